@@ -1,0 +1,98 @@
+# Relax and Relay live in different TVMs with the same package name, hence two environments.
+PYTHON ?= python3
+# TORCH=1 also installs PyTorch, several GB for most; without it the PyTorch tests are skipped.
+TORCH ?=
+
+RELAX := .venv
+RELAY := .venv-relay
+PIP_INSTALL := -m pip --disable-pip-version-check install -q
+
+# A TVM found through these would hide the one of the environment.
+unexport PYTHONPATH
+unexport PYTHONHOME
+unexport TVM_LIBRARY_PATH
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-relax test-relay lint format venv venv-relay clean
+
+help:
+	@echo 'make demo         run the demonstration; results go to build/demo/'
+	@echo 'make test         run all tests with both TVMs'
+	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
+	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
+	@echo 'make lint         check style and types'
+	@echo 'make format       rewrite the sources in the project style'
+	@echo 'make venv         set up $(RELAX), the Relax environment'
+	@echo 'make venv-relay   set up $(RELAY), the Relay environment (Linux x86-64)'
+	@echo 'make clean        remove both environments, build/ and caches'
+	@echo
+	@echo 'PYTHON=python3.12 picks the Python (3.10 or newer); TORCH=1 adds PyTorch and its tests.'
+
+demo: venv
+	$(RELAX)/bin/python -m selfbyoc demo
+
+# Both halves run even if the first one fails.
+test:
+	@failed=0; \
+	$(MAKE) --no-print-directory test-relax || failed=1; \
+	$(MAKE) --no-print-directory test-relay || failed=1; \
+	exit $$failed
+
+test-relax: venv
+	$(RELAX)/bin/python -m pytest
+
+test-relay: venv-relay
+	$(RELAY)/bin/python -m pytest
+
+lint: venv
+	$(RELAX)/bin/python -m ruff check
+	$(RELAX)/bin/python -m ruff format --check
+	$(RELAX)/bin/python -m mypy
+
+format: venv
+	$(RELAX)/bin/python -m ruff check --fix
+	$(RELAX)/bin/python -m ruff format
+
+# ---- environments; a stamp file says that one is complete and up to date
+
+# `@:` keeps make from saying that there is nothing to be done.
+venv: $(RELAX)/.installed $(if $(TORCH),$(RELAX)/.torch)
+	@:
+
+venv-relay: $(RELAY)/.installed
+	@:
+
+# Used before an environment is made, so that a wrong Python is told plainly.
+define check_python
+@command -v '$(PYTHON)' >/dev/null || { echo '$(PYTHON) is not found; set PYTHON=...' >&2; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+  { echo "Python 3.10 or newer is needed, not $$($(PYTHON) -V 2>&1); set PYTHON=..." >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+  { echo '$(PYTHON) has no venv module (Debian, Ubuntu: apt install python3-venv)' >&2; exit 1; }
+endef
+
+$(RELAX)/.installed: pyproject.toml
+	$(check_python)
+	@echo 'setting up $(RELAX)'
+	@test -x $(RELAX)/bin/pip || $(PYTHON) -m venv $(RELAX)
+	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[onnx,dev]'
+	@touch $@
+
+$(RELAX)/.torch: $(RELAX)/.installed
+	@echo 'adding PyTorch to $(RELAX)'
+	@$(RELAX)/bin/python $(PIP_INSTALL) torch==2.13.0
+	@touch $@
+
+$(RELAY)/.installed: pyproject.toml tools/install_relay_tvm.py tools/elf_stub.py tools/relay-requirements.txt
+	$(check_python)
+	@echo 'setting up $(RELAY)'
+	@test -x $(RELAY)/bin/pip || $(PYTHON) -m venv $(RELAY)
+	@$(RELAY)/bin/python $(PIP_INSTALL) -r tools/relay-requirements.txt
+	@$(RELAY)/bin/python tools/install_relay_tvm.py $(RELAY)/relay-tvm
+	@$(RELAY)/bin/python $(PIP_INSTALL) --no-deps -e .
+	@touch $@
+
+clean:
+	rm -rf $(RELAX) $(RELAY) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .pkl_memoize_py3
+	find selfbyoc tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

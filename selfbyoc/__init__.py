@@ -1,0 +1,35 @@
+"""TVM as its own external compiler: your pattern, your schedule, one kernel."""
+
+from .codegen.hook import hook as _hook
+from .codegen.stack import op_info
+from .codegen.target import host_target
+from .composite import Case, Composite, Refused, Registry, require
+from .partition import partition_for_tefuse, report
+from .partition.pattern import either, many, op
+from .runtime import threads as _threads
+from .runtime.build import build
+from .runtime.library import Library, load
+from .schedules import BUILTIN
+
+__version__ = "0.1.0"
+__all__ = [
+    "BUILTIN",
+    "Case",
+    "Composite",
+    "Library",
+    "Refused",
+    "Registry",
+    "build",
+    "either",
+    "host_target",
+    "load",
+    "many",
+    "op",
+    "op_info",
+    "partition_for_tefuse",
+    "report",
+    "require",
+]
+
+_threads.configure()
+_hook.register()  # TVM finds the external compiler by the global functions {relay,relax}.ext.tefuse

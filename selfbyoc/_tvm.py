@@ -1,0 +1,193 @@
+"""Every name that TVM renamed between its two generations, under one name of ours.
+
+`GENERATION` is "relay" (TVM up to 0.19, tested on 0.17) or "relax" (0.25 and later). A TVM that has
+both graph IRs (0.16 to 0.19) counts as Relay: its Relax is not the one this library is tested on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+from tvm import te, topi  # re-exported: schedules reach TVM through this module
+
+GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
+
+if GENERATION == "relax":
+    import tvm_ffi
+    from tvm import s_tir
+    from tvm import tirx as tir
+
+    Schedule = s_tir.Schedule
+    TVMError: type[Exception] = Exception  # 0.27 raises plain Python errors
+    register_func = tvm.register_global_func
+    tensor = tvm.runtime.tensor
+    empty = tvm.runtime.empty
+    structural_equal = tvm_ffi.structural_equal
+    structural_hash = tvm_ffi.structural_hash
+else:
+    from tvm import tir
+
+    Schedule = tir.Schedule
+    TVMError = tvm.TVMError
+    register_func = tvm.register_func
+    tensor = tvm.nd.array
+    empty = tvm.nd.empty
+    structural_equal = tvm.ir.structural_equal
+    structural_hash = tvm.ir.structural_hash
+
+__all__ = [
+    "GENERATION",
+    "Schedule",
+    "TVMError",
+    "build_module",
+    "child_blocks",
+    "empty",
+    "get_func",
+    "make_target",
+    "register_func",
+    "structural_equal",
+    "structural_hash",
+    "target_dict",
+    "te",
+    "tensor",
+    "tir",
+    "topi",
+    "tvm",
+]
+
+
+def _parse_cli(text: str) -> dict[str, Any]:
+    """`llvm -mcpu=znver4 -num-cores=2` as a dict; 0.27 refuses the command-line form."""
+    kind, *options = text.split()
+    found: dict[str, Any] = {"kind": kind}
+    for option in options:
+        name, _, value = option.lstrip("-").partition("=")
+        if name in ("mattr", "keys", "libs"):
+            found[name] = value.split(",")
+        else:
+            found[name] = int(value) if value.isdigit() else value
+    return found
+
+
+def make_target(target: Any) -> tvm.target.Target:
+    """A Target from a Target, a dict, a kind's name, JSON, or the command-line form."""
+    if isinstance(target, tvm.target.Target):
+        return target
+    if isinstance(target, str) and not target.lstrip().startswith("{"):
+        target = _parse_cli(target)
+    elif isinstance(target, str):
+        target = json.loads(target)
+    return tvm.target.Target(target)
+
+
+def target_dict(target: tvm.target.Target) -> dict[str, Any]:
+    """The target as plain JSON data, equal for equal targets."""
+    if GENERATION == "relax":
+        return json.loads(str(target))
+    found = {"kind": str(target.kind), "keys": [str(k) for k in target.keys]}
+    for name, value in target.attrs.items():
+        found[str(name)] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A TVM attribute value as Python data."""
+    if isinstance(value, tvm.ir.Array if GENERATION == "relay" else tvm_ffi.Array):
+        return [_plain(v) for v in value]
+    if hasattr(value, "value"):
+        return value.value
+    return str(value) if isinstance(value, str) else value
+
+
+def build_module(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Lower an IRModule of PrimFuncs to a runtime.Module."""
+    if GENERATION == "relax":
+        return tvm.compile(mod, target=target).mod
+    return tvm.build(mod, target=target)
+
+
+def has_symbol(module: Any, symbol: str) -> bool:
+    """Whether a runtime module implements the symbol, its imports included."""
+    return bool(module.implements_function(symbol, True))
+
+
+def get_func(module: Any, symbol: str) -> Any:
+    """The callable of a runtime module."""
+    return module[symbol] if GENERATION == "relax" else module.get_function(symbol, True)
+
+
+def child_blocks(sch: Any) -> list[Any]:
+    """The blocks under the root of `main`, in program order."""
+    get = sch.get_sblock if GENERATION == "relax" else sch.get_block
+    return list(sch.get_child_blocks(get("root")))
+
+
+def get_block(sch: Any, name: str) -> Any:
+    """The block of `main` with this name."""
+    return (sch.get_sblock if GENERATION == "relax" else sch.get_block)(name)
+
+
+def kernel_config() -> dict[str, Any]:
+    """PassContext options to lower a kernel with.
+
+    Relay's AOT executor hands external functions a DLTensor with ndim 0 (LegalizePackedCalls, 0.17),
+    so the argument checks in the kernel would fail there: they are compiled out under Relay.
+    """
+    return {"tir.disable_assert": True} if GENERATION == "relay" else {}
+
+
+def constant_numpy(node: Any) -> Any:
+    """A graph constant's value as a NumPy array."""
+    return (node.data if hasattr(node, "data") else node.value).numpy()  # 0.27: GenericConst.value
+
+
+def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """An op's attribute node as a dict of TVM values."""
+    if attrs is None:
+        return {}
+    if hasattr(attrs, "keys"):
+        return {str(k): attrs[k] for k in attrs.keys()}  # noqa: SIM118 (not a dict)
+    return {}
+
+
+def walk(node: Any, visit: Any) -> None:
+    """Call `visit` on every IR node under a statement or expression."""
+    if GENERATION == "relay":
+        tir.stmt_functor.post_order_visit(node, visit)
+        return
+
+    def each(found: Any) -> None:
+        visit(found)
+
+    tvm_ffi.structural_walk(node, each, order="post")
+
+
+def region_buffer(region: Any) -> Any:
+    """The buffer of a BufferRegion."""
+    return region.source if hasattr(region, "source") else region.buffer
+
+
+def is_reduction(iter_var: Any) -> bool:
+    """Whether a block's iteration variable reduces (tir.IterVar.CommReduce)."""
+    return int(iter_var.iter_type) == 2
+
+
+def module_with_attr(mod: tvm.IRModule, name: str, text: str) -> tvm.IRModule:
+    """An IRModule with a string attribute; 0.17 takes no plain str there."""
+    return mod.with_attr(name, text if GENERATION == "relax" else tvm.runtime.String(text))
+
+
+def dtype_of(expr: Any) -> str:
+    """The dtype's name of an expression or tensor; 0.27's expressions have a type instead."""
+    return str(expr.dtype) if hasattr(expr, "dtype") else str(expr.ty)
+
+
+def param_buffers(func: Any) -> list[Any]:
+    """The buffers of a PrimFunc's parameters; 0.27 has no buffer_map, its parameters are the buffers."""
+    if GENERATION == "relax":
+        return list(func.params)
+    return [func.buffer_map[p] for p in func.params]

@@ -1,0 +1,46 @@
+"""The hook `relax.ext.tefuse`: all external functions of a module -> their runtime modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relax
+
+from .._tvm import register_func, tvm
+from ..ir._relax import read as read_graph
+from ..ir.graph import OpGraph
+from .lower import TARGET, external, lower, read_attrs
+from .target import agree
+
+
+def composites(func: relax.Function) -> list[str]:
+    """The names of the composites in an external function, in order."""
+    values = (b.value for block in func.body.blocks for b in block.bindings)
+    locals_ = [v for v in values if isinstance(v, relax.Function) and v.attrs]
+    return [str(f.attrs["Composite"]) for f in locals_ if "Composite" in f.attrs.keys()]  # noqa: SIM118
+
+
+def read(func: relax.Function) -> OpGraph:
+    """The raw graph of an external function."""
+    return read_graph(func, raw=True)
+
+
+def build_target() -> Any | None:
+    """The target in force around RunCodegen, if there is one."""
+    return tvm.target.Target.current(allow_none=True)
+
+
+def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any]:
+    """RunCodegen calls this once with all external functions."""
+    modules = []
+    for func in functions:
+        attrs = read_attrs(func.attrs)
+        symbol = str(func.attrs["global_symbol"])
+        target = agree(attrs.get(TARGET), build_target(), symbol)
+        modules.append(lower(external(symbol, composites(func), read(func), attrs), target))
+    return modules
+
+
+def register() -> None:
+    """Make the hook known to TVM."""
+    register_func("relax.ext.tefuse", codegen, override=True)

@@ -1,0 +1,91 @@
+"""The hook `relay.ext.tefuse`: one external function -> one runtime module."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tvm import relay
+
+from .._tvm import make_target, register_func, tvm
+from ..errors import TargetError
+from ..ir._relay import postorder
+from ..ir._relay import read as read_graph
+from ..ir.graph import OpGraph
+from .lower import TARGET, external, lower, read_attrs
+from .target import agree
+
+
+def composites(func: relay.Function) -> list[str]:
+    """The names of the composites in an external function, in order."""
+    return [
+        str(e.op.attrs["Composite"])
+        for e in postorder(func.body)
+        if isinstance(e, relay.Call) and isinstance(e.op, relay.Function) and "Composite" in e.op.attrs.keys()  # noqa: SIM118
+    ]
+
+
+def read(func: relay.Function) -> OpGraph:
+    """The raw graph of an external function."""
+    return read_graph(func, raw=True)
+
+
+def _typed(func: relay.Function) -> relay.Function:
+    """relay.build hands the function over without the types of its body."""
+    bare = relay.Function(func.params, func.body, func.ret_type)
+    return relay.transform.InferType()(tvm.IRModule.from_expr(bare))["main"]
+
+
+def codegen(func: relay.Function) -> Any:
+    """TVM calls this once for each external function; its symbol must be in the module."""
+    attrs = read_attrs(func.attrs)
+    symbol = str(func.attrs["global_symbol"])
+    target = agree(attrs.get(TARGET), build_target(), symbol)
+    return lower(external(symbol, composites(func), read(_typed(func)), attrs), target)
+
+
+def build_target() -> Any | None:
+    """The target that the user builds for.
+
+    Under TVM 0.17 `Target.current()` in the hook is the made-up `ext_dev`. The Relay VM has the real target one
+    below it on the stack of targets; relay.build has it nowhere but in its own frame, so that is read.
+    """
+    below = _below_ext_dev()
+    if below is not None:
+        return below
+    frame: Any = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "tvm.relay.build_module" and "raw_targets" in frame.f_locals:
+            targets = [t for t in frame.f_locals["raw_targets"] if str(t.kind) != "ext_dev"]
+            if targets:
+                return make_target(targets[0])
+        frame = frame.f_back
+    return None
+
+
+def _below_ext_dev() -> Any | None:
+    popped = []
+    try:
+        while (current := tvm.target.Target.current(allow_none=True)) is not None:
+            if str(current.kind) != "ext_dev":
+                return current
+            current.__exit__(None, None, None)
+            popped.append(current)
+        return None
+    finally:
+        for target in reversed(popped):
+            target.__enter__()
+
+
+def no_constants(func: relay.Function, symbol: str) -> dict[str, Any]:
+    """`relay.ext.tefuse.constant_updater`: weights are arguments, so no function owns any constant."""
+    return {}
+
+
+def register() -> None:
+    """Make the hook known to TVM."""
+    register_func("relay.ext.tefuse", codegen, override=True)
+    register_func("relay.ext.tefuse.constant_updater", no_constants, override=True)
+
+
+__all__ = ["TargetError", "build_target", "codegen", "composites", "read", "register"]

@@ -1,0 +1,305 @@
+"""The meaning of each neutral op as te.compute: what stacking puts together.
+
+A compute takes the op's input tensors and the OpCall, and returns its tensor or tensors. Every stage's name
+begins with the op's name, so that a printed function reads like the composite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tvm import dtype_of, te, tir, topi
+from ..errors import UnsupportedOp
+from . import mathfn as M
+from .conv import avg_pool2d, conv2d, max_pool2d
+from ..ir.graph import OpCall
+
+Tensor = Any
+Compute = Callable[[Sequence[Tensor], OpCall], Any]
+
+
+def _const(value: float, dtype: Any) -> Any:
+    return tir.const(value, dtype)
+
+
+def _broadcast(tensor: Tensor, out_index: Sequence[Any]) -> Any:
+    """Read a tensor at an index of a shape that it broadcasts to."""
+    index = out_index[len(out_index) - len(tensor.shape) :]
+    return tensor(*(0 if int(e) == 1 else i for e, i in zip(tensor.shape, index, strict=True)))
+
+
+def _elementwise(function: Callable[..., Any]) -> Compute:
+    """An op on elements, its inputs broadcast to the output's shape."""
+
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+        shape = call.outputs[0].shape
+        return te.compute(shape, lambda *i: function(*(_broadcast(t, i) for t in ins)), name=call.name)
+
+    return compute
+
+
+def _with_attrs(function: Callable[..., Any]) -> Compute:
+    """An op on elements that also reads attributes."""
+
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+        (x,) = ins
+        return te.compute(call.outputs[0].shape, lambda *i: function(x(*i), call.attrs), name=call.name)
+
+    return compute
+
+
+def _clip(x: Any, attrs: Any) -> Any:
+    low, high = attrs["a_min"], attrs["a_max"]
+    return tir.Max(tir.Min(x, _const(high, dtype_of(x))), _const(low, dtype_of(x)))
+
+
+def _round(x: Any) -> Any:
+    """Half to even, as NumPy, ONNX and PyTorch round."""
+    return tir.nearbyint(x)
+
+
+def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    x, bias = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    return te.compute(x.shape, lambda *i: x(*i) + bias(i[axis]), name=call.name)
+
+
+def _dense(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    x, weight = ins
+    k = te.reduce_axis((0, int(x.shape[-1])), name="k")
+    dtype = call.outputs[0].dtype
+    return te.compute(
+        call.outputs[0].shape,
+        lambda *i: te.sum(x(*i[:-1], k).astype(dtype) * weight(i[-1], k).astype(dtype), axis=k),
+        name=call.name,
+    )
+
+
+def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    a, b = ins
+    turn_a, turn_b = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    k = te.reduce_axis((0, int(a.shape[-2 if turn_a else -1])), name="k")
+    dtype = call.outputs[0].dtype
+
+    def element(*i: Any) -> Any:
+        batch, m, n = i[:-2], i[-2], i[-1]
+        left = _broadcast(a, (*batch, k, m) if turn_a else (*batch, m, k))
+        right = _broadcast(b, (*batch, n, k) if turn_b else (*batch, k, n))
+        return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
+
+    return te.compute(call.outputs[0].shape, element, name=call.name)
+
+
+def _reduce(kind: str) -> Compute:
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+        (x,) = ins
+        axes = reduced_axes(call.attrs["axis"], len(x.shape))
+        count = math.prod(int(x.shape[a]) for a in axes)
+        total = _over(x, axes, call.outputs[0].shape, "max" if kind == "max" else "sum", call)
+        if kind != "mean":
+            return total
+        return te.compute(total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=f"{call.name}_out")
+
+    return compute
+
+
+def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that an `axis` attribute stands for: None is all of them."""
+    if axis is None or axis == ():
+        return tuple(range(ndim))
+    return tuple(sorted(a % ndim for a in ((axis,) if isinstance(axis, int) else axis)))
+
+
+def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call: OpCall) -> Tensor:
+    """Reduce `x` over axes, with or without keeping them."""
+    inner = {a: te.reduce_axis((0, int(x.shape[a])), name=f"r{a}") for a in axes}
+    keeps = len(shape) == len(x.shape)
+    reduce = te.max if how == "max" else te.sum
+
+    def element(*i: Any) -> Any:
+        rest = iter(i)
+        index = []
+        for a in range(len(x.shape)):
+            if a in inner:
+                index.append(inner[a])
+                if keeps:
+                    next(rest)
+            else:
+                index.append(next(rest))
+        return reduce(x(*index), axis=list(inner.values()))
+
+    return te.compute(shape, element, name=f"{call.name}_{how}")
+
+
+def _drop(index: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    return (*index[:axis], *index[axis + 1 :])
+
+
+def _softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,) = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    kept = _drop(tuple(x.shape), axis)
+    peak = _over(x, (axis,), kept, "max", call)
+    power = te.compute(x.shape, lambda *i: M.exp(x(*i) - peak(*_drop(i, axis))), name=f"{call.name}_exp")
+    total = _over(power, (axis,), kept, "sum", call)
+    return te.compute(x.shape, lambda *i: power(*i) / total(*_drop(i, axis)), name=call.name)
+
+
+def _layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """Mean, then the variance around it (two passes: a one-pass variance loses float32's digits)."""
+    x, gamma, beta = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    kept, count = _drop(tuple(x.shape), axis), _const(int(x.shape[axis]), dtype_of(x))
+    total = _over(x, (axis,), kept, "sum", call)
+    k = te.reduce_axis((0, int(x.shape[axis])), name="k")
+
+    def squared(*i: Any) -> Any:
+        full = (*i[:axis], k, *i[axis:])
+        centred = x(*full) - total(*i) / count
+        return te.sum(centred * centred, axis=k)
+
+    spread = te.compute(kept, squared, name=f"{call.name}_var")
+    scale = te.compute(
+        kept,
+        lambda *i: _const(1.0, dtype_of(x)) / te.sqrt(spread(*i) / count + _const(call.attrs["epsilon"], dtype_of(x))),
+        name=f"{call.name}_scale",
+    )
+
+    def normal(*i: Any) -> Any:
+        row = _drop(i, axis)
+        return (x(*i) - total(*row) / count) * scale(*row) * gamma(i[axis]) + beta(i[axis])
+
+    return te.compute(x.shape, normal, name=call.name)
+
+
+def _batch_norm(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:
+    """Inference: the statistics are inputs, and pass through as outputs 1 and 2."""
+    x, gamma, beta, mean, var = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    epsilon = _const(call.attrs["epsilon"], dtype_of(x))
+    scale = te.compute(
+        gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{call.name}_scale"
+    )
+    shift = te.compute(gamma.shape, lambda c: beta(c) - mean(c) * scale(c), name=f"{call.name}_shift")
+    out = te.compute(x.shape, lambda *i: x(*i) * scale(i[axis]) + shift(i[axis]), name=call.name)
+    return [out, _copy(mean, f"{call.name}_mean"), _copy(var, f"{call.name}_var")]
+
+
+def _copy(tensor: Tensor, name: str) -> Tensor:
+    return te.compute(tensor.shape, lambda *i: tensor(*i), name=name)
+
+
+def _global_avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,) = ins
+    layout = call.attrs["layout"]
+    axes = (layout.index("H"), layout.index("W"))
+    count = math.prod(int(x.shape[a]) for a in axes)
+    total = _over(x, axes, call.outputs[0].shape, "sum", call)
+    return te.compute(total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name)
+
+
+def _reshape(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    return topi.reshape(ins[0], call.attrs["shape"])
+
+
+def _transpose(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,) = ins
+    axes = call.attrs["axes"]
+    shape = [x.shape[a] for a in axes]
+    where = {a: i for i, a in enumerate(axes)}
+    return te.compute(shape, lambda *i: x(*(i[where[a]] for a in range(len(axes)))), name=call.name)
+
+
+def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    axis = call.attrs["axis"] % len(ins[0].shape)
+    starts = [sum(int(t.shape[axis]) for t in ins[:n]) for n in range(len(ins))]
+
+    def element(*i: Any) -> Any:
+        def read(n: int) -> Any:
+            return ins[n](*i[:axis], i[axis] - starts[n], *i[axis + 1 :])
+
+        found = read(0)
+        for n in range(1, len(ins)):
+            found = tir.if_then_else(i[axis] >= starts[n], read(n), found)
+        return found
+
+    return te.compute(call.outputs[0].shape, element, name=call.name)
+
+
+def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """Fixed-point rescaling, bit for bit as Relay's qnn.requantize with rounding UPWARD."""
+    from .quantize import fixed_point
+
+    (x,) = ins
+    a = call.attrs
+    if "input_scale" not in a:
+        raise UnsupportedOp(f"{call.name}: scales that differ by channel have no compute here")
+    if a.get("rounding", "UPWARD") not in ("None", None, "UPWARD"):
+        raise UnsupportedOp(f"{call.name}: rounding {a['rounding']!r}; only UPWARD has a compute here")
+    dtype = call.outputs[0].dtype
+    low, high = tir.min_value(dtype), tir.max_value(dtype)
+    multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
+
+    def element(*i: Any) -> Any:
+        wide = x(*i).astype("int64") - _const(a["input_zero_point"], "int64")
+        moved = wide * _const(multiplier, "int64") + _const(1 << (shift - 1), "int64")
+        value = (moved >> _const(shift, "int64")) + _const(a["output_zero_point"], "int64")
+        return tir.Max(tir.Min(value, high.astype("int64")), low.astype("int64")).astype(dtype)
+
+    return te.compute(x.shape, element, name=call.name)
+
+
+COMPUTE: dict[str, Compute] = {
+    "abs": _elementwise(tir.abs),
+    "add": _elementwise(lambda a, b: a + b),
+    "avg_pool2d": avg_pool2d,
+    "batch_matmul": _batch_matmul,
+    "batch_norm": _batch_norm,
+    "bias_add": _bias_add,
+    "broadcast_to": _elementwise(lambda a: a),
+    "cast": _with_attrs(lambda x, a: x.astype(a["dtype"])),
+    "clip": _with_attrs(_clip),
+    "concatenate": _concatenate,
+    "conv2d": conv2d,
+    "dense": _dense,
+    "divide": _elementwise(tir.div),
+    "erf": _elementwise(M.erf),
+    "exp": _elementwise(M.exp),
+    "gelu": _elementwise(M.gelu),
+    "global_avg_pool2d": _global_avg_pool2d,
+    "layer_norm": _layer_norm,
+    "leaky_relu": _with_attrs(lambda x, a: tir.Select(x > 0, x, x * _const(a["alpha"], dtype_of(x)))),
+    "log": _elementwise(te.log),
+    "lrn": lambda ins, call: topi.nn.lrn(ins[0], **{k: call.attrs[k] for k in ("size", "axis", "alpha", "beta", "bias")}),
+    "max": _reduce("max"),
+    "max_pool2d": max_pool2d,
+    "maximum": _elementwise(tir.Max),
+    "mean": _reduce("mean"),
+    "minimum": _elementwise(tir.Min),
+    "multiply": _elementwise(lambda a, b: a * b),
+    "negative": _elementwise(lambda a: tir.const(0, dtype_of(a)) - a),
+    "power": _elementwise(te.power),
+    "relu": _elementwise(lambda a: tir.Max(a, tir.const(0, dtype_of(a)))),
+    "requantize": _requantize,
+    "reshape": _reshape,
+    "right_shift": _elementwise(lambda a, b: a >> b),
+    "round": _elementwise(_round),
+    "rsqrt": _elementwise(te.rsqrt),
+    "sigmoid": _elementwise(M.sigmoid),
+    "silu": _elementwise(lambda a: a * M.sigmoid(a)),
+    "softmax": _softmax,
+    "sqrt": _elementwise(te.sqrt),
+    "subtract": _elementwise(lambda a, b: a - b),
+    "sum": _reduce("sum"),
+    "tanh": _elementwise(M.tanh),
+    "transpose": _transpose,
+}  # fmt: skip
+
+
+def compute_of(kind: str) -> Compute:
+    """The compute of an op kind, or an error that names those there are."""
+    if kind not in COMPUTE:
+        raise UnsupportedOp(f"no compute for {kind!r}; known: {sorted(COMPUTE)}")
+    return COMPUTE[kind]

@@ -1,0 +1,10 @@
+"""The codegen hook of the TVM generation at hand: `hook.register()`, `hook.read`, `hook.composites`."""
+
+from .._tvm import GENERATION
+
+if GENERATION == "relay":
+    from . import _relay as hook
+else:
+    from . import _relax as hook
+
+__all__ = ["hook"]

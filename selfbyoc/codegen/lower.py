@@ -1,0 +1,125 @@
+"""One external function, from its OpGraph to the runtime module that the executor links."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._tvm import build_module, has_symbol, kernel_config, tvm
+from ..builtin import composite_of, default_schedule
+from ..errors import CompositeError, LoweringError
+from ..ir.canonical import canonicalize
+from ..ir.graph import OpGraph, Value, substitute
+from ..partition.match import Match, find
+from .apply import Scheduled, apply_schedule
+from .stack import Packed, Stacked, stack
+
+if TYPE_CHECKING:
+    from ..composite import Composite
+
+logger = logging.getLogger(__name__)
+
+# Attributes that partitioning leaves on an external function, as JSON.
+TARGET, COMPOSITE, SCALARS, PACKED = "tefuse.target", "tefuse.composite", "tefuse.scalars", "tefuse.packed"
+
+
+@dataclass(frozen=True)
+class External:
+    """An external function as the hook sees it, without its IR."""
+
+    symbol: str
+    composites: tuple[str, ...]
+    graph: OpGraph
+    attrs: Mapping[str, Any]
+
+
+def external(symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mapping[str, Any]) -> External:
+    """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments unpacked."""
+    graph = _with_scalars(raw, {int(k): v for k, v in attrs.get(SCALARS, {}).items()})
+    graph = _without_stand_ins(graph, [int(k) for k in attrs.get(PACKED, {})])
+    return External(symbol, tuple(composites), canonicalize(graph), attrs)
+
+
+def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
+    """The values of one element that every caller passes as the same constant."""
+    new = {
+        id(v): replace(v, scalar=scalars[i], is_constant=True) for i, v in enumerate(graph.inputs) if i in scalars
+    }
+    return substitute(graph, new)
+
+
+def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
+    """Drop the ops that only give a packed parameter its unpacked type back (see partition/pack.py)."""
+    new: dict[int, Value] = {}
+    gone: set[int] = set()
+    for position in positions:
+        value = graph.inputs[position]
+        while True:
+            (step,) = graph.users(value)
+            gone.add(id(step))
+            value = step.outputs[0]
+            if step.kind == "broadcast_to":
+                break
+        new[id(graph.inputs[position])] = value
+    inputs = tuple(new.get(id(v), v) for v in graph.inputs)
+    return OpGraph(inputs, tuple(c for c in graph.ops if id(c) not in gone), graph.outputs)
+
+
+def read_attrs(attrs: Any) -> dict[str, Any]:
+    """Our JSON attributes among a function's."""
+    names = {str(k) for k in attrs.keys()}  # noqa: SIM118 (no Python dict)
+    return {n: json.loads(str(attrs[n])) for n in (TARGET, COMPOSITE, SCALARS, PACKED) if n in names}
+
+
+def match_of(external: External) -> Match:
+    """The composite's match on the external function's own graph."""
+    graph = external.graph
+    composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
+    if composite is None:  # several composites that another pass merged: stacked as they are
+        return Match(_merged(external.composites), {}, graph.ops, graph.outputs)
+    real = [call for call in graph.ops if call.sources]
+    found = find(composite, graph, real[-1])
+    if not isinstance(found, Match):
+        raise CompositeError(f"composite {composite.name} does not match the function {external.symbol}: {found}")
+    return replace(found, outputs=graph.outputs)
+
+
+def _merged(names: Sequence[str]) -> Composite:
+    from ..composite import Composite
+    from ..partition.pattern import op
+
+    return Composite("merged", lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
+
+
+def packed_params(external: External) -> dict[int, Packed]:
+    """The parameters that the caller passes packed, by position."""
+    return {
+        int(position): Packed(p["arg"], Value(tuple(p["shape"]), p["dtype"], p["arg"]))
+        for position, p in external.attrs.get(PACKED, {}).items()
+    }
+
+
+def schedule_external(external: External, target: Any) -> tuple[Stacked, Scheduled]:
+    """External function -> stacked function and its scheduled form."""
+    stacked = stack(external.graph, match_of(external), packed_params(external))
+    with target:
+        return stacked, apply_schedule(stacked, target, default_schedule())
+
+
+def lower(external: External, target: Any) -> Any:
+    """External function -> runtime.Module that holds its symbol."""
+    stacked, scheduled = schedule_external(external, target)
+    func = scheduled.mod["main"].with_attr("global_symbol", external.symbol)
+    name = stacked.composite.name
+    logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level, target)
+    try:
+        with tvm.transform.PassContext(opt_level=3, config=kernel_config()):
+            module = build_module(tvm.IRModule({external.symbol: func}), target)
+    except Exception as err:
+        raise LoweringError(f"composite {name}: TVM could not lower it with its {scheduled.level}: {err}") from err
+    if not has_symbol(module, external.symbol):
+        raise LoweringError(f"composite {name}: the module built for it lacks the symbol {external.symbol}")
+    return module

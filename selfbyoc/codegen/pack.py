@@ -1,0 +1,71 @@
+"""`pack`: a constant argument laid out once, when building, instead of at every call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
+from ..errors import LoweringError
+from ..ir.graph import OpGraph, Value
+from .compute import compute_of
+from .stack import Packed, argument_chain
+
+if TYPE_CHECKING:
+    from ..partition.match import Match
+
+
+def packable(graph: OpGraph, match: Match) -> dict[int, str]:
+    """Position of a parameter -> the argument it is, for those that the composite packs.
+
+    A parameter with another reader cannot be replaced by its packed form; it is packed at run time.
+    """
+    found = {}
+    for name, value in match.args.items():
+        if name not in match.composite.pack:
+            continue
+        chain = argument_chain(graph, value)
+        source = chain[0].inputs[0] if chain else value
+        position = next((i for i, v in enumerate(graph.inputs) if v is source), None)
+        alone = len(graph.users(source)) == 1 and len(graph.users(value)) == 1
+        if position is not None and alone and not graph.is_output(value):
+            found[position] = name
+    return found
+
+
+def packed_type(graph: OpGraph, match: Match, position: int, name: str) -> Packed:
+    """The type that a parameter has once packed."""
+    tensor_out = _pack_stages(graph, match, position, name)[-1]
+    shape = tuple(int(extent) for extent in tensor_out.shape)
+    return Packed(name, Value(shape, str(tensor_out.dtype), name))
+
+
+def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tuple[Any, Any]:
+    source = graph.inputs[position]
+    current = first = te.placeholder(source.shape, source.dtype, name=name)
+    for call in argument_chain(graph, match.args[name]):
+        current = compute_of(call.kind)([current], call)
+    return first, match.composite.pack[name](current)
+
+
+def pack_constants(graph: OpGraph, match: Match, constants: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """Run `pack` on the constants of one call, by position."""
+    done = {}
+    for position, name in packable(graph, match).items():
+        if position in constants:
+            done[position] = _run(graph, match, position, name, constants[position])
+    return done
+
+
+def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarray) -> np.ndarray:
+    first, last = _pack_stages(graph, match, position, name)
+    func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")
+    try:
+        module = build_module(tvm.IRModule({"pack": func}), make_target("llvm"))
+    except Exception as err:
+        raise LoweringError(f"composite {match.composite.name}: packing of {name!r} failed: {err}") from err
+    out = empty(tuple(int(e) for e in last.shape), str(last.dtype))
+    get_func(module, "pack")(tensor(np.ascontiguousarray(array)), out)
+    return out.numpy()

@@ -1,0 +1,23 @@
+"""Fixed-point arithmetic of quantised models, shared by the compute and its NumPy meaning."""
+
+from __future__ import annotations
+
+import math
+
+
+def fixed_point(scale: float) -> tuple[int, int]:
+    """A positive scale as (multiplier, right shift): scale = multiplier * 2^-shift with 31 bits, as in Relay's qnn.
+
+    >>> fixed_point(0.5)
+    (1073741824, 31)
+    """
+    mantissa, exponent = math.frexp(scale)
+    multiplier = round_half_away(mantissa * (1 << 31))
+    if multiplier == 1 << 31:
+        multiplier, exponent = multiplier // 2, exponent + 1
+    return multiplier, 31 - exponent
+
+
+def round_half_away(value: float) -> int:
+    """C's `round`, which the multiplier is defined with."""
+    return int(math.floor(abs(value) + 0.5)) * (1 if value >= 0 else -1)

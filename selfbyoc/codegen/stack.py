@@ -1,0 +1,299 @@
+"""OpGraph -> one multi-stage PrimFunc: the ops' computes one behind the other, with what they were attached."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .._tvm import te, tir
+from ..errors import ComputeError
+from .compute import compute_of
+from ..ir.graph import OpCall, OpGraph, Value
+
+if TYPE_CHECKING:
+    from ..composite import Composite
+    from ..partition.match import Match
+
+OP_INFO = "tefuse.op_info"
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """One op of a stacked function: what it was in the graph, and the names of its blocks, in order."""
+
+    name: str
+    kind: str
+    attrs: dict[str, Any]
+    inputs: list[tuple[list[int], str]]
+    outputs: list[tuple[list[int], str]]
+    blocks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """A stacked, unscheduled function with its op info."""
+
+    func: Any
+    ops: tuple[OpInfo, ...]
+    composite: Composite
+
+
+class Ops:
+    """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by iteration."""
+
+    def __init__(self, infos: Sequence[OpInfo], block: Callable[[str], Any] | None = None) -> None:
+        self._views = {info.name: OpView(info, block) for info in infos}
+
+    def __getattr__(self, name: str) -> OpView:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._views:
+            raise AttributeError(f"no op {name!r} in this function; it has {list(self._views)}")
+        return self._views[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._views
+
+    def __iter__(self) -> Iterator[OpView]:
+        return iter(self._views.values())
+
+    def of(self, kind: str) -> list[OpView]:
+        """The ops of one kind, in order."""
+        return [view for view in self if view.kind == kind]
+
+
+class OpView:
+    """One op: its info, and its blocks in the schedule at hand."""
+
+    def __init__(self, info: OpInfo, block: Callable[[str], Any] | None) -> None:
+        self.info, self._get = info, block
+        self.name, self.kind, self.attrs = info.name, info.kind, info.attrs
+        self.inputs, self.outputs = info.inputs, info.outputs
+
+    @property
+    def blocks(self) -> list[Any]:
+        """Its blocks that are still there (not inlined), in order."""
+        assert self._get is not None, "blocks exist only while scheduling"
+        return [self._get(name) for name in self.info.blocks]
+
+    @property
+    def block(self) -> Any:
+        """The block that computes the op's result."""
+        assert self._get is not None, "blocks exist only while scheduling"
+        return self._get(self.info.blocks[-1])
+
+    def __repr__(self) -> str:
+        return f"{self.name}{self.attrs} -> {self.outputs}"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A parameter that the caller passes packed: the argument it is, and the type it has then."""
+
+    arg: str
+    value: Value
+
+
+def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
+    """The ops made up by canonicalising between a graph input and an argument, first to last."""
+    chain: list[OpCall] = []
+    while (call := graph.producer(value)) is not None and not call.sources:
+        chain.insert(0, call)
+        value = call.inputs[0]
+    return chain
+
+
+def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = None) -> Stacked:
+    """Graph of exactly one composite -> PrimFunc of its inputs and then its outputs.
+
+    `packed` says, by position, which parameters the caller passes packed.
+    """
+    composite = match.composite
+    builder = _Builder(graph, match, packed or {})
+    outputs = [builder.tensor(value) for value in graph.outputs]
+    func = te.create_prim_func([*builder.params, *outputs])
+    names = _block_names([*builder.params, *outputs])
+    ops = tuple(builder.info(call, names) for call in builder.described)
+    return Stacked(with_op_info(func, ops), ops, composite)
+
+
+def with_op_info(func: Any, ops: Sequence[OpInfo]) -> Any:
+    """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and databases."""
+    return func.with_attr(OP_INFO, json.dumps([asdict(op) for op in ops]))
+
+
+def op_info(func: Any) -> tuple[OpInfo, ...]:
+    """The ordered ops of a stacked PrimFunc; nothing for a function that we did not stack."""
+    if func.attrs is None or OP_INFO not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
+        return ()
+    return tuple(OpInfo(**op) for op in json.loads(str(func.attrs[OP_INFO])))
+
+
+class _Builder:
+    """Builds each value's tensor once."""
+
+    def __init__(self, graph: OpGraph, match: Match, packed: Mapping[int, Packed]) -> None:
+        self.graph, self.match, self.composite = graph, match, match.composite
+        self.arg_of = {id(value): name for name, value in match.args.items()}
+        self.tensors: dict[int, Any] = {}
+        self.stages: dict[int, list[Any]] = {}  # id of an op -> its te operations
+        self.seen: set[Any] = set()
+        self.params: list[Any] = []
+        self.described: list[OpCall] = []
+        self.packed = packed
+        for position, value in enumerate(graph.inputs):
+            self._input(position, value)
+        self.seen.update(p.op for p in self.params)
+        for call in self._order():
+            self._op(call)
+        self._check_outputs()
+
+    def _input(self, position: int, value: Value) -> None:
+        name = self.arg_of.get(id(value), value.name)
+        packed_as = self.packed.get(position)
+        passed = packed_as.value if packed_as else value
+        tensor = te.placeholder(passed.shape, passed.dtype, name=_identifier(name, position))
+        self.params.append(tensor)
+        if packed_as:
+            self.tensors[id(self.match.args[packed_as.arg])] = tensor
+        elif value.scalar is not None:
+            self.tensors[id(value)] = self._constant(value)
+        else:
+            self.tensors[id(value)] = tensor
+
+    def _order(self) -> list[OpCall]:
+        """Topological, with the reshaping of arguments first: a whole compute wants all of them at once."""
+        early: dict[int, OpCall] = {}
+        ready = {id(value) for value in self.graph.inputs}
+        for call in self.graph.ops:
+            if not call.sources and all(id(v) in ready or v.is_constant for v in call.inputs):
+                early[id(call)] = call
+                ready.update(id(v) for v in call.outputs)
+        skip = {id(c) for p in self.packed.values() for c in argument_chain(self.graph, self.match.args[p.arg])}
+        ops = [*early.values(), *(c for c in self.graph.ops if id(c) not in early)]
+        return [call for call in ops if id(call) not in skip]
+
+    def _constant(self, value: Value) -> Any:
+        return te.compute(value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant")
+
+    def tensor(self, value: Value) -> Any:
+        return self.tensors[id(value)]
+
+    def _op(self, call: OpCall) -> None:
+        whole = self.composite.compute if callable(self.composite.compute) else None
+        if whole is not None and call.sources:
+            self._whole(whole, call)
+            return
+        override = (self.composite.compute or {}).get(call.kind) if whole is None else None
+        ins = [self._operand(value, packing=override is not None) for value in call.inputs]
+        found = (override or compute_of(call.kind))(ins, call)
+        tensors = list(found) if isinstance(found, (list, tuple)) else [found]
+        self._check(call.name, tensors, call.outputs)
+        self._record(call, tensors)
+
+    def _operand(self, value: Value, packing: bool) -> Any:
+        """An input as the op's compute sees it: packed, if the composite packs this argument."""
+        if value.is_constant and value.scalar is not None and id(value) not in self.tensors:
+            self.tensors[id(value)] = self._constant(value)
+        name = self.arg_of.get(id(value), "")
+        pack = self.composite.pack.get(name)
+        if pack is None or any(name == p.arg for p in self.packed.values()):
+            return self.tensors[id(value)]
+        if not packing:
+            raise ComputeError(
+                f"composite {self.composite.name}: argument {name!r} is packed, but no compute of the composite "
+                f"takes it; `pack` needs a `compute` that reads the packed layout"
+            )
+        return pack(self.tensors[id(value)])
+
+    def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:
+        for value, tensor in zip(call.outputs, tensors, strict=True):
+            self.tensors[id(value)] = tensor
+        self.stages[id(call)] = [op for op in _te_order(tensors) if op not in self.seen]
+        self.seen.update(self.stages[id(call)])
+        if call.sources or len(self.stages[id(call)]):
+            self.described.append(call)
+
+    def _whole(self, compute: Callable[..., Any], call: OpCall) -> None:
+        """The composite's own compute stands for all of its ops; it is called at the first of them."""
+        results = self.match.outputs
+        if not any(id(v) in self.tensors for v in results):
+            ready = {n: self._operand(v, packing=True) for n, v in self.match.args.items()}
+            options = {"ops": Ops([self._bare(c) for c in self.match.ops])} if _takes_ops(compute) else {}
+            found = compute(**ready, **options)
+            tensors = list(found) if isinstance(found, (list, tuple)) else [found]
+            self._check("its compute", tensors, results)
+            for value, tensor in zip(results, tensors, strict=True):
+                self.tensors[id(value)] = tensor
+            self.stages[id(self.match.root)] = [op for op in _te_order(tensors) if op not in self.seen]
+        self.described.append(call)
+
+    def _check(self, where: str, tensors: Sequence[Any], values: Sequence[Value]) -> None:
+        """A compute's result against the compiler's type inference, before anything is lowered."""
+        owner = f"composite {self.composite.name}, {where}"
+        if len(tensors) != len(values):
+            raise ComputeError(f"{owner}: computes {len(tensors)} outputs, expected {len(values)}")
+        for tensor, value in zip(tensors, values, strict=True):
+            shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
+            found = _type(shape, dtype) if shape is not None else f"a {type(tensor).__name__}"
+            if found != value.type:
+                raise ComputeError(f"{owner}: computes {found}, but type inference expects {value.type}")
+
+    def _check_outputs(self) -> None:
+        for value in self.graph.outputs:
+            assert id(value) in self.tensors, f"output {value!r} is not computed"
+
+    def _bare(self, call: OpCall) -> OpInfo:
+        def types(values: Sequence[Value]) -> list[Any]:
+            return [(list(v.shape), v.dtype) for v in values]
+
+        return OpInfo(call.name, call.kind, dict(call.attrs), types(call.inputs), types(call.outputs))
+
+    def info(self, call: OpCall, names: Mapping[Any, str]) -> OpInfo:
+        blocks = [names[op] for op in self.stages.get(id(call), ()) if op in names]
+        return OpInfo(**{**asdict(self._bare(call)), "blocks": blocks})
+
+
+def _type(shape: Any, dtype: Any) -> str:
+    return f"{dtype}[{', '.join(map(str, shape))}]"
+
+
+def _takes_ops(function: Callable[..., Any]) -> bool:
+    return "ops" in inspect.signature(function).parameters
+
+
+def _identifier(name: str, position: int) -> str:
+    return re.sub(r"\W", "_", name) or f"arg{position}"
+
+
+def _te_order(tensors: Sequence[Any]) -> list[Any]:
+    """The te operations under some tensors, inputs first: the order in which create_prim_func makes blocks."""
+    found: dict[Any, None] = {}
+
+    def visit(operation: Any) -> None:
+        if operation in found:
+            return
+        for tensor in operation.input_tensors:
+            visit(tensor.op)
+        found[operation] = None
+
+    for tensor in tensors:
+        visit(tensor.op)
+    return list(found)
+
+
+def _block_names(args: Sequence[Any]) -> dict[Any, str]:
+    """te operation -> the name of its block; create_prim_func makes names unique by counting."""
+    used: dict[str, int] = {}
+    names: dict[Any, str] = {}
+    for operation in _te_order(args):
+        if not isinstance(operation, te.ComputeOp):
+            continue
+        base = str(operation.name)
+        names[operation] = base if base not in used else f"{base}_{used[base]}"
+        used[base] = used.get(base, 0) + 1
+    return names

@@ -1,0 +1,166 @@
+"""The unit of this library: a composite is a pattern with its check, compute, schedule and reference."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import CompositeError, RegistryError
+from .partition.pattern import Node, trace
+
+COMPILER = "tefuse"
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+class Refused(Exception):  # noqa: N818 (the field's word; it is no error)
+    """A check declined a structural match; its text is the reason that reports show."""
+
+
+def require(condition: Any, reason: str) -> None:
+    """Refuse the match with `reason` unless `condition` holds. For use in a composite's `check`."""
+    if not condition:
+        raise Refused(reason)
+
+
+class Case:
+    """One named set of shapes that a composite is tested, timed and tuned on.
+
+    `Case(x=(3, 5), weight=(4, 5))` instantiates the composite's own pattern. Where the pattern has
+    alternatives or attributes matter, the first argument is a straight function in the same vocabulary:
+    `Case(lambda x, w: op.relu(op.conv2d(x, w, strides=(2, 2))), x=(1, 3, 15, 17), w=(8, 3, 3, 3))`.
+    An argument is a shape, or (shape, dtype); `constants` names the arguments that are weights.
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any] | None = None,
+        /,
+        *,
+        constants: Sequence[str] = (),
+        name: str = "",
+        **args: Any,
+    ) -> None:
+        self.program = program
+        self.constants = tuple(constants)
+        self.args = {key: _typed(key, value) for key, value in args.items()}
+        self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
+
+    def __repr__(self) -> str:
+        return f"Case({self.name})"
+
+
+def _typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
+    """`(2, 3)` or `((2, 3), "int8")` as (shape, dtype)."""
+    if len(value) == 2 and isinstance(value[1], str):
+        return tuple(value[0]), value[1]
+    if all(isinstance(extent, int) for extent in value):
+        return tuple(value), "float32"
+    raise CompositeError(f"case argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A named group of ops that is compiled as one kernel.
+
+    pattern    an ordinary function of the vocabulary `op`; its argument names are the names everywhere
+    schedule   `schedule(sch, ops, target)`, or one a target kind, or None for the default schedule
+    reference  NumPy, independent of TVM; None means: the matched ops interpreted one by one in NumPy
+    check      `check(match)` may refuse with `require(condition, reason)`
+    compute    None, or {op kind: function} that stands in for single ops, or one function for the whole
+    pack       {argument: function}: how a weight is laid out ahead of time
+    """
+
+    name: str
+    pattern: Callable[..., Any]
+    schedule: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None
+    reference: Callable[..., Any] | None = None
+    check: Callable[..., None] | None = None
+    cases: Sequence[Case] = ()
+    compute: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None
+    pack: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            raise CompositeError(
+                f"composite name {self.name!r}: expected lower case letters, digits and underscores"
+            )
+        outputs, names = trace(self.name, self.pattern)
+        for root in outputs:
+            if not isinstance(root, Node) or not root.is_op():
+                raise CompositeError(
+                    f"composite {self.name}: the pattern returns a bare input; expected at least one op"
+                )
+        for label, keys in (("pack", self.pack), *((f"case {c.name}", c.args) for c in self._own_cases())):
+            unknown = sorted(set(keys) - set(names))
+            if unknown:
+                raise CompositeError(
+                    f"composite {self.name}: {label} names {unknown}, which are no arguments of the "
+                    f"pattern; expected some of {list(names)}"
+                )
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "arg_names", names)
+
+    outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
+    arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def _own_cases(self) -> list[Case]:
+        return [case for case in self.cases if case.program is None]
+
+    @property
+    def full_name(self) -> str:
+        """The name in the `Composite` attribute: `tefuse.<name>`."""
+        return f"{COMPILER}.{self.name}"
+
+    def schedule_for(self, kind: str) -> Callable[..., Any] | None:
+        """The schedule function for a target kind, or None where the default one serves."""
+        if isinstance(self.schedule, Mapping):
+            return self.schedule.get(kind)
+        return self.schedule
+
+    @property
+    def source(self) -> str:
+        """The file that declares the pattern."""
+        return inspect.getsourcefile(self.pattern) or "<unknown>"
+
+
+class Registry:
+    """Composites by name; the order of adding is their priority."""
+
+    def __init__(self, composites: Iterable[Composite] = ()) -> None:
+        self._by_name: dict[str, Composite] = {}
+        for composite in composites:
+            self.add(composite)
+
+    def add(self, composite: Composite) -> None:
+        """Add one; a name that is taken is an error."""
+        if not isinstance(composite, Composite):
+            raise RegistryError(f"expected a Composite, found {type(composite).__name__}: {composite!r}")
+        if composite.name in self._by_name:
+            raise RegistryError(
+                f"composite {composite.name!r} is registered twice (first in "
+                f"{self._by_name[composite.name].source}); known: {self.names()}"
+            )
+        self._by_name[composite.name] = composite
+
+    def __getitem__(self, name: str) -> Composite:
+        short = name.removeprefix(f"{COMPILER}.")
+        if short not in self._by_name:
+            raise RegistryError(f"composite {name!r} is not registered; known: {self.names()}")
+        return self._by_name[short]
+
+    def __contains__(self, name: str) -> bool:
+        return name.removeprefix(f"{COMPILER}.") in self._by_name
+
+    def __iter__(self) -> Iterator[Composite]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def names(self) -> list[str]:
+        """The names in order of priority."""
+        return list(self._by_name)

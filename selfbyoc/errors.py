@@ -1,0 +1,40 @@
+"""Every error that a user can cause, by the stage that raises it."""
+
+
+class SelfbyocError(Exception):
+    """Base class of all errors of this library."""
+
+
+class InputError(SelfbyocError, TypeError):
+    """An argument is of the wrong type, or IR of the other TVM generation."""
+
+
+class CompositeError(SelfbyocError, ValueError):
+    """A composite is badly declared: its pattern, its argument names, its cases."""
+
+
+class RegistryError(SelfbyocError, KeyError):
+    """A composite's name is unknown, or taken already."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ComputeError(SelfbyocError, ValueError):
+    """A compute's result disagrees with what the compiler inferred for the matched ops."""
+
+
+class ScheduleError(SelfbyocError, RuntimeError):
+    """A composite's own schedule raised."""
+
+
+class TargetError(SelfbyocError, ValueError):
+    """The target is unknown, or is not the one that the user builds for."""
+
+
+class LoweringError(SelfbyocError, RuntimeError):
+    """TVM could not lower a stacked function, or the result lacks the promised symbol."""
+
+
+class UnsupportedOp(SelfbyocError, NotImplementedError):
+    """An op has no compute, no emitter or no NumPy meaning here."""

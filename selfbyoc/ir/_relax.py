@@ -1,0 +1,321 @@
+"""Relax: read a function into an OpGraph, and emit a program of the vocabulary as an IRModule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from .._tvm import constant_numpy, tir, tvm
+from ..errors import UnsupportedOp
+from . import attrs as A
+from .canonical import canonicalize
+from .graph import OpCall, OpGraph, Value, name_ops
+
+Expr = relax.Expr
+# 0.27 moved the graph constant from relax to tvm.ir under another name.
+Constant = relax.Constant if hasattr(relax, "Constant") else tvm.ir.GenericConst
+
+
+class _Raw(Mapping[str, Any]):
+    """An attribute node as a mapping: 0.27's have neither keys() nor []."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.node, name)
+
+    def __iter__(self) -> Any:
+        raise TypeError("the names of an attribute node are not listed")
+
+    def __len__(self) -> int:
+        raise TypeError("the names of an attribute node are not counted")
+
+
+def _reduce(raw: A.Raw) -> dict[str, Any]:
+    return {"axis": A.plain(raw["axis"]), "keepdims": bool(raw["keepdims"])}
+
+
+def _layer_norm(raw: A.Raw) -> dict[str, Any]:
+    axes = A.plain(raw["axes"])
+    return {"axis": axes[0] if len(axes) == 1 else axes, "epsilon": A.plain(raw["epsilon"])}
+
+
+# Relax op -> (neutral kind, attributes). What is not here is read under its own name and never matches.
+READ: dict[str, tuple[str, A.ReadAttrs]] = {
+    "abs": ("abs", A.none),
+    "add": ("add", A.none),
+    "astype": ("cast", lambda raw: {"dtype": str(raw["dtype"])}),
+    "broadcast_to": ("broadcast_to", A.none),
+    "clip": ("clip", A.none),
+    "concat": ("concatenate", A.only("axis")),
+    "divide": ("divide", A.none),
+    "erf": ("erf", A.none),
+    "exp": ("exp", A.none),
+    "expand_dims": ("reshape", A.none),
+    "flatten": ("reshape", A.none),
+    "log": ("log", A.none),
+    "matmul": ("matmul", lambda raw: {"out_dtype": A.dtype(raw["out_dtype"])}),
+    "max": ("max", _reduce),
+    "maximum": ("maximum", A.none),
+    "mean": ("mean", _reduce),
+    "minimum": ("minimum", A.none),
+    "multiply": ("multiply", A.none),
+    "negative": ("negative", A.none),
+    "nn.adaptive_avg_pool2d": ("adaptive_avg_pool2d", A.only("output_size", "layout")),
+    "nn.avg_pool2d": ("avg_pool2d", A.avg_pool2d),
+    "nn.batch_flatten": ("reshape", A.none),
+    "nn.batch_norm": ("batch_norm", A.only("axis", "epsilon", "center", "scale", "training")),
+    "nn.conv2d": ("conv2d", A.conv2d),
+    "nn.gelu": ("gelu", A.none),
+    "nn.layer_norm": ("layer_norm", _layer_norm),
+    "nn.leakyrelu": ("leaky_relu", A.only("alpha")),
+    "nn.max_pool2d": ("max_pool2d", A.pool2d),
+    "nn.relu": ("relu", A.none),
+    "nn.relu6": ("clip", lambda raw: {"a_min": 0.0, "a_max": 6.0}),
+    "nn.silu": ("silu", A.none),
+    "nn.softmax": ("softmax", A.only("axis")),
+    "permute_dims": ("transpose", A.only("axes")),
+    "power": ("power", A.none),
+    "reshape": ("reshape", A.none),
+    "right_shift": ("right_shift", A.none),
+    "round": ("round", A.none),
+    "rsqrt": ("rsqrt", A.none),
+    "sigmoid": ("sigmoid", A.none),
+    "split": ("split", A.only("indices_or_sections", "axis")),
+    "sqrt": ("sqrt", A.none),
+    "squeeze": ("reshape", A.none),
+    "subtract": ("subtract", A.none),
+    "sum": ("sum", _reduce),
+    "tanh": ("tanh", A.none),
+}
+
+
+def _value(ty: Any, name: str = "", **known: Any) -> Value:
+    dims = ty.shape.values if isinstance(ty.shape, relax.ShapeExpr) else [None] * max(ty.ndim, 0)
+    shape = tuple(int(e) if isinstance(e, tir.IntImm) else None for e in dims)
+    return Value(shape, str(ty.dtype), name, **known)
+
+
+def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
+    """The tensors of a result; anything that is no tensor (a shape, a nested tuple) is opaque."""
+    if isinstance(ty, relax.TensorType):
+        return (_value(ty, name),)
+    if isinstance(ty, relax.TupleType) and all(isinstance(f, relax.TensorType) for f in ty.fields):
+        return tuple(_value(f, name) for f in ty.fields)
+    return (Value((None,), "opaque", name),)
+
+
+class _Reader:
+    """One walk over the bindings: every variable gets its values, every call its OpCall."""
+
+    def __init__(self) -> None:
+        self.values: dict[Any, tuple[Value, ...]] = {}
+        self.owner: dict[Any, int] = {}  # tuple-typed variable -> position of the op behind it
+        self.tuples: dict[Any, Any] = {}  # variable -> the relax.Tuple it is bound to
+        self.locals: dict[Any, relax.Function] = {}
+        self.ops: list[OpCall] = []
+        self.extra: dict[int, list[Any]] = {}
+
+    def read(self, body: relax.SeqExpr) -> tuple[Value, ...]:
+        """Visit every binding of a function body; its result."""
+        for block in body.blocks:
+            for binding in block.bindings:
+                self._bind(binding.var, binding.value)
+        return self._of(body.body)
+
+    def _bind(self, var: relax.Var, value: Expr) -> None:
+        if isinstance(value, relax.Function):
+            self.locals[var] = value
+            return
+        if isinstance(value, relax.Tuple):
+            self.tuples[var] = value
+        if isinstance(value, relax.Call):
+            self.values[var] = self._call(var, value)
+        elif isinstance(value, relax.If):
+            self.values[var] = self._emit(var, value, "If", (), {}, [])
+        else:
+            self.values[var] = self._of(value)
+            if isinstance(value, relax.Var) and value in self.owner:
+                self.owner[var] = self.owner[value]
+
+    def _of(self, expr: Expr) -> tuple[Value, ...]:
+        """The values of an argument: a variable, or a leaf written in place."""
+        if expr in self.values:
+            return self.values[expr]
+        if isinstance(expr, Constant):
+            self.values[expr] = (_constant(expr),)
+            return self.values[expr]
+        if isinstance(expr, relax.Tuple):
+            return tuple(v for f in expr.fields for v in self._of(f))
+        if isinstance(expr, relax.TupleGetItem):
+            values = self._of(expr.tuple_value)
+            if expr.tuple_value in self.owner:
+                self.extra.setdefault(self.owner[expr.tuple_value], []).append(expr)
+            return (values[expr.index],)
+        return ()  # shapes, prim values, global variables: attributes, not tensors
+
+    def _call(self, var: relax.Var, call: relax.Call) -> tuple[Value, ...]:
+        if isinstance(call.op, relax.Var) and call.op in self.locals:
+            return self._inline(self.locals[call.op], call)
+        inputs = tuple(v for a in call.args for v in self._of(a))
+        if not isinstance(call.op, tvm.ir.Op):
+            return self._emit(var, call, "call", inputs, {}, [])
+        name = call.op.name.removeprefix("relax.")
+        kind, read_attrs = READ.get(name, (name, A.none))
+        attrs = {**read_attrs(_Raw(call.attrs)), **_argument_attrs(kind, call)}
+        if kind == "transpose":
+            ndim = inputs[0].ndim
+            attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))
+        if kind == "adaptive_avg_pool2d" and attrs["output_size"] == (1, 1):
+            kind, attrs = "global_avg_pool2d", {"layout": attrs["layout"]}
+        tuples = [self.tuples.get(a, a) for a in call.args]
+        sources = [t for t in tuples if isinstance(t, relax.Tuple)]
+        return self._emit(var, call, kind, inputs, attrs, sources)
+
+    def _inline(self, func: relax.Function, call: relax.Call) -> tuple[Value, ...]:
+        for param, arg in zip(func.params, call.args, strict=True):
+            self.values[param] = self._of(arg)
+        return self.read(func.body)
+
+    def _emit(
+        self,
+        var: relax.Var,
+        expr: Expr,
+        kind: str,
+        inputs: tuple[Value, ...],
+        attrs: dict[str, Any],
+        sources: list[Any],
+    ) -> tuple[Value, ...]:
+        outputs = _values(var.ty, var.name)
+        if isinstance(var.ty, relax.TupleType):
+            self.owner[var] = len(self.ops)
+        self.ops.append(OpCall(kind, inputs, attrs, outputs, sources=(*sources, expr)))
+        return outputs
+
+    def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
+        ops = [
+            OpCall(c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ())))
+            for i, c in enumerate(self.ops)
+        ]
+        return OpGraph(inputs, name_ops(ops), outputs)
+
+
+def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Any]:
+    """What Relax passes as arguments and the neutral form keeps as attributes."""
+    if kind in ("reshape", "broadcast_to"):
+        return {"shape": _values(call.ty)[0].shape}
+    if kind == "clip" and len(call.args) == 3:
+        return {"a_min": float(call.args[1].value), "a_max": float(call.args[2].value)}
+    return {}
+
+
+def _constant(expr: Constant) -> Value:
+    value = _value(expr.ty, "const", is_constant=True)
+    if math.prod(value.shape) != 1:
+        return value
+    return replace(value, scalar=constant_numpy(expr).reshape(-1)[0].item())
+
+
+def parameters(func: Any) -> tuple[Value, ...]:
+    """The tensors that a function takes, in order."""
+    return tuple(v for p in func.params for v in _values(p.ty, p.name))
+
+
+def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
+    """A Relax function -> its OpGraph, importer noise read away unless `raw`."""
+    reader = _Reader()
+    for param in func.params:
+        reader.values[param] = _values(param.ty, param.name)
+    outputs = reader.read(func.body)
+    inputs = tuple(v for p in func.params for v in reader.values[p])
+    graph = reader.finish(inputs, outputs)
+    return graph if raw else canonicalize(graph)
+
+
+def _bias_add(x: Expr, bias: Expr, axis: int) -> Expr:
+    ndim = x.ty.ndim
+    shape = [1] * ndim
+    shape[axis] = int(bias.ty.shape[0])
+    return relax.op.add(x, relax.op.reshape(bias, shape) if axis % ndim != ndim - 1 else bias)
+
+
+def _batch_matmul(x: Expr, y: Expr, transpose_a: bool, transpose_b: bool, out_dtype: Any) -> Expr:
+    def turned(v: Expr) -> Expr:
+        n = v.ty.ndim
+        return relax.op.permute_dims(v, [*range(n - 2), n - 1, n - 2])
+
+    x, y = turned(x) if transpose_a else x, turned(y) if transpose_b else y
+    return relax.op.matmul(x, y, out_dtype=out_dtype)
+
+
+def _layer_norm_call(x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float) -> Expr:
+    return relax.op.nn.layer_norm(x, gamma, beta, axes=axis, epsilon=epsilon)
+
+
+EMIT: dict[str, Callable[..., Expr]] = {
+    **{
+        kind: getattr(relax.op, kind)
+        for kind in (
+            "abs", "add", "broadcast_to", "divide", "erf", "exp", "log", "max", "maximum", "mean",
+            "minimum", "multiply", "negative", "power", "reshape", "right_shift", "round", "rsqrt",
+            "sigmoid", "split", "sqrt", "subtract", "sum", "tanh",
+        )
+    },
+    **{
+        kind: getattr(relax.op.nn, kind)
+        for kind in ("avg_pool2d", "conv2d", "gelu", "max_pool2d", "relu", "silu", "softmax")
+    },
+    "batch_matmul": _batch_matmul,
+    # Relax's default is training=True, which normalises with the batch's own statistics.
+    "batch_norm": lambda *args, **a: relax.op.nn.batch_norm(*args, training=False, **a),
+    "bias_add": _bias_add,
+    "cast": lambda x, dtype: relax.op.astype(x, dtype),
+    "clip": lambda x, a_min, a_max: relax.op.clip(x, a_min, a_max),
+    "concatenate": lambda *xs, axis: relax.op.concat(list(xs), axis),
+    "dense": lambda x, w, out_dtype: relax.op.matmul(x, relax.op.permute_dims(w), out_dtype=out_dtype),
+    "global_avg_pool2d": lambda x, layout: relax.op.nn.adaptive_avg_pool2d(x, (1, 1), layout),
+    "layer_norm": _layer_norm_call,
+    "leaky_relu": lambda x, alpha: relax.op.nn.leakyrelu(x, alpha),
+    "transpose": lambda x, axes: relax.op.permute_dims(x, axes),
+}  # fmt: skip
+
+
+def constant(array: np.ndarray) -> Expr:
+    """A NumPy array as a constant of the IR."""
+    return relax.const(array, str(array.dtype))
+
+
+def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+    """One op of the vocabulary, bound to a variable of the function under construction."""
+    if kind not in EMIT:
+        raise UnsupportedOp(f"op.{kind} cannot be written in Relax; known: {sorted(EMIT)}")
+    block = relax.BlockBuilder.current()
+    return block.emit(block.normalize(_normal(block, EMIT[kind], args, attrs)))
+
+
+def _normal(block: Any, function: Callable[..., Expr], args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+    """Constants need a type before an op can read their rank."""
+    return function(*(block.normalize(a) if isinstance(a, Constant) else a for a in args), **attrs)
+
+
+def emit_item(of: Expr, index: int) -> Expr:
+    """One output of an op that has several."""
+    return relax.BlockBuilder.current().emit(relax.TupleGetItem(of, index))
+
+
+def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:
+    """`main` with these parameters; `body(**variables)` returns one expression or several."""
+    builder = relax.BlockBuilder()
+    variables = {name: relax.Var(name, relax.TensorType(s, d)) for name, (s, d) in params.items()}
+    with builder.function("main", list(variables.values())):
+        with builder.dataflow():
+            found = body(**variables)
+            root = builder.emit_output(relax.Tuple(list(found)) if len(found) > 1 else found[0])
+        builder.emit_func_output(root)
+    return builder.get()

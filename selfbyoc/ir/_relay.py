@@ -1,0 +1,314 @@
+"""Relay: read a function into an OpGraph, and emit a program of the vocabulary as an IRModule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tvm import relay
+
+from .._tvm import attrs_dict, constant_numpy, tvm
+from ..errors import InputError, UnsupportedOp
+from . import attrs as A
+from .canonical import canonicalize
+from .graph import OpCall, OpGraph, Value, name_ops
+
+Expr = relay.Expr
+
+# Relay op -> (neutral kind, attributes). What is not here is read under its own name and never matches.
+READ: dict[str, tuple[str, A.ReadAttrs]] = {
+    "abs": ("abs", A.none),
+    "add": ("add", A.none),
+    "broadcast_to": ("broadcast_to", A.none),
+    "cast": ("cast", lambda raw: {"dtype": str(raw["dtype"])}),
+    "clip": ("clip", A.only("a_min", "a_max")),
+    "concatenate": ("concatenate", A.only("axis")),
+    "divide": ("divide", A.none),
+    "erf": ("erf", A.none),
+    "exp": ("exp", A.none),
+    "expand_dims": ("reshape", A.none),
+    "log": ("log", A.none),
+    "max": ("max", A.only("axis", "keepdims")),
+    "maximum": ("maximum", A.none),
+    "mean": ("mean", A.only("axis", "keepdims")),
+    "minimum": ("minimum", A.none),
+    "multiply": ("multiply", A.none),
+    "negative": ("negative", A.none),
+    "nn.avg_pool2d": ("avg_pool2d", A.avg_pool2d),
+    "nn.batch_flatten": ("reshape", A.none),
+    "nn.batch_matmul": ("batch_matmul", A.only("transpose_a", "transpose_b")),
+    "nn.batch_norm": ("batch_norm", A.only("axis", "epsilon", "center", "scale")),
+    "nn.bias_add": ("bias_add", A.only("axis")),
+    "nn.conv2d": ("conv2d", A.conv2d),
+    "nn.dense": ("dense", lambda raw: {"out_dtype": A.dtype(raw["out_dtype"])}),
+    "nn.global_avg_pool2d": ("global_avg_pool2d", A.only("layout")),
+    "nn.layer_norm": ("layer_norm", A.only("axis", "epsilon")),
+    "nn.leaky_relu": ("leaky_relu", A.only("alpha")),
+    "nn.lrn": ("lrn", A.only("size", "axis", "bias", "alpha", "beta")),
+    "nn.max_pool2d": ("max_pool2d", A.pool2d),
+    "nn.relu": ("relu", A.none),
+    "nn.softmax": ("softmax", A.only("axis")),
+    "power": ("power", A.none),
+    "qnn.requantize": ("requantize", A.only("axis", "rounding", "out_dtype")),
+    "reshape": ("reshape", A.none),
+    "right_shift": ("right_shift", A.none),
+    "round": ("round", A.none),
+    "rsqrt": ("rsqrt", A.none),
+    "sigmoid": ("sigmoid", A.none),
+    "split": ("split", A.only("indices_or_sections", "axis")),
+    "sqrt": ("sqrt", A.none),
+    "squeeze": ("reshape", A.none),
+    "subtract": ("subtract", A.none),
+    "sum": ("sum", A.only("axis", "keepdims")),
+    "tanh": ("tanh", A.none),
+    "transpose": ("transpose", A.only("axes")),
+}
+
+
+def _value(ty: Any, name: str = "", **known: Any) -> Value:
+    shape = tuple(int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape)
+    return Value(shape, str(ty.dtype), name, **known)
+
+
+def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
+    """The tensors of a result; anything that is no tensor (a closure, a nested tuple) is opaque."""
+    if isinstance(ty, relay.TensorType):
+        return (_value(ty, name),)
+    if isinstance(ty, relay.TupleType) and all(isinstance(f, relay.TensorType) for f in ty.fields):
+        return tuple(_value(f, name) for f in ty.fields)
+    return (Value((None,), "opaque", name),)
+
+
+class _Reader:
+    """One walk over a function body: every expression gets its values, every call its OpCall."""
+
+    def __init__(self) -> None:
+        self.values: dict[Any, tuple[Value, ...]] = {}
+        self.owner: dict[Any, int] = {}  # tuple-typed expression -> position of the op behind it
+        self.ops: list[OpCall] = []
+        self.extra: dict[int, list[Any]] = {}
+
+    def read(self, root: Expr) -> None:
+        """Visit everything that the root is computed from."""
+        for expr in postorder(root, self.values):
+            self.values[expr] = self._visit(expr)
+
+    def _visit(self, expr: Expr) -> tuple[Value, ...]:
+        if isinstance(expr, relay.Constant):
+            return (_constant(expr),)
+        if isinstance(expr, relay.Tuple):
+            return tuple(v for f in expr.fields for v in self.values[f])
+        if isinstance(expr, relay.TupleGetItem):
+            return self._item(expr)
+        if isinstance(expr, relay.Call):
+            return self._call(expr)
+        return self._opaque(expr, type(expr).__name__)
+
+    def _item(self, expr: relay.TupleGetItem) -> tuple[Value, ...]:
+        values = self.values[expr.tuple_value]
+        if expr.tuple_value in self.owner:
+            self.extra.setdefault(self.owner[expr.tuple_value], []).append(expr)
+        return (values[expr.index],)
+
+    def _call(self, call: relay.Call) -> tuple[Value, ...]:
+        if isinstance(call.op, relay.Function):
+            return self._inline(call)
+        if not isinstance(call.op, tvm.ir.Op):
+            return self._opaque(call, "call")
+        kind, read_attrs = READ.get(call.op.name, (call.op.name, A.none))
+        attrs = read_attrs(attrs_dict(call.attrs))
+        inputs, sources = self._arguments(call)
+        if kind == "requantize":
+            inputs, attrs = _requantize(inputs, attrs)
+        elif kind in ("reshape", "broadcast_to"):
+            attrs["shape"] = _values(call.checked_type)[0].shape
+        elif kind == "transpose":
+            ndim = inputs[0].ndim
+            attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))
+        return self._emit(call, kind, inputs, attrs, sources)
+
+    def _arguments(self, call: relay.Call) -> tuple[tuple[Value, ...], list[Any]]:
+        """The tensors that go in; a tuple is flattened and belongs to the call."""
+        tuples = [a for a in call.args if isinstance(a, relay.Tuple)]
+        return tuple(v for a in call.args for v in self.values[a]), tuples
+
+    def _inline(self, call: relay.Call) -> tuple[Value, ...]:
+        """A call of a function literal (a composite): its body, with the arguments in place."""
+        for param, arg in zip(call.op.params, call.args, strict=True):
+            self.values[param] = self.values[arg]
+        self.read(call.op.body)
+        return self.values[call.op.body]
+
+    def _opaque(self, expr: Expr, kind: str) -> tuple[Value, ...]:
+        inputs = tuple(v for child in children(expr) for v in self.values[child])
+        return self._emit(expr, kind, inputs, {}, [])
+
+    def _emit(
+        self, expr: Expr, kind: str, inputs: tuple[Value, ...], attrs: dict[str, Any], sources: list[Any]
+    ) -> tuple[Value, ...]:
+        outputs = _values(expr.checked_type, kind)
+        if not isinstance(expr.checked_type, relay.TensorType):
+            self.owner[expr] = len(self.ops)
+        self.ops.append(OpCall(kind, inputs, attrs, outputs, sources=(*sources, expr)))
+        return outputs
+
+    def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
+        ops = [
+            OpCall(c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ())))
+            for i, c in enumerate(self.ops)
+        ]
+        return OpGraph(inputs, name_ops(ops), outputs)
+
+
+def children(expr: Expr) -> list[Expr]:
+    if isinstance(expr, relay.Call):
+        return list(expr.args)
+    if isinstance(expr, relay.Tuple):
+        return list(expr.fields)
+    if isinstance(expr, relay.TupleGetItem):
+        return [expr.tuple_value]
+    if isinstance(expr, relay.If):
+        return [expr.cond, expr.true_branch, expr.false_branch]
+    if isinstance(expr, relay.Let):
+        raise InputError("the Relay module holds `let`; run relay.transform.ToGraphNormalForm() first")
+    return []
+
+
+def _constant(expr: relay.Constant) -> Value:
+    value = _value(expr.checked_type, "const", is_constant=True)
+    if math.prod(value.shape) != 1:
+        return value
+    return replace(value, scalar=constant_numpy(expr).reshape(-1)[0].item())
+
+
+def postorder(
+    root: Expr, known: Container[Expr] = (), inputs: Callable[[Expr], list[Expr]] | None = None
+) -> Iterator[Expr]:
+    """Every expression under the root once, inputs first, without recursion: graphs outgrow Python's stack."""
+    inputs = inputs or children
+    seen: set[Expr] = set()
+    stack = [(root, False)]
+    while stack:
+        expr, ready = stack.pop()
+        if expr in seen or expr in known:
+            continue
+        if ready:
+            seen.add(expr)
+            yield expr
+            continue
+        stack.append((expr, True))
+        stack.extend((child, False) for child in reversed(inputs(expr)))
+
+
+def _requantize(inputs: tuple[Value, ...], attrs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Scales and zero points are attributes where they are scalars, as they are for the kernel."""
+    names = ("input_scale", "input_zero_point", "output_scale", "output_zero_point")
+    if any(v.scalar is None for v in inputs[1:]):
+        return inputs, attrs
+    return inputs[:1], {**attrs, **{n: v.scalar for n, v in zip(names, inputs[1:], strict=True)}}
+
+
+def parameters(func: Any) -> tuple[Value, ...]:
+    """The tensors that a function takes, in order."""
+    return tuple(v for p in func.params for v in _values(p.checked_type, p.name_hint))
+
+
+def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
+    """A typed Relay function -> its OpGraph, importer noise read away unless `raw`."""
+    reader = _Reader()
+    for param in func.params:
+        reader.values[param] = _values(param.checked_type, param.name_hint)
+    reader.read(func.body)
+    inputs = tuple(v for p in func.params for v in reader.values[p])
+    graph = reader.finish(inputs, reader.values[func.body])
+    return graph if raw else canonicalize(graph)
+
+
+def _gelu(x: Expr) -> Expr:
+    half, one, root = (relay.const(v, "float32") for v in (0.5, 1.0, math.sqrt(2)))
+    return relay.multiply(relay.multiply(x, half), relay.add(relay.erf(relay.divide(x, root)), one))
+
+
+def _requantize_call(x: Expr, **a: Any) -> Expr:
+    zero = a.get("input_zero_point", 0), a.get("output_zero_point", 0)
+    return relay.qnn.op.requantize(
+        x,
+        relay.const(a["input_scale"], "float32"),
+        relay.const(zero[0], "int32"),
+        relay.const(a["output_scale"], "float32"),
+        relay.const(zero[1], "int32"),
+        out_dtype=a.get("out_dtype", "int8"),
+    )
+
+
+def _conv2d(x: Expr, w: Expr, **a: Any) -> Expr:
+    """relay.build wants channels and kernel_size written out (Conv2DWinogradRel, 0.17)."""
+    shape = dict(zip(a["kernel_layout"], relay.transform.InferTypeLocal(w).shape, strict=True))
+    size = {"channels": int(shape["O"]), "kernel_size": (int(shape["H"]), int(shape["W"]))}
+    return relay.nn.conv2d(x, w, **{**a, **size, "out_dtype": a["out_dtype"] or ""})
+
+
+def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
+    return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
+
+
+def _named(function: Callable[..., Expr], **rename: str) -> Callable[..., Expr]:
+    return lambda *args, **a: function(*args, **{rename.get(k, k): v for k, v in a.items()})
+
+
+EMIT: dict[str, Callable[..., Expr]] = {
+    **{
+        kind: getattr(relay, kind)
+        for kind in (
+            "abs", "add", "cast", "clip", "divide", "erf", "exp", "log", "max", "maximum", "mean",
+            "minimum", "multiply", "negative", "power", "right_shift", "round", "rsqrt", "sigmoid", "split",
+            "sqrt", "subtract", "sum", "tanh", "transpose",
+        )
+    },
+    **{
+        kind: getattr(relay.nn, kind)
+        for kind in (
+            "avg_pool2d", "bias_add", "global_avg_pool2d", "layer_norm", "leaky_relu", "lrn",
+            "max_pool2d", "relu", "softmax",
+        )
+    },
+    "batch_matmul": _batch_matmul,
+    "batch_norm": lambda *args, **a: relay.nn.batch_norm(*args, **a).astuple(),
+    "broadcast_to": lambda x, shape: relay.broadcast_to(x, shape),
+    "concatenate": lambda *xs, axis: relay.concatenate(list(xs), axis),
+    "conv2d": _conv2d,
+    "dense": lambda x, w, out_dtype: relay.nn.dense(x, w, out_dtype=out_dtype or ""),
+    "gelu": _gelu,
+    "requantize": _requantize_call,
+    "reshape": lambda x, shape: relay.reshape(x, shape),
+    "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
+}  # fmt: skip
+
+
+def constant(array: np.ndarray) -> Expr:
+    """A NumPy array as a constant of the IR."""
+    return relay.const(array)
+
+
+def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+    """One op of the vocabulary as a Relay expression."""
+    if kind not in EMIT:
+        raise UnsupportedOp(f"op.{kind} cannot be written in Relay; known: {sorted(EMIT)}")
+    return EMIT[kind](*args, **attrs)
+
+
+def emit_item(of: Expr, index: int) -> Expr:
+    """One output of an op that has several."""
+    return relay.TupleGetItem(of.tuple_value if isinstance(of, relay.expr.TupleWrapper) else of, index)
+
+
+def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:
+    """`main` with these parameters; `body(**variables)` returns one expression or several."""
+    variables = {name: relay.var(name, shape=s, dtype=d) for name, (s, d) in params.items()}
+    found = body(**variables)
+    root = relay.Tuple(list(found)) if len(found) > 1 else found[0]
+    mod = tvm.IRModule.from_expr(relay.Function(list(variables.values()), root))
+    return relay.transform.InferType()(mod)

@@ -1,0 +1,71 @@
+"""A program of the vocabulary -> an IRModule of the generation at hand: how cases and tests become models."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..partition.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
+from .attrs import complete
+from .generation import ir
+
+
+def emit(
+    program: Callable[..., Any],
+    args: Mapping[str, tuple[tuple[int, ...], str]],
+    constants: Mapping[str, np.ndarray] | None = None,
+) -> Any:
+    """`program` over arguments of these (shape, dtype) -> IRModule with `main`.
+
+    Arguments in `constants` become constants of the module, the others its parameters in order.
+    Where a program has alternatives (`either`), the first whose arguments are all given is taken.
+    """
+    constants = constants or {}
+    names = [n for n in inspect.signature(program).parameters if n in args or n in constants]
+    outputs = program(**{n: Arg(n) for n in inspect.signature(program).parameters})
+    nodes = outputs if isinstance(outputs, tuple) else (outputs,)
+    params = {n: args[n] for n in names if n not in constants}
+
+    def body(**variables: Any) -> list[Any]:
+        known = {**variables, **{n: ir.constant(a) for n, a in constants.items()}}
+        emitter = _Emitter(known)
+        return [emitter.value(as_node(node)) for node in nodes]
+
+    return ir.emit_module(params, body)
+
+
+class _Emitter:
+    """Emits each node once: a node used twice is one value."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self.known = known
+        self.done: dict[int, Any] = {}
+
+    def value(self, node: Node) -> Any:
+        if isinstance(node, Either):
+            return self.value(next(o for o in node.options if self._has_args(o)))
+        if isinstance(node, Arg):
+            return self.known[node.name]
+        if isinstance(node, Number):
+            return ir.constant(np.asarray(node.value, "float32"))
+        if id(node) not in self.done:
+            self.done[id(node)] = self._emit(node)
+        return self.done[id(node)]
+
+    def _emit(self, node: Node) -> Any:
+        if isinstance(node, Item):
+            return ir.emit_item(self.value(node.of), node.index)
+        assert isinstance(node, Op)
+        return ir.emit_call(node.kind, list(map(self.value, node.inputs)), complete(node.kind, node.attrs))
+
+    def _has_args(self, node: Node) -> bool:
+        if isinstance(node, Arg):
+            return node.name in self.known
+        if isinstance(node, Either):
+            return any(map(self._has_args, node.options))
+        if isinstance(node, Item):
+            return self._has_args(node.of)
+        return not isinstance(node, Many) and all(map(self._has_args, getattr(node, "inputs", ())))

@@ -1,0 +1,123 @@
+"""The matched ops without any graph IR: values, op calls, and the graph they form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One tensor. `shape` holds None for an extent that is not known when compiling.
+
+    `is_constant` says that the caller passes a constant; `scalar` is its value if it has one element.
+    """
+
+    shape: tuple[int | None, ...]
+    dtype: str
+    name: str = ""
+    is_constant: bool = False
+    scalar: float | int | None = None
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every extent is known."""
+        return None not in self.shape
+
+    @property
+    def type(self) -> str:
+        """`float32[1, 64, 56, 56]`, for messages."""
+        return f"{self.dtype}[{', '.join('?' if e is None else str(e) for e in self.shape)}]"
+
+    def __repr__(self) -> str:
+        return f"{self.name or 'value'}: {self.type}"
+
+
+@dataclass(frozen=True, eq=False)
+class OpCall:
+    """One op: its neutral kind, its attributes, its values, and the IR nodes it was read from."""
+
+    kind: str
+    inputs: tuple[Value, ...]
+    attrs: Mapping[str, Any]
+    outputs: tuple[Value, ...]
+    name: str = ""
+    sources: tuple[Any, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        ins = ", ".join(v.name or v.type for v in self.inputs)
+        return f"{self.name or self.kind}({ins}) -> {', '.join(v.type for v in self.outputs)}"
+
+
+@dataclass(frozen=True, eq=False)
+class OpGraph:
+    """Ops in topological order between `inputs` and `outputs`."""
+
+    inputs: tuple[Value, ...]
+    ops: tuple[OpCall, ...]
+    outputs: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        producers = {id(v): call for call in self.ops for v in call.outputs}
+        users: dict[int, list[OpCall]] = {}
+        for call in self.ops:
+            for value in {id(v): v for v in call.inputs}.values():
+                users.setdefault(id(value), []).append(call)
+        object.__setattr__(self, "_producers", producers)
+        object.__setattr__(self, "_users", users)
+
+    _producers: dict[int, OpCall] = field(init=False, repr=False, default_factory=dict)
+    _users: dict[int, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
+
+    def producer(self, value: Value) -> OpCall | None:
+        """The op that computes a value, or None for an input or a constant."""
+        return self._producers.get(id(value))
+
+    def users(self, value: Value) -> list[OpCall]:
+        """The ops that read a value (being returned is not in this list)."""
+        return self._users.get(id(value), [])
+
+    def is_output(self, value: Value) -> bool:
+        """Whether the graph returns the value."""
+        return any(value is out for out in self.outputs)
+
+    def __iter__(self) -> Iterator[OpCall]:
+        return iter(self.ops)
+
+    def __str__(self) -> str:
+        lines = [f"input  {v!r}" for v in self.inputs]
+        lines += [f"       {call!r}" for call in self.ops]
+        return "\n".join([*lines, *(f"output {v!r}" for v in self.outputs)])
+
+
+def substitute(graph: OpGraph, new: Mapping[int, Value]) -> OpGraph:
+    """The graph with some values (by id) replaced wherever they are read."""
+    if not new:
+        return graph
+
+    def swap(values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(new.get(id(v), v) for v in values)
+
+    ops = tuple(replace(call, inputs=swap(call.inputs)) for call in graph.ops)
+    return OpGraph(swap(graph.inputs), ops, swap(graph.outputs))
+
+
+def name_ops(ops: Iterable[OpCall]) -> tuple[OpCall, ...]:
+    """Give each op a unique name: its kind, and a number from the second on (`conv2d`, `conv2d_1`)."""
+    seen: dict[str, int] = {}
+    named = []
+    for call in ops:
+        count = seen.get(call.kind, 0)
+        seen[call.kind] = count + 1
+        name = f"{call.kind}_{count}" if count else call.kind
+        for index, value in enumerate(call.outputs):
+            # In place: a value is known by identity, and its name only serves messages.
+            object.__setattr__(value, "name", f"{name}[{index}]" if index else name)
+        named.append(replace(call, name=name))
+    return tuple(named)

@@ -1,0 +1,87 @@
+"""`partition_for_tefuse`: which ops belong to which composite, marked for the external compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
+from ..errors import InputError, TargetError
+
+if TYPE_CHECKING:
+    from ..composite import Composite
+    from .report import Report
+
+REPORT = "tefuse.report"
+
+
+def partition_for_tefuse(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None = None,
+    target: Any | None = None,
+    composites: Iterable[Composite] | None = None,
+    *,
+    pack: bool = True,
+) -> tvm.IRModule:
+    """Mark what the composites match as functions for the external compiler `tefuse`.
+
+    mod         a Relay or Relax module with `main`; it is not changed
+    params      weights by name, bound as constants (then `pack` can lay them out ahead of time)
+    target      what the kernels are built for; None: what the hook finds in force when it is called
+    composites  instead of the built-in ones, earlier wins; `[mine, *selfbyoc.BUILTIN]` for both
+    pack        lay constant weights out as the composites ask for
+
+    Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error: `report(mod)`.
+    """
+    from ..builtin import registry_of
+    from .finish import finish
+    from .generation import ir
+    from .select import select
+
+    check_module(mod)
+    target = None if target is None else check_target(target)
+    registry = registry_of(composites)
+    prepared = ir.prepare(mod, params)
+    graph = _graph(prepared)
+    matches, report = select(graph, registry)
+    marked = ir.mark(prepared, matches)
+    return module_with_attr(finish(marked, registry, target, pack=pack), REPORT, report.to_json())
+
+
+def _graph(mod: tvm.IRModule) -> Any:
+    from ..ir.generation import ir
+
+    return ir.read(mod["main"])
+
+
+def report(mod: tvm.IRModule) -> Report:
+    """What partitioning decided about this module, and why."""
+    from .report import Report
+
+    text = mod.attrs.get(REPORT) if mod.attrs is not None else None
+    if text is None:
+        raise InputError("mod: this module was not partitioned by partition_for_tefuse")
+    return Report.from_json(str(text))
+
+
+def check_module(mod: Any) -> None:
+    """An IRModule of this generation with a `main`, or an InputError."""
+    if not isinstance(mod, tvm.IRModule):
+        raise InputError(f"mod: expected a tvm.IRModule, found {type(mod).__name__}")
+    names = [gv.name_hint for gv in mod.get_global_vars()]
+    if "main" not in names:
+        raise InputError(f"mod: expected a function `main`, found {names or 'no functions'}")
+    kind = type(mod["main"]).__module__
+    if f"tvm.{GENERATION}." not in f"{kind}.":
+        raise InputError(
+            f"mod: expected `main` as a {GENERATION.capitalize()} function (this is TVM {tvm.__version__}), "
+            f"found {kind}.{type(mod['main']).__name__}"
+        )
+
+
+def check_target(target: Any) -> Any:
+    """A Target, or a TargetError that says what was given."""
+    try:
+        return make_target(target)
+    except (TVMError, ValueError, TypeError) as err:
+        raise TargetError(f"target: {target!r} is not a target of this TVM: {err}") from err

@@ -1,0 +1,190 @@
+"""Relax: bind parameters, mark the chosen matches with FuseOpsByPattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.relax import dpl
+
+from .._tvm import constant_numpy, structural_hash, tvm
+from ..ir._relax import Constant
+from ..ir.graph import Value
+from .match import Match
+
+COMPILER = "tefuse"
+
+
+def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
+    """A normalised module with the parameters bound as constants. The user's module is not touched."""
+    if params:
+        mod = relax.transform.BindParams("main", dict(params))(mod)
+    mod = relax.transform.Normalize()(mod)
+    return relax.transform.CanonicalizeBindings()(mod)
+
+
+class _Bindings:
+    """What the variables of main stand for: patterns are over expressions, expressions over variables."""
+
+    def __init__(self, func: relax.Function) -> None:
+        self.value = {b.var: b.value for block in func.body.blocks for b in block.bindings}
+
+    def behind(self, expr: Any) -> Any:
+        return self.value.get(expr, expr) if isinstance(expr, relax.Var) else expr
+
+
+def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, Any]) -> Any:
+    """One matched IR node as a TVM pattern; what is not matched is a wildcard."""
+    node = bindings.behind(expr)
+    if node in done:
+        return done[node]
+    if node not in nodes:
+        done[node] = dpl.wildcard()
+        return done[node]
+
+    def of(child: Any) -> Any:
+        return _pattern(child, nodes, bindings, done)
+
+    if isinstance(node, relax.Tuple):
+        found = dpl.is_tuple([of(f) for f in node.fields])
+    elif isinstance(node, relax.TupleGetItem):
+        found = dpl.is_tuple_get_item(of(node.tuple_value), node.index)
+    else:
+        found = dpl.is_op(node.op.name)(*map(of, node.args))
+    done[node] = found
+    return found
+
+
+def _root(match: Match) -> Any:
+    """The IR node that holds the last output of the match."""
+    value = match.outputs[-1]
+    call = next(c for c in match.ops if any(v is value for v in c.outputs))
+    index = next(i for i, v in enumerate(call.outputs) if v is value)
+    for source in call.sources:
+        if isinstance(source, relax.TupleGetItem) and source.index == index:
+            return source
+    return next(s for s in reversed(call.sources) if isinstance(s, relax.Call))
+
+
+def _is_root(root: Any) -> Callable[[Any], bool]:
+    return lambda context: bool(context.matched_expr.same_as(root))
+
+
+def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
+    """Normalised module and disjoint matches -> module in which each match is an external function."""
+    bindings = _Bindings(mod["main"])
+    table = []
+    for match in reversed(matches):  # from the results back, so that what is upstream stays as it was
+        nodes = {source for call in match.ops for source in call.sources}
+        root = _root(match)
+        pattern = _pattern(root, nodes, bindings, {})
+        table.append((match.composite.full_name, pattern, {}, _is_root(root)))
+    if not table:
+        return mod
+    fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
+    return _unique_symbols(fuse(mod), f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
+
+
+def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
+    """The model's name in every symbol, so that two exported models load into one process."""
+    renamed = mod
+    for name in external_functions(mod):
+        func = renamed[name].with_attr("global_symbol", f"{name}_{model}")
+        renamed.update_func(renamed.get_global_var(name), func)
+    return renamed
+
+
+def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
+    """Name -> external function, for those that `tefuse` compiles."""
+    return {
+        gv.name_hint: func
+        for gv, func in mod.functions.items()
+        if isinstance(func, relax.Function) and func.attrs and func.attrs.get("Codegen") == COMPILER
+    }
+
+
+def _calls(mod: tvm.IRModule) -> list[relax.Call]:
+    main = mod["main"]
+    values = (b.value for block in main.body.blocks for b in block.bindings)
+    return [v for v in values if isinstance(v, relax.Call) and isinstance(v.op, tvm.ir.GlobalVar)]
+
+
+def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
+    """Function name -> for each of its calls in main, the constant arguments by position."""
+    found: dict[str, list[dict[int, np.ndarray]]] = {}
+    for call in _calls(mod):
+        constants = {i: constant_numpy(a) for i, a in enumerate(call.args) if isinstance(a, Constant)}
+        found.setdefault(call.op.name_hint, []).append(constants)
+    return found
+
+
+def take_packed(func: relax.Function, packed: Mapping[int, Value]) -> relax.Function:
+    """The external function with some parameters in packed form, each followed by its stand-in."""
+    params = []
+    for position, param in enumerate(func.params):
+        value = packed.get(position)
+        ty = relax.TensorType(value.shape, value.dtype) if value else param.ty
+        params.append(relax.Var(param.name, ty))
+    builder = relax.BlockBuilder()
+    with builder.function("external", params):
+        new = {
+            old: _stand_in(builder, fresh, old.ty) if position in packed else fresh
+            for position, (old, fresh) in enumerate(zip(func.params, params, strict=True))
+        }
+        result = _replay(builder, func.body, new)
+        builder.emit_func_output(result)
+    done = builder.get()["external"]
+    for name, value in func.attrs.items():
+        done = done.with_attr(name, value)
+    return done
+
+
+def _stand_in(builder: relax.BlockBuilder, packed: relax.Var, ty: Any) -> relax.Var:
+    shape = [int(e) for e in ty.shape.values]
+    flat = builder.emit(relax.op.reshape(packed, (-1,)))
+    first = builder.emit(relax.op.strided_slice(flat, axes=[0], begin=[0], end=[1]))
+    cast = builder.emit(relax.op.astype(first, ty.dtype))
+    one = builder.emit(relax.op.reshape(cast, [1] * len(shape)))
+    return builder.emit(relax.op.broadcast_to(one, shape))
+
+
+def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Any, Any]) -> Any:
+    """The bindings of an external function (a local composite and its call) over new parameters."""
+    for block in body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if isinstance(value, relax.Call):
+                args = [new.get(a, a) for a in value.args]
+                value = relax.Call(new.get(value.op, value.op), args, value.attrs)
+            new[binding.var] = builder.emit(value)
+    return new.get(body.body, body.body)
+
+
+def update(
+    mod: tvm.IRModule, functions: Mapping[str, Any], packed: Mapping[str, list[dict[int, np.ndarray]]]
+) -> tvm.IRModule:
+    """The module with new external functions, and the packed constants in main's calls of them."""
+    kept = {gv: f for gv, f in mod.functions.items() if gv.name_hint not in functions}
+    fresh = {mod.get_global_var(name): func for name, func in functions.items()}
+    done = tvm.IRModule({**kept, **fresh}, attrs=mod.attrs)
+    waiting = {name: iter(calls) for name, calls in packed.items()}
+    done.update_func(done.get_global_var("main"), _Swap(done, waiting).visit_expr(done["main"]))
+    return done
+
+
+@relax.expr_functor.mutator
+class _Swap(relax.PyExprMutator):
+    """Puts the packed constants into main's calls, in program order."""
+
+    def __init__(self, mod: tvm.IRModule, waiting: Mapping[str, Iterator[dict[int, np.ndarray]]]) -> None:
+        super().__init__(mod)
+        self.waiting = waiting
+
+    def visit_call_(self, call: relax.Call) -> relax.Call:
+        if not isinstance(call.op, tvm.ir.GlobalVar) or call.op.name_hint not in self.waiting:
+            return super().visit_call_(call)
+        arrays = next(self.waiting[call.op.name_hint])
+        args = [relax.const(arrays[i]) if i in arrays else self.visit_expr(a) for i, a in enumerate(call.args)]
+        return relax.Call(call.op, args, call.attrs)

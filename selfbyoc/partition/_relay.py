@@ -1,0 +1,210 @@
+"""Relay: bind parameters, mark the chosen matches with MergeComposite, AnnotateTarget and PartitionGraph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relay
+from tvm.relay import dataflow_pattern as dfp
+
+from .._tvm import constant_numpy, structural_hash, tensor, tvm
+from ..ir._relay import children, postorder
+from ..ir.graph import Value
+from ..errors import InputError
+from .match import Match
+
+COMPILER = "tefuse"
+FUNCTION = relay.Function
+
+
+def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
+    """A typed module with the parameters bound as constants. The user's module is not touched."""
+    if params:
+        func = relay.build_module.bind_params_by_name(mod["main"], _tensors(mod, params))
+        bound = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
+        bound.update_func(bound.get_global_var("main"), func)
+        mod = bound
+    return relay.transform.InferType()(mod)
+
+
+def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
+    names = {p.name_hint for p in mod["main"].params}
+    return {k: tensor(v) if isinstance(v, np.ndarray) else v for k, v in params.items() if k in names}
+
+
+class _Group:
+    """The IR of one match: what goes in, and the composite function that MergeComposite makes of it."""
+
+    def __init__(self, match: Match) -> None:
+        self.match = match
+        self.nodes = {source for call in match.ops for source in call.sources}
+        self.outputs = [_expr_of(match, value) for value in match.outputs]
+        self.root = self.outputs[0] if len(self.outputs) == 1 else relay.Tuple(self.outputs)
+        self.nodes.add(self.root)
+        self.leaves = [e for e in postorder(self.root) if e not in self.nodes and self._is_read(e)]
+
+    def _is_read(self, expr: Any) -> bool:
+        return any(expr in children(node) for node in self.nodes)
+
+    def composite(self) -> relay.Function:
+        """The group alone, as the function that carries `Composite` and `PartitionedFromPattern`.
+
+        MergeComposite runs on the group, not on the whole of main: there it would form its groups before it
+        asks a check (a candidate that we refused would block its neighbours), would know one root only, and
+        would take 0.14 s a pattern for 230 ops (TVM 0.17).
+        """
+        params = [relay.Var(f"arg{i}", leaf.checked_type) for i, leaf in enumerate(self.leaves)]
+        new = dict(zip(self.leaves, params, strict=True))
+        for expr in postorder(self.root, new):
+            new[expr] = rebuild(expr, new)
+        patterns: dict[Any, Any] = {leaf: dfp.wildcard() for leaf in self.leaves}
+        for expr in postorder(self.root, patterns):
+            patterns[expr] = _pattern(expr, patterns)
+        alone = tvm.IRModule.from_expr(relay.Function(params, new[self.root]))
+        table = [(self.match.composite.full_name, patterns[self.root])]
+        merged = relay.transform.MergeComposite(table)(relay.transform.InferType()(alone))
+        call = merged["main"].body
+        assert isinstance(call.op, relay.Function), f"MergeComposite did not merge {self.match.ops}"
+        # The composite's parameters come in the order in which MergeComposite met them.
+        position = {param: i for i, param in enumerate(merged["main"].params)}
+        order = [position[arg] for arg in call.args]
+        self.leaves = [self.leaves[i] for i in order]
+        return call.op
+
+
+def _pattern(expr: Any, done: Mapping[Any, Any]) -> Any:
+    """One matched IR node as a TVM pattern over the patterns of its inputs."""
+    if isinstance(expr, relay.Tuple):
+        return dfp.is_tuple([done[f] for f in expr.fields])
+    if isinstance(expr, relay.TupleGetItem):
+        return dfp.is_tuple_get_item(done[expr.tuple_value], expr.index)
+    return dfp.is_op(expr.op.name)(*(done[a] for a in expr.args))
+
+
+def rebuild(expr: Any, new: Mapping[Any, Any]) -> Any:
+    """One expression over new inputs; itself where nothing changed."""
+    if all(new[child].same_as(child) for child in children(expr)):
+        return expr
+    if isinstance(expr, relay.Tuple):
+        return relay.Tuple([new[f] for f in expr.fields], expr.span)
+    if isinstance(expr, relay.TupleGetItem):
+        return relay.TupleGetItem(new[expr.tuple_value], expr.index, expr.span)
+    if isinstance(expr, relay.Call):
+        return relay.Call(expr.op, [new[a] for a in expr.args], expr.attrs, expr.type_args, expr.span)
+    raise InputError(f"a Relay {type(expr).__name__} after a composite cannot be rewritten")
+
+
+def _expr_of(match: Match, value: Value) -> Any:
+    """The IR expression that holds an output of the match."""
+    call = next(c for c in match.ops if any(v is value for v in c.outputs))
+    index = next(i for i, v in enumerate(call.outputs) if v is value)
+    for source in call.sources:
+        if isinstance(source, relay.TupleGetItem) and source.index == index:
+            return source
+    return next(s for s in reversed(call.sources) if isinstance(s, relay.Call))
+
+
+def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
+    """Typed module and disjoint matches -> module in which each match is an external function."""
+    groups = [_Group(match) for match in matches]
+    root_of = {output: group for group in groups for output in group.outputs}
+    called: dict[int, Any] = {}
+    new: dict[Any, Any] = {}
+    main = mod["main"]
+
+    def inputs(expr: Any) -> list[Any]:  # a group is one step: its outputs need what the whole group reads
+        return root_of[expr].leaves if expr in root_of else children(expr)
+
+    for expr in postorder(main.body, inputs=inputs):
+        group = root_of.get(expr)
+        new[expr] = rebuild(expr, new) if group is None else _call_of(group, expr, new, called)
+    merged = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
+    whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
+    merged.update_func(merged.get_global_var("main"), whole)
+    return tvm.transform.Sequential(
+        [
+            relay.transform.InferType(),
+            relay.transform.AnnotateTarget(COMPILER, include_non_call_ops=False),
+            relay.transform.PartitionGraph(_model_name(mod), bind_constants=False),
+            relay.transform.InferType(),
+        ]
+    )(merged)
+
+
+def _call_of(group: _Group, expr: Any, new: Mapping[Any, Any], called: dict[int, Any]) -> Any:
+    """The call of the group's composite, made at the first of its outputs that is reached."""
+    if id(group) not in called:
+        function = group.composite()
+        called[id(group)] = relay.Call(function, [new[leaf] for leaf in group.leaves])
+    call = called[id(group)]
+    return call if len(group.outputs) == 1 else relay.TupleGetItem(call, group.outputs.index(expr))
+
+
+def _model_name(mod: tvm.IRModule) -> str:
+    """Part of every symbol, so that two exported models load into one process."""
+    return f"m{structural_hash(mod['main'], map_free_vars=True) & 0xFFFFFFFFFFFF:012x}"
+
+
+def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
+    """Name -> external function, for those that `tefuse` compiles."""
+    return {
+        gv.name_hint: func
+        for gv, func in mod.functions.items()
+        if isinstance(func, relay.Function) and func.attrs and func.attrs.get("Compiler") == COMPILER
+    }
+
+
+def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
+    """Function name -> for each of its calls in main, the constant arguments by position."""
+    found: dict[str, list[dict[int, np.ndarray]]] = {}
+    for expr in postorder(mod["main"].body):
+        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.GlobalVar):
+            constants = {
+                i: constant_numpy(a) for i, a in enumerate(expr.args) if isinstance(a, relay.Constant)
+            }
+            found.setdefault(expr.op.name_hint, []).append(constants)
+    return found
+
+
+def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Function:
+    """The external function with some parameters in packed form, each followed by its stand-in."""
+    params, new = [], {}
+    for position, param in enumerate(func.params):
+        if position not in packed:
+            params.append(param)
+            continue
+        value = packed[position]
+        fresh = relay.var(param.name_hint, shape=value.shape, dtype=value.dtype)
+        params.append(fresh)
+        new[param] = _stand_in(fresh, param.checked_type)
+    body = relay.bind(func.body, new)
+    return relay.Function(params, body, func.ret_type, func.type_params, func.attrs)
+
+
+def _stand_in(packed: Any, ty: Any) -> Any:
+    first = relay.strided_slice(relay.reshape(packed, (-1,)), [0], [1])
+    one = relay.reshape(relay.cast(first, ty.dtype), (1,) * len(ty.shape))
+    return relay.broadcast_to(one, tuple(int(e) for e in ty.shape))
+
+
+def update(
+    mod: tvm.IRModule, functions: Mapping[str, Any], packed: Mapping[str, list[dict[int, np.ndarray]]]
+) -> tvm.IRModule:
+    """The module with new external functions, and the packed constants in main's calls of them."""
+    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
+    for name, func in functions.items():
+        done.update_func(done.get_global_var(name), func)
+    new: dict[Any, Any] = {}
+    waiting = {name: iter(calls) for name, calls in packed.items()}
+    main = mod["main"]
+    for expr in postorder(main.body):
+        new[expr] = rebuild(expr, new)
+        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.GlobalVar) and expr.op.name_hint in waiting:
+            arrays = next(waiting[expr.op.name_hint])
+            args = [relay.const(arrays[i]) if i in arrays else a for i, a in enumerate(new[expr].args)]
+            new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
+    whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
+    done.update_func(done.get_global_var("main"), whole)
+    return relay.transform.InferType()(done)

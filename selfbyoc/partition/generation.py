@@ -1,0 +1,10 @@
+"""The partitioner of the TVM generation at hand, as `ir`."""
+
+from .._tvm import GENERATION
+
+if GENERATION == "relay":
+    from . import _relay as ir
+else:
+    from . import _relax as ir
+
+__all__ = ["ir"]

@@ -1,0 +1,210 @@
+"""Match a pattern against an OpGraph: the one place that decides what a composite takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..ir.attrs import NORMALIZERS
+from ..ir.graph import OpCall, OpGraph, Value
+from .pattern import COMMUTATIVE, Arg, Either, Item, Many, Node, Number, Op
+
+if TYPE_CHECKING:
+    from ..composite import Composite
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A match in the making: which value each argument stands for, and the ops taken so far."""
+
+    args: Mapping[str, Value] = field(default_factory=dict)
+    ops: tuple[OpCall, ...] = ()
+    parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a pattern node -> the op it took
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a pattern selected. Arguments are attributes: `match.x.shape`; an unused optional one is None."""
+
+    composite: Composite
+    args: Mapping[str, Value]
+    ops: tuple[OpCall, ...]
+    outputs: tuple[Value, ...]
+
+    @property
+    def root(self) -> OpCall:
+        """The op that computes the last of the ops."""
+        return self.ops[-1]
+
+    def __getattr__(self, name: str) -> Value | None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self.args:
+            return self.args[name]
+        if name in self.composite.arg_names:
+            return None
+        raise AttributeError(
+            f"composite {self.composite.name}: no argument {name!r}; the match has {list(self.args)}"
+        )
+
+    def of(self, kind: str) -> list[OpCall]:
+        """The matched ops of one kind, in topological order."""
+        return [call for call in self.ops if call.kind == kind]
+
+    def op(self, kind: str) -> OpCall:
+        """The first matched op of a kind."""
+        found = self.of(kind)
+        if not found:
+            raise AttributeError(f"composite {self.composite.name}: no {kind} among {[c.kind for c in self.ops]}")
+        return found[0]
+
+
+@dataclass(frozen=True)
+class Miss:
+    """The first difference on the way that got furthest: where, what was wanted and what was found."""
+
+    depth: int
+    at: str
+    wanted: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"at {self.at}: wanted {self.wanted}, found {self.found}"
+
+
+class Matcher:
+    """Tries one pattern on one graph and remembers the nearest miss."""
+
+    def __init__(self, graph: OpGraph) -> None:
+        self.graph = graph
+        self.miss: Miss | None = None
+
+    def _missed(self, bound: Bound, at: str, wanted: str, found: str) -> None:
+        depth = len(bound.ops)
+        if self.miss is None or depth > self.miss.depth:
+            self.miss = Miss(depth, at, wanted, found)
+
+    def match(self, node: Node, value: Value, bound: Bound) -> Iterator[Bound]:
+        """Every way in which `node` fits `value`, given what is bound already."""
+        if isinstance(node, Arg):
+            yield from self._arg(node, value, bound)
+        elif isinstance(node, Number):
+            if value.scalar is not None and abs(float(value.scalar) - node.value) <= 1e-5 * abs(node.value):
+                yield bound
+            else:
+                found = value.type if value.scalar is None else str(value.scalar)
+                self._missed(bound, value.name or "constant", f"the constant {node.value}", found)
+        elif isinstance(node, Either):
+            for option in node.options:
+                yield from self.match(option, value, bound)
+        elif isinstance(node, Item):
+            yield from self._op(node.of, node.index, value, bound)
+        elif isinstance(node, Op):
+            yield from self._op(node, 0, value, bound)
+
+    def _arg(self, node: Arg, value: Value, bound: Bound) -> Iterator[Bound]:
+        known = bound.args.get(node.name)
+        if known is None:
+            yield replace(bound, args={**bound.args, node.name: value})
+        elif known is value:
+            yield bound
+        else:
+            self._missed(bound, node.name, f"the same value as {known!r}", f"{value!r}")
+
+    def _op(self, node: Op, index: int, value: Value, bound: Bound) -> Iterator[Bound]:
+        call = self.graph.producer(value)
+        if call is None:
+            self._missed(bound, value.name or value.type, f"op {node.kind}", f"an input, {value.type}")
+            return
+        if call.kind != node.kind:
+            self._missed(bound, call.name, f"op {node.kind}", f"op {call.kind}")
+            return
+        if call.outputs[index] is not value:
+            self._missed(bound, call.name, f"output {index} of {node.kind}", "another of its outputs")
+            return
+        if id(node) in bound.parts or any(call is taken for taken in bound.ops):
+            # One op cannot play two parts, except where the pattern uses one node twice.
+            if bound.parts.get(id(node)) is call:
+                yield bound
+            else:
+                self._missed(bound, call.name, f"another {node.kind}", "an op that is taken already")
+            return
+        if not self._attrs_fit(node, call, bound):
+            return
+        for done in self._inputs(node, call, bound):
+            yield replace(done, ops=(*done.ops, call), parts={**done.parts, id(node): call})
+
+    def _attrs_fit(self, node: Op, call: OpCall, bound: Bound) -> bool:
+        for name, wanted in node.attrs.items():
+            found = call.attrs.get(name)
+            if not callable(wanted) and name in NORMALIZERS:
+                wanted = NORMALIZERS[name](wanted)
+            fits = wanted(found) if callable(wanted) else _same(wanted, found)
+            if not fits:
+                text = getattr(wanted, "__name__", "a predicate") if callable(wanted) else repr(wanted)
+                self._missed(bound, call.name, f"{name}={text}", f"{name}={found!r}")
+                return False
+        return True
+
+    def _inputs(self, node: Op, call: OpCall, bound: Bound) -> Iterator[Bound]:
+        nodes = node.inputs
+        if len(nodes) == 1 and isinstance(nodes[0], Many):
+            many = nodes[0]
+            if len(call.inputs) < many.at_least:
+                wanted = f"{many.at_least} inputs or more"
+                self._missed(bound, call.name, wanted, f"{len(call.inputs)} inputs")
+                return
+            nodes = tuple(many.instance(i) for i in range(len(call.inputs)))
+        if len(nodes) != len(call.inputs):
+            self._missed(bound, call.name, f"{len(nodes)} inputs", f"{len(call.inputs)} inputs")
+            return
+        yield from self._all(nodes, call.inputs, bound)
+        if node.kind in COMMUTATIVE:
+            yield from self._all(nodes, call.inputs[::-1], bound)
+
+    def _all(self, nodes: tuple[Node, ...], values: tuple[Value, ...], bound: Bound) -> Iterator[Bound]:
+        if not nodes:
+            yield bound
+            return
+        for first in self.match(nodes[0], values[0], bound):
+            yield from self._all(nodes[1:], values[1:], first)
+
+
+def _same(wanted: Any, found: Any) -> bool:
+    if isinstance(wanted, (tuple, list)):
+        return found is not None and tuple(wanted) == tuple(found)
+    return bool(wanted == found)
+
+
+def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
+    """Match the composite with `root` as its last op; the nearest miss if it does not fit."""
+    matcher = Matcher(graph)
+    for bound in _roots(matcher, composite.outputs, root):
+        position = {id(call): i for i, call in enumerate(graph.ops)}
+        ops = tuple(sorted(bound.ops, key=lambda call: position[id(call)]))
+        outputs = tuple(_value_of(node, bound) for node in composite.outputs)
+        return Match(composite, bound.args, ops, outputs)
+    return matcher.miss or Miss(0, root.name, repr(composite.outputs[-1]), root.kind)
+
+
+def _roots(matcher: Matcher, outputs: tuple[Node, ...], root: OpCall) -> Iterator[Bound]:
+    last = outputs[-1]
+    index = last.index if isinstance(last, Item) else 0
+    if index < len(root.outputs):
+        yield from matcher.match(last, root.outputs[index], Bound())
+
+
+def _value_of(node: Node, bound: Bound) -> Value:
+    """The value that an output node of the pattern stands for."""
+    if isinstance(node, Either):
+        return next(_value_of(option, bound) for option in node.options if _took_part(option, bound))
+    if isinstance(node, Item):
+        return bound.parts[id(node.of)].outputs[node.index]
+    return bound.parts[id(node)].outputs[0]
+
+
+def _took_part(node: Node, bound: Bound) -> bool:
+    if isinstance(node, Either):
+        return any(_took_part(option, bound) for option in node.options)
+    return id(node.of if isinstance(node, Item) else node) in bound.parts

@@ -1,0 +1,187 @@
+"""The pattern vocabulary: neutral op names, and the nodes that a traced pattern function leaves.
+
+A pattern is an ordinary function that computes what it matches::
+
+    def pattern(x, weight, bias):
+        return op.relu(op.bias_add(op.dense(x, weight), bias))
+
+Keyword arguments are attributes. In a pattern they are constraints (a value, or a predicate);
+in a `Case`'s program they are the values.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import CompositeError
+
+# kind -> number of tensor inputs; None: one list of tensors. Names are the field's.
+VOCABULARY: dict[str, int | None] = {
+    "abs": 1, "add": 2, "avg_pool2d": 1, "batch_matmul": 2, "batch_norm": 5, "bias_add": 2,
+    "broadcast_to": 1, "cast": 1, "clip": 1, "concatenate": None, "conv2d": 2, "dense": 2, "divide": 2,
+    "erf": 1, "exp": 1, "gelu": 1, "global_avg_pool2d": 1, "layer_norm": 3, "leaky_relu": 1, "log": 1,
+    "lrn": 1, "max": 1, "max_pool2d": 1, "maximum": 2, "mean": 1, "minimum": 2, "multiply": 2, "negative": 1,
+    "power": 2, "relu": 1, "requantize": 3, "reshape": 1, "right_shift": 2, "round": 1, "rsqrt": 1,
+    "sigmoid": 1, "silu": 1, "softmax": 1, "split": 1, "sqrt": 1, "subtract": 2, "sum": 1, "tanh": 1,
+    "transpose": 1,
+}  # fmt: skip
+
+COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
+
+
+class Node:
+    """A value in a pattern: an argument, a constant, an op's output, a choice or a repetition."""
+
+    def is_op(self) -> bool:
+        """Whether an op produces this value."""
+        return False
+
+
+class Arg(Node):
+    """A named input; the same name twice means the same value twice."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Number(Node):
+    """A constant written in the pattern or program."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Op(Node):
+    """One op: its kind, its inputs and the constraints on its attributes."""
+
+    def __init__(self, kind: str, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> None:
+        self.kind, self.inputs, self.attrs = kind, inputs, attrs
+
+    def is_op(self) -> bool:
+        return True
+
+    def __getitem__(self, index: int) -> Item:
+        return Item(self, index)
+
+    def __iter__(self) -> Any:
+        # Without this, Python iterates by __getitem__ and never ends.
+        raise TypeError(f"op.{self.kind} is not iterable; take its outputs by index")
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({', '.join(map(repr, self.inputs))})"
+
+
+class Item(Node):
+    """One output of an op that has several, as `op.batch_norm(...)[0]`."""
+
+    def __init__(self, of: Op, index: int) -> None:
+        self.of, self.index = of, index
+
+    def is_op(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"{self.of!r}[{self.index}]"
+
+
+class Either(Node):
+    """Alternatives; the first that matches wins."""
+
+    def __init__(self, options: tuple[Node, ...]) -> None:
+        self.options = options
+
+    def is_op(self) -> bool:
+        return any(option.is_op() for option in self.options)
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.options))
+
+
+class Many(Node):
+    """The inputs of a concatenate: `at_least` branches, each of one shape; arguments get a number each."""
+
+    def __init__(self, branch: Callable[[Callable[[str], Arg]], Node], at_least: int) -> None:
+        self.branch, self.at_least = branch, at_least
+
+    def instance(self, index: int) -> Node:
+        """The branch number `index`, its own arguments named `name_<index>`."""
+        return self.branch(lambda name: Arg(f"{name}_{index}"))
+
+
+def as_node(value: Any) -> Node:
+    """A node, or a Python number as a constant."""
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, (int, float)):
+        return Number(value)
+    raise CompositeError(f"a pattern works on arguments and ops, found {type(value).__name__}: {value!r}")
+
+
+def either(*options: Any) -> Either:
+    """Match the first of the options that fits: `either(op.bias_add(y, bias), y)` is an optional bias."""
+    if len(options) < 2:
+        raise CompositeError(f"either needs two options or more, found {len(options)}")
+    return Either(tuple(map(as_node, options)))
+
+
+def many(branch: Callable[..., Node], at_least: int = 2) -> Many:
+    """Any number of parallel branches, for `op.concatenate(many(branch))`.
+
+    `branch(arg)` returns one branch; `arg("weight")` is an argument of that branch alone
+    (named `weight_0`, `weight_1`, ... in the match), while an argument of the pattern is shared.
+    """
+    return Many(branch, at_least)
+
+
+class Vocabulary:
+    """`op.<kind>(...)`: the neutral ops. An unknown name is an error that lists the known ones."""
+
+    def __getattr__(self, kind: str) -> Callable[..., Op]:
+        if kind.startswith("__"):
+            raise AttributeError(kind)
+        if kind not in VOCABULARY:
+            raise CompositeError(f"op.{kind} is not in the vocabulary; known: {sorted(VOCABULARY)}")
+
+        def build(*inputs: Any, **attrs: Any) -> Op:
+            return Op(kind, _inputs(kind, inputs), attrs)
+
+        return build
+
+    def __dir__(self) -> list[str]:
+        return sorted(VOCABULARY)
+
+
+def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
+    """Check the number of inputs; a list of tensors is flattened."""
+    arity = VOCABULARY[kind]
+    if arity is None:
+        if len(inputs) == 1 and isinstance(inputs[0], Many):
+            return (inputs[0],)
+        if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+            return tuple(map(as_node, inputs[0]))
+        raise CompositeError(f"op.{kind}: expected one list of tensors, or many(branch)")
+    if len(inputs) != arity:
+        raise CompositeError(f"op.{kind}: expected {arity} tensor inputs, found {len(inputs)}")
+    return tuple(map(as_node, inputs))
+
+
+op = Vocabulary()
+
+
+def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """Call a pattern function on its own argument names: its outputs and all argument names in order."""
+    names = tuple(inspect.signature(function).parameters)
+    result = function(*map(Arg, names))
+    outputs = result if isinstance(result, tuple) else (result,)
+    try:
+        return tuple(map(as_node, outputs)), names
+    except CompositeError as err:
+        raise CompositeError(f"composite {owner}: {err}") from err

@@ -1,0 +1,72 @@
+"""What the partitioner decided, and why: plain records that travel with the module."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+MATCHED, MISSED, REFUSED, TAKEN = "matched", "missed", "refused", "taken"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One decision about one composite at one root op."""
+
+    composite: str
+    root: str
+    status: str  # matched, missed (structure), refused (a check or a leak), taken (by an earlier composite)
+    reason: str
+    ops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every decision of one partitioning, and the ops of the model with the composite that took them."""
+
+    records: tuple[Record, ...]
+    ops: tuple[tuple[str, str, str], ...]  # (op name, kind, composite or "")
+
+    @property
+    def matched(self) -> list[Record]:
+        """What became external functions."""
+        return [r for r in self.records if r.status == MATCHED]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Composite -> number of matches."""
+        return dict(Counter(r.composite for r in self.matched))
+
+    @property
+    def left(self) -> dict[str, int]:
+        """Op kind -> number of ops that no composite took."""
+        return dict(Counter(kind for _, kind, owner in self.ops if not owner))
+
+    def why_not(self, root: str) -> list[Record]:
+        """The decisions against a root op."""
+        return [r for r in self.records if r.root == root and r.status != MATCHED]
+
+    def to_json(self) -> str:
+        """As JSON; `from_json` is the inverse."""
+        return json.dumps({"records": [asdict(r) for r in self.records], "ops": self.ops})
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """Read what `to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        records = (Record(**{**r, "ops": tuple(r["ops"])}) for r in data["records"])
+        return cls(tuple(records), tuple(tuple(o) for o in data["ops"]))
+
+    def __str__(self) -> str:
+        lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or ["   nothing matched"]
+        refused = [r for r in self.records if r.status in (REFUSED, TAKEN)]
+        lines += [f"  {r.status} {r.composite} at {r.root}: {r.reason}" for r in refused]
+        left = ", ".join(f"{count} {kind}" for kind, count in sorted(self.left.items()))
+        return "\n".join([*lines, f"  left to TVM: {left or 'nothing'}"])
+
+
+def owners(matches: Iterable[Any]) -> dict[int, str]:
+    """id of an op -> the composite that took it."""
+    return {id(call): m.composite.name for m in matches for call in m.ops}

@@ -1,0 +1,75 @@
+"""Relax: RunCodegen, a schedule for what no composite took, tvm.compile and the virtual machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from .._tvm import Schedule, tensor, tir, tvm
+from ..builtin import default_schedule
+
+logger = logging.getLogger(__name__)
+
+
+def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
+    """A partitioned module -> the Executable, and the functions left unscheduled with the reason."""
+    with target, tvm.transform.PassContext(opt_level=3):
+        mod = tvm.transform.Sequential(
+            [
+                relax.transform.RunCodegen(),
+                relax.transform.LegalizeOps(),
+                relax.transform.AnnotateTIROpPattern(),
+                relax.transform.FoldConstant(),
+                relax.transform.FuseOps(),
+                relax.transform.FuseTIR(),
+                relax.transform.DeadCodeElimination(),
+            ]
+        )(mod)
+        mod, unscheduled = schedule_rest(mod, target)
+        return tvm.compile(mod, target), unscheduled
+
+
+def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[str, str]]:
+    """Our default schedule for every PrimFunc: TVM's CPU build leaves them as serial scalar loops."""
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    unscheduled: dict[str, str] = {}
+    for gv, func in mod.functions.items():
+        if not isinstance(func, tir.PrimFunc):
+            continue
+        try:
+            done.update_func(gv, _scheduled(func, target))
+        except Exception as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
+            unscheduled[gv.name_hint] = str(err).strip().splitlines()[-1]
+            logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
+    return done, unscheduled
+
+
+def _scheduled(func: Any, target: Any) -> Any:
+    sch = Schedule(tvm.IRModule({"main": func}))
+    default_schedule()(sch, None, target)
+    return sch.mod["main"].with_attr("tirx.is_scheduled", True)
+
+
+def session(native: Any) -> Any:
+    """A virtual machine on the CPU."""
+    return relax.VirtualMachine(native, tvm.cpu())
+
+
+def run(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> list[np.ndarray]:
+    """Call `main`."""
+    result = machine["main"](*tensors)
+    return [r.numpy() for r in result] if isinstance(result, (list, tuple)) or _is_array(result) else [result.numpy()]
+
+
+def _is_array(result: Any) -> bool:
+    return not hasattr(result, "numpy")
+
+
+def to_tensor(array: np.ndarray) -> Any:
+    """A TVM tensor, aligned: TVM 0.27 takes NumPy arrays as they lie in memory, and its kernels crash on those
+    that are not 64-byte aligned."""
+    return tensor(np.ascontiguousarray(array))

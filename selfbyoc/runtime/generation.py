@@ -1,0 +1,10 @@
+"""Building and running on the TVM generation at hand, as `runtime`."""
+
+from .._tvm import GENERATION
+
+if GENERATION == "relay":
+    from . import _relay as runtime
+else:
+    from . import _relax as runtime
+
+__all__ = ["runtime"]

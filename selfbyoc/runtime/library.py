@@ -1,0 +1,62 @@
+"""A built model, the same on both generations: call it, export it, load it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._tvm import tvm
+from ..errors import InputError
+from .generation import runtime
+
+
+@dataclass
+class Library:
+    """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable (Relax)."""
+
+    native: Any
+    inputs: tuple[tuple[str, tuple[int | None, ...], str], ...] = ()
+    unscheduled: dict[str, str] = field(default_factory=dict)
+    _session: Any = field(default=None, repr=False)
+
+    def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:
+        """Run on NumPy arrays in the order of the parameters, or by name; -> the outputs.
+
+        Arrays may have any alignment and strides: TVM's own road crashes on ones that are not 64-byte aligned.
+        """
+        tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
+        if self._session is None:
+            self._session = runtime.session(self.native)
+        return runtime.run(self._session, [name for name, _, _ in self.inputs], tensors)
+
+    def _ordered(self, arrays: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
+        names = [name for name, _, _ in self.inputs]
+        unknown = sorted(set(named) - set(names))
+        if unknown:
+            raise InputError(f"{unknown} are no inputs of the model; expected {names}")
+        given = {**dict(zip(names, arrays, strict=False)), **named}
+        missing = [name for name in names if name not in given]
+        if missing or len(arrays) + len(named) != len(names):
+            raise InputError(f"expected the inputs {names}, found {len(arrays)} arrays and {sorted(named)}")
+        return [_checked(given[name], name, shape, dtype) for name, shape, dtype in self.inputs]
+
+    def export_library(self, path: str | Path) -> None:
+        """Write one shared library with the kernels and each weight once; needs a C++ compiler."""
+        self.native.export_library(str(path))
+
+
+def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
+    found = np.asarray(array)
+    fits = len(shape) == found.ndim and all(e in (None, f) for e, f in zip(shape, found.shape, strict=True))
+    if not fits or str(found.dtype) != dtype:
+        raise InputError(f"input {name!r}: expected {dtype}{list(shape)}, found {found.dtype}{list(found.shape)}")
+    return found
+
+
+def load(path: str | Path, like: Library | None = None) -> Library:
+    """A library that `export_library` wrote; `like` gives the names and types of its inputs."""
+    return Library(tvm.runtime.load_module(str(path)), like.inputs if like else ())

@@ -1,0 +1,218 @@
+"""The neutral ops in NumPy, independent of TVM: what a composite is checked against when it brings no reference.
+
+Floating-point ops compute in float64 and keep it to the end; integer ops compute in the op's own dtype, so that
+int8 chains compare bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..codegen.quantize import fixed_point
+from ..errors import UnsupportedOp
+from ..ir.graph import OpCall, OpGraph
+
+Array = np.ndarray
+Evaluate = Callable[[Sequence[Array], OpCall], Any]
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _windows(x: Array, pads: Sequence[int], size: Sequence[int], strides: Any, dilation: Any, fill: Any) -> Array:
+    """[N, C, OH, OW, KH, KW] of an NCHW array."""
+    top, left, bottom, right = pads
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    span = [(s - 1) * d + 1 for s, d in zip(size, dilation, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(2, 3))
+    return view[:, :, :: strides[0], :: strides[1], :: dilation[0], :: dilation[1]]
+
+
+def _to(x: Array, source: str, wanted: str) -> Array:
+    return x.transpose([source.index(letter) for letter in wanted])
+
+
+def _conv2d(ins: Sequence[Array], call: OpCall) -> Array:
+    a = call.attrs
+    x, w = _to(ins[0], a["data_layout"], "NCHW"), _to(ins[1], a["kernel_layout"], "OIHW")
+    if np.issubdtype(x.dtype, np.integer):
+        x, w = x.astype(call.outputs[0].dtype), w.astype(call.outputs[0].dtype)
+    view = _windows(x, a["padding"], w.shape[2:], a["strides"], a["dilation"], 0)
+    groups = np.split(view, a["groups"], axis=1)
+    kernels = np.split(w, a["groups"], axis=0)
+    parts = [np.einsum("nchwij,ocij->nohw", v, k, optimize=True) for v, k in zip(groups, kernels, strict=True)]
+    out = np.concatenate(parts, axis=1)
+    return out.transpose(["NCHW".index(letter) for letter in a["out_layout"] or a["data_layout"]])
+
+
+def _whole_windows(x: Array, call: OpCall) -> tuple[int, int, int, int]:
+    """The padding with what ceil_mode adds at the end."""
+    a, axes = call.attrs, [call.attrs["layout"].index(letter) for letter in "HW"]
+    top, left, bottom, right = a["padding"]
+    ends = []
+    for n, (before, after) in enumerate(((top, bottom), (left, right))):
+        span = (a["pool_size"][n] - 1) * a["dilation"][n] + 1
+        reach = (call.outputs[0].shape[axes[n]] - 1) * a["strides"][n] + span
+        ends.append(max(after, reach - x.shape[2 + n] - before))
+    return top, left, ends[0], ends[1]
+
+
+def _max_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
+    a = call.attrs
+    x = _to(ins[0], a["layout"], "NCHW")
+    fill = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
+    view = _windows(x, _whole_windows(x, call), a["pool_size"], a["strides"], a["dilation"], fill)
+    out = view.max(axis=(4, 5))[:, :, : _hw(call)[0], : _hw(call)[1]]
+    return out.transpose(["NCHW".index(letter) for letter in a["layout"]])
+
+
+def _hw(call: OpCall) -> tuple[int, int]:
+    layout, shape = call.attrs["layout"], call.outputs[0].shape
+    return shape[layout.index("H")], shape[layout.index("W")]
+
+
+def _avg_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
+    a = call.attrs
+    x = _to(ins[0], a["layout"], "NCHW")
+    pads = _whole_windows(x, call)
+    inside = np.ones((1, 1, *x.shape[2:]))
+    if a["count_include_pad"]:
+        top, left, bottom, right = a["padding"]
+        inside = np.pad(inside, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=1)
+        more = [(0, 0), (0, 0), (0, pads[2] - bottom), (0, pads[3] - right)]
+        counted = np.lib.stride_tricks.sliding_window_view(np.pad(inside, more), a["pool_size"], axis=(2, 3))
+        count = counted[:, :, :: a["strides"][0], :: a["strides"][1]].sum(axis=(4, 5))
+    else:
+        count = _windows(inside, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
+    total = _windows(x, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
+    h, w = _hw(call)
+    out = total[:, :, :h, :w] / count[:, :, :h, :w]
+    return out.transpose(["NCHW".index(letter) for letter in a["layout"]])
+
+
+def _along(vector: Array, axis: int, ndim: int) -> Array:
+    return vector.reshape([-1 if i == axis % ndim else 1 for i in range(ndim)])
+
+
+def _dense(ins: Sequence[Array], call: OpCall) -> Array:
+    x, w = ins
+    if np.issubdtype(x.dtype, np.integer):
+        x, w = x.astype(call.outputs[0].dtype), w.astype(call.outputs[0].dtype)
+    return x @ w.T
+
+
+def _batch_matmul(ins: Sequence[Array], call: OpCall) -> Array:
+    a, b = ins
+    a = a.swapaxes(-1, -2) if call.attrs["transpose_a"] else a
+    b = b.swapaxes(-1, -2) if call.attrs["transpose_b"] else b
+    return a @ b
+
+
+def _softmax(ins: Sequence[Array], call: OpCall) -> Array:
+    axis = call.attrs["axis"]
+    e = np.exp(ins[0] - ins[0].max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _layer_norm(ins: Sequence[Array], call: OpCall) -> Array:
+    x, gamma, beta = ins
+    axis = call.attrs["axis"]
+    centred = x - x.mean(axis=axis, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(axis=axis, keepdims=True) + call.attrs["epsilon"])
+    return normal * _along(gamma, axis, x.ndim) + _along(beta, axis, x.ndim)
+
+
+def _batch_norm(ins: Sequence[Array], call: OpCall) -> list[Array]:
+    x, gamma, beta, mean, var = ins
+    along = [_along(v, call.attrs["axis"], x.ndim) for v in (gamma, beta, mean, var)]
+    out = (x - along[2]) / np.sqrt(along[3] + call.attrs["epsilon"]) * along[0] + along[1]
+    return [out, mean, var]
+
+
+def _lrn(ins: Sequence[Array], call: OpCall) -> Array:
+    (x,), a = ins, call.attrs
+    half = a["size"] // 2
+    pads = [(half, half) if i == a["axis"] % x.ndim else (0, 0) for i in range(x.ndim)]
+    view = np.lib.stride_tricks.sliding_window_view(np.pad(x**2, pads), a["size"], axis=a["axis"])
+    return x / (a["bias"] + a["alpha"] * view.sum(axis=-1) / a["size"]) ** a["beta"]
+
+
+def _requantize(ins: Sequence[Array], call: OpCall) -> Array:
+    a, dtype = call.attrs, np.dtype(call.outputs[0].dtype)
+    multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
+    wide = (ins[0].astype(np.int64) - a["input_zero_point"]) * multiplier + (1 << (shift - 1))
+    value = (wide >> shift) + a["output_zero_point"]
+    return np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+
+
+def _cast(ins: Sequence[Array], call: OpCall) -> Array:
+    dtype = np.dtype(call.attrs["dtype"])
+    return ins[0].astype(np.float64 if np.issubdtype(dtype, np.floating) else dtype)
+
+
+def _reducer(function: Callable[..., Array]) -> Evaluate:
+    return lambda ins, call: function(ins[0], axis=call.attrs["axis"], keepdims=call.attrs["keepdims"])
+
+
+def _pure(function: Callable[..., Array]) -> Evaluate:
+    return lambda ins, call: function(*ins)
+
+
+def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
+    return ins[0].mean(axis=tuple(call.attrs["layout"].index(letter) for letter in "HW"), keepdims=True)
+
+
+NUMPY: dict[str, Evaluate] = {
+    "abs": _pure(np.abs), "add": _pure(np.add), "avg_pool2d": _avg_pool2d, "batch_matmul": _batch_matmul,
+    "batch_norm": _batch_norm, "cast": _cast, "conv2d": _conv2d, "dense": _dense, "divide": _pure(np.divide),
+    "bias_add": lambda ins, call: ins[0] + _along(ins[1], call.attrs["axis"], ins[0].ndim),
+    "broadcast_to": lambda ins, call: np.broadcast_to(ins[0], call.attrs["shape"]),
+    "clip": lambda ins, call: np.clip(ins[0], *_limits(ins[0], call)),
+    "concatenate": lambda ins, call: np.concatenate(ins, axis=call.attrs["axis"]),
+    "erf": _pure(_erf), "exp": _pure(np.exp), "global_avg_pool2d": _spatial_mean,
+    "gelu": _pure(lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))), "layer_norm": _layer_norm,
+    "leaky_relu": lambda ins, call: np.where(ins[0] > 0, ins[0], ins[0] * call.attrs["alpha"]),
+    "log": _pure(np.log), "lrn": _lrn, "max": _reducer(np.max), "max_pool2d": _max_pool2d,
+    "maximum": _pure(np.maximum), "mean": _reducer(np.mean), "minimum": _pure(np.minimum),
+    "multiply": _pure(np.multiply), "negative": _pure(np.negative), "power": _pure(np.power),
+    "relu": _pure(lambda x: np.maximum(x, np.zeros((), x.dtype))), "requantize": _requantize,
+    "reshape": lambda ins, call: ins[0].reshape(call.attrs["shape"]), "right_shift": _pure(np.right_shift),
+    "round": _pure(np.round), "rsqrt": _pure(lambda x: 1 / np.sqrt(x)),
+    "sigmoid": _pure(lambda x: 1 / (1 + np.exp(-x))), "silu": _pure(lambda x: x / (1 + np.exp(-x))),
+    "softmax": _softmax, "sqrt": _pure(np.sqrt), "subtract": _pure(np.subtract), "sum": _reducer(np.sum),
+    "tanh": _pure(np.tanh), "transpose": lambda ins, call: ins[0].transpose(call.attrs["axes"]),
+}  # fmt: skip
+
+
+def _limits(x: Array, call: OpCall) -> tuple[Any, Any]:
+    limits = (call.attrs["a_min"], call.attrs["a_max"])
+    return limits if np.issubdtype(x.dtype, np.floating) else (int(limits[0]), int(limits[1]))
+
+
+def evaluate(graph: OpGraph, arrays: Sequence[Array]) -> list[Array]:
+    """Interpret a graph op by op on its inputs; floating-point results come as float64."""
+    known = {id(v): _wide(a) for v, a in zip(graph.inputs, arrays, strict=True)}
+    return _interpret(graph, known)
+
+
+def _interpret(graph: OpGraph, known: dict[int, Array]) -> list[Array]:
+    for call in graph.ops:
+        for value in call.inputs:
+            if id(value) not in known and value.scalar is not None:
+                known[id(value)] = _wide(np.full(value.shape, value.scalar, value.dtype))
+        if call.kind not in NUMPY:
+            raise UnsupportedOp(f"{call.name}: no NumPy meaning of {call.kind!r}; known: {sorted(NUMPY)}")
+        found = NUMPY[call.kind]([known[id(v)] for v in call.inputs], call)
+        outputs = found if isinstance(found, list) else [found]
+        for value, array in zip(call.outputs, outputs, strict=False):
+            known[id(value)] = array
+    return [known[id(v)] for v in graph.outputs]
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array
+
+

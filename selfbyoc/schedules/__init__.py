@@ -1,0 +1,3 @@
+"""The built-in composites, one file for each op family."""
+
+BUILTIN: tuple = ()

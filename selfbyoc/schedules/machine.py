@@ -1,0 +1,46 @@
+"""What a schedule needs to know of the machine, as one value made from the target."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+_AVX512 = ("avx512", "znver4", "znver5", "skylake-avx512", "cascadelake", "cooperlake", "icelake", "sapphirerapids",
+           "graniterapids", "emeraldrapids", "tigerlake", "rocketlake", "cannonlake", "x86-64-v4")  # fmt: skip
+_AVX2 = ("avx2", "haswell", "broadwell", "skylake", "znver", "alderlake", "raptorlake", "arrowlake", "x86-64-v3", "core-avx2")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A CPU: its vectors, registers, caches and cores. Sizes in bytes."""
+
+    vector_bytes: int
+    vector_registers: int
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    cores: int = 1
+
+    def lanes(self, dtype: str) -> int:
+        """Elements of a dtype in one vector register."""
+        bits = int("".join(c for c in str(dtype) if c.isdigit()) or 32)
+        return max(1, self.vector_bytes * 8 // bits)
+
+
+def _names(target: Any) -> str:
+    attrs = target.attrs
+    mattr = attrs.get("mattr") or []
+    return " ".join([str(attrs.get("mcpu") or ""), *(str(m) for m in mattr), str(attrs.get("mtriple") or "")])
+
+
+def machine(target: Any) -> Machine:
+    """The machine that a target describes; what it leaves open is the least of its kind."""
+    names = _names(target)
+    cores = int(target.attrs.get("num-cores") or 0) or len(os.sched_getaffinity(0))
+    if any(flag in names for flag in _AVX512):
+        return Machine(64, 32, 32 << 10, 1 << 20, cores)
+    if any(flag in names for flag in _AVX2):
+        return Machine(32, 16, 32 << 10, 512 << 10, cores)
+    if "aarch64" in names or "arm" in names:
+        return Machine(16, 32, 32 << 10, 512 << 10, cores)
+    return Machine(16, 16, 32 << 10, 256 << 10, cores)  # SSE2: every x86-64 has it

@@ -1,0 +1,81 @@
+"""What the tests share: a case of a composite as a model, built, run and compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import selfbyoc
+from selfbyoc.composite import Case, Composite
+from selfbyoc.ir.emit import emit
+from selfbyoc.ir.generation import ir
+from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+
+
+@dataclass
+class Run:
+    """A case that was built and run."""
+
+    mod: Any
+    counts: dict[str, int]
+    found: list[np.ndarray]
+    expected: list[np.ndarray]
+
+
+def random_args(case: Case, seed: int | None = None) -> dict[str, np.ndarray]:
+    """Seeded arrays for a case's arguments; variances (names that begin with `var`) are positive."""
+    digest = hashlib.sha256(repr((case.name, case.args)).encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:4], "little") if seed is None else seed)
+    return {name: _random(rng, name, shape, dtype) for name, (shape, dtype) in case.args.items()}
+
+
+def _random(rng: np.random.Generator, name: str, shape: Sequence[int], dtype: str) -> np.ndarray:
+    if dtype.startswith(("int", "uint")):
+        info = np.iinfo(dtype)
+        low, high = (info.min, info.max) if info.bits == 8 else (-1000, 1000)
+        return rng.integers(low, high, shape, endpoint=True).astype(dtype)
+    values = rng.standard_normal(shape)
+    return (np.abs(values) + 0.1 if name.startswith("var") else values).astype(dtype)
+
+
+def model(composite: Composite, case: Case, args: dict[str, np.ndarray]) -> Any:
+    """The case as an IRModule; its `constants` become constants."""
+    constants = {name: args[name] for name in case.constants}
+    return emit(case.program or composite.pattern, case.args, constants)
+
+
+def run_case(
+    composite: Composite, case: Case, composites: Sequence[Composite] | None = None, target: Any = None
+) -> Run:
+    """Partition with `composites` (default: this one alone), build, run, and compute what is expected."""
+    args = random_args(case)
+    mod = model(composite, case, args)
+    parted = selfbyoc.partition_for_tefuse(mod, target=target, composites=composites or [composite])
+    library = selfbyoc.build(parted, target)
+    inputs = {name: args[name] for name, _, _ in library.inputs}
+    found = library(**inputs)
+    return Run(mod, selfbyoc.report(parted).counts, found, expected(composite, case, args))
+
+
+def expected(composite: Composite, case: Case, args: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The composite's own reference, else NumPy's meaning of the ops, over arguments that all are inputs."""
+    if composite.reference is not None and case.program is None:
+        wide = {k: v.astype(np.float64) if v.dtype.kind == "f" else v for k, v in args.items()}
+        result = composite.reference(**wide)
+        return list(result) if isinstance(result, tuple) else [result]
+    graph = ir.read(emit(case.program or composite.pattern, case.args)["main"])
+    return evaluate(graph, [args[v.name] for v in graph.inputs])
+
+
+def assert_close(run: Run) -> None:
+    """Every output within the tolerance of its dtype and of the longest reduction."""
+    reduction = longest_reduction(ir.read(run.mod["main"]))
+    assert len(run.found) == len(run.expected)
+    for found, wanted in zip(run.found, run.expected, strict=True):
+        wrong = first_wrong(found, wanted, str(found.dtype), reduction)
+        assert wrong is None, wrong
