@@ -166,25 +166,35 @@ def update(
     mod: tvm.IRModule, functions: Mapping[str, Any], packed: Mapping[str, list[dict[int, np.ndarray]]]
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
-    kept = {gv: f for gv, f in mod.functions.items() if gv.name_hint not in functions}
-    fresh = {mod.get_global_var(name): func for name, func in functions.items()}
-    done = tvm.IRModule({**kept, **fresh}, attrs=mod.attrs)
+    builder = relax.BlockBuilder(tvm.IRModule({gv: f for gv, f in mod.functions.items() if gv.name_hint not in functions}))
+    # Fresh global variables: the old ones keep the type of the unpacked function.
+    fresh = {name: builder.add_func(func, name) for name, func in functions.items()}
     waiting = {name: iter(calls) for name, calls in packed.items()}
-    done.update_func(done.get_global_var("main"), _Swap(done, waiting).visit_expr(done["main"]))
+    done = builder.get()
+    main = _Swap(fresh, waiting).visit_expr(mod["main"])
+    done.update_func(done.get_global_var("main"), main)
+    for name, value in (mod.attrs or {}).items():
+        done = done.with_attr(name, value)
     return done
 
 
 @relax.expr_functor.mutator
 class _Swap(relax.PyExprMutator):
-    """Puts the packed constants into main's calls, in program order."""
+    """Puts the new functions and their packed constants into main's calls, in program order."""
 
-    def __init__(self, mod: tvm.IRModule, waiting: Mapping[str, Iterator[dict[int, np.ndarray]]]) -> None:
-        super().__init__(mod)
-        self.waiting = waiting
+    def __init__(
+        self, fresh: Mapping[str, Any], waiting: Mapping[str, Iterator[dict[int, np.ndarray]]]
+    ) -> None:
+        super().__init__()
+        self.fresh, self.waiting = fresh, waiting
 
     def visit_call_(self, call: relax.Call) -> relax.Call:
-        if not isinstance(call.op, tvm.ir.GlobalVar) or call.op.name_hint not in self.waiting:
+        if not isinstance(call.op, tvm.ir.GlobalVar) or call.op.name_hint not in self.fresh:
             return super().visit_call_(call)
-        arrays = next(self.waiting[call.op.name_hint])
-        args = [relax.const(arrays[i]) if i in arrays else self.visit_expr(a) for i, a in enumerate(call.args)]
-        return relax.Call(call.op, args, call.attrs)
+        name = call.op.name_hint
+        arrays = next(self.waiting[name]) if name in self.waiting else {}
+        args = [
+            relax.const(arrays[i]) if i in arrays else self.visit_expr(a)
+            for i, a in enumerate(call.args)
+        ]
+        return relax.Call(self.fresh[name], args, call.attrs)

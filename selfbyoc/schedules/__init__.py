@@ -1,3 +1,6 @@
 """The built-in composites, one file for each op family."""
 
-BUILTIN: tuple = ()
+from .dense import dense, dense_gelu_dense
+
+# Earlier wins: larger composites first.
+BUILTIN = (dense_gelu_dense, dense)
