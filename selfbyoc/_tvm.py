@@ -111,8 +111,15 @@ def build_module(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
 
 
 def has_symbol(module: Any, symbol: str) -> bool:
-    """Whether a runtime module implements the symbol, its imports included."""
+    """Whether a runtime module implements the symbol, its imports included; C source is asked as text."""
+    if (module.kind if GENERATION == "relax" else module.type_key) == "c":
+        return symbol in module_source(module)
     return bool(module.implements_function(symbol, True))
+
+
+def module_source(module: Any, form: str = "") -> str:
+    """The code of a runtime module as text: C, CUDA, LLVM IR or (`asm`) assembly."""
+    return str(module.inspect_source(form) if GENERATION == "relax" else module.get_source(form))
 
 
 def get_func(module: Any, symbol: str) -> Any:
@@ -131,13 +138,19 @@ def get_block(sch: Any, name: str) -> Any:
     return (sch.get_sblock if GENERATION == "relax" else sch.get_block)(name)
 
 
-def kernel_config() -> dict[str, Any]:
-    """PassContext options to lower a kernel with.
-
-    Relay's AOT executor hands external functions a DLTensor with ndim 0 (LegalizePackedCalls, 0.17),
-    so the argument checks in the kernel would fail there: they are compiled out under Relay.
-    """
-    return {"tir.disable_assert": True} if GENERATION == "relay" else {}
+def kernel_config(target: tvm.target.Target) -> dict[str, Any]:
+    """PassContext options to lower a kernel with."""
+    prefix = "tir" if GENERATION == "relay" else "tirx"
+    config = {}
+    if GENERATION == "relay":
+        # Relay's AOT executor hands external functions a DLTensor with ndim 0 (LegalizePackedCalls, 0.17):
+        # the argument checks in the kernel would fail there.
+        config["tir.disable_assert"] = True
+    if str(target.kind) == "c":
+        config[f"{prefix}.disable_vectorize"] = (
+            True  # the C backends print float16, float3, ... which no C has
+        )
+    return config
 
 
 def constant_numpy(node: Any) -> Any:
@@ -191,3 +204,27 @@ def param_buffers(func: Any) -> list[Any]:
     if GENERATION == "relax":
         return list(func.params)
     return [func.buffer_map[p] for p in func.params]
+
+
+def any_alignment(func: Any) -> Any:
+    """A PrimFunc that takes arguments of any alignment: 0.27 passes NumPy arrays as they lie in memory.
+
+    Its code assumes 64 bytes without a check (vmovaps, SIGSEGV). Told that an element is all there is, LLVM
+    emits unaligned moves, which cost nothing on data that is aligned. Relay's executors copy their inputs.
+    """
+    if GENERATION == "relay":
+        return func
+    new = {
+        p: tvm.ir.Var(p.name, _element_aligned(p.ty))
+        for p in func.params
+        if hasattr(p.ty, "data_alignment")
+    }
+    return tvm_ffi.structural_map(func, (tvm.ir.Var, lambda var: new.get(var, var)))
+
+
+def _element_aligned(ty: Any) -> Any:
+    bits = int("".join(c for c in str(ty.dtype) if c.isdigit()) or 8)
+    return type(ty)(
+        ty.dtype, ty.storage_scope, ty.shape, ty.strides, ty.elem_offset, max(1, bits // 8),
+        ty.offset_factor, ty.layout, ty.allocated_addr,
+    )  # fmt: skip

@@ -10,7 +10,9 @@ from typing import Any
 from .composite import Composite, Registry
 
 _ids = itertools.count()
-_used: dict[str, Composite] = {}  # what partitioning handed out; the hook finds it again by this key
+_used: dict[
+    str, Composite
+] = {}  # what partitioning handed out; the hook finds it again by this key
 
 
 @cache

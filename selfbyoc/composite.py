@@ -15,7 +15,7 @@ COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
-class Refused(Exception):  # noqa: N818 (the field's word; it is no error)
+class Refused(Exception):
     """A check declined a structural match; its text is the reason that reports show."""
 
 
@@ -58,7 +58,9 @@ def _typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
         return tuple(value[0]), value[1]
     if all(isinstance(extent, int) for extent in value):
         return tuple(value), "float32"
-    raise CompositeError(f"case argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
+    raise CompositeError(
+        f"case argument {name!r}: expected a shape or (shape, dtype), found {value!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,10 @@ class Composite:
                 raise CompositeError(
                     f"composite {self.name}: the pattern returns a bare input; expected at least one op"
                 )
-        for label, keys in (("pack", self.pack), *((f"case {c.name}", c.args) for c in self._own_cases())):
+        for label, keys in (
+            ("pack", self.pack),
+            *((f"case {c.name}", c.args) for c in self._own_cases()),
+        ):
             unknown = sorted(set(keys) - set(names))
             if unknown:
                 raise CompositeError(
@@ -138,7 +143,9 @@ class Registry:
     def add(self, composite: Composite) -> None:
         """Add one; a name that is taken is an error."""
         if not isinstance(composite, Composite):
-            raise RegistryError(f"expected a Composite, found {type(composite).__name__}: {composite!r}")
+            raise RegistryError(
+                f"expected a Composite, found {type(composite).__name__}: {composite!r}"
+            )
         if composite.name in self._by_name:
             raise RegistryError(
                 f"composite {composite.name!r} is registered twice (first in "

@@ -50,7 +50,10 @@ def model(composite: Composite, case: Case, args: dict[str, np.ndarray]) -> Any:
 
 
 def run_case(
-    composite: Composite, case: Case, composites: Sequence[Composite] | None = None, target: Any = None
+    composite: Composite,
+    case: Case,
+    composites: Sequence[Composite] | None = None,
+    target: Any = None,
 ) -> Run:
     """Partition with `composites` (default: this one alone), build, run, and compute what is expected."""
     args = random_args(case)

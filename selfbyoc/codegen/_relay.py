@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tvm import relay
@@ -21,7 +23,9 @@ def composites(func: relay.Function) -> list[str]:
     return [
         str(e.op.attrs["Composite"])
         for e in postorder(func.body)
-        if isinstance(e, relay.Call) and isinstance(e.op, relay.Function) and "Composite" in e.op.attrs.keys()  # noqa: SIM118
+        if isinstance(e, relay.Call)
+        and isinstance(e.op, relay.Function)
+        and "Composite" in e.op.attrs.keys()  # noqa: SIM118
     ]
 
 
@@ -41,7 +45,22 @@ def codegen(func: relay.Function) -> Any:
     attrs = read_attrs(func.attrs)
     symbol = str(func.attrs["global_symbol"])
     target = agree(attrs.get(TARGET), build_target(), symbol)
-    return lower(external(symbol, composites(func), read(_typed(func)), attrs), target)
+    with _kept_targets():
+        return lower(external(symbol, composites(func), read(_typed(func)), attrs), target)
+
+
+@contextmanager
+def _kept_targets() -> Iterator[None]:
+    """An error while lowering leaves targets on TVM's stack (0.17), and unwinding over them ends the process."""
+    top = tvm.target.Target.current(allow_none=True)
+    try:
+        yield
+    except BaseException:
+        while (now := tvm.target.Target.current(allow_none=True)) is not None and not now.same_as(
+            top
+        ):
+            now.__exit__(None, None, None)
+        raise
 
 
 def build_target() -> Any | None:
@@ -55,7 +74,10 @@ def build_target() -> Any | None:
         return below
     frame: Any = sys._getframe()
     while frame is not None:
-        if frame.f_globals.get("__name__") == "tvm.relay.build_module" and "raw_targets" in frame.f_locals:
+        if (
+            frame.f_globals.get("__name__") == "tvm.relay.build_module"
+            and "raw_targets" in frame.f_locals
+        ):
             targets = [t for t in frame.f_locals["raw_targets"] if str(t.kind) != "ext_dev"]
             if targets:
                 return make_target(targets[0])

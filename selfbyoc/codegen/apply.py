@@ -33,9 +33,13 @@ def apply_schedule(stacked: Stacked, target: Any, default: Callable[..., Any]) -
         own(sch, ops, target)
     except SelfbyocError:
         raise
-    except Exception as err:  # whatever a user's function raises is reported as his schedule's error
+    except (
+        Exception
+    ) as err:  # whatever a user's function raises is reported as his schedule's error
         name = stacked.composite.name
-        raise ScheduleError(f"composite {name}: its schedule raised {type(err).__name__}: {err}") from err
+        raise ScheduleError(
+            f"composite {name}: its schedule raised {type(err).__name__}: {err}"
+        ) from err
     return Scheduled(_described(sch.mod, stacked), OWN)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from .._tvm import dtype_of, te, tir, topi
 from ..errors import UnsupportedOp
+from ..ir.graph import OpCall
 from . import mathfn as M
 from .conv import avg_pool2d, conv2d, max_pool2d
-from ..ir.graph import OpCall
 
 Tensor = Any
 Compute = Callable[[Sequence[Tensor], OpCall], Any]
@@ -35,7 +35,9 @@ def _elementwise(function: Callable[..., Any]) -> Compute:
 
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         shape = call.outputs[0].shape
-        return te.compute(shape, lambda *i: function(*(_broadcast(t, i) for t in ins)), name=call.name)
+        return te.compute(
+            shape, lambda *i: function(*(_broadcast(t, i) for t in ins)), name=call.name
+        )
 
     return compute
 
@@ -45,7 +47,9 @@ def _with_attrs(function: Callable[..., Any]) -> Compute:
 
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         (x,) = ins
-        return te.compute(call.outputs[0].shape, lambda *i: function(x(*i), call.attrs), name=call.name)
+        return te.compute(
+            call.outputs[0].shape, lambda *i: function(x(*i), call.attrs), name=call.name
+        )
 
     return compute
 
@@ -100,7 +104,9 @@ def _reduce(kind: str) -> Compute:
         total = _over(x, axes, call.outputs[0].shape, "max" if kind == "max" else "sum", call)
         if kind != "mean":
             return total
-        return te.compute(total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=f"{call.name}_out")
+        return te.compute(
+            total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=f"{call.name}_out"
+        )
 
     return compute
 
@@ -142,7 +148,9 @@ def _softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis = call.attrs["axis"] % len(x.shape)
     kept = _drop(tuple(x.shape), axis)
     peak = _over(x, (axis,), kept, "max", call)
-    power = te.compute(x.shape, lambda *i: M.exp(x(*i) - peak(*_drop(i, axis))), name=f"{call.name}_exp")
+    power = te.compute(
+        x.shape, lambda *i: M.exp(x(*i) - peak(*_drop(i, axis))), name=f"{call.name}_exp"
+    )
     total = _over(power, (axis,), kept, "sum", call)
     return te.compute(x.shape, lambda *i: power(*i) / total(*_drop(i, axis)), name=call.name)
 
@@ -163,7 +171,10 @@ def _layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     spread = te.compute(kept, squared, name=f"{call.name}_var")
     scale = te.compute(
         kept,
-        lambda *i: _const(1.0, dtype_of(x)) / te.sqrt(spread(*i) / count + _const(call.attrs["epsilon"], dtype_of(x))),
+        lambda *i: (
+            _const(1.0, dtype_of(x))
+            / te.sqrt(spread(*i) / count + _const(call.attrs["epsilon"], dtype_of(x)))
+        ),
         name=f"{call.name}_scale",
     )
 
@@ -182,7 +193,9 @@ def _batch_norm(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:
     scale = te.compute(
         gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{call.name}_scale"
     )
-    shift = te.compute(gamma.shape, lambda c: beta(c) - mean(c) * scale(c), name=f"{call.name}_shift")
+    shift = te.compute(
+        gamma.shape, lambda c: beta(c) - mean(c) * scale(c), name=f"{call.name}_shift"
+    )
     out = te.compute(x.shape, lambda *i: x(*i) * scale(i[axis]) + shift(i[axis]), name=call.name)
     return [out, _copy(mean, f"{call.name}_mean"), _copy(var, f"{call.name}_var")]
 
@@ -197,7 +210,9 @@ def _global_avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axes = (layout.index("H"), layout.index("W"))
     count = math.prod(int(x.shape[a]) for a in axes)
     total = _over(x, axes, call.outputs[0].shape, "sum", call)
-    return te.compute(total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name)
+    return te.compute(
+        total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name
+    )
 
 
 def _reshape(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -237,7 +252,9 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     if "input_scale" not in a:
         raise UnsupportedOp(f"{call.name}: scales that differ by channel have no compute here")
     if a.get("rounding", "UPWARD") not in ("None", None, "UPWARD"):
-        raise UnsupportedOp(f"{call.name}: rounding {a['rounding']!r}; only UPWARD has a compute here")
+        raise UnsupportedOp(
+            f"{call.name}: rounding {a['rounding']!r}; only UPWARD has a compute here"
+        )
     dtype = call.outputs[0].dtype
     low, high = tir.min_value(dtype), tir.max_value(dtype)
     multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])

@@ -29,7 +29,12 @@ def _at(tensor: Tensor, axes: dict[str, int], **where: Any) -> Any:
 
 
 def _padded(
-    x: Tensor, axes: dict[str, int], pads: Sequence[int], fill: Any, strides: Sequence[int], name: str
+    x: Tensor,
+    axes: dict[str, int],
+    pads: Sequence[int],
+    fill: Any,
+    strides: Sequence[int],
+    name: str,
 ) -> tuple[Tensor, dict[str, int]]:
     """A padded copy with its columns split by stride phase: [..., W/stride] of phase 0, then of phase 1, ...
 
@@ -42,7 +47,9 @@ def _padded(
     if step == 1 and not any(pads):
         return x, axes
     order = sorted(axes, key=axes.__getitem__)
-    new_order = order if step == 1 else [*order[: order.index("H")], "F", *order[order.index("H") :]]
+    new_order = (
+        order if step == 1 else [*order[: order.index("H")], "F", *order[order.index("H") :]]
+    )
     extent = {letter: int(x.shape[axes[letter]]) for letter in order}
     extent |= {"H": height + top + bottom, "W": -(-(width + left + right) // step), "F": step}
     new_axes = {letter: i for i, letter in enumerate(new_order)}
@@ -60,7 +67,13 @@ def _padded(
 
 
 def _window(
-    x: Tensor, axes: dict[str, int], strides: Sequence[int], at: dict[str, Any], rows: Any, columns: Any, **more: Any
+    x: Tensor,
+    axes: dict[str, int],
+    strides: Sequence[int],
+    at: dict[str, Any],
+    rows: Any,
+    columns: Any,
+    **more: Any,
 ) -> Any:
     """Read a padded tensor under a window at output position (H, W), `rows` down and `columns` along."""
     where = {**at, **more, "H": at["H"] * strides[0] + rows}
@@ -147,7 +160,9 @@ def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     rx = te.reduce_axis((0, size[1]), name="rx")
     total = te.compute(
         call.outputs[0].shape,
-        lambda *i: te.sum(_window(padded, axes, strides, _by_letter(i, out_axes), ry, rx), axis=[ry, rx]),
+        lambda *i: te.sum(
+            _window(padded, axes, strides, _by_letter(i, out_axes), ry, rx), axis=[ry, rx]
+        ),
         name=f"{call.name}_sum",
     )
     # Under ceil_mode the windows may reach past the padding; that part never counts.
@@ -156,7 +171,11 @@ def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     def inside(position: Any, n: int, extent: int) -> Any:
         first = position * strides[n] - a["padding"][n]
         last = first + size[n]
-        low, high = (-a["padding"][n], extent + full[n] - a["padding"][n]) if a["count_include_pad"] else (0, extent)
+        low, high = (
+            (-a["padding"][n], extent + full[n] - a["padding"][n])
+            if a["count_include_pad"]
+            else (0, extent)
+        )
         return tir.Min(last, high) - tir.Max(first, low)
 
     def mean(*i: Any) -> Any:

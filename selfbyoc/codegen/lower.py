@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import build_module, has_symbol, kernel_config, tvm
+from .._tvm import any_alignment, build_module, has_symbol, kernel_config, tvm
 from ..builtin import composite_of, default_schedule
 from ..errors import CompositeError, LoweringError
 from ..ir.canonical import canonicalize
 from ..ir.graph import OpGraph, Value, substitute
 from ..partition.match import Match, find
 from .apply import Scheduled, apply_schedule
+from .c_source import linkable
 from .stack import Packed, Stacked, stack
 
 if TYPE_CHECKING:
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Attributes that partitioning leaves on an external function, as JSON.
-TARGET, COMPOSITE, SCALARS, PACKED = "tefuse.target", "tefuse.composite", "tefuse.scalars", "tefuse.packed"
+TARGET, COMPOSITE, SCALARS, PACKED = (
+    "tefuse.target",
+    "tefuse.composite",
+    "tefuse.scalars",
+    "tefuse.packed",
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,9 @@ class External:
     attrs: Mapping[str, Any]
 
 
-def external(symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mapping[str, Any]) -> External:
+def external(
+    symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mapping[str, Any]
+) -> External:
     """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments unpacked."""
     graph = _with_scalars(raw, {int(k): v for k, v in attrs.get(SCALARS, {}).items()})
     graph = _without_stand_ins(graph, [int(k) for k in attrs.get(PACKED, {})])
@@ -46,7 +54,9 @@ def external(symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mappin
 def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
     """The values of one element that every caller passes as the same constant."""
     new = {
-        id(v): replace(v, scalar=scalars[i], is_constant=True) for i, v in enumerate(graph.inputs) if i in scalars
+        id(v): replace(v, scalar=scalars[i], is_constant=True)
+        for i, v in enumerate(graph.inputs)
+        if i in scalars
     }
     return substitute(graph, new)
 
@@ -71,7 +81,9 @@ def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
 def read_attrs(attrs: Any) -> dict[str, Any]:
     """Our JSON attributes among a function's."""
     names = {str(k) for k in attrs.keys()}  # noqa: SIM118 (no Python dict)
-    return {n: json.loads(str(attrs[n])) for n in (TARGET, COMPOSITE, SCALARS, PACKED) if n in names}
+    return {
+        n: json.loads(str(attrs[n])) for n in (TARGET, COMPOSITE, SCALARS, PACKED) if n in names
+    }
 
 
 def match_of(external: External) -> Match:
@@ -83,7 +95,9 @@ def match_of(external: External) -> Match:
     real = [call for call in graph.ops if call.sources]
     found = find(composite, graph, real[-1])
     if not isinstance(found, Match):
-        raise CompositeError(f"composite {composite.name} does not match the function {external.symbol}: {found}")
+        raise CompositeError(
+            f"composite {composite.name} does not match the function {external.symbol}: {found}"
+        )
     return replace(found, outputs=graph.outputs)
 
 
@@ -112,14 +126,18 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
 def lower(external: External, target: Any) -> Any:
     """External function -> runtime.Module that holds its symbol."""
     stacked, scheduled = schedule_external(external, target)
-    func = scheduled.mod["main"].with_attr("global_symbol", external.symbol)
+    func = any_alignment(scheduled.mod["main"]).with_attr("global_symbol", external.symbol)
     name = stacked.composite.name
     logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level, target)
     try:
-        with tvm.transform.PassContext(opt_level=3, config=kernel_config()):
+        with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
             module = build_module(tvm.IRModule({external.symbol: func}), target)
     except Exception as err:
-        raise LoweringError(f"composite {name}: TVM could not lower it with its {scheduled.level}: {err}") from err
+        raise LoweringError(
+            f"composite {name}: TVM could not lower it with its {scheduled.level}: {err}"
+        ) from err
     if not has_symbol(module, external.symbol):
-        raise LoweringError(f"composite {name}: the module built for it lacks the symbol {external.symbol}")
-    return module
+        raise LoweringError(
+            f"composite {name}: the module built for it lacks the symbol {external.symbol}"
+        )
+    return linkable(module, external.symbol) if str(target.kind) == "c" else module

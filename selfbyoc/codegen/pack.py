@@ -50,7 +50,9 @@ def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tupl
     return first, match.composite.pack[name](current)
 
 
-def pack_constants(graph: OpGraph, match: Match, constants: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+def pack_constants(
+    graph: OpGraph, match: Match, constants: Mapping[int, np.ndarray]
+) -> dict[int, np.ndarray]:
     """Run `pack` on the constants of one call, by position."""
     done = {}
     for position, name in packable(graph, match).items():
@@ -65,7 +67,9 @@ def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarr
     try:
         module = build_module(tvm.IRModule({"pack": func}), make_target("llvm"))
     except Exception as err:
-        raise LoweringError(f"composite {match.composite.name}: packing of {name!r} failed: {err}") from err
+        raise LoweringError(
+            f"composite {match.composite.name}: packing of {name!r} failed: {err}"
+        ) from err
     out = empty(tuple(int(e) for e in last.shape), str(last.dtype))
     get_func(module, "pack")(tensor(np.ascontiguousarray(array)), out)
     return out.numpy()

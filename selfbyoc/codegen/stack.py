@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
 from ..errors import ComputeError
-from .compute import compute_of
 from ..ir.graph import OpCall, OpGraph, Value
+from .compute import compute_of
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -173,12 +173,18 @@ class _Builder:
             if not call.sources and all(id(v) in ready or v.is_constant for v in call.inputs):
                 early[id(call)] = call
                 ready.update(id(v) for v in call.outputs)
-        skip = {id(c) for p in self.packed.values() for c in argument_chain(self.graph, self.match.args[p.arg])}
+        skip = {
+            id(c)
+            for p in self.packed.values()
+            for c in argument_chain(self.graph, self.match.args[p.arg])
+        }
         ops = [*early.values(), *(c for c in self.graph.ops if id(c) not in early)]
         return [call for call in ops if id(call) not in skip]
 
     def _constant(self, value: Value) -> Any:
-        return te.compute(value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant")
+        return te.compute(
+            value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant"
+        )
 
     def tensor(self, value: Value) -> Any:
         return self.tensors[id(value)]
@@ -223,13 +229,17 @@ class _Builder:
         results = self.match.outputs
         if not any(id(v) in self.tensors for v in results):
             ready = {n: self._operand(v, packing=True) for n, v in self.match.args.items()}
-            options = {"ops": Ops([self._bare(c) for c in self.match.ops])} if _takes_ops(compute) else {}
+            options = (
+                {"ops": Ops([self._bare(c) for c in self.match.ops])} if _takes_ops(compute) else {}
+            )
             found = compute(**ready, **options)
             tensors = list(found) if isinstance(found, (list, tuple)) else [found]
             self._check("its compute", tensors, results)
             for value, tensor in zip(results, tensors, strict=True):
                 self.tensors[id(value)] = tensor
-            self.stages[id(self.match.root)] = [op for op in _te_order(tensors) if op not in self.seen]
+            self.stages[id(self.match.root)] = [
+                op for op in _te_order(tensors) if op not in self.seen
+            ]
         self.described.append(call)
 
     def _check(self, where: str, tensors: Sequence[Any], values: Sequence[Value]) -> None:
@@ -241,7 +251,9 @@ class _Builder:
             shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
             found = _type(shape, dtype) if shape is not None else f"a {type(tensor).__name__}"
             if found != value.type:
-                raise ComputeError(f"{owner}: computes {found}, but type inference expects {value.type}")
+                raise ComputeError(
+                    f"{owner}: computes {found}, but type inference expects {value.type}"
+                )
 
     def _check_outputs(self) -> None:
         for value in self.graph.outputs:
@@ -251,7 +263,9 @@ class _Builder:
         def types(values: Sequence[Value]) -> list[Any]:
             return [(list(v.shape), v.dtype) for v in values]
 
-        return OpInfo(call.name, call.kind, dict(call.attrs), types(call.inputs), types(call.outputs))
+        return OpInfo(
+            call.name, call.kind, dict(call.attrs), types(call.inputs), types(call.outputs)
+        )
 
     def info(self, call: OpCall, names: Mapping[Any, str]) -> OpInfo:
         blocks = [names[op] for op in self.stages.get(id(call), ()) if op in names]

@@ -200,7 +200,9 @@ class _Reader:
 
     def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
         ops = [
-            OpCall(c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ())))
+            OpCall(
+                c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ()))
+            )
             for i, c in enumerate(self.ops)
         ]
         return OpGraph(inputs, name_ops(ops), outputs)
@@ -299,7 +301,9 @@ def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
     return block.emit(block.normalize(_normal(block, EMIT[kind], args, attrs)))
 
 
-def _normal(block: Any, function: Callable[..., Expr], args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+def _normal(
+    block: Any, function: Callable[..., Expr], args: list[Expr], attrs: Mapping[str, Any]
+) -> Expr:
     """Constants need a type before an op can read their rank."""
     return function(*(block.normalize(a) if isinstance(a, Constant) else a for a in args), **attrs)
 

@@ -147,7 +147,12 @@ class _Reader:
         return self._emit(expr, kind, inputs, {}, [])
 
     def _emit(
-        self, expr: Expr, kind: str, inputs: tuple[Value, ...], attrs: dict[str, Any], sources: list[Any]
+        self,
+        expr: Expr,
+        kind: str,
+        inputs: tuple[Value, ...],
+        attrs: dict[str, Any],
+        sources: list[Any],
     ) -> tuple[Value, ...]:
         outputs = _values(expr.checked_type, kind)
         if not isinstance(expr.checked_type, relay.TensorType):
@@ -157,7 +162,9 @@ class _Reader:
 
     def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
         ops = [
-            OpCall(c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ())))
+            OpCall(
+                c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ()))
+            )
             for i, c in enumerate(self.ops)
         ]
         return OpGraph(inputs, name_ops(ops), outputs)
@@ -173,7 +180,9 @@ def children(expr: Expr) -> list[Expr]:
     if isinstance(expr, relay.If):
         return [expr.cond, expr.true_branch, expr.false_branch]
     if isinstance(expr, relay.Let):
-        raise InputError("the Relay module holds `let`; run relay.transform.ToGraphNormalForm() first")
+        raise InputError(
+            "the Relay module holds `let`; run relay.transform.ToGraphNormalForm() first"
+        )
     return []
 
 
@@ -302,7 +311,9 @@ def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
 
 def emit_item(of: Expr, index: int) -> Expr:
     """One output of an op that has several."""
-    return relay.TupleGetItem(of.tuple_value if isinstance(of, relay.expr.TupleWrapper) else of, index)
+    return relay.TupleGetItem(
+        of.tuple_value if isinstance(of, relay.expr.TupleWrapper) else of, index
+    )
 
 
 def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:

@@ -67,7 +67,9 @@ def _one_pass(graph: OpGraph) -> tuple[OpGraph, bool]:
             stand_in, absorbed = found
             gone = {id(a) for a in absorbed}
             ops = [*graph.ops[:position], *stand_in, *graph.ops[position + 1 :]]
-            return OpGraph(graph.inputs, tuple(o for o in ops if id(o) not in gone), graph.outputs), True
+            return OpGraph(
+                graph.inputs, tuple(o for o in ops if id(o) not in gone), graph.outputs
+            ), True
     return graph, False
 
 
@@ -161,7 +163,9 @@ def _batch_matmul(rw: _Rewriter, call: OpCall) -> Rewrite | None:
     swap = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
     if turned is not None and rw.only_reader(b) and tuple(turned.attrs["axes"]) == swap:
         attrs["transpose_b"] = True
-        done = _absorb(call, [turned], kind="batch_matmul", inputs=(a, turned.inputs[0]), attrs=attrs)
+        done = _absorb(
+            call, [turned], kind="batch_matmul", inputs=(a, turned.inputs[0]), attrs=attrs
+        )
         return [done], [turned]
     return [replace(call, kind="batch_matmul", attrs=attrs)], []
 
@@ -205,7 +209,9 @@ def _gelu_gate(rw: _Rewriter, value: Value, x: Value) -> list[OpCall] | None:
     inner = rw.producer(erf.inputs[0])
     if inner is None or not (rw.only_reader(erf.outputs[0]) and rw.only_reader(erf.inputs[0])):
         return None
-    by_division = inner.kind == "divide" and inner.inputs[0] is x and _scalar(inner.inputs[1], math.sqrt(2))
+    by_division = (
+        inner.kind == "divide" and inner.inputs[0] is x and _scalar(inner.inputs[1], math.sqrt(2))
+    )
     by_product = inner.kind == "multiply" and any(
         v is x and _scalar(other, math.sqrt(0.5)) for v, other in _either_order(inner)
     )

@@ -59,7 +59,9 @@ class _Emitter:
         if isinstance(node, Item):
             return ir.emit_item(self.value(node.of), node.index)
         assert isinstance(node, Op)
-        return ir.emit_call(node.kind, list(map(self.value, node.inputs)), complete(node.kind, node.attrs))
+        return ir.emit_call(
+            node.kind, list(map(self.value, node.inputs)), complete(node.kind, node.attrs)
+        )
 
     def _has_args(self, node: Node) -> bool:
         if isinstance(node, Arg):

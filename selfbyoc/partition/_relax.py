@@ -76,7 +76,9 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     """Normalised module and disjoint matches -> module in which each match is an external function."""
     bindings = _Bindings(mod["main"])
     table = []
-    for match in reversed(matches):  # from the results back, so that what is upstream stays as it was
+    for match in reversed(
+        matches
+    ):  # from the results back, so that what is upstream stays as it was
         nodes = {source for call in match.ops for source in call.sources}
         root = _root(match)
         pattern = _pattern(root, nodes, bindings, {})
@@ -115,7 +117,9 @@ def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
     """Function name -> for each of its calls in main, the constant arguments by position."""
     found: dict[str, list[dict[int, np.ndarray]]] = {}
     for call in _calls(mod):
-        constants = {i: constant_numpy(a) for i, a in enumerate(call.args) if isinstance(a, Constant)}
+        constants = {
+            i: constant_numpy(a) for i, a in enumerate(call.args) if isinstance(a, Constant)
+        }
         found.setdefault(call.op.name_hint, []).append(constants)
     return found
 
@@ -163,10 +167,14 @@ def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Any, Any
 
 
 def update(
-    mod: tvm.IRModule, functions: Mapping[str, Any], packed: Mapping[str, list[dict[int, np.ndarray]]]
+    mod: tvm.IRModule,
+    functions: Mapping[str, Any],
+    packed: Mapping[str, list[dict[int, np.ndarray]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
-    builder = relax.BlockBuilder(tvm.IRModule({gv: f for gv, f in mod.functions.items() if gv.name_hint not in functions}))
+    builder = relax.BlockBuilder(
+        tvm.IRModule({gv: f for gv, f in mod.functions.items() if gv.name_hint not in functions})
+    )
     # Fresh global variables: the old ones keep the type of the unpacked function.
     fresh = {name: builder.add_func(func, name) for name, func in functions.items()}
     waiting = {name: iter(calls) for name, calls in packed.items()}

@@ -10,9 +10,9 @@ from tvm import relay
 from tvm.relay import dataflow_pattern as dfp
 
 from .._tvm import constant_numpy, structural_hash, tensor, tvm
+from ..errors import InputError
 from ..ir._relay import children, postorder
 from ..ir.graph import Value
-from ..errors import InputError
 from .match import Match
 
 COMPILER = "tefuse"
@@ -31,7 +31,9 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
 
 def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
     names = {p.name_hint for p in mod["main"].params}
-    return {k: tensor(v) if isinstance(v, np.ndarray) else v for k, v in params.items() if k in names}
+    return {
+        k: tensor(v) if isinstance(v, np.ndarray) else v for k, v in params.items() if k in names
+    }
 
 
 class _Group:
@@ -92,7 +94,9 @@ def rebuild(expr: Any, new: Mapping[Any, Any]) -> Any:
     if isinstance(expr, relay.TupleGetItem):
         return relay.TupleGetItem(new[expr.tuple_value], expr.index, expr.span)
     if isinstance(expr, relay.Call):
-        return relay.Call(expr.op, [new[a] for a in expr.args], expr.attrs, expr.type_args, expr.span)
+        return relay.Call(
+            expr.op, [new[a] for a in expr.args], expr.attrs, expr.type_args, expr.span
+        )
     raise InputError(f"a Relay {type(expr).__name__} after a composite cannot be rewritten")
 
 
@@ -114,7 +118,9 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     new: dict[Any, Any] = {}
     main = mod["main"]
 
-    def inputs(expr: Any) -> list[Any]:  # a group is one step: its outputs need what the whole group reads
+    def inputs(
+        expr: Any,
+    ) -> list[Any]:  # a group is one step: its outputs need what the whole group reads
         return root_of[expr].leaves if expr in root_of else children(expr)
 
     for expr in postorder(main.body, inputs=inputs):
@@ -152,7 +158,9 @@ def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
     return {
         gv.name_hint: func
         for gv, func in mod.functions.items()
-        if isinstance(func, relay.Function) and func.attrs and func.attrs.get("Compiler") == COMPILER
+        if isinstance(func, relay.Function)
+        and func.attrs
+        and func.attrs.get("Compiler") == COMPILER
     }
 
 
@@ -162,7 +170,9 @@ def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
     for expr in postorder(mod["main"].body):
         if isinstance(expr, relay.Call) and isinstance(expr.op, relay.GlobalVar):
             constants = {
-                i: constant_numpy(a) for i, a in enumerate(expr.args) if isinstance(a, relay.Constant)
+                i: constant_numpy(a)
+                for i, a in enumerate(expr.args)
+                if isinstance(a, relay.Constant)
             }
             found.setdefault(expr.op.name_hint, []).append(constants)
     return found
@@ -190,7 +200,9 @@ def _stand_in(packed: Any, ty: Any) -> Any:
 
 
 def update(
-    mod: tvm.IRModule, functions: Mapping[str, Any], packed: Mapping[str, list[dict[int, np.ndarray]]]
+    mod: tvm.IRModule,
+    functions: Mapping[str, Any],
+    packed: Mapping[str, list[dict[int, np.ndarray]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
     done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
@@ -201,9 +213,15 @@ def update(
     main = mod["main"]
     for expr in postorder(main.body):
         new[expr] = rebuild(expr, new)
-        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.GlobalVar) and expr.op.name_hint in waiting:
+        if (
+            isinstance(expr, relay.Call)
+            and isinstance(expr.op, relay.GlobalVar)
+            and expr.op.name_hint in waiting
+        ):
             arrays = next(waiting[expr.op.name_hint])
-            args = [relay.const(arrays[i]) if i in arrays else a for i, a in enumerate(new[expr].args)]
+            args = [
+                relay.const(arrays[i]) if i in arrays else a for i, a in enumerate(new[expr].args)
+            ]
             new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), whole)

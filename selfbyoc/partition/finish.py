@@ -31,7 +31,10 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
     functions: dict[str, Any] = {}
     packed: dict[str, list[Arrays]] = {}
     for name, func in ir.external_functions(mod).items():
-        attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(calls.get(name, []))}
+        attrs = {
+            **_attrs(hook.composites(func), registry, target),
+            SCALARS: _scalars(calls.get(name, [])),
+        }
         if pack:
             func, attrs, arrays = _pack(func, attrs, calls.get(name, []))
             if arrays:
@@ -79,7 +82,9 @@ def _pack(
     types = {i: packed_type(seen.graph, match, i, name) for i, name in wanted.items()}
     arrays = [pack_constants(seen.graph, match, _only(site, wanted)) for site in sites]
     func = ir.take_packed(func, {i: p.value for i, p in types.items()})
-    described = {i: {"arg": p.arg, "shape": p.value.shape, "dtype": p.value.dtype} for i, p in types.items()}
+    described = {
+        i: {"arg": p.arg, "shape": p.value.shape, "dtype": p.value.dtype} for i, p in types.items()
+    }
     return func, {**attrs, PACKED: described}, arrays
 
 

@@ -20,7 +20,9 @@ class Bound:
 
     args: Mapping[str, Value] = field(default_factory=dict)
     ops: tuple[OpCall, ...] = ()
-    parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a pattern node -> the op it took
+    parts: Mapping[int, OpCall] = field(
+        default_factory=dict
+    )  # id of a pattern node -> the op it took
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ class Match:
         """The first matched op of a kind."""
         found = self.of(kind)
         if not found:
-            raise AttributeError(f"composite {self.composite.name}: no {kind} among {[c.kind for c in self.ops]}")
+            raise AttributeError(
+                f"composite {self.composite.name}: no {kind} among {[c.kind for c in self.ops]}"
+            )
         return found[0]
 
 
@@ -90,7 +94,9 @@ class Matcher:
         if isinstance(node, Arg):
             yield from self._arg(node, value, bound)
         elif isinstance(node, Number):
-            if value.scalar is not None and abs(float(value.scalar) - node.value) <= 1e-5 * abs(node.value):
+            if value.scalar is not None and abs(float(value.scalar) - node.value) <= 1e-5 * abs(
+                node.value
+            ):
                 yield bound
             else:
                 found = value.type if value.scalar is None else str(value.scalar)
@@ -115,20 +121,26 @@ class Matcher:
     def _op(self, node: Op, index: int, value: Value, bound: Bound) -> Iterator[Bound]:
         call = self.graph.producer(value)
         if call is None:
-            self._missed(bound, value.name or value.type, f"op {node.kind}", f"an input, {value.type}")
+            self._missed(
+                bound, value.name or value.type, f"op {node.kind}", f"an input, {value.type}"
+            )
             return
         if call.kind != node.kind:
             self._missed(bound, call.name, f"op {node.kind}", f"op {call.kind}")
             return
         if call.outputs[index] is not value:
-            self._missed(bound, call.name, f"output {index} of {node.kind}", "another of its outputs")
+            self._missed(
+                bound, call.name, f"output {index} of {node.kind}", "another of its outputs"
+            )
             return
         if id(node) in bound.parts or any(call is taken for taken in bound.ops):
             # One op cannot play two parts, except where the pattern uses one node twice.
             if bound.parts.get(id(node)) is call:
                 yield bound
             else:
-                self._missed(bound, call.name, f"another {node.kind}", "an op that is taken already")
+                self._missed(
+                    bound, call.name, f"another {node.kind}", "an op that is taken already"
+                )
             return
         if not self._attrs_fit(node, call, bound):
             return
@@ -142,7 +154,9 @@ class Matcher:
                 wanted = NORMALIZERS[name](wanted)
             fits = wanted(found) if callable(wanted) else _same(wanted, found)
             if not fits:
-                text = getattr(wanted, "__name__", "a predicate") if callable(wanted) else repr(wanted)
+                text = (
+                    getattr(wanted, "__name__", "a predicate") if callable(wanted) else repr(wanted)
+                )
                 self._missed(bound, call.name, f"{name}={text}", f"{name}={found!r}")
                 return False
         return True
@@ -163,7 +177,9 @@ class Matcher:
         if node.kind in COMMUTATIVE:
             yield from self._all(nodes, call.inputs[::-1], bound)
 
-    def _all(self, nodes: tuple[Node, ...], values: tuple[Value, ...], bound: Bound) -> Iterator[Bound]:
+    def _all(
+        self, nodes: tuple[Node, ...], values: tuple[Value, ...], bound: Bound
+    ) -> Iterator[Bound]:
         if not nodes:
             yield bound
             return
@@ -198,7 +214,9 @@ def _roots(matcher: Matcher, outputs: tuple[Node, ...], root: OpCall) -> Iterato
 def _value_of(node: Node, bound: Bound) -> Value:
     """The value that an output node of the pattern stands for."""
     if isinstance(node, Either):
-        return next(_value_of(option, bound) for option in node.options if _took_part(option, bound))
+        return next(
+            _value_of(option, bound) for option in node.options if _took_part(option, bound)
+        )
     if isinstance(node, Item):
         return bound.parts[id(node.of)].outputs[node.index]
     return bound.parts[id(node)].outputs[0]

@@ -122,7 +122,9 @@ def as_node(value: Any) -> Node:
         return value
     if isinstance(value, (int, float)):
         return Number(value)
-    raise CompositeError(f"a pattern works on arguments and ops, found {type(value).__name__}: {value!r}")
+    raise CompositeError(
+        f"a pattern works on arguments and ops, found {type(value).__name__}: {value!r}"
+    )
 
 
 def either(*options: Any) -> Either:

@@ -60,7 +60,9 @@ class Report:
         return cls(tuple(records), tuple(tuple(o) for o in data["ops"]))
 
     def __str__(self) -> str:
-        lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or ["   nothing matched"]
+        lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or [
+            "   nothing matched"
+        ]
         refused = [r for r in self.records if r.status in (REFUSED, TAKEN)]
         lines += [f"  {r.status} {r.composite} at {r.root}: {r.reason}" for r in refused]
         left = ", ".join(f"{count} {kind}" for kind, count in sorted(self.left.items()))

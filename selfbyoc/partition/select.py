@@ -23,6 +23,8 @@ def select(graph: OpGraph, composites: Iterable[Composite]) -> tuple[list[Match]
         found, missed = _candidates(graph, composite)
         records += missed
         for match in sorted(found, key=lambda m: -len(m.ops)):
+            if _is_part(match, taken):
+                continue
             record = _decide(graph, match, taken)
             records.append(record)
             if record.status == MATCHED:
@@ -33,6 +35,16 @@ def select(graph: OpGraph, composites: Iterable[Composite]) -> tuple[list[Match]
     owner = owners(chosen)
     ops = tuple((c.name, c.kind, owner.get(id(c), "")) for c in graph.ops if c.sources)
     return chosen, Report(tuple(records), ops)
+
+
+def _is_part(match: Match, taken: dict[int, Match]) -> bool:
+    """Whether a larger match of the same composite holds all of these ops: no decision, just its smaller form."""
+    owners_ = {id(taken[id(call)]) if id(call) in taken else 0 for call in match.ops}
+    return (
+        len(owners_) == 1
+        and 0 not in owners_
+        and taken[id(match.root)].composite is match.composite
+    )
 
 
 def _candidates(graph: OpGraph, composite: Composite) -> tuple[list[Match], list[Record]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import Schedule, tensor, tir, tvm
+from .._tvm import Schedule, any_alignment, tensor, tir, tvm
 from ..builtin import default_schedule
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,10 @@ def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[st
             continue
         try:
             done.update_func(gv, _scheduled(func, target))
-        except Exception as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
+        except (
+            Exception
+        ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
+            done.update_func(gv, any_alignment(func))
             unscheduled[gv.name_hint] = str(err).strip().splitlines()[-1]
             logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
     return done, unscheduled
@@ -51,7 +54,7 @@ def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[st
 def _scheduled(func: Any, target: Any) -> Any:
     sch = Schedule(tvm.IRModule({"main": func}))
     default_schedule()(sch, None, target)
-    return sch.mod["main"].with_attr("tirx.is_scheduled", True)
+    return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
 
 
 def session(native: Any) -> Any:
@@ -62,7 +65,11 @@ def session(native: Any) -> Any:
 def run(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> list[np.ndarray]:
     """Call `main`."""
     result = machine["main"](*tensors)
-    return [r.numpy() for r in result] if isinstance(result, (list, tuple)) or _is_array(result) else [result.numpy()]
+    return (
+        [r.numpy() for r in result]
+        if isinstance(result, (list, tuple)) or _is_array(result)
+        else [result.numpy()]
+    )
 
 
 def _is_array(result: Any) -> bool:

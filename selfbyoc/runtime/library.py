@@ -41,7 +41,9 @@ class Library:
         given = {**dict(zip(names, arrays, strict=False)), **named}
         missing = [name for name in names if name not in given]
         if missing or len(arrays) + len(named) != len(names):
-            raise InputError(f"expected the inputs {names}, found {len(arrays)} arrays and {sorted(named)}")
+            raise InputError(
+                f"expected the inputs {names}, found {len(arrays)} arrays and {sorted(named)}"
+            )
         return [_checked(given[name], name, shape, dtype) for name, shape, dtype in self.inputs]
 
     def export_library(self, path: str | Path) -> None:
@@ -51,9 +53,13 @@ class Library:
 
 def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
     found = np.asarray(array)
-    fits = len(shape) == found.ndim and all(e in (None, f) for e, f in zip(shape, found.shape, strict=True))
+    fits = len(shape) == found.ndim and all(
+        e in (None, f) for e, f in zip(shape, found.shape, strict=True)
+    )
     if not fits or str(found.dtype) != dtype:
-        raise InputError(f"input {name!r}: expected {dtype}{list(shape)}, found {found.dtype}{list(found.shape)}")
+        raise InputError(
+            f"input {name!r}: expected {dtype}{list(shape)}, found {found.dtype}{list(found.shape)}"
+        )
     return found
 
 

@@ -22,7 +22,9 @@ Evaluate = Callable[[Sequence[Array], OpCall], Any]
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _windows(x: Array, pads: Sequence[int], size: Sequence[int], strides: Any, dilation: Any, fill: Any) -> Array:
+def _windows(
+    x: Array, pads: Sequence[int], size: Sequence[int], strides: Any, dilation: Any, fill: Any
+) -> Array:
     """[N, C, OH, OW, KH, KW] of an NCHW array."""
     top, left, bottom, right = pads
     padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
@@ -43,7 +45,10 @@ def _conv2d(ins: Sequence[Array], call: OpCall) -> Array:
     view = _windows(x, a["padding"], w.shape[2:], a["strides"], a["dilation"], 0)
     groups = np.split(view, a["groups"], axis=1)
     kernels = np.split(w, a["groups"], axis=0)
-    parts = [np.einsum("nchwij,ocij->nohw", v, k, optimize=True) for v, k in zip(groups, kernels, strict=True)]
+    parts = [
+        np.einsum("nchwij,ocij->nohw", v, k, optimize=True)
+        for v, k in zip(groups, kernels, strict=True)
+    ]
     out = np.concatenate(parts, axis=1)
     return out.transpose(["NCHW".index(letter) for letter in a["out_layout"] or a["data_layout"]])
 
@@ -83,7 +88,9 @@ def _avg_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
         top, left, bottom, right = a["padding"]
         inside = np.pad(inside, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=1)
         more = [(0, 0), (0, 0), (0, pads[2] - bottom), (0, pads[3] - right)]
-        counted = np.lib.stride_tricks.sliding_window_view(np.pad(inside, more), a["pool_size"], axis=(2, 3))
+        counted = np.lib.stride_tricks.sliding_window_view(
+            np.pad(inside, more), a["pool_size"], axis=(2, 3)
+        )
         count = counted[:, :, :: a["strides"][0], :: a["strides"][1]].sum(axis=(4, 5))
     else:
         count = _windows(inside, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
@@ -154,7 +161,9 @@ def _cast(ins: Sequence[Array], call: OpCall) -> Array:
 
 
 def _reducer(function: Callable[..., Array]) -> Evaluate:
-    return lambda ins, call: function(ins[0], axis=call.attrs["axis"], keepdims=call.attrs["keepdims"])
+    return lambda ins, call: function(
+        ins[0], axis=call.attrs["axis"], keepdims=call.attrs["keepdims"]
+    )
 
 
 def _pure(function: Callable[..., Array]) -> Evaluate:
@@ -162,7 +171,9 @@ def _pure(function: Callable[..., Array]) -> Evaluate:
 
 
 def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
-    return ins[0].mean(axis=tuple(call.attrs["layout"].index(letter) for letter in "HW"), keepdims=True)
+    return ins[0].mean(
+        axis=tuple(call.attrs["layout"].index(letter) for letter in "HW"), keepdims=True
+    )
 
 
 NUMPY: dict[str, Evaluate] = {
@@ -204,7 +215,9 @@ def _interpret(graph: OpGraph, known: dict[int, Array]) -> list[Array]:
             if id(value) not in known and value.scalar is not None:
                 known[id(value)] = _wide(np.full(value.shape, value.scalar, value.dtype))
         if call.kind not in NUMPY:
-            raise UnsupportedOp(f"{call.name}: no NumPy meaning of {call.kind!r}; known: {sorted(NUMPY)}")
+            raise UnsupportedOp(
+                f"{call.name}: no NumPy meaning of {call.kind!r}; known: {sorted(NUMPY)}"
+            )
         found = NUMPY[call.kind]([known[id(v)] for v in call.inputs], call)
         outputs = found if isinstance(found, list) else [found]
         for value, array in zip(call.outputs, outputs, strict=False):
@@ -214,5 +227,3 @@ def _interpret(graph: OpGraph, known: dict[int, Array]) -> list[Array]:
 
 def _wide(array: Array) -> Array:
     return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array
-
-

@@ -1,0 +1,20 @@
+"""Kernels for the target `c`, made to link beside the rest of a model that is C too."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .._tvm import module_source, tvm
+
+# A C module of TVM defines these; two in one library collide (0.17: __tvm_main__; 0.27: both others).
+_DEFINED_TWICE = re.compile(
+    r"^(?=void\* __tvm_ffi__library_ctx = |TVM_DLL int32_t (?:__tvm_main__|__tvm_ffi_main)\()",
+    re.MULTILINE,
+)
+
+
+def linkable(module: Any, symbol: str) -> Any:
+    """A C source module whose shared definitions are weak, so that the linker keeps one of each."""
+    source = _DEFINED_TWICE.sub("__attribute__((weak)) ", module_source(module))
+    return tvm.get_global_func("runtime.CSourceModuleCreate")(source, "c", [symbol], [])
