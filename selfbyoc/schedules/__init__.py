@@ -1,6 +1,26 @@
 """The built-in composites, one file for each op family."""
 
+from .batch_norm import conv2d_batch_norm_relu
+from .conv2d import conv2d, conv2d_add
+from .conv_chain import conv2d_relu_conv2d_relu
 from .dense import dense, dense_gelu_dense
+from .depthwise import depthwise_pointwise, inverted_residual
+from .inception import inception, parallel_conv2d
+from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
 
 # Earlier wins: larger composites first.
-BUILTIN = (dense_gelu_dense, dense)
+BUILTIN = (
+    inception,
+    parallel_conv2d,
+    inverted_residual,
+    depthwise_pointwise,  # before the chain, which would pair a pointwise with the next depthwise
+    conv2d_relu_conv2d_relu,
+    conv2d_batch_norm_relu,
+    dense_gelu_dense,
+    conv2d_add,
+    conv2d,
+    dense,
+    max_pool2d,
+    avg_pool2d,
+    global_avg_pool2d,
+)
