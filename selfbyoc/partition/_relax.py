@@ -72,17 +72,21 @@ def _is_root(root: Any) -> Callable[[Any], bool]:
     return lambda context: bool(context.matched_expr.same_as(root))
 
 
-def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
-    """Normalised module and disjoint matches -> module in which each match is an external function."""
+def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> list[tuple[Any, ...]]:
+    """The matches as FuseOpsByPattern takes them: name, pattern, annotations, check."""
     bindings = _Bindings(mod["main"])
-    table = []
-    for match in reversed(
-        matches
-    ):  # from the results back, so that what is upstream stays as it was
+    table: list[tuple[Any, ...]] = []
+    for match in reversed(matches):  # from the results back: what is upstream stays as it was
         nodes = {source for call in match.ops for source in call.sources}
         root = _root(match)
         pattern = _pattern(root, nodes, bindings, {})
         table.append((match.composite.full_name, pattern, {}, _is_root(root)))
+    return table
+
+
+def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
+    """Normalised module and disjoint matches -> each match is an external function."""
+    table = fusion_table(mod, matches)
     if not table:
         return mod
     fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)

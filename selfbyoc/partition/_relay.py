@@ -112,15 +112,26 @@ def _expr_of(match: Match, value: Value) -> Any:
 
 def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     """Typed module and disjoint matches -> module in which each match is an external function."""
+    return tvm.transform.Sequential(
+        [
+            # Without this, taking a tuple apart would become an external function of its own.
+            relay.transform.AnnotateTarget(COMPILER, include_non_call_ops=False),
+            relay.transform.PartitionGraph(_model_name(mod), bind_constants=False),
+            relay.transform.InferType(),
+        ]
+    )(composites_only(mod, matches))
+
+
+def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
+    """The module with each match as a call of its composite function, not yet partitioned."""
     groups = [_Group(match) for match in matches]
     root_of = {output: group for group in groups for output in group.outputs}
     called: dict[int, Any] = {}
     new: dict[Any, Any] = {}
     main = mod["main"]
 
-    def inputs(
-        expr: Any,
-    ) -> list[Any]:  # a group is one step: its outputs need what the whole group reads
+    def inputs(expr: Any) -> list[Any]:
+        # A group is one step: its outputs need whatever the whole group reads.
         return root_of[expr].leaves if expr in root_of else children(expr)
 
     for expr in postorder(main.body, inputs=inputs):
@@ -129,14 +140,7 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     merged = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     merged.update_func(merged.get_global_var("main"), whole)
-    return tvm.transform.Sequential(
-        [
-            relay.transform.InferType(),
-            relay.transform.AnnotateTarget(COMPILER, include_non_call_ops=False),
-            relay.transform.PartitionGraph(_model_name(mod), bind_constants=False),
-            relay.transform.InferType(),
-        ]
-    )(merged)
+    return relay.transform.InferType()(merged)
 
 
 def _call_of(group: _Group, expr: Any, new: Mapping[Any, Any], called: dict[int, Any]) -> Any:

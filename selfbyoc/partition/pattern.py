@@ -99,7 +99,7 @@ class Either(Node):
         self.options = options
 
     def is_op(self) -> bool:
-        return any(option.is_op() for option in self.options)
+        return all(option.is_op() for option in self.options)
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.options))

@@ -1,0 +1,234 @@
+"""Relax, by its own conventions: partition_for_tefuse, RunCodegen, tvm.compile, the virtual machine."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tvm import relax
+from tvm.script import relax as R
+
+import selfbyoc
+from selfbyoc import Composite, host_target, op, partition_for_tefuse
+from selfbyoc._tvm import make_target, tensor, tvm
+from selfbyoc.partition._relax import external_functions
+from selfbyoc.schedules.dense import pack_weight, packed_dense
+
+conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
+fc = Composite(
+    "fc",
+    lambda x, w: op.relu(op.dense(x, w)),
+    compute={"dense": packed_dense},
+    pack={"w": pack_weight},
+)
+
+
+def both(x, w):
+    y = op.dense(x, w)
+    return y, op.relu(y)
+
+
+two_outputs = Composite("two_outputs", both)
+MINE = [conv_relu, fc, two_outputs]
+COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}
+SHAPES = {"w0": (5, 3, 3, 3), "b0": (5,), "w1": (7, 5, 3, 3), "b1": (7,), "w2": (17, 693), "w3": (13, 17)}
+
+
+@pytest.fixture(name="data")
+def fixture_data():
+    rng = np.random.default_rng(0)
+    params = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32") for n, s in SHAPES.items()}
+    return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
+
+
+@pytest.fixture(name="mod")
+def fixture_mod():
+    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice; by BlockBuilder."""
+    variables = {n: relax.Var(n, R.Tensor(s, "float32")) for n, s in {"x": (2, 3, 9, 11), **SHAPES}.items()}
+    builder = relax.BlockBuilder()
+    v = variables
+    with builder.function("main", list(variables.values())):
+        with builder.dataflow():
+            y = v["x"]
+            for i, channels in enumerate((5, 7)):
+                y = builder.emit(relax.op.nn.conv2d(y, v[f"w{i}"], padding=1))
+                bias = builder.emit(relax.op.reshape(v[f"b{i}"], (1, channels, 1, 1)))
+                y = builder.emit(relax.op.nn.relu(builder.emit(relax.op.add(y, bias))))
+            y = builder.emit(relax.op.reshape(y, (2, 693)))
+            y = builder.emit(relax.op.matmul(y, builder.emit(relax.op.permute_dims(v["w2"]))))
+            y = builder.emit(relax.op.nn.relu(y))
+            d = builder.emit(relax.op.matmul(y, builder.emit(relax.op.permute_dims(v["w3"]))))
+            total = relax.op.add(builder.emit(relax.op.nn.relu(d)), builder.emit(relax.op.tanh(d)))
+            out = builder.emit_output(total)
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def numpy_model(x, params):
+    y = x.astype("float64")
+    for i in range(2):
+        padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(1, -1, 1, 1)
+        y = np.maximum(y, 0)
+    y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
+    d = y @ params["w3"].T
+    return np.maximum(d, 0) + np.tanh(d)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+
+
+def compile_and_run(parted, *arrays, target=None):
+    target = target or host_target()
+    executable = tvm.compile(relax.transform.RunCodegen()(parted), target)
+    return relax.VirtualMachine(executable, tvm.cpu())["main"](*map(tensor, arrays)).numpy()
+
+
+def test_its_own_conventions(mod, data):
+    x, params = data
+    parted = partition_for_tefuse(mod, params, composites=MINE)
+    assert selfbyoc.report(parted).counts == COUNTS
+    assert len(external_functions(parted)) == 4
+    close(compile_and_run(parted, x), numpy_model(x, params))
+
+
+def test_weights_that_are_not_constant(mod, data):
+    x, params = data
+    parted = partition_for_tefuse(mod, composites=MINE)
+    close(compile_and_run(parted, x, *params.values()), numpy_model(x, params))
+
+
+def test_build(mod, data):
+    x, params = data
+    library = selfbyoc.build(mod, params=params, composites=MINE)
+    assert library.unscheduled == {}
+    close(library(x)[0], numpy_model(x, params))
+    close(library(x=x)[0], numpy_model(x, params))
+
+
+def test_identical_composites_are_one_function(data):
+    """Two calls with their own weights share one kernel; each passes its own packed weight."""
+    x, w, v = (relax.Var(n, R.Tensor(s, "float32")) for n, s in (("x", (4, 8)), ("w", (8, 8)), ("v", (8, 8))))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w, v]):
+        with builder.dataflow():
+            y = x
+            for weight in (w, v):
+                y = builder.emit(relax.op.matmul(y, builder.emit(relax.op.permute_dims(weight))))
+                y = builder.emit(relax.op.nn.relu(y))
+            out = builder.emit_output(y)
+        builder.emit_func_output(out)
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(s).astype("float32") for s in ((4, 8), (8, 8), (8, 8)))
+    parted = partition_for_tefuse(builder.get(), {"w": b, "v": c}, composites=[fc])
+    assert selfbyoc.report(parted).counts == {"fc": 2}
+    assert len(external_functions(parted)) == 1
+    close(compile_and_run(parted, a), np.maximum(np.maximum(a @ b.T, 0) @ c.T, 0))
+
+
+def test_constants_of_one_element_may_differ_between_calls():
+    """A shared function must not take one call's constant for another's."""
+    scaled = Composite("scaled", lambda x, s: op.relu(op.multiply(x, s)))
+    x = relax.Var("x", R.Tensor((4, 8), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = x
+            for factor in (2.0, 3.0):
+                y = builder.emit(relax.op.multiply(y, relax.const(factor, "float32")))
+                y = builder.emit(relax.op.nn.relu(y))
+            out = builder.emit_output(y)
+        builder.emit_func_output(out)
+    a = np.random.default_rng(0).standard_normal((4, 8)).astype("float32")
+    parted = partition_for_tefuse(builder.get(), composites=[scaled])
+    assert selfbyoc.report(parted).counts == {"scaled": 2}
+    close(compile_and_run(parted, a), np.maximum(a, 0) * 6)
+
+
+RELOAD = """
+import sys, numpy as np, tvm
+from tvm import relax
+machine = relax.VirtualMachine(tvm.runtime.load_module(sys.argv[1]), tvm.cpu())
+np.save(sys.argv[3], machine["main"](tvm.runtime.tensor(np.load(sys.argv[2]))).numpy())
+assert "selfbyoc" not in sys.modules
+"""
+
+
+def test_exported_library_runs_without_this_package(mod, data, tmp_path):
+    x, params = data
+    selfbyoc.build(mod, params=params, composites=MINE).export_library(tmp_path / "model.so")
+    np.save(tmp_path / "x.npy", x)
+    args = [str(tmp_path / n) for n in ("model.so", "x.npy", "y.npy")]
+    subprocess.run([sys.executable, "-c", RELOAD, *args], check=True, timeout=120)
+    close(np.load(tmp_path / "y.npy"), numpy_model(x, params))
+
+
+def test_the_users_module_is_untouched(mod, data):
+    before = mod.script()
+    partition_for_tefuse(mod, data[1], composites=MINE)
+    assert mod.script() == before
+
+
+def test_merged_composite_functions(mod, data):
+    """TVM's own pass may put several composites into one external function: the hook stacks them all."""
+    from selfbyoc.builtin import remember
+    from selfbyoc.ir._relax import read
+    from selfbyoc.partition import _relax as ir
+    from selfbyoc.partition.select import select
+
+    x, params = data
+    prepared = ir.prepare(mod, params)
+    matches, _ = select(read(prepared["main"]), [conv_relu, fc])
+    table = ir.fusion_table(prepared, matches)
+    merged = tvm.transform.Sequential(
+        [
+            relax.transform.FuseOpsByPattern(table, bind_constants=False),
+            relax.transform.MergeCompositeFunctions(),
+        ]
+    )(prepared)
+    for composite in (conv_relu, fc):
+        remember(composite)
+    assert len(external_functions(merged)) < len(matches)
+    close(compile_and_run(merged, x), numpy_model(x, params))
+
+
+UNALIGNED = """
+import sys
+import numpy as np
+from tvm import relax
+import tvm
+import selfbyoc
+from selfbyoc import op
+from selfbyoc.ir.emit import emit
+mine = selfbyoc.Composite("mine", lambda x: op.relu(op.add(x, x)))
+mod = emit(lambda x: op.tanh(op.relu(op.add(x, x))), {"x": ((64, 64), "float32")})
+built = selfbyoc.build(mod, composites=[mine])
+machine = relax.VirtualMachine(built.native, tvm.cpu())
+space = np.zeros(64 * 64 * 4 + 128, "uint8")
+for offset in (0, 4, 16, 32):
+    start = -space.ctypes.data % 64 + offset
+    x = np.frombuffer(space.data, "float32", 64 * 64, start).reshape(64, 64)
+    x[:] = np.linspace(-1, 1, 64 * 64).reshape(64, 64)
+    assert x.ctypes.data % 64 == offset
+    found = machine["main"](x).numpy()
+    np.testing.assert_allclose(found, np.tanh(np.maximum(2 * x, 0)), atol=1e-6)
+    np.testing.assert_allclose(built(x)[0], found)
+"""
+
+
+def test_inputs_of_any_alignment():
+    """NumPy arrays straight into the VM: TVM 0.27 alone ends the process with SIGSEGV."""
+    subprocess.run([sys.executable, "-c", UNALIGNED], check=True, timeout=120)
+
+
+def test_a_target_in_force_reaches_the_kernel(mod, data):
+    x, params = data
+    target = make_target("llvm -mcpu=x86-64-v3")
+    parted = partition_for_tefuse(mod, params, composites=MINE)
+    with target:
+        coded = relax.transform.RunCodegen()(parted)
+    texts = [m.inspect_source("ll") for m in coded.attrs["external_mods"]]
+    assert len(texts) == 4
+    assert all('"target-cpu"="x86-64-v3"' in text for text in texts)

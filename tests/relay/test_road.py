@@ -1,0 +1,249 @@
+"""Relay, literally: partition_for_tefuse, an unmodified relay.build, and every executor."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tvm import relay
+from tvm.contrib import graph_executor
+
+import selfbyoc
+from selfbyoc import Composite, op, partition_for_tefuse
+from selfbyoc._tvm import tvm
+from selfbyoc.partition._relay import external_functions
+from selfbyoc.schedules.dense import pack_weight, packed_dense
+
+conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
+fc = Composite(
+    "fc",
+    lambda x, w: op.relu(op.dense(x, w)),
+    compute={"dense": packed_dense},
+    pack={"w": pack_weight},
+)
+
+
+def both(x, w):
+    y = op.dense(x, w)
+    return y, op.relu(y)
+
+
+two_outputs = Composite("two_outputs", both)
+MINE = [conv_relu, fc, two_outputs]
+
+
+def relay_model():
+    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice."""
+    x = relay.var("x", shape=(2, 3, 9, 11))
+    y = x
+    for i, channels in enumerate((5, 7)):
+        w, b = relay.var(f"w{i}"), relay.var(f"b{i}")
+        y = relay.nn.conv2d(y, w, padding=(1, 1), channels=channels, kernel_size=(3, 3))
+        y = relay.nn.relu(relay.nn.bias_add(y, b))
+    y = relay.nn.relu(relay.nn.dense(relay.nn.batch_flatten(y), relay.var("w2"), units=17))
+    d = relay.nn.dense(y, relay.var("w3"), units=13)
+    y = relay.add(relay.nn.relu(d), relay.tanh(d))
+    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
+
+
+SHAPES = {"w0": (5, 3, 3, 3), "b0": (5,), "w1": (7, 5, 3, 3), "b1": (7,), "w2": (17, 693), "w3": (13, 17)}
+
+
+@pytest.fixture(name="data")
+def fixture_data():
+    rng = np.random.default_rng(0)
+    params = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32") for n, s in SHAPES.items()}
+    return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
+
+
+@pytest.fixture(name="mod")
+def fixture_mod(data):
+    """The model with its parameters' types known but not their values."""
+    mod = relay_model()
+    typed = {n: relay.var(n, shape=s) for n, s in SHAPES.items()}
+    main = mod["main"]
+    old = {p.name_hint: p for p in main.params}
+    body = relay.bind(main.body, {old[n]: v for n, v in typed.items()})
+    params = [typed.get(p.name_hint, p) for p in main.params]
+    return tvm.IRModule.from_expr(relay.Function(params, body))
+
+
+@pytest.fixture(name="expected")
+def fixture_expected(data):
+    x, params = data
+    return numpy_model(x, params)
+
+
+def numpy_model(x, params):
+    y = x.astype("float64")
+    for i in range(2):
+        padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(1, -1, 1, 1)
+        y = np.maximum(y, 0)
+    y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
+    d = y @ params["w3"].T
+    return np.maximum(d, 0) + np.tanh(d)
+
+
+def run_graph(lib, x, **more):
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    for name, value in {"x": x, **more}.items():
+        module.set_input(name, value)
+    module.run()
+    return module.get_output(0).numpy()
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+
+
+COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}
+
+
+def test_graph_executor(mod, data, expected):
+    x, params = data
+    parted = partition_for_tefuse(mod, params, composites=MINE)
+    assert selfbyoc.report(parted).counts == COUNTS
+    assert len(external_functions(parted)) == 4
+    lib = relay.build(parted, target="llvm", params=params)
+    close(run_graph(lib, x), expected)
+
+
+def test_weights_that_are_not_constant(mod, data, expected):
+    """The same weights as inputs: packed at run time."""
+    x, params = data
+    parted = partition_for_tefuse(mod, composites=MINE)
+    lib = relay.build(parted, target="llvm")
+    close(run_graph(lib, x, **params), expected)
+
+
+def test_params_bound_by_relay_build_only(mod, data, expected):
+    x, params = data
+    lib = relay.build(partition_for_tefuse(mod, composites=MINE), target="llvm", params=params)
+    close(run_graph(lib, x), expected)
+
+
+@pytest.mark.parametrize("opt_level", [0, 1, 2, 3])
+def test_every_opt_level(mod, data, expected, opt_level):
+    x, params = data
+    with tvm.transform.PassContext(opt_level=opt_level):
+        lib = relay.build(partition_for_tefuse(mod, params, composites=MINE), target="llvm")
+    close(run_graph(lib, x), expected)
+
+
+def test_relay_vm(mod, data, expected):
+    x, params = data
+    parted = partition_for_tefuse(mod, params, composites=MINE)
+    executable = relay.vm.compile(parted, target="llvm")
+    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+    close(machine.run(x).numpy(), expected)
+
+
+def test_aot_executor(mod, data, expected, tmp_path):
+    x, params = data
+    parted = partition_for_tefuse(mod, params, composites=MINE)
+    lib = relay.build(
+        parted,
+        target="llvm",
+        executor=relay.backend.Executor("aot", {"interface-api": "packed", "unpacked-api": False}),
+        runtime=relay.backend.Runtime("cpp"),
+    )
+    path = str(tmp_path / "aot.so")
+    lib.export_library(path)
+    module = tvm.runtime.executor.AotModule(tvm.runtime.load_module(path)["default"](tvm.cpu()))
+    module.set_input("x", x)
+    module.run()
+    close(module.get_output(0).numpy(), expected)
+
+
+RELOAD = """
+import sys, numpy as np, tvm
+from tvm.contrib import graph_executor
+x = np.load(sys.argv[2])
+module = graph_executor.GraphModule(tvm.runtime.load_module(sys.argv[1])["default"](tvm.cpu()))
+module.set_input("x", x)
+module.run()
+np.save(sys.argv[3], module.get_output(0).numpy())
+assert "selfbyoc" not in sys.modules
+"""
+
+
+def test_exported_library_runs_without_this_package(mod, data, expected, tmp_path):
+    x, params = data
+    lib = relay.build(partition_for_tefuse(mod, params, composites=MINE), target="llvm")
+    lib.export_library(str(tmp_path / "model.so"))
+    np.save(tmp_path / "x.npy", x)
+    args = [str(tmp_path / n) for n in ("model.so", "x.npy", "y.npy")]
+    subprocess.run([sys.executable, "-c", RELOAD, *args], check=True, timeout=120)
+    close(np.load(tmp_path / "y.npy"), expected)
+
+
+def test_two_exported_models_in_one_process(data, tmp_path):
+    """The same composites in two models: their symbols differ, so both libraries load side by side."""
+    x, params = data
+    paths = []
+    for n in (4, 6):
+        a, w = relay.var("x", shape=(2, n)), relay.var("w", shape=(5, n))
+        mod = tvm.IRModule.from_expr(relay.Function([a, w], relay.nn.relu(relay.nn.dense(a, w))))
+        parted = partition_for_tefuse(mod, {"w": np.ones((5, n), "float32")}, composites=[fc])
+        relay.build(parted, target="llvm").export_library(str(tmp_path / f"{n}.so"))
+        paths.append((n, str(tmp_path / f"{n}.so")))
+    libs = [(n, tvm.runtime.load_module(p)) for n, p in paths]
+    for n, lib in libs:
+        close(run_graph(lib, np.ones((2, n), "float32")), np.full((2, 5), n))
+
+
+def test_the_users_module_is_untouched(mod, data):
+    before = mod.astext()
+    partition_for_tefuse(mod, data[1], composites=MINE)
+    assert mod.astext() == before
+
+
+def test_merged_compiler_regions(mod, data, expected):
+    """TVM's own pass may put several composites into one external function: the hook stacks them all."""
+    x, params = data
+    from selfbyoc.partition import _relay as ir
+    from selfbyoc.partition.select import select
+    from selfbyoc.ir._relay import read
+
+    prepared = ir.prepare(mod, params)
+    matches, _ = select(read(prepared["main"]), [conv_relu, fc])
+    merged = ir.composites_only(prepared, matches)
+    parted = tvm.transform.Sequential(
+        [
+            relay.transform.AnnotateTarget("tefuse"),
+            relay.transform.MergeCompilerRegions(),
+            relay.transform.PartitionGraph(bind_constants=False),
+        ]
+    )(merged)
+    from selfbyoc.builtin import remember
+
+    for composite in (conv_relu, fc):
+        remember(composite)
+    assert len(external_functions(parted)) < len(matches)
+    close(run_graph(relay.build(parted, target="llvm"), x), expected)
+
+
+def test_composite_attributes_are_tvms_own(mod, data):
+    """Composite and PartitionedFromPattern name what was merged (WISHES A18, A22)."""
+    parted = partition_for_tefuse(mod, data[1], composites=[conv_relu])
+    func = next(iter(external_functions(parted).values()))
+    composite = func.body.op
+    assert composite.attrs["Composite"] == "tefuse.conv_relu"
+    assert composite.attrs["PartitionedFromPattern"] == "nn.conv2d_nn.bias_add_nn.relu_"
+    assert func.attrs["Compiler"] == "tefuse"
+
+
+def test_relay_build_alone_refuses_two_heavy_ops():
+    """The RFC's program as one Primitive function: why this library exists (WISHES C2, C3)."""
+    x = relay.var("x", shape=(1, 3, 16, 16))
+    weights = [relay.var("w1", shape=(8, 3, 3, 3)), relay.var("w2", shape=(8, 8, 3, 3))]
+    y = x
+    for w in weights:
+        y = relay.nn.relu(relay.nn.conv2d(y, w, padding=(1, 1), channels=8, kernel_size=(3, 3)))
+    primitive = relay.Function([x, *weights], y).with_attr("Primitive", tvm.tir.IntImm("int32", 1))
+    outer = [relay.var(p.name_hint, p.type_annotation) for p in primitive.params]
+    mod = tvm.IRModule.from_expr(relay.Function(outer, relay.Call(primitive, outer)))
+    with pytest.raises(tvm.TVMError, match="two complicated ops"):
+        relay.build(mod, target="llvm")

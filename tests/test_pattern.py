@@ -1,0 +1,98 @@
+"""The pattern vocabulary and the declaration of composites: what is refused, and with which words."""
+
+import pytest
+
+from selfbyoc import BUILTIN, Case, Composite, Registry, either, many, op
+from selfbyoc.errors import CompositeError, RegistryError
+
+
+def relu_of_dense(x, weight):
+    return op.relu(op.dense(x, weight))
+
+
+def test_argument_names_come_from_the_function():
+    composite = Composite("c", relu_of_dense)
+    assert composite.arg_names == ("x", "weight")
+    assert composite.full_name == "tefuse.c"
+
+
+def test_unknown_op_lists_the_known_ones():
+    with pytest.raises(CompositeError, match=r"op\.dens is not in the vocabulary; known: .*'dense'"):
+        op.dens("x")
+
+
+def test_wrong_number_of_inputs():
+    with pytest.raises(CompositeError, match=r"op\.dense: expected 2 tensor inputs, found 1"):
+        Composite("c", lambda x: op.dense(x))
+
+
+def test_bare_input_is_no_pattern():
+    with pytest.raises(CompositeError, match="composite c: the pattern returns a bare input"):
+        Composite("c", lambda x: x)
+
+
+def test_bare_input_among_alternatives_is_no_pattern():
+    with pytest.raises(CompositeError, match="composite c: the pattern returns a bare input"):
+        Composite("c", lambda x: either(op.relu(x), x))
+
+
+def test_something_that_is_no_tensor():
+    with pytest.raises(CompositeError, match="composite c: a pattern works on arguments and ops, found str"):
+        Composite("c", lambda x: "relu")
+
+
+def test_an_op_is_not_iterable():
+    with pytest.raises(TypeError, match="take its outputs by index"):
+        list(op.split(Composite("c", relu_of_dense).outputs[0]))
+
+
+def test_name_of_a_composite():
+    with pytest.raises(CompositeError, match="composite name 'Dense Relu'"):
+        Composite("Dense Relu", relu_of_dense)
+
+
+def test_pack_names_an_unknown_argument():
+    with pytest.raises(CompositeError, match=r"composite c: pack names \['wieght'\].*expected some of"):
+        Composite("c", relu_of_dense, pack={"wieght": lambda w: w})
+
+
+def test_case_names_an_unknown_argument():
+    with pytest.raises(CompositeError, match=r"names \['w'\], which are no arguments"):
+        Composite("c", relu_of_dense, cases=[Case(x=(2, 3), w=(4, 3))])
+
+
+def test_case_with_a_bad_shape():
+    with pytest.raises(CompositeError, match="case argument 'x': expected a shape"):
+        Case(x="2x3")
+
+
+def test_registry_refuses_a_duplicate():
+    registry = Registry([Composite("c", relu_of_dense)])
+    with pytest.raises(RegistryError, match=r"composite 'c' is registered twice.*known: \['c'\]"):
+        registry.add(Composite("c", relu_of_dense))
+
+
+def test_registry_names_the_known_ones():
+    registry = Registry([Composite("c", relu_of_dense)])
+    assert registry["tefuse.c"] is registry["c"]
+    with pytest.raises(RegistryError, match=r"composite 'd' is not registered; known: \['c'\]"):
+        registry["d"]
+
+
+def test_registry_takes_composites_only():
+    with pytest.raises(RegistryError, match="expected a Composite, found function"):
+        Registry([relu_of_dense])
+
+
+def test_builtin_names_are_unique():
+    assert Registry(BUILTIN).names() == [c.name for c in BUILTIN]
+
+
+def test_either_needs_two_options():
+    with pytest.raises(CompositeError, match="either needs two options"):
+        either(Composite("c", relu_of_dense).outputs[0])
+
+
+def test_many_belongs_into_a_concatenate():
+    composite = Composite("c", lambda x: op.concatenate(many(lambda arg: op.conv2d(x, arg("weight")))))
+    assert composite.arg_names == ("x",)
