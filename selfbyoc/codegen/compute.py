@@ -6,7 +6,6 @@ begins with the op's name, so that a printed function reads like the composite.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..errors import UnsupportedOp
 from ..ir.graph import OpCall
 from . import mathfn as M
 from .conv import avg_pool2d, conv2d, max_pool2d
+from .reduce import batch_norm, global_avg_pool2d, layer_norm, reduce, softmax
 
 Tensor = Any
 Compute = Callable[[Sequence[Tensor], OpCall], Any]
@@ -56,12 +56,12 @@ def _with_attrs(function: Callable[..., Any]) -> Compute:
 
 def _clip(x: Any, attrs: Any) -> Any:
     low, high = attrs["a_min"], attrs["a_max"]
-    return tir.Max(tir.Min(x, _const(high, dtype_of(x))), _const(low, dtype_of(x)))
+    return M.clamp(x, _const(low, dtype_of(x)), _const(high, dtype_of(x)))
 
 
-def _round(x: Any) -> Any:
-    """Half to even, as NumPy, ONNX and PyTorch round."""
-    return tir.nearbyint(x)
+def _round(x: Any, attrs: Any) -> Any:
+    """As the graph's own op rounds halves: Relax to even, Relay away from zero."""
+    return M.round_even(x) if attrs["ties"] == "even" else M.round_away(x)
 
 
 def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -94,125 +94,6 @@ def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
 
     return te.compute(call.outputs[0].shape, element, name=call.name)
-
-
-def _reduce(kind: str) -> Compute:
-    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-        (x,) = ins
-        axes = reduced_axes(call.attrs["axis"], len(x.shape))
-        count = math.prod(int(x.shape[a]) for a in axes)
-        total = _over(x, axes, call.outputs[0].shape, "max" if kind == "max" else "sum", call)
-        if kind != "mean":
-            return total
-        return te.compute(
-            total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=f"{call.name}_out"
-        )
-
-    return compute
-
-
-def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that an `axis` attribute stands for: None is all of them."""
-    if axis is None or axis == ():
-        return tuple(range(ndim))
-    return tuple(sorted(a % ndim for a in ((axis,) if isinstance(axis, int) else axis)))
-
-
-def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call: OpCall) -> Tensor:
-    """Reduce `x` over axes, with or without keeping them."""
-    inner = {a: te.reduce_axis((0, int(x.shape[a])), name=f"r{a}") for a in axes}
-    keeps = len(shape) == len(x.shape)
-    reduce = te.max if how == "max" else te.sum
-
-    def element(*i: Any) -> Any:
-        rest = iter(i)
-        index = []
-        for a in range(len(x.shape)):
-            if a in inner:
-                index.append(inner[a])
-                if keeps:
-                    next(rest)
-            else:
-                index.append(next(rest))
-        return reduce(x(*index), axis=list(inner.values()))
-
-    return te.compute(shape, element, name=f"{call.name}_{how}")
-
-
-def _drop(index: Sequence[Any], axis: int) -> tuple[Any, ...]:
-    return (*index[:axis], *index[axis + 1 :])
-
-
-def _softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    (x,) = ins
-    axis = call.attrs["axis"] % len(x.shape)
-    kept = _drop(tuple(x.shape), axis)
-    peak = _over(x, (axis,), kept, "max", call)
-    power = te.compute(
-        x.shape, lambda *i: M.exp(x(*i) - peak(*_drop(i, axis))), name=f"{call.name}_exp"
-    )
-    total = _over(power, (axis,), kept, "sum", call)
-    return te.compute(x.shape, lambda *i: power(*i) / total(*_drop(i, axis)), name=call.name)
-
-
-def _layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    """Mean, then the variance around it (two passes: a one-pass variance loses float32's digits)."""
-    x, gamma, beta = ins
-    axis = call.attrs["axis"] % len(x.shape)
-    kept, count = _drop(tuple(x.shape), axis), _const(int(x.shape[axis]), dtype_of(x))
-    total = _over(x, (axis,), kept, "sum", call)
-    k = te.reduce_axis((0, int(x.shape[axis])), name="k")
-
-    def squared(*i: Any) -> Any:
-        full = (*i[:axis], k, *i[axis:])
-        centred = x(*full) - total(*i) / count
-        return te.sum(centred * centred, axis=k)
-
-    spread = te.compute(kept, squared, name=f"{call.name}_var")
-    scale = te.compute(
-        kept,
-        lambda *i: (
-            _const(1.0, dtype_of(x))
-            / te.sqrt(spread(*i) / count + _const(call.attrs["epsilon"], dtype_of(x)))
-        ),
-        name=f"{call.name}_scale",
-    )
-
-    def normal(*i: Any) -> Any:
-        row = _drop(i, axis)
-        return (x(*i) - total(*row) / count) * scale(*row) * gamma(i[axis]) + beta(i[axis])
-
-    return te.compute(x.shape, normal, name=call.name)
-
-
-def _batch_norm(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:
-    """Inference: the statistics are inputs, and pass through as outputs 1 and 2."""
-    x, gamma, beta, mean, var = ins
-    axis = call.attrs["axis"] % len(x.shape)
-    epsilon = _const(call.attrs["epsilon"], dtype_of(x))
-    scale = te.compute(
-        gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{call.name}_scale"
-    )
-    shift = te.compute(
-        gamma.shape, lambda c: beta(c) - mean(c) * scale(c), name=f"{call.name}_shift"
-    )
-    out = te.compute(x.shape, lambda *i: x(*i) * scale(i[axis]) + shift(i[axis]), name=call.name)
-    return [out, _copy(mean, f"{call.name}_mean"), _copy(var, f"{call.name}_var")]
-
-
-def _copy(tensor: Tensor, name: str) -> Tensor:
-    return te.compute(tensor.shape, lambda *i: tensor(*i), name=name)
-
-
-def _global_avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    (x,) = ins
-    layout = call.attrs["layout"]
-    axes = (layout.index("H"), layout.index("W"))
-    count = math.prod(int(x.shape[a]) for a in axes)
-    total = _over(x, axes, call.outputs[0].shape, "sum", call)
-    return te.compute(
-        total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name
-    )
 
 
 def _reshape(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -273,7 +154,7 @@ COMPUTE: dict[str, Compute] = {
     "add": _elementwise(lambda a, b: a + b),
     "avg_pool2d": avg_pool2d,
     "batch_matmul": _batch_matmul,
-    "batch_norm": _batch_norm,
+    "batch_norm": batch_norm,
     "bias_add": _bias_add,
     "broadcast_to": _elementwise(lambda a: a),
     "cast": _with_attrs(lambda x, a: x.astype(a["dtype"])),
@@ -285,31 +166,32 @@ COMPUTE: dict[str, Compute] = {
     "erf": _elementwise(M.erf),
     "exp": _elementwise(M.exp),
     "gelu": _elementwise(M.gelu),
-    "global_avg_pool2d": _global_avg_pool2d,
-    "layer_norm": _layer_norm,
+    "global_avg_pool2d": global_avg_pool2d,
+    "layer_norm": layer_norm,
     "leaky_relu": _with_attrs(lambda x, a: tir.Select(x > 0, x, x * _const(a["alpha"], dtype_of(x)))),
     "log": _elementwise(te.log),
     "lrn": lambda ins, call: topi.nn.lrn(ins[0], **{k: call.attrs[k] for k in ("size", "axis", "alpha", "beta", "bias")}),
-    "max": _reduce("max"),
+    "max": reduce("max"),
     "max_pool2d": max_pool2d,
     "maximum": _elementwise(tir.Max),
-    "mean": _reduce("mean"),
+    "mean": reduce("mean"),
     "minimum": _elementwise(tir.Min),
     "multiply": _elementwise(lambda a, b: a * b),
     "negative": _elementwise(lambda a: tir.const(0, dtype_of(a)) - a),
     "power": _elementwise(te.power),
-    "relu": _elementwise(lambda a: tir.Max(a, tir.const(0, dtype_of(a)))),
+    # In this order a NaN stays one.
+    "relu": _elementwise(lambda a: tir.Max(tir.const(0, dtype_of(a)), a)),
     "requantize": _requantize,
     "reshape": _reshape,
     "right_shift": _elementwise(lambda a, b: a >> b),
-    "round": _elementwise(_round),
+    "round": _with_attrs(_round),
     "rsqrt": _elementwise(te.rsqrt),
     "sigmoid": _elementwise(M.sigmoid),
     "silu": _elementwise(lambda a: a * M.sigmoid(a)),
-    "softmax": _softmax,
+    "softmax": softmax,
     "sqrt": _elementwise(te.sqrt),
     "subtract": _elementwise(lambda a, b: a - b),
-    "sum": _reduce("sum"),
+    "sum": reduce("sum"),
     "tanh": _elementwise(M.tanh),
     "transpose": _transpose,
 }  # fmt: skip

@@ -1,8 +1,17 @@
 """exp, erf, tanh and what is made of them, as expressions that vectorise.
 
-TVM emits one libm call an element for these even inside vectorised loops. The polynomials are those of
-Cephes (exp) and Eigen (erf); for float32 the relative error of `exp` is below 2e-7 from -87 to 88, and the
-absolute error of `erf` and `tanh` below 4e-7. Other dtypes keep TVM's own intrinsic.
+TVM emits one libm call an element for these even inside vectorised loops. The polynomials are
+those of Cephes (exp) and Eigen (erf, tanh). What holds for float32, over the whole range:
+
+* `exp`: relative error below 2e-7; below -87 exactly 0 (results under 1.7e-38 are flushed),
+  above 88.73 inf.
+* `erf`, `tanh`: absolute error below 5e-7; `erf` is exactly +-1 from 4 on, so that `gelu` vanishes
+  for large negative x.
+* `sigmoid`: relative error below 4e-7. `gelu`: absolute error below 2e-6 * max(1, |x|).
+* NaN gives NaN, and infinities give the limit, except where the formula itself is inf * 0:
+  gelu(-inf) and silu(-inf) are NaN, as in PyTorch.
+
+Other dtypes keep TVM's own intrinsic.
 """
 
 from __future__ import annotations
@@ -12,13 +21,9 @@ from typing import Any
 from .._tvm import dtype_of, te, tir
 
 _EXP = (
-    1.9875691500e-4,
-    1.3981999507e-3,
-    8.3334519073e-3,
-    4.1665795894e-2,
-    1.6666665459e-1,
+    1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
     5.0000001201e-1,
-)
+)  # fmt: skip
 _ERF_P = (
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
     -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
@@ -27,6 +32,11 @@ _ERF_Q = (
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
     -1.42647390514189e-02,
 )  # fmt: skip
+_TANH_P = (
+    -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+    1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
+)  # fmt: skip
+_TANH_Q = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
 
 
 def _f(value: float) -> Any:
@@ -40,8 +50,9 @@ def _poly(x: Any, coefficients: tuple[float, ...]) -> Any:
     return total
 
 
-def _clamp(x: Any, low: float, high: float) -> Any:
-    return tir.Max(tir.Min(x, _f(high)), _f(low))
+def clamp(x: Any, low: Any, high: Any) -> Any:
+    """`x` within limits; a NaN stays one, as TVM's Max and Min then give their second operand."""
+    return tir.Max(low, tir.Min(high, x))
 
 
 def _is_f32(x: Any) -> bool:
@@ -49,22 +60,23 @@ def _is_f32(x: Any) -> bool:
 
 
 def exp(x: Any) -> Any:
-    """e^x; 2^n is put together from the exponent's bits, so very small results flush to about 1e-38."""
+    """e^x = 2^n e^r; 2^(n-1) is made of the exponent's bits, which reaches both ends of float32."""
     if not _is_f32(x):
         return te.exp(x)
-    x = _clamp(x, -87.3, 88.7)
+    x = clamp(x, _f(-87.6), _f(88.8))  # n from -126, where 2^(n-1) is the bits of 0, to 128
     n = tir.floor(x * _f(1.4426950408889634) + _f(0.5))
     r = x - n * _f(0.693359375) + n * _f(2.12194440e-4)
-    power = (tir.Cast("int32", n) + tir.const(127, "int32")) << tir.const(23, "int32")
-    return (_poly(r, _EXP) * (r * r) + r + _f(1.0)) * tir.reinterpret("float32", power)
+    power = (tir.Cast("int32", n) + tir.const(126, "int32")) << tir.const(23, "int32")
+    return (_poly(r, _EXP) * (r * r) + r + _f(1.0)) * tir.reinterpret("float32", power) * _f(2.0)
 
 
 def erf(x: Any) -> Any:
-    """The error function; beyond 4 it is 1 to float32's precision."""
+    """The error function."""
     if not _is_f32(x):
         return te.erf(x)
-    x = _clamp(x, -4.0, 4.0)
-    return x * _poly(x * x, _ERF_P) / _poly(x * x, _ERF_Q)
+    inner = x * _poly(x * x, _ERF_P) / _poly(x * x, _ERF_Q)
+    # The order of the operands and both branches keep a NaN, whichever way the compare goes.
+    return tir.Select(x * x < _f(16.0), inner, clamp(x, _f(-1.0), _f(1.0)))
 
 
 def sigmoid(x: Any) -> Any:
@@ -74,13 +86,33 @@ def sigmoid(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """2 sigmoid(2x) - 1."""
+    """The hyperbolic tangent; beyond 9 it is 1 to float32's precision."""
     if not _is_f32(x):
         return te.tanh(x)
-    return _f(2.0) * sigmoid(_f(2.0) * x) - _f(1.0)
+    x = clamp(x, _f(-9.0), _f(9.0))
+    return x * _poly(x * x, _TANH_P) / _poly(x * x, _TANH_Q)
 
 
 def gelu(x: Any) -> Any:
     """x (1 + erf(x / sqrt 2)) / 2."""
     half, one = tir.const(0.5, dtype_of(x)), tir.const(1.0, dtype_of(x))
     return x * half * (one + erf(x * tir.const(0.7071067811865476, dtype_of(x))))
+
+
+def round_even(x: Any) -> Any:
+    """To the nearest integer, halves to even."""
+    return tir.nearbyint(x)
+
+
+def round_away(x: Any) -> Any:
+    """To the nearest integer, halves away from zero: vectors have no instruction for C's `round`.
+
+    The addend is the largest float below a half: with 0.5 itself, 0.49999997 would become 1.
+    """
+    dtype = dtype_of(x)
+    half = _BELOW_HALF[dtype]
+    sign = tir.Select(x < tir.const(0, dtype), tir.const(-half, dtype), tir.const(half, dtype))
+    return tir.trunc(x + sign)
+
+
+_BELOW_HALF = {"float16": 0.5 - 2.0**-12, "float32": 0.5 - 2.0**-25, "float64": 0.5 - 2.0**-54}

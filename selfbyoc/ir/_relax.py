@@ -84,7 +84,7 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "power": ("power", A.none),
     "reshape": ("reshape", A.none),
     "right_shift": ("right_shift", A.none),
-    "round": ("round", A.none),
+    "round": ("round", lambda raw: {"ties": "even"}),
     "rsqrt": ("rsqrt", A.none),
     "sigmoid": ("sigmoid", A.none),
     "split": ("split", A.only("indices_or_sections", "axis")),

@@ -55,7 +55,7 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "qnn.requantize": ("requantize", A.only("axis", "rounding", "out_dtype")),
     "reshape": ("reshape", A.none),
     "right_shift": ("right_shift", A.none),
-    "round": ("round", A.none),
+    "round": ("round", lambda raw: {"ties": "away"}),
     "rsqrt": ("rsqrt", A.none),
     "sigmoid": ("sigmoid", A.none),
     "split": ("split", A.only("indices_or_sections", "axis")),

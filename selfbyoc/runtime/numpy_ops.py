@@ -166,6 +166,14 @@ def _reducer(function: Callable[..., Array]) -> Evaluate:
     )
 
 
+def _round(ins: Sequence[Array], call: OpCall) -> Array:
+    """Relax rounds halves to even, Relay away from zero (numpy has no function for that)."""
+    (x,) = ins
+    if call.attrs["ties"] == "even":
+        return np.round(x)
+    return np.trunc(x + np.copysign(np.nextafter(0.5, 0), x))
+
+
 def _pure(function: Callable[..., Array]) -> Evaluate:
     return lambda ins, call: function(*ins)
 
@@ -191,7 +199,7 @@ NUMPY: dict[str, Evaluate] = {
     "multiply": _pure(np.multiply), "negative": _pure(np.negative), "power": _pure(np.power),
     "relu": _pure(lambda x: np.maximum(x, np.zeros((), x.dtype))), "requantize": _requantize,
     "reshape": lambda ins, call: ins[0].reshape(call.attrs["shape"]), "right_shift": _pure(np.right_shift),
-    "round": _pure(np.round), "rsqrt": _pure(lambda x: 1 / np.sqrt(x)),
+    "round": _round, "rsqrt": _pure(lambda x: 1 / np.sqrt(x)),
     "sigmoid": _pure(lambda x: 1 / (1 + np.exp(-x))), "silu": _pure(lambda x: x / (1 + np.exp(-x))),
     "softmax": _softmax, "sqrt": _pure(np.sqrt), "subtract": _pure(np.subtract), "sum": _reducer(np.sum),
     "tanh": _pure(np.tanh), "transpose": lambda ins, call: ins[0].transpose(call.attrs["axes"]),
