@@ -38,3 +38,19 @@ class LoweringError(SelfbyocError, RuntimeError):
 
 class UnsupportedOp(SelfbyocError, NotImplementedError):
     """An op has no compute, no emitter or no NumPy meaning here."""
+
+
+class MissingExtra(SelfbyocError, ImportError):
+    """A package of an optional extra is not installed."""
+
+
+ALL: tuple[type[SelfbyocError], ...] = (
+    InputError,
+    CompositeError,
+    RegistryError,
+    ComputeError,
+    ScheduleError,
+    TargetError,
+    LoweringError,
+    UnsupportedOp,
+)

@@ -1,0 +1,1 @@
+"""The demonstration: a whole model from ONNX, partitioned, built, checked and timed."""

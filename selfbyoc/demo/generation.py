@@ -1,0 +1,10 @@
+"""The ONNX frontend and the default build of the TVM generation at hand, as `tvm_road`."""
+
+from .._tvm import GENERATION
+
+if GENERATION == "relay":
+    from . import _relay as tvm_road
+else:
+    from . import _relax as tvm_road
+
+__all__ = ["tvm_road"]

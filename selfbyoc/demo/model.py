@@ -1,0 +1,132 @@
+"""ONNX models: reading them, and the `light` ones of the onnx wheel with useful weights."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, MissingExtra
+from ..ir.generation import ir
+from ..ir.graph import OpGraph
+from ..partition.generation import ir as partitioner
+from .generation import tvm_road
+
+
+def extra(module: str) -> Any:
+    """Import a package of the extra `demo`, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as err:
+        raise MissingExtra(f"{module} is missing; pip install 'selfbyoc[demo]'") from err
+
+
+def read_onnx(path: str | Path) -> Any:
+    """An ONNX model file, checked."""
+    onnx = extra("onnx")
+    try:
+        # By path: so a model's external weights are found beside it.
+        onnx.checker.check_model(str(path))
+        return onnx.load(str(path))
+    except (OSError, ValueError, onnx.checker.ValidationError) as err:
+        raise InputError(f"{path} is no ONNX model that can be read: {_first_line(err)}") from err
+
+
+def import_onnx(model: Any, name: str = "the model") -> Any:
+    """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants."""
+    try:
+        return tvm_road.from_onnx(model)
+    except (
+        Exception
+    ) as err:  # TVM's frontends raise plain errors of many kinds, and KeyError for an unknown op
+        raise InputError(f"TVM's ONNX frontend cannot import {name}: {_first_line(err)}") from err
+
+
+def _first_line(err: Exception) -> str:
+    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+    return lines[0] if lines else type(err).__name__
+
+
+def light_model(name: str, seed: int = 0) -> Any:
+    """`inception_v1`, `squeezenet`, ... from the onnx wheel's test data, with random weights."""
+    onnx = extra("onnx")
+    folder = Path(onnx.__file__).parent / "backend/test/data/light"
+    path = folder / f"light_{name}.onnx"
+    if not path.exists():
+        known = sorted(p.stem.removeprefix("light_") for p in folder.glob("light_*.onnx"))
+        raise InputError(f"{name!r} is no light model of onnx {onnx.__version__}; known: {known}")
+    return refill(onnx.load(str(path)), seed)
+
+
+def refill(model: Any, seed: int = 0) -> Any:
+    """Replace the weights by seeded random ones that keep the activations near unit size.
+
+    The light models make their weights with ConstantOfShape: with equal weights every channel is
+    equal, and neither a wrong layout nor a wrong order of channels would show.
+    Returns the model, changed.
+    """
+    onnx, rng, graph = extra("onnx"), np.random.default_rng(seed), model.graph
+    old = {i.name: onnx.numpy_helper.to_array(i) for i in graph.initializer}
+    filled = {
+        n.output[0]: n for n in graph.node if n.op_type == "ConstantOfShape" and n.input[0] in old
+    }
+    shapes = {name: tuple(map(int, old[node.input[0]])) for name, node in filled.items()}
+    shapes |= {name: a.shape for name, a in old.items() if a.dtype == np.float32}
+    roles = _roles(graph)
+    weights = {name: _random(rng, shape, roles.get(name, "")) for name, shape in shapes.items()}
+    # Shapes that only the removed nodes read go with them.
+    kept = {n: a for n, a in old.items() if n not in weights and not _only_reads(graph, n, filled)}
+    nodes = [n for n in graph.node if n.output[0] not in filled]
+    inputs = [i for i in graph.input if i.name not in old and i.name not in weights]
+    arrays = [onnx.numpy_helper.from_array(a, n) for n, a in {**kept, **weights}.items()]
+    for field, values in ((graph.node, nodes), (graph.initializer, arrays), (graph.input, inputs)):
+        del field[:]
+        field.extend(values)
+    model.ir_version = max(model.ir_version, 4)  # before 4 an initializer had to be an input too
+    onnx.checker.check_model(model)
+    return model
+
+
+def _only_reads(graph: Any, name: str, filled: dict[str, Any]) -> bool:
+    return all(n.output[0] in filled for n in graph.node if name in n.input)
+
+
+def _roles(graph: Any) -> dict[str, str]:
+    """Weight -> what it is to its reader, as `Conv.1`; a reshape on the way is looked through."""
+    roles: dict[str, str] = {}
+    through = {n.output[0]: n.input[0] for n in graph.node if n.op_type == "Reshape"}
+    for node in graph.node:
+        for position, name in enumerate(node.input):
+            roles[through.get(name, name)] = f"{node.op_type}.{position}"
+    return roles
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], role: str) -> np.ndarray:
+    values = rng.standard_normal(shape)
+    if role == "BatchNormalization.4":  # variances
+        values = 0.5 + rng.random(shape)
+    elif role in ("BatchNormalization.1", "Mul.1"):  # scales
+        values = 1 + 0.1 * values
+    elif role == "Conv.1":
+        values *= math.sqrt(
+            2 / math.prod(shape[1:])
+        )  # He: a ReLU halves the variance that it lets through
+    elif role in ("Gemm.1", "MatMul.1"):
+        values *= math.sqrt(1 / max(shape[-2:]))
+    else:
+        values *= 0.1
+    return values.astype(np.float32)
+
+
+def graph_of(mod: Any) -> OpGraph:
+    """The graph that partitioning a module sees, with the same names of ops."""
+    return ir.read(partitioner.prepare(mod, None)["main"])
+
+
+def random_inputs(inputs: Any, seed: int = 1) -> dict[str, np.ndarray]:
+    """Seeded inputs for a model of these (name, shape, dtype)."""
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(shape).astype(dtype) for name, shape, dtype in inputs}

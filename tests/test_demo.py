@@ -1,0 +1,182 @@
+"""The demonstration's parts, and the command line."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from selfbyoc import BUILTIN, partition_for_tefuse, report
+from selfbyoc.__main__ import main
+from selfbyoc._tvm import GENERATION
+from selfbyoc.demo.summary import kinds, left, taken
+from selfbyoc.demo.timing import latency
+from selfbyoc.errors import InputError, MissingExtra
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+from selfbyoc.demo import model as models  # noqa: E402 (needs onnx)
+
+
+@pytest.fixture(scope="module")
+def googlenet():
+    return models.light_model("inception_v1")
+
+
+def session(model):
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+
+
+def image(seed=1):
+    return {"data_0": np.random.default_rng(seed).standard_normal((1, 3, 224, 224), np.float32)}
+
+
+def test_refilled_weights_are_seeded_and_differ_by_channel(googlenet):
+    again = models.light_model("inception_v1")
+    weights = {i.name: onnx.numpy_helper.to_array(i) for i in googlenet.graph.initializer}
+    for initializer in again.graph.initializer:
+        array = onnx.numpy_helper.to_array(initializer)
+        np.testing.assert_array_equal(array, weights[initializer.name])
+        if array.ndim == 4 and array.dtype == np.float32:
+            assert array.std() > 0
+    assert not any(node.op_type == "ConstantOfShape" for node in googlenet.graph.node)
+
+
+def test_activations_stay_in_a_sane_range(googlenet):
+    """Every intermediate value, not only the softmax at the end, which hides an explosion."""
+    probe = onnx.ModelProto()
+    probe.CopyFrom(googlenet)
+    names = [name for node in probe.graph.node for name in node.output if node.op_type == "Conv"]
+    probe.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
+    for value in session(probe).run(names, image()):
+        assert np.isfinite(value).all()
+        assert 0.05 < value.std() < 20
+
+
+def test_the_result_depends_on_the_image(googlenet):
+    run = session(googlenet).run
+    (one,), (other,) = run(None, image(1)), run(None, image(2))
+    assert one.max() < 0.99
+    assert np.abs(one - other).max() > 1e-3
+
+
+def test_other_light_models_are_refilled_too():
+    model = models.light_model("squeezenet")
+    (name,) = (i.name for i in model.graph.input)
+    (result,) = session(model).run(None, {name: image()["data_0"]})
+    assert np.isfinite(result).all()
+    with pytest.raises(InputError, match=r"known: .*'squeezenet'"):
+        models.light_model("lenet")
+
+
+def test_summary_adds_up(googlenet):
+    found = report(partition_for_tefuse(models.import_onnx(googlenet)))
+    rows = left(found, BUILTIN)
+    assert sum(r.count for r in rows) + sum(r.ops for r in taken(found)) == len(found.ops)
+    assert all(row.why for row in rows)
+
+
+def test_kinds_of_a_pattern():
+    dense = next(c for c in BUILTIN if c.name == "dense")
+    assert kinds(dense) == {"dense", "bias_add", "relu", "gelu"}
+
+
+def test_latency_takes_turns():
+    order = []
+    found = latency({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, windows=2)
+    assert {name: f.windows <= 2 and f.milliseconds < 1 for name, f in found.items()} == {
+        "a": True,
+        "b": True,
+    }
+    turns = [name for i, name in enumerate(order) if i == 0 or order[i - 1] != name]
+    assert turns[-4:] == ["a", "b", "a", "b"]
+
+
+def test_missing_extra_says_how_to_install_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(
+        MissingExtra, match=r"onnxruntime is missing; pip install 'selfbyoc\[demo\]'"
+    ):
+        models.extra("onnxruntime")
+    assert main(["demo"]) == 1
+    assert capsys.readouterr().err == (
+        "error: onnxruntime is missing; pip install 'selfbyoc[demo]'\n"
+    )
+
+
+def test_partition_command(googlenet, tmp_path, capsys):
+    path = tmp_path / "googlenet.onnx"
+    onnx.save(googlenet, path)
+    assert main(["partition", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "dense" in printed
+    assert "Not taken by a composite" in printed
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no model \xff\xfe"])
+def test_a_broken_model_file_gives_a_message(tmp_path, capsys, content):
+    path = tmp_path / "broken.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["partition", str(path)]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"error: {path} is no ONNX model that can be read: ")
+    assert message.count("\n") == 1
+
+
+def test_an_op_that_tvm_cannot_import_gives_a_message(tmp_path, capsys):
+    make = onnx.helper
+    value = [make.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in "xy"]
+    node = make.make_node("Det", ["x"], ["y"])
+    node.op_type, node.domain = "Unheard", "some.where"
+    graph = make.make_graph([node], "g", value[:1], value[1:])
+    opsets = [make.make_opsetid("", 13), make.make_opsetid("some.where", 1)]
+    path = tmp_path / "unheard.onnx"
+    onnx.save(make.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    assert main(["partition", str(path)]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: TVM's ONNX frontend cannot import unheard.onnx: ")
+    assert "Unheard" in message
+
+
+def test_composites_command(capsys):
+    assert main(["composites"]) == 0
+    printed = capsys.readouterr().out
+    assert all(c.name in printed for c in BUILTIN)
+
+
+def test_version_in_a_process_of_its_own():
+    done = subprocess.run(
+        [sys.executable, "-m", "selfbyoc", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("selfbyoc ")
+
+
+def test_the_page_holds_the_whole_graph(googlenet, tmp_path):
+    pytest.importorskip("pygraphviz")
+    path, page = tmp_path / "m.onnx", tmp_path / "m.html"
+    onnx.save(googlenet, path)
+    assert main(["partition", str(path), "--html", str(page)]) == 0
+    html = page.read_text(encoding="utf-8")
+    found = report(partition_for_tefuse(models.import_onnx(googlenet)))
+    assert all(f"<title>{name}</title>" in html for name, _, _ in found.ops)
+    boxes = sum(1 for r in found.matched if len(r.ops) > 1)
+    assert html.count('class="cluster"') == boxes
+    loads = ('src="', "url(", "@import", 'rel="stylesheet"', "fetch(")
+    assert not [word for word in loads if word in html]
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="the demonstration's numbers are for Relax")
+def test_demo_from_end_to_end(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pygraphviz")
+    from selfbyoc.demo import run
+
+    monkeypatch.setattr(run, "latency", lambda runs: latency(runs, windows=1, budget=0.1))
+    assert main(["demo", "--output", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    for text in ("inception", "Not taken", "ONNX Runtime", "TVM's default build", "rounding"):
+        assert text in printed
+    assert "<svg" in (tmp_path / "googlenet.html").read_text(encoding="utf-8")
