@@ -111,7 +111,9 @@ def build_module(mod: tvm.IRModule, target: tvm.target.Target) -> Any:
 
 
 def has_symbol(module: Any, symbol: str) -> bool:
-    """Whether a runtime module implements the symbol, its imports included; C source is asked as text."""
+    """Whether a runtime module implements the symbol, its imports included; C source is asked as
+    text.
+    """
     if (module.kind if GENERATION == "relax" else module.type_key) == "c":
         return symbol in module_source(module)
     return bool(module.implements_function(symbol, True))
@@ -143,8 +145,8 @@ def kernel_config(target: tvm.target.Target) -> dict[str, Any]:
     prefix = "tir" if GENERATION == "relay" else "tirx"
     config = {}
     if GENERATION == "relay":
-        # Relay's AOT executor hands external functions a DLTensor with ndim 0 (LegalizePackedCalls, 0.17):
-        # the argument checks in the kernel would fail there.
+        # Relay's AOT executor hands external functions a DLTensor with ndim 0 (LegalizePackedCalls,
+        # 0.17): the argument checks in the kernel would fail there.
         config["tir.disable_assert"] = True
     if str(target.kind) == "c":
         config[f"{prefix}.disable_vectorize"] = (
@@ -200,17 +202,21 @@ def dtype_of(expr: Any) -> str:
 
 
 def param_buffers(func: Any) -> list[Any]:
-    """The buffers of a PrimFunc's parameters; 0.27 has no buffer_map, its parameters are the buffers."""
+    """The buffers of a PrimFunc's parameters; 0.27 has no buffer_map, its parameters are the
+    buffers.
+    """
     if GENERATION == "relax":
         return list(func.params)
     return [func.buffer_map[p] for p in func.params]
 
 
 def any_alignment(func: Any) -> Any:
-    """A PrimFunc that takes arguments of any alignment: 0.27 passes NumPy arrays as they lie in memory.
+    """A PrimFunc that takes arguments of any alignment: 0.27 passes NumPy arrays as they lie in
+    memory.
 
-    Its code assumes 64 bytes without a check (vmovaps, SIGSEGV). Told that an element is all there is, LLVM
-    emits unaligned moves, which cost nothing on data that is aligned. Relay's executors copy their inputs.
+    Its code assumes 64 bytes without a check (vmovaps, SIGSEGV). Told that an element is all there
+    is, LLVM emits unaligned moves, which cost nothing on data that is aligned. Relay's executors
+    copy their inputs.
     """
     if GENERATION == "relay":
         return func

@@ -1,4 +1,6 @@
-"""The unit of this library: a composite is a pattern with its check, compute, schedule and reference."""
+"""The unit of this library: a composite is a pattern with its check, compute, schedule and
+reference.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ class Case:
     """One named set of shapes that a composite is tested, timed and tuned on.
 
     `Case(x=(3, 5), weight=(4, 5))` instantiates the composite's own pattern. Where the pattern has
-    alternatives or attributes matter, the first argument is a straight function in the same vocabulary:
+    alternatives or attributes matter, the first argument is a straight function of the vocabulary:
     `Case(lambda x, w: op.relu(op.conv2d(x, w, strides=(2, 2))), x=(1, 3, 15, 17), w=(8, 3, 3, 3))`.
     An argument is a shape, or (shape, dtype); `constants` names the arguments that are weights.
+    `generations` says on which TVMs the case exists, where an op is known to one of them only.
     """
 
     def __init__(
@@ -41,9 +44,11 @@ class Case:
         *,
         constants: Sequence[str] = (),
         name: str = "",
+        generations: Sequence[str] = ("relay", "relax"),
         **args: Any,
     ) -> None:
         self.program = program
+        self.generations = tuple(generations)
         self.constants = tuple(constants)
         self.args = {key: _typed(key, value) for key, value in args.items()}
         self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
@@ -67,11 +72,11 @@ def _typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
 class Composite:
     """A named group of ops that is compiled as one kernel.
 
-    pattern    an ordinary function of the vocabulary `op`; its argument names are the names everywhere
+    pattern    an ordinary function of the vocabulary `op`; its argument names hold everywhere
     schedule   `schedule(sch, ops, target)`, or one a target kind, or None for the default schedule
-    reference  NumPy, independent of TVM; None means: the matched ops interpreted one by one in NumPy
+    reference  NumPy, independent of TVM; None means: the matched ops one by one in NumPy
     check      `check(match)` may refuse with `require(condition, reason)`
-    compute    None, or {op kind: function} that stands in for single ops, or one function for the whole
+    compute    None, or {op kind: function} to stand in for single ops, or one for the whole
     pack       {argument: function}: how a weight is laid out ahead of time
     """
 
@@ -94,7 +99,7 @@ class Composite:
         for root in outputs:
             if not isinstance(root, Node) or not root.is_op():
                 raise CompositeError(
-                    f"composite {self.name}: the pattern returns a bare input; expected at least one op"
+                    f"composite {self.name}: the pattern returns a bare input; expected an op"
                 )
         for label, keys in (
             ("pack", self.pack),

@@ -7,5 +7,6 @@ from selfbyoc._tvm import GENERATION
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests/harness.py, under pytest's importlib mode
 
-# What exists on one generation only has a folder of its own; neither TVM can import the other's tests.
+# What exists on one generation only has a folder of its own; neither TVM can import the other's
+# tests.
 collect_ignore_glob = ["relax/*"] if GENERATION == "relay" else ["relay/*"]

@@ -28,7 +28,9 @@ class Run:
 
 
 def random_args(case: Case, seed: int | None = None) -> dict[str, np.ndarray]:
-    """Seeded arrays for a case's arguments; variances (names that begin with `var`) are positive."""
+    """Seeded arrays for a case's arguments; variances (names that begin with `var`) are
+    positive.
+    """
     digest = hashlib.sha256(repr((case.name, case.args)).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:4], "little") if seed is None else seed)
     return {name: _random(rng, name, shape, dtype) for name, (shape, dtype) in case.args.items()}
@@ -55,7 +57,9 @@ def run_case(
     composites: Sequence[Composite] | None = None,
     target: Any = None,
 ) -> Run:
-    """Partition with `composites` (default: this one alone), build, run, and compute what is expected."""
+    """Partition with `composites` (default: this one alone), build, run, and compute what is
+    expected.
+    """
     args = random_args(case)
     mod = model(composite, case, args)
     parted = selfbyoc.partition_for_tefuse(mod, target=target, composites=composites or [composite])
@@ -66,7 +70,9 @@ def run_case(
 
 
 def expected(composite: Composite, case: Case, args: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The composite's own reference, else NumPy's meaning of the ops, over arguments that all are inputs."""
+    """The composite's own reference, else NumPy's meaning of the ops, over arguments that all are
+    inputs.
+    """
     if composite.reference is not None and case.program is None:
         wide = {k: v.astype(np.float64) if v.dtype.kind == "f" else v for k, v in args.items()}
         result = composite.reference(**wide)

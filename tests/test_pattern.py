@@ -1,4 +1,6 @@
-"""The pattern vocabulary and the declaration of composites: what is refused, and with which words."""
+"""The pattern vocabulary and the declaration of composites: what is refused, and with which
+words.
+"""
 
 import pytest
 
@@ -17,7 +19,9 @@ def test_argument_names_come_from_the_function():
 
 
 def test_unknown_op_lists_the_known_ones():
-    with pytest.raises(CompositeError, match=r"op\.dens is not in the vocabulary; known: .*'dense'"):
+    with pytest.raises(
+        CompositeError, match=r"op\.dens is not in the vocabulary; known: .*'dense'"
+    ):
         op.dens("x")
 
 
@@ -37,7 +41,9 @@ def test_bare_input_among_alternatives_is_no_pattern():
 
 
 def test_something_that_is_no_tensor():
-    with pytest.raises(CompositeError, match="composite c: a pattern works on arguments and ops, found str"):
+    with pytest.raises(
+        CompositeError, match="composite c: a pattern works on arguments and ops, found str"
+    ):
         Composite("c", lambda x: "relu")
 
 
@@ -52,7 +58,9 @@ def test_name_of_a_composite():
 
 
 def test_pack_names_an_unknown_argument():
-    with pytest.raises(CompositeError, match=r"composite c: pack names \['wieght'\].*expected some of"):
+    with pytest.raises(
+        CompositeError, match=r"composite c: pack names \['wieght'\].*expected some of"
+    ):
         Composite("c", relu_of_dense, pack={"wieght": lambda w: w})
 
 
@@ -94,5 +102,7 @@ def test_either_needs_two_options():
 
 
 def test_many_belongs_into_a_concatenate():
-    composite = Composite("c", lambda x: op.concatenate(many(lambda arg: op.conv2d(x, arg("weight")))))
+    composite = Composite(
+        "c", lambda x: op.concatenate(many(lambda arg: op.conv2d(x, arg("weight"))))
+    )
     assert composite.arg_names == ("x",)

@@ -56,14 +56,18 @@ def test_the_larger_alternative_wins():
 
 def test_an_optional_argument_is_none():
     seen = []
-    refusing = Composite("c", conv_any.pattern, check=lambda match: seen.append((match.b, match.x.shape)))
+    refusing = Composite(
+        "c", conv_any.pattern, check=lambda match: seen.append((match.b, match.x.shape))
+    )
     chosen(lambda x, w: op.relu(same(x, w)), refusing)
     assert seen == [(None, (1, 4, 8, 8))]
 
 
 def test_unknown_argument_of_a_match_names_the_known_ones():
     bad = Composite("c", conv_relu.pattern, check=lambda match: match.weight)
-    with pytest.raises(AttributeError, match=r"composite c: no argument 'weight'; the match has \['x', 'w'\]"):
+    with pytest.raises(
+        AttributeError, match=r"composite c: no argument 'weight'; the match has \['x', 'w'\]"
+    ):
         chosen(lambda x, w: op.relu(same(x, w)), bad)
 
 
@@ -84,7 +88,9 @@ def test_overlapping_chains_are_taken_from_the_front():
 
 def test_a_check_refuses_with_its_reason():
     picky = Composite(
-        "picky", conv_relu.pattern, check=lambda m: require(m.op("conv2d").attrs["groups"] > 1, "groups only")
+        "picky",
+        conv_relu.pattern,
+        check=lambda m: require(m.op("conv2d").attrs["groups"] > 1, "groups only"),
     )
     found, report = chosen(lambda x, w: op.relu(same(x, w)), picky)
     assert found == []
@@ -93,7 +99,9 @@ def test_a_check_refuses_with_its_reason():
 
 def test_a_refused_candidate_does_not_block_its_neighbour():
     strided = Composite(
-        "strided", chain.pattern, check=lambda m: require(m.of("conv2d")[1].attrs["strides"] == (2, 2), "no stride")
+        "strided",
+        chain.pattern,
+        check=lambda m: require(m.of("conv2d")[1].attrs["strides"] == (2, 2), "no stride"),
     )
 
     def program(x, w):

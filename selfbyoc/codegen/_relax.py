@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import tvm_ffi
 from tvm import relax
 
+from .. import errors
 from .._tvm import register_func, tvm
 from ..ir._relax import read as read_graph
 from ..ir.graph import OpGraph
@@ -42,5 +44,9 @@ def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any
 
 
 def register() -> None:
-    """Make the hook known to TVM."""
+    """Make the hook known to TVM, and our errors to its FFI, which turns unknown ones into
+    RuntimeError.
+    """
+    for error in errors.ALL:
+        tvm_ffi.register_error(f"selfbyoc.{error.__name__}", error)
     register_func("relax.ext.tefuse", codegen, override=True)

@@ -51,7 +51,9 @@ def codegen(func: relay.Function) -> Any:
 
 @contextmanager
 def _kept_targets() -> Iterator[None]:
-    """An error while lowering leaves targets on TVM's stack (0.17), and unwinding over them ends the process."""
+    """An error while lowering leaves targets on TVM's stack (0.17), and unwinding over them ends
+    the process.
+    """
     top = tvm.target.Target.current(allow_none=True)
     try:
         yield
@@ -66,8 +68,9 @@ def _kept_targets() -> Iterator[None]:
 def build_target() -> Any | None:
     """The target that the user builds for.
 
-    Under TVM 0.17 `Target.current()` in the hook is the made-up `ext_dev`. The Relay VM has the real target one
-    below it on the stack of targets; relay.build has it nowhere but in its own frame, so that is read.
+    Under TVM 0.17 `Target.current()` in the hook is the made-up `ext_dev`. The Relay VM has the
+    real target one below it on the stack of targets; relay.build has it nowhere but in its own
+    frame, so that is read.
     """
     below = _below_ext_dev()
     if below is not None:
@@ -100,7 +103,9 @@ def _below_ext_dev() -> Any | None:
 
 
 def no_constants(func: relay.Function, symbol: str) -> dict[str, Any]:
-    """`relay.ext.tefuse.constant_updater`: weights are arguments, so no function owns any constant."""
+    """`relay.ext.tefuse.constant_updater`: weights are arguments, so no function owns any
+    constant.
+    """
     return {}
 
 

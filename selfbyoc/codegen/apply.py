@@ -22,7 +22,9 @@ class Scheduled:
 
 
 def apply_schedule(stacked: Stacked, target: Any, default: Callable[..., Any]) -> Scheduled:
-    """The user asked for the composite's schedule: if it raises, that is an error and no fallback."""
+    """The user asked for the composite's schedule: if it raises, that is an error and no
+    fallback.
+    """
     sch = Schedule(tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")}))
     ops = Ops(stacked.ops, lambda name: get_block(sch, name))
     own = stacked.composite.schedule_for(str(target.kind))

@@ -7,7 +7,8 @@ from typing import Any
 
 from .._tvm import module_source, tvm
 
-# A C module of TVM defines these; two in one library collide (0.17: __tvm_main__; 0.27: both others).
+# A C module of TVM defines these; two in one library collide (0.17: __tvm_main__; 0.27: both
+# others).
 _DEFINED_TWICE = re.compile(
     r"^(?=void\* __tvm_ffi__library_ctx = |TVM_DLL int32_t (?:__tvm_main__|__tvm_ffi_main)\()",
     re.MULTILINE,

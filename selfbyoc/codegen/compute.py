@@ -1,7 +1,7 @@
 """The meaning of each neutral op as te.compute: what stacking puts together.
 
-A compute takes the op's input tensors and the OpCall, and returns its tensor or tensors. Every stage's name
-begins with the op's name, so that a printed function reads like the composite.
+A compute takes the op's input tensors and the OpCall, and returns its tensor or tensors. Every
+stage's name begins with the op's name, so that a printed function reads like the composite.
 """
 
 from __future__ import annotations
@@ -149,6 +149,15 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(x.shape, element, name=call.name)
 
 
+def _leaky_relu(x: Any, attrs: Any) -> Any:
+    return tir.Select(x > 0, x, x * _const(attrs["alpha"], dtype_of(x)))
+
+
+def _lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    names = ("size", "axis", "alpha", "beta", "bias")
+    return topi.nn.lrn(ins[0], **{name: call.attrs[name] for name in names})
+
+
 COMPUTE: dict[str, Compute] = {
     "abs": _elementwise(tir.abs),
     "add": _elementwise(lambda a, b: a + b),
@@ -168,9 +177,9 @@ COMPUTE: dict[str, Compute] = {
     "gelu": _elementwise(M.gelu),
     "global_avg_pool2d": global_avg_pool2d,
     "layer_norm": layer_norm,
-    "leaky_relu": _with_attrs(lambda x, a: tir.Select(x > 0, x, x * _const(a["alpha"], dtype_of(x)))),
+    "leaky_relu": _with_attrs(_leaky_relu),
     "log": _elementwise(te.log),
-    "lrn": lambda ins, call: topi.nn.lrn(ins[0], **{k: call.attrs[k] for k in ("size", "axis", "alpha", "beta", "bias")}),
+    "lrn": _lrn,
     "max": reduce("max"),
     "max_pool2d": max_pool2d,
     "maximum": _elementwise(tir.Max),

@@ -36,10 +36,11 @@ def _padded(
     strides: Sequence[int],
     name: str,
 ) -> tuple[Tensor, dict[str, int]]:
-    """A padded copy with its columns split by stride phase: [..., W/stride] of phase 0, then of phase 1, ...
+    """A padded copy with its columns split by stride phase: [..., W/stride] of phase 0, then of
+    phase 1, ...
 
-    A strided convolution then reads neighbouring columns from neighbouring addresses, as vectors want it.
-    The result has one axis more, "F" for the phase, unless the stride is 1.
+    A strided convolution then reads neighbouring columns from neighbouring addresses, as vectors
+    want it. The result has one axis more, "F" for the phase, unless the stride is 1.
     """
     top, left, bottom, right = pads
     step = strides[1]
@@ -75,7 +76,9 @@ def _window(
     columns: Any,
     **more: Any,
 ) -> Any:
-    """Read a padded tensor under a window at output position (H, W), `rows` down and `columns` along."""
+    """Read a padded tensor under a window at output position (H, W), `rows` down and `columns`
+    along.
+    """
     where = {**at, **more, "H": at["H"] * strides[0] + rows}
     if "F" not in axes:
         where["W"] = at["W"] * strides[1] + columns
@@ -113,7 +116,9 @@ def conv2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def _pool_padding(x: Tensor, axes: dict[str, int], call: OpCall) -> tuple[int, int, int, int]:
-    """The padding with what `ceil_mode` adds below and on the right, so that every window is whole."""
+    """The padding with what `ceil_mode` adds below and on the right, so that every window is
+    whole.
+    """
     a = call.attrs
     top, left, bottom, right = a["padding"]
     out = call.outputs[0].shape
@@ -146,7 +151,9 @@ def max_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    """The mean under each window, over the elements inside the image or over all of the padding too."""
+    """The mean under each window, over the elements inside the image or over all of the padding
+    too.
+    """
     (x,) = ins
     a = call.attrs
     axes = out_axes = letters(a["layout"], call, "NCHW")

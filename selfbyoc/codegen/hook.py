@@ -1,4 +1,6 @@
-"""The codegen hook of the TVM generation at hand: `hook.register()`, `hook.read`, `hook.composites`."""
+"""The codegen hook of the TVM generation at hand: `hook.register()`, `hook.read`,
+`hook.composites`.
+"""
 
 from .._tvm import GENERATION
 

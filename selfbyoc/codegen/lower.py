@@ -45,7 +45,9 @@ class External:
 def external(
     symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mapping[str, Any]
 ) -> External:
-    """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments unpacked."""
+    """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments
+    unpacked.
+    """
     graph = _with_scalars(raw, {int(k): v for k, v in attrs.get(SCALARS, {}).items()})
     graph = _without_stand_ins(graph, [int(k) for k in attrs.get(PACKED, {})])
     return External(symbol, tuple(composites), canonicalize(graph), attrs)
@@ -62,7 +64,9 @@ def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
 
 
 def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
-    """Drop the ops that only give a packed parameter its unpacked type back (see partition/pack.py)."""
+    """Drop the ops that only give a packed parameter its unpacked type back (see
+    partition/pack.py).
+    """
     new: dict[int, Value] = {}
     gone: set[int] = set()
     for position in positions:

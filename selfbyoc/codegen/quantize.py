@@ -6,7 +6,8 @@ import math
 
 
 def fixed_point(scale: float) -> tuple[int, int]:
-    """A positive scale as (multiplier, right shift): scale = multiplier * 2^-shift with 31 bits, as in Relay's qnn.
+    """A positive scale as (multiplier, right shift): scale = multiplier * 2^-shift with 31 bits, as
+    in Relay's qnn.
 
     >>> fixed_point(0.5)
     (1073741824, 31)
@@ -20,4 +21,4 @@ def fixed_point(scale: float) -> tuple[int, int]:
 
 def round_half_away(value: float) -> int:
     """C's `round`, which the multiplier is defined with."""
-    return int(math.floor(abs(value) + 0.5)) * (1 if value >= 0 else -1)
+    return math.floor(abs(value) + 0.5) * (1 if value >= 0 else -1)

@@ -1,4 +1,6 @@
-"""OpGraph -> one multi-stage PrimFunc: the ops' computes one behind the other, with what they were attached."""
+"""OpGraph -> one multi-stage PrimFunc: the ops' computes one behind the other, with what they were
+attached.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ OP_INFO = "tefuse.op_info"
 
 @dataclass(frozen=True)
 class OpInfo:
-    """One op of a stacked function: what it was in the graph, and the names of its blocks, in order."""
+    """One op of a stacked function: what it was in the graph, and the names of its blocks, in
+    order.
+    """
 
     name: str
     kind: str
@@ -43,7 +47,9 @@ class Stacked:
 
 
 class Ops:
-    """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by iteration."""
+    """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by
+    iteration.
+    """
 
     def __init__(self, infos: Sequence[OpInfo], block: Callable[[str], Any] | None = None) -> None:
         self._views = {info.name: OpView(info, block) for info in infos}
@@ -122,7 +128,9 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
 
 
 def with_op_info(func: Any, ops: Sequence[OpInfo]) -> Any:
-    """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and databases."""
+    """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and
+    databases.
+    """
     return func.with_attr(OP_INFO, json.dumps([asdict(op) for op in ops]))
 
 
@@ -166,7 +174,9 @@ class _Builder:
             self.tensors[id(value)] = tensor
 
     def _order(self) -> list[OpCall]:
-        """Topological, with the reshaping of arguments first: a whole compute wants all of them at once."""
+        """Topological, with the reshaping of arguments first: a whole compute wants all of them at
+        once.
+        """
         early: dict[int, OpCall] = {}
         ready = {id(value) for value in self.graph.inputs}
         for call in self.graph.ops:
@@ -211,8 +221,8 @@ class _Builder:
             return self.tensors[id(value)]
         if not packing:
             raise ComputeError(
-                f"composite {self.composite.name}: argument {name!r} is packed, but no compute of the composite "
-                f"takes it; `pack` needs a `compute` that reads the packed layout"
+                f"composite {self.composite.name}: argument {name!r} is packed, but no compute of "
+                f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
         return pack(self.tensors[id(value)])
 
@@ -225,7 +235,9 @@ class _Builder:
             self.described.append(call)
 
     def _whole(self, compute: Callable[..., Any], call: OpCall) -> None:
-        """The composite's own compute stands for all of its ops; it is called at the first of them."""
+        """The composite's own compute stands for all of its ops; it is called at the first of
+        them.
+        """
         results = self.match.outputs
         if not any(id(v) in self.tensors for v in results):
             ready = {n: self._operand(v, packing=True) for n, v in self.match.args.items()}
@@ -285,7 +297,9 @@ def _identifier(name: str, position: int) -> str:
 
 
 def _te_order(tensors: Sequence[Any]) -> list[Any]:
-    """The te operations under some tensors, inputs first: the order in which create_prim_func makes blocks."""
+    """The te operations under some tensors, inputs first: the order in which create_prim_func makes
+    blocks.
+    """
     found: dict[Any, None] = {}
 
     def visit(operation: Any) -> None:

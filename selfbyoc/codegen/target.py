@@ -14,14 +14,17 @@ _DECISIVE = ("kind", "mtriple", "mcpu", "mattr", "mabi", "arch")
 
 
 def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> Any:
-    """The kernel's target: what partitioning was told, what the user builds for, or the host's CPU."""
+    """The kernel's target: what partitioning was told, what the user builds for, or the host's
+    CPU.
+    """
     if asked is None:
         return building if building is not None else host_target()
     if building is not None:
         found, wanted = _decisive(target_dict(building)), _decisive(asked)
         if found != wanted:
             raise TargetError(
-                f"{symbol}: partition_for_tefuse was told the target {wanted}, but the module is built for {found}"
+                f"{symbol}: partition_for_tefuse was told the target {wanted}, but the module is "
+                f"built for {found}"
             )
         return building
     return make_target(asked)
@@ -47,7 +50,9 @@ def host_cpu() -> str:
 
 
 def _by_features() -> str:
-    """The newest CPU name that an old LLVM has for what this CPU can do; LLVM 10 takes no unknown -mcpu."""
+    """The newest CPU name that an old LLVM has for what this CPU can do; LLVM 10 takes no unknown
+    -mcpu.
+    """
     if platform.machine() != "x86_64":
         return ""
     flags = _cpu_flags()

@@ -46,7 +46,8 @@ def _layer_norm(raw: A.Raw) -> dict[str, Any]:
     return {"axis": axes[0] if len(axes) == 1 else axes, "epsilon": A.plain(raw["epsilon"])}
 
 
-# Relax op -> (neutral kind, attributes). What is not here is read under its own name and never matches.
+# Relax op -> (neutral kind, attributes). What is not here is read under its own name and never
+# matches.
 READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "abs": ("abs", A.none),
     "add": ("add", A.none),
@@ -280,7 +281,9 @@ EMIT: dict[str, Callable[..., Expr]] = {
     "cast": lambda x, dtype: relax.op.astype(x, dtype),
     "clip": lambda x, a_min, a_max: relax.op.clip(x, a_min, a_max),
     "concatenate": lambda *xs, axis: relax.op.concat(list(xs), axis),
-    "dense": lambda x, w, out_dtype: relax.op.matmul(x, relax.op.permute_dims(w), out_dtype=out_dtype),
+    "dense": lambda x, w, out_dtype: relax.op.matmul(
+        x, relax.op.permute_dims(w), out_dtype=out_dtype
+    ),
     "global_avg_pool2d": lambda x, layout: relax.op.nn.adaptive_avg_pool2d(x, (1, 1), layout),
     "layer_norm": _layer_norm_call,
     "leaky_relu": lambda x, alpha: relax.op.nn.leakyrelu(x, alpha),
@@ -291,6 +294,11 @@ EMIT: dict[str, Callable[..., Expr]] = {
 def constant(array: np.ndarray) -> Expr:
     """A NumPy array as a constant of the IR."""
     return relax.const(array, str(array.dtype))
+
+
+def dtype_of(expr: Expr) -> str:
+    """The dtype of an emitted tensor."""
+    return str(relax.BlockBuilder.current().normalize(expr).ty.dtype)
 
 
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:

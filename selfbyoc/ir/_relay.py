@@ -18,7 +18,8 @@ from .graph import OpCall, OpGraph, Value, name_ops
 
 Expr = relay.Expr
 
-# Relay op -> (neutral kind, attributes). What is not here is read under its own name and never matches.
+# Relay op -> (neutral kind, attributes). What is not here is read under its own name and never
+# matches.
 READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "abs": ("abs", A.none),
     "add": ("add", A.none),
@@ -52,6 +53,7 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "nn.relu": ("relu", A.none),
     "nn.softmax": ("softmax", A.only("axis")),
     "power": ("power", A.none),
+    "qnn.conv2d": ("qnn_conv2d", A.conv2d),
     "qnn.requantize": ("requantize", A.only("axis", "rounding", "out_dtype")),
     "reshape": ("reshape", A.none),
     "right_shift": ("right_shift", A.none),
@@ -121,9 +123,7 @@ class _Reader:
         kind, read_attrs = READ.get(call.op.name, (call.op.name, A.none))
         attrs = read_attrs(attrs_dict(call.attrs))
         inputs, sources = self._arguments(call)
-        if kind == "requantize":
-            inputs, attrs = _requantize(inputs, attrs)
-        elif kind in ("reshape", "broadcast_to"):
+        if kind in ("reshape", "broadcast_to"):
             attrs["shape"] = _values(call.checked_type)[0].shape
         elif kind == "transpose":
             ndim = inputs[0].ndim
@@ -196,7 +196,9 @@ def _constant(expr: relay.Constant) -> Value:
 def postorder(
     root: Expr, known: Container[Expr] = (), inputs: Callable[[Expr], list[Expr]] | None = None
 ) -> Iterator[Expr]:
-    """Every expression under the root once, inputs first, without recursion: graphs outgrow Python's stack."""
+    """Every expression under the root once, inputs first, without recursion: graphs outgrow
+    Python's stack.
+    """
     inputs = inputs or children
     seen: set[Expr] = set()
     stack = [(root, False)]
@@ -210,14 +212,6 @@ def postorder(
             continue
         stack.append((expr, True))
         stack.extend((child, False) for child in reversed(inputs(expr)))
-
-
-def _requantize(inputs: tuple[Value, ...], attrs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Scales and zero points are attributes where they are scalars, as they are for the kernel."""
-    names = ("input_scale", "input_zero_point", "output_scale", "output_zero_point")
-    if any(v.scalar is None for v in inputs[1:]):
-        return inputs, attrs
-    return inputs[:1], {**attrs, **{n: v.scalar for n, v in zip(names, inputs[1:], strict=True)}}
 
 
 def parameters(func: Any) -> tuple[Value, ...]:
@@ -273,7 +267,8 @@ EMIT: dict[str, Callable[..., Expr]] = {
         kind: getattr(relay, kind)
         for kind in (
             "abs", "add", "cast", "clip", "divide", "erf", "exp", "log", "max", "maximum", "mean",
-            "minimum", "multiply", "negative", "power", "right_shift", "round", "rsqrt", "sigmoid", "split",
+            "minimum", "multiply", "negative", "power", "right_shift", "round", "rsqrt", "sigmoid",
+            "split",
             "sqrt", "subtract", "sum", "tanh", "transpose",
         )
     },
@@ -300,6 +295,11 @@ EMIT: dict[str, Callable[..., Expr]] = {
 def constant(array: np.ndarray) -> Expr:
     """A NumPy array as a constant of the IR."""
     return relay.const(array)
+
+
+def dtype_of(expr: Expr) -> str:
+    """The dtype of an emitted tensor."""
+    return str(relay.transform.InferTypeLocal(expr).dtype)
 
 
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:

@@ -1,8 +1,8 @@
 """Importer noise, read away: the same network from any importer gives the same neutral ops.
 
-Each rule looks at one op of a raw graph and may return what it really is. The IR is not touched: an op that
-absorbs others keeps their IR nodes among its `sources`, and an op made up here (a reshape of a bias that
-the importer stored as [1, C, 1, 1]) has none.
+Each rule looks at one op of a raw graph and may return what it really is. The IR is not touched: an
+op that absorbs others keeps their IR nodes among its `sources`, and an op made up here (a reshape
+of a bias that the importer stored as [1, C, 1, 1]) has none.
 
 | importer writes                                    | read as                          |
 |----------------------------------------------------|----------------------------------|
@@ -14,6 +14,8 @@ the importer stored as [1, C, 1, 1]) has none.
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | maximum(x, 0)                                      | relu                             |
 | mean over the spatial axes                         | global_avg_pool2d                |
+| requantize(x, scales and zero points)              | requantize(x), they as attributes |
+| qnn_conv2d with zero points of 0                   | conv2d                           |
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class _Rewriter:
         return call if call is not None and kind in (None, call.kind) else None
 
     def only_reader(self, value: Value) -> bool:
-        """Whether the value has a single reader and is not returned, so that its op can be absorbed."""
+        """Whether the value has a single reader and is not returned, so that its op can be
+        absorbed.
+        """
         return len(self.graph.users(value)) == 1 and not self.graph.is_output(value)
 
 
@@ -190,7 +194,9 @@ def _relu(rw: _Rewriter, call: OpCall) -> Rewrite | None:
 
 
 def _factors(rw: _Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
-    """The factors of a product of single-use multiplications; the ops taken apart go to `absorbed`."""
+    """The factors of a product of single-use multiplications; the ops taken apart go to
+    `absorbed`.
+    """
     call = rw.producer(value, "multiply")
     if call is None or not rw.only_reader(value):
         return [value]
@@ -243,4 +249,33 @@ def _global_pool(rw: _Rewriter, call: OpCall) -> Rewrite | None:
     return [replace(call, kind="global_avg_pool2d", attrs={"layout": "NCHW"})], []
 
 
-RULES: tuple[Rule, ...] = (_dense, _batch_matmul, _bias_add, _silu, _gelu, _relu, _global_pool)
+def _requantize(rw: _Rewriter, call: OpCall) -> Rewrite | None:
+    """Scales and zero points as attributes, where they are scalar constants."""
+    scales = call.inputs[1:]
+    if call.kind != "requantize" or not scales or any(v.scalar is None for v in scales):
+        return None
+    names = ("input_scale", "input_zero_point", "output_scale", "output_zero_point")
+    attrs = {**call.attrs, **{n: v.scalar for n, v in zip(names, scales, strict=True)}}
+    return [replace(call, inputs=call.inputs[:1], attrs=attrs)], []
+
+
+def _symmetric_conv2d(rw: _Rewriter, call: OpCall) -> Rewrite | None:
+    """qnn.conv2d(x, weight, zero points, scales) with zero points of 0 is a plain integer
+    conv2d.
+    """
+    if call.kind != "qnn_conv2d" or any(v.scalar != 0 for v in call.inputs[2:4]):
+        return None
+    return [replace(call, kind="conv2d", inputs=call.inputs[:2])], []
+
+
+RULES: tuple[Rule, ...] = (
+    _dense,
+    _batch_matmul,
+    _requantize,
+    _symmetric_conv2d,
+    _bias_add,
+    _silu,
+    _gelu,
+    _relu,
+    _global_pool,
+)

@@ -1,4 +1,6 @@
-"""A program of the vocabulary -> an IRModule of the generation at hand: how cases and tests become models."""
+"""A program of the vocabulary -> an IRModule of the generation at hand: how cases and tests become
+models.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class _Emitter:
         if isinstance(node, Arg):
             return self.known[node.name]
         if isinstance(node, Number):
-            return ir.constant(np.asarray(node.value, "float32"))
+            return ir.constant(np.asarray(node.value, "float32"))  # alone; see _inputs
         if id(node) not in self.done:
             self.done[id(node)] = self._emit(node)
         return self.done[id(node)]
@@ -59,9 +61,16 @@ class _Emitter:
         if isinstance(node, Item):
             return ir.emit_item(self.value(node.of), node.index)
         assert isinstance(node, Op)
-        return ir.emit_call(
-            node.kind, list(map(self.value, node.inputs)), complete(node.kind, node.attrs)
-        )
+        return ir.emit_call(node.kind, self._inputs(node), complete(node.kind, node.attrs))
+
+    def _inputs(self, node: Op) -> list[Any]:
+        """The op's inputs; a number has the dtype of the tensors beside it."""
+        known = {i: self.value(n) for i, n in enumerate(node.inputs) if not isinstance(n, Number)}
+        dtype = ir.dtype_of(next(iter(known.values()))) if len(known) < len(node.inputs) else ""
+        return [
+            ir.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else known[i]
+            for i, n in enumerate(node.inputs)
+        ]
 
     def _has_args(self, node: Node) -> bool:
         if isinstance(node, Arg):

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One tensor. `shape` holds None for an extent that is not known when compiling.
+    """One tensor. `shape` holds None for an extent that is unknown when compiling.
 
     `is_constant` says that the caller passes a constant; `scalar` is its value if it has one element.
     """
@@ -109,7 +109,9 @@ def substitute(graph: OpGraph, new: Mapping[int, Value]) -> OpGraph:
 
 
 def name_ops(ops: Iterable[OpCall]) -> tuple[OpCall, ...]:
-    """Give each op a unique name: its kind, and a number from the second on (`conv2d`, `conv2d_1`)."""
+    """Give each op a unique name: its kind, and a number from the second on (`conv2d`,
+    `conv2d_1`).
+    """
     seen: dict[str, int] = {}
     named = []
     for call in ops:

@@ -31,7 +31,8 @@ def partition_for_tefuse(
     composites  instead of the built-in ones, earlier wins; `[mine, *selfbyoc.BUILTIN]` for both
     pack        lay constant weights out as the composites ask for
 
-    Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error: `report(mod)`.
+    Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error:
+    `report(mod)`.
     """
     from ..builtin import registry_of
     from .finish import finish
@@ -74,7 +75,8 @@ def check_module(mod: Any) -> None:
     kind = type(mod["main"]).__module__
     if f"tvm.{GENERATION}." not in f"{kind}.":
         raise InputError(
-            f"mod: expected `main` as a {GENERATION.capitalize()} function (this is TVM {tvm.__version__}), "
+            f"mod: expected `main` as a {GENERATION.capitalize()} function "
+            f"(this is TVM {tvm.__version__}), "
             f"found {kind}.{type(mod['main']).__name__}"
         )
 

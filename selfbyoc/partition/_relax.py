@@ -18,7 +18,9 @@ COMPILER = "tefuse"
 
 
 def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
-    """A normalised module with the parameters bound as constants. The user's module is not touched."""
+    """A normalised module with the parameters bound as constants. The user's module is not
+    touched.
+    """
     if params:
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = relax.transform.Normalize()(mod)
@@ -26,7 +28,9 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
 
 
 class _Bindings:
-    """What the variables of main stand for: patterns are over expressions, expressions over variables."""
+    """What the variables of main stand for: patterns are over expressions, expressions over
+    variables.
+    """
 
     def __init__(self, func: relax.Function) -> None:
         self.value = {b.var: b.value for block in func.body.blocks for b in block.bindings}

@@ -1,4 +1,6 @@
-"""Relay: bind parameters, mark the chosen matches with MergeComposite, AnnotateTarget and PartitionGraph."""
+"""Relay: bind parameters, mark the chosen matches with MergeComposite, AnnotateTarget and
+PartitionGraph.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Group:
-    """The IR of one match: what goes in, and the composite function that MergeComposite makes of it."""
+    """The IR of one match: what goes in, and the composite function that MergeComposite makes of
+    it.
+    """
 
     def __init__(self, match: Match) -> None:
         self.match = match
@@ -53,9 +57,9 @@ class _Group:
     def composite(self) -> relay.Function:
         """The group alone, as the function that carries `Composite` and `PartitionedFromPattern`.
 
-        MergeComposite runs on the group, not on the whole of main: there it would form its groups before it
-        asks a check (a candidate that we refused would block its neighbours), would know one root only, and
-        would take 0.14 s a pattern for 230 ops (TVM 0.17).
+        MergeComposite runs on the group, not on the whole of main: there it would form its groups
+        before it asks a check (a candidate that we refused would block its neighbours), would know
+        one root only, and would take 0.14 s a pattern for 230 ops (TVM 0.17).
         """
         params = [relay.Var(f"arg{i}", leaf.checked_type) for i, leaf in enumerate(self.leaves)]
         new = dict(zip(self.leaves, params, strict=True))

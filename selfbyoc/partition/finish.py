@@ -1,8 +1,10 @@
-"""What the external functions get after partitioning: composite, target, known scalars, packed weights.
+"""What the external functions get after partitioning: composite, target, known scalars, packed
+weights.
 
-Constants stay arguments of the external function; a packed one is replaced in the caller. So that the IR stays
-well typed, the external function then begins with a stand-in that gives the parameter its unpacked type back
-(its first element, broadcast). The hook drops it: the kernel reads the packed values.
+Constants stay arguments of the external function; a packed one is replaced in the caller. So that
+the IR stays well typed, the external function then begins with a stand-in that gives the parameter
+its unpacked type back (its first element, broadcast). The hook drops it: the kernel reads the
+packed values.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class Match:
-    """What a pattern selected. Arguments are attributes: `match.x.shape`; an unused optional one is None."""
+    """What a pattern selected. Arguments are attributes: `match.x.shape`; an unused optional one is
+    None.
+    """
 
     composite: Composite
     args: Mapping[str, Value]
@@ -47,7 +49,8 @@ class Match:
         if name in self.composite.arg_names:
             return None
         raise AttributeError(
-            f"composite {self.composite.name}: no argument {name!r}; the match has {list(self.args)}"
+            f"composite {self.composite.name}: no argument {name!r}; "
+            f"the match has {list(self.args)}"
         )
 
     def of(self, kind: str) -> list[OpCall]:
@@ -66,7 +69,9 @@ class Match:
 
 @dataclass(frozen=True)
 class Miss:
-    """The first difference on the way that got furthest: where, what was wanted and what was found."""
+    """The first difference on the way that got furthest: where, what was wanted and what was
+    found.
+    """
 
     depth: int
     at: str

@@ -20,12 +20,12 @@ from ..errors import CompositeError
 # kind -> number of tensor inputs; None: one list of tensors. Names are the field's.
 VOCABULARY: dict[str, int | None] = {
     "abs": 1, "add": 2, "avg_pool2d": 1, "batch_matmul": 2, "batch_norm": 5, "bias_add": 2,
-    "broadcast_to": 1, "cast": 1, "clip": 1, "concatenate": None, "conv2d": 2, "dense": 2, "divide": 2,
-    "erf": 1, "exp": 1, "gelu": 1, "global_avg_pool2d": 1, "layer_norm": 3, "leaky_relu": 1, "log": 1,
-    "lrn": 1, "max": 1, "max_pool2d": 1, "maximum": 2, "mean": 1, "minimum": 2, "multiply": 2, "negative": 1,
-    "power": 2, "relu": 1, "requantize": 3, "reshape": 1, "right_shift": 2, "round": 1, "rsqrt": 1,
-    "sigmoid": 1, "silu": 1, "softmax": 1, "split": 1, "sqrt": 1, "subtract": 2, "sum": 1, "tanh": 1,
-    "transpose": 1,
+    "broadcast_to": 1, "cast": 1, "clip": 1, "concatenate": None, "conv2d": 2, "dense": 2,
+    "divide": 2, "erf": 1, "exp": 1, "gelu": 1, "global_avg_pool2d": 1, "layer_norm": 3,
+    "leaky_relu": 1, "log": 1, "lrn": 1, "max": 1, "max_pool2d": 1, "maximum": 2, "mean": 1,
+    "minimum": 2, "multiply": 2, "negative": 1, "power": 2, "relu": 1, "requantize": 1,
+    "reshape": 1, "right_shift": 2, "round": 1, "rsqrt": 1, "sigmoid": 1, "silu": 1, "softmax":
+    1, "split": 1, "sqrt": 1, "subtract": 2, "sum": 1, "tanh": 1, "transpose": 1,
 }  # fmt: skip
 
 COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
@@ -106,7 +106,9 @@ class Either(Node):
 
 
 class Many(Node):
-    """The inputs of a concatenate: `at_least` branches, each of one shape; arguments get a number each."""
+    """The inputs of a concatenate: `at_least` branches, each of one shape; arguments get a number
+    each.
+    """
 
     def __init__(self, branch: Callable[[Callable[[str], Arg]], Node], at_least: int) -> None:
         self.branch, self.at_least = branch, at_least
@@ -128,7 +130,9 @@ def as_node(value: Any) -> Node:
 
 
 def either(*options: Any) -> Either:
-    """Match the first of the options that fits: `either(op.bias_add(y, bias), y)` is an optional bias."""
+    """Match the first of the options that fits: `either(op.bias_add(y, bias), y)` is an optional
+    bias.
+    """
     if len(options) < 2:
         raise CompositeError(f"either needs two options or more, found {len(options)}")
     return Either(tuple(map(as_node, options)))
@@ -179,7 +183,9 @@ op = Vocabulary()
 
 
 def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    """Call a pattern function on its own argument names: its outputs and all argument names in order."""
+    """Call a pattern function on its own argument names: its outputs and all argument names in
+    order.
+    """
     names = tuple(inspect.signature(function).parameters)
     result = function(*map(Arg, names))
     outputs = result if isinstance(result, tuple) else (result,)

@@ -17,14 +17,16 @@ class Record:
 
     composite: str
     root: str
-    status: str  # matched, missed (structure), refused (a check or a leak), taken (by an earlier composite)
+    status: str  # matched, missed (structure), refused (check or leak), taken (by an earlier one)
     reason: str
     ops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Report:
-    """Every decision of one partitioning, and the ops of the model with the composite that took them."""
+    """Every decision of one partitioning, and the ops of the model with the composite that took
+    them.
+    """
 
     records: tuple[Record, ...]
     ops: tuple[tuple[str, str, str], ...]  # (op name, kind, composite or "")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def select(graph: OpGraph, composites: Iterable[Composite]) -> tuple[list[Match], Report]:
-    """Graph -> the chosen matches in topological order of their roots, and the reasons for all the rest."""
+    """Graph -> the chosen matches in topological order of their roots, and the reasons for all the
+    rest.
+    """
     taken: dict[int, Match] = {}
     chosen: list[Match] = []
     records: list[Record] = []
@@ -38,7 +40,9 @@ def select(graph: OpGraph, composites: Iterable[Composite]) -> tuple[list[Match]
 
 
 def _is_part(match: Match, taken: dict[int, Match]) -> bool:
-    """Whether a larger match of the same composite holds all of these ops: no decision, just its smaller form."""
+    """Whether a larger match of the same composite holds all of these ops: no decision, just its
+    smaller form.
+    """
     owners_ = {id(taken[id(call)]) if id(call) in taken else 0 for call in match.ops}
     return (
         len(owners_) == 1
@@ -92,7 +96,9 @@ def _decide(graph: OpGraph, match: Match, taken: dict[int, Match]) -> Record:
 
 
 def _leak(graph: OpGraph, match: Match) -> str | None:
-    """Why the group cannot be cut out: a value used outside, or an input computed from the group's results."""
+    """Why the group cannot be cut out: a value used outside, or an input computed from the group's
+    results.
+    """
     inside = {id(call) for call in match.ops}
     for call in match.ops:
         for value in call.outputs:

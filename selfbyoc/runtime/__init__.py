@@ -1,0 +1,1 @@
+"""Build, load and run a model; threads; NumPy's meaning of the ops."""

@@ -16,7 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
-    """A partitioned module -> the Executable, and the functions left unscheduled with the reason."""
+    """A partitioned module -> the Executable, and the functions left unscheduled with the
+    reason.
+    """
     with target, tvm.transform.PassContext(opt_level=3):
         mod = tvm.transform.Sequential(
             [
@@ -34,7 +36,9 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
 
 
 def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[str, str]]:
-    """Our default schedule for every PrimFunc: TVM's CPU build leaves them as serial scalar loops."""
+    """Our default schedule for every PrimFunc: TVM's CPU build leaves them as serial scalar
+    loops.
+    """
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     unscheduled: dict[str, str] = {}
     for gv, func in mod.functions.items():
@@ -77,6 +81,7 @@ def _is_array(result: Any) -> bool:
 
 
 def to_tensor(array: np.ndarray) -> Any:
-    """A TVM tensor, aligned: TVM 0.27 takes NumPy arrays as they lie in memory, and its kernels crash on those
-    that are not 64-byte aligned."""
+    """A TVM tensor, aligned: TVM 0.27 takes NumPy arrays as they lie in memory, and its kernels
+    crash on those that are not 64-byte aligned.
+    """
     return tensor(np.ascontiguousarray(array))

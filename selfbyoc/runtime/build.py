@@ -22,8 +22,9 @@ def build(
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
-    target None is the host's CPU with its real vector width; params are weights by name, bound as constants.
-    Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a composite that fails.
+    target None is the host's CPU with its real vector width; params are weights by name, bound as
+    constants. Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a
+    composite that fails.
     """
     check_module(mod)
     target = host_target() if target is None else check_target(target)

@@ -16,7 +16,9 @@ from .generation import runtime
 
 @dataclass
 class Library:
-    """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable (Relax)."""
+    """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable
+    (Relax).
+    """
 
     native: Any
     inputs: tuple[tuple[str, tuple[int | None, ...], str], ...] = ()
@@ -26,7 +28,8 @@ class Library:
     def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:
         """Run on NumPy arrays in the order of the parameters, or by name; -> the outputs.
 
-        Arrays may have any alignment and strides: TVM's own road crashes on ones that are not 64-byte aligned.
+        Arrays may have any alignment and strides: TVM's own road crashes on ones that are not
+        64-byte aligned.
         """
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
         if self._session is None:

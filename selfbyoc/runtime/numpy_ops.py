@@ -1,7 +1,8 @@
-"""The neutral ops in NumPy, independent of TVM: what a composite is checked against when it brings no reference.
+"""The neutral ops in NumPy, independent of TVM: what a composite is checked against when it brings
+no reference.
 
-Floating-point ops compute in float64 and keep it to the end; integer ops compute in the op's own dtype, so that
-int8 chains compare bit for bit.
+Floating-point ops compute in float64 and keep it to the end; integer ops compute in the op's own
+dtype, so that int8 chains compare bit for bit.
 """
 
 from __future__ import annotations
@@ -185,8 +186,10 @@ def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
 
 
 NUMPY: dict[str, Evaluate] = {
-    "abs": _pure(np.abs), "add": _pure(np.add), "avg_pool2d": _avg_pool2d, "batch_matmul": _batch_matmul,
-    "batch_norm": _batch_norm, "cast": _cast, "conv2d": _conv2d, "dense": _dense, "divide": _pure(np.divide),
+    "abs": _pure(np.abs), "add": _pure(np.add), "avg_pool2d": _avg_pool2d,
+    "batch_matmul": _batch_matmul,
+    "batch_norm": _batch_norm, "cast": _cast, "conv2d": _conv2d, "dense": _dense,
+    "divide": _pure(np.divide),
     "bias_add": lambda ins, call: ins[0] + _along(ins[1], call.attrs["axis"], ins[0].ndim),
     "broadcast_to": lambda ins, call: np.broadcast_to(ins[0], call.attrs["shape"]),
     "clip": lambda ins, call: np.clip(ins[0], *_limits(ins[0], call)),
@@ -198,10 +201,12 @@ NUMPY: dict[str, Evaluate] = {
     "maximum": _pure(np.maximum), "mean": _reducer(np.mean), "minimum": _pure(np.minimum),
     "multiply": _pure(np.multiply), "negative": _pure(np.negative), "power": _pure(np.power),
     "relu": _pure(lambda x: np.maximum(x, np.zeros((), x.dtype))), "requantize": _requantize,
-    "reshape": lambda ins, call: ins[0].reshape(call.attrs["shape"]), "right_shift": _pure(np.right_shift),
+    "reshape": lambda ins, call: ins[0].reshape(call.attrs["shape"]),
+    "right_shift": _pure(np.right_shift),
     "round": _round, "rsqrt": _pure(lambda x: 1 / np.sqrt(x)),
     "sigmoid": _pure(lambda x: 1 / (1 + np.exp(-x))), "silu": _pure(lambda x: x / (1 + np.exp(-x))),
-    "softmax": _softmax, "sqrt": _pure(np.sqrt), "subtract": _pure(np.subtract), "sum": _reducer(np.sum),
+    "softmax": _softmax, "sqrt": _pure(np.sqrt), "subtract": _pure(np.subtract),
+    "sum": _reducer(np.sum),
     "tanh": _pure(np.tanh), "transpose": lambda ins, call: ins[0].transpose(call.attrs["axes"]),
 }  # fmt: skip
 

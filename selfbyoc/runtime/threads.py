@@ -1,8 +1,8 @@
 """TVM's thread pool on all of the process's cores.
 
-TVM takes half of the hardware threads, for it assumes two to a core, and rewrites the caller's affinity. It reads
-both variables when a thread first runs in parallel, so they are set when this package is imported, unless the user
-set them.
+TVM takes half of the hardware threads, for it assumes two to a core, and rewrites the caller's
+affinity. It reads both variables when a thread first runs in parallel, so they are set when this
+package is imported, unless the user set them.
 """
 
 from __future__ import annotations

@@ -13,14 +13,18 @@ ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "floa
 
 
 def tolerance(dtype: str, reduction: int) -> float:
-    """Relative to max|expected|: errors of a sum of n terms grow like sqrt(n); integers are exact."""
+    """Relative to max|expected|: errors of a sum of n terms grow like sqrt(n); integers are
+    exact.
+    """
     if dtype not in ROUNDOFF:
         return 0.0
     return ROUNDOFF[dtype] * (16 + 4 * math.sqrt(reduction))
 
 
 def longest_reduction(graph: OpGraph) -> int:
-    """Terms in the longest chain of sums of a graph: lengths of reductions one behind the other add up."""
+    """Terms in the longest chain of sums of a graph: lengths of reductions one behind the other add
+    up.
+    """
     length: dict[int, int] = {}
     for call in graph.ops:
         before = max((length.get(id(v), 0) for v in call.inputs), default=0)
@@ -52,4 +56,7 @@ def first_wrong(found: np.ndarray, expected: np.ndarray, dtype: str, reduction: 
     if not wrong.any():
         return None
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return f"{int(wrong.sum())} of {wrong.size} elements, first {list(at)}: {found[at]}, expected {expected[at]} (bound {bound:.1e})"
+    return (
+        f"{int(wrong.sum())} of {wrong.size} elements, first {list(at)}: "
+        f"{found[at]}, expected {expected[at]} (bound {bound:.1e})"
+    )

@@ -1,4 +1,6 @@
-"""Relax, by its own conventions: partition_for_tefuse, RunCodegen, tvm.compile, the virtual machine."""
+"""Relax, by its own conventions: partition_for_tefuse, RunCodegen, tvm.compile, the virtual
+machine.
+"""
 
 import subprocess
 import sys
@@ -31,20 +33,34 @@ def both(x, w):
 two_outputs = Composite("two_outputs", both)
 MINE = [conv_relu, fc, two_outputs]
 COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}
-SHAPES = {"w0": (5, 3, 3, 3), "b0": (5,), "w1": (7, 5, 3, 3), "b1": (7,), "w2": (17, 693), "w3": (13, 17)}
+SHAPES = {
+    "w0": (5, 3, 3, 3),
+    "b0": (5,),
+    "w1": (7, 5, 3, 3),
+    "b1": (7,),
+    "w2": (17, 693),
+    "w3": (13, 17),
+}
 
 
 @pytest.fixture(name="data")
 def fixture_data():
     rng = np.random.default_rng(0)
-    params = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32") for n, s in SHAPES.items()}
+    params = {
+        n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32")
+        for n, s in SHAPES.items()
+    }
     return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
 
 
 @pytest.fixture(name="mod")
 def fixture_mod():
-    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice; by BlockBuilder."""
-    variables = {n: relax.Var(n, R.Tensor(s, "float32")) for n, s in {"x": (2, 3, 9, 11), **SHAPES}.items()}
+    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice; by
+    BlockBuilder.
+    """
+    variables = {
+        n: relax.Var(n, R.Tensor(s, "float32")) for n, s in {"x": (2, 3, 9, 11), **SHAPES}.items()
+    }
     builder = relax.BlockBuilder()
     v = variables
     with builder.function("main", list(variables.values())):
@@ -69,7 +85,9 @@ def numpy_model(x, params):
     for i in range(2):
         padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
         view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(1, -1, 1, 1)
+        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(
+            1, -1, 1, 1
+        )
         y = np.maximum(y, 0)
     y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
     d = y @ params["w3"].T
@@ -110,7 +128,10 @@ def test_build(mod, data):
 
 def test_identical_composites_are_one_function(data):
     """Two calls with their own weights share one kernel; each passes its own packed weight."""
-    x, w, v = (relax.Var(n, R.Tensor(s, "float32")) for n, s in (("x", (4, 8)), ("w", (8, 8)), ("v", (8, 8))))
+    x, w, v = (
+        relax.Var(n, R.Tensor(s, "float32"))
+        for n, s in (("x", (4, 8)), ("w", (8, 8)), ("v", (8, 8)))
+    )
     builder = relax.BlockBuilder()
     with builder.function("main", [x, w, v]):
         with builder.dataflow():
@@ -172,7 +193,9 @@ def test_the_users_module_is_untouched(mod, data):
 
 
 def test_merged_composite_functions(mod, data):
-    """TVM's own pass may put several composites into one external function: the hook stacks them all."""
+    """TVM's own pass may put several composites into one external function: the hook stacks them
+    all.
+    """
     from selfbyoc.builtin import remember
     from selfbyoc.ir._relax import read
     from selfbyoc.partition import _relax as ir
@@ -224,7 +247,7 @@ def test_inputs_of_any_alignment():
 
 
 def test_a_target_in_force_reaches_the_kernel(mod, data):
-    x, params = data
+    _, params = data
     target = make_target("llvm -mcpu=x86-64-v3")
     parted = partition_for_tefuse(mod, params, composites=MINE)
     with target:

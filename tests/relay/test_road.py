@@ -46,13 +46,23 @@ def relay_model():
     return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
 
 
-SHAPES = {"w0": (5, 3, 3, 3), "b0": (5,), "w1": (7, 5, 3, 3), "b1": (7,), "w2": (17, 693), "w3": (13, 17)}
+SHAPES = {
+    "w0": (5, 3, 3, 3),
+    "b0": (5,),
+    "w1": (7, 5, 3, 3),
+    "b1": (7,),
+    "w2": (17, 693),
+    "w3": (13, 17),
+}
 
 
 @pytest.fixture(name="data")
 def fixture_data():
     rng = np.random.default_rng(0)
-    params = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32") for n, s in SHAPES.items()}
+    params = {
+        n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32")
+        for n, s in SHAPES.items()
+    }
     return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
 
 
@@ -79,7 +89,9 @@ def numpy_model(x, params):
     for i in range(2):
         padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
         view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(1, -1, 1, 1)
+        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(
+            1, -1, 1, 1
+        )
         y = np.maximum(y, 0)
     y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
     d = y @ params["w3"].T
@@ -179,9 +191,10 @@ def test_exported_library_runs_without_this_package(mod, data, expected, tmp_pat
     close(np.load(tmp_path / "y.npy"), expected)
 
 
-def test_two_exported_models_in_one_process(data, tmp_path):
-    """The same composites in two models: their symbols differ, so both libraries load side by side."""
-    x, params = data
+def test_two_exported_models_in_one_process(tmp_path):
+    """The same composites in two models: their symbols differ, so both libraries load side by
+    side.
+    """
     paths = []
     for n in (4, 6):
         a, w = relay.var("x", shape=(2, n)), relay.var("w", shape=(5, n))
@@ -201,11 +214,13 @@ def test_the_users_module_is_untouched(mod, data):
 
 
 def test_merged_compiler_regions(mod, data, expected):
-    """TVM's own pass may put several composites into one external function: the hook stacks them all."""
+    """TVM's own pass may put several composites into one external function: the hook stacks them
+    all.
+    """
     x, params = data
+    from selfbyoc.ir._relay import read
     from selfbyoc.partition import _relay as ir
     from selfbyoc.partition.select import select
-    from selfbyoc.ir._relay import read
 
     prepared = ir.prepare(mod, params)
     matches, _ = select(read(prepared["main"]), [conv_relu, fc])

@@ -1,0 +1,142 @@
+"""Reductions and normalisations as te.compute: sum, mean, max, softmax, layer_norm, batch_norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tvm import dtype_of, te, tir
+from ..ir.graph import OpCall
+from . import mathfn as M
+
+Tensor = Any
+
+
+def _const(value: float, dtype: Any) -> Any:
+    return tir.const(value, dtype)
+
+
+def reduce(kind: str) -> Callable[..., Tensor]:
+    """The compute of `sum`, `mean` or `max`."""
+
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+        (x,) = ins
+        axes = reduced_axes(call.attrs["axis"], len(x.shape))
+        count = math.prod(int(x.shape[a]) for a in axes)
+        total = _over(x, axes, call.outputs[0].shape, "max" if kind == "max" else "sum", call)
+        if kind != "mean":
+            return total
+        return te.compute(
+            total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=f"{call.name}_out"
+        )
+
+    return compute
+
+
+def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that an `axis` attribute stands for: None is all of them."""
+    if axis is None or axis == ():
+        return tuple(range(ndim))
+    return tuple(sorted(a % ndim for a in ((axis,) if isinstance(axis, int) else axis)))
+
+
+def _over(x: Tensor, axes: tuple[int, ...], shape: Sequence[int], how: str, call: OpCall) -> Tensor:
+    """Reduce `x` over axes, with or without keeping them."""
+    inner = {a: te.reduce_axis((0, int(x.shape[a])), name=f"r{a}") for a in axes}
+    keeps = len(shape) == len(x.shape)
+    combine = te.max if how == "max" else te.sum
+
+    def element(*i: Any) -> Any:
+        rest = iter(i)
+        index = []
+        for a in range(len(x.shape)):
+            if a in inner:
+                index.append(inner[a])
+                if keeps:
+                    next(rest)
+            else:
+                index.append(next(rest))
+        return combine(x(*index), axis=list(inner.values()))
+
+    return te.compute(shape, element, name=f"{call.name}_{how}")
+
+
+def _drop(index: Sequence[Any], axis: int) -> tuple[Any, ...]:
+    return (*index[:axis], *index[axis + 1 :])
+
+
+def softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """e^(x - max) over its sum along one axis."""
+    (x,) = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    kept = _drop(tuple(x.shape), axis)
+    peak = _over(x, (axis,), kept, "max", call)
+    power = te.compute(
+        x.shape, lambda *i: M.exp(x(*i) - peak(*_drop(i, axis))), name=f"{call.name}_exp"
+    )
+    total = _over(power, (axis,), kept, "sum", call)
+    return te.compute(x.shape, lambda *i: power(*i) / total(*_drop(i, axis)), name=call.name)
+
+
+def layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """Mean, then the variance around it (two passes: a one-pass variance loses float32's
+    digits).
+    """
+    x, gamma, beta = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    kept, count = _drop(tuple(x.shape), axis), _const(int(x.shape[axis]), dtype_of(x))
+    total = _over(x, (axis,), kept, "sum", call)
+    k = te.reduce_axis((0, int(x.shape[axis])), name="k")
+
+    def squared(*i: Any) -> Any:
+        full = (*i[:axis], k, *i[axis:])
+        centred = x(*full) - total(*i) / count
+        return te.sum(centred * centred, axis=k)
+
+    spread = te.compute(kept, squared, name=f"{call.name}_var")
+    scale = te.compute(
+        kept,
+        lambda *i: (
+            _const(1.0, dtype_of(x))
+            / te.sqrt(spread(*i) / count + _const(call.attrs["epsilon"], dtype_of(x)))
+        ),
+        name=f"{call.name}_scale",
+    )
+
+    def normal(*i: Any) -> Any:
+        row = _drop(i, axis)
+        return (x(*i) - total(*row) / count) * scale(*row) * gamma(i[axis]) + beta(i[axis])
+
+    return te.compute(x.shape, normal, name=call.name)
+
+
+def batch_norm(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:
+    """Inference: the statistics are inputs, and pass through as outputs 1 and 2."""
+    x, gamma, beta, mean, var = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    epsilon = _const(call.attrs["epsilon"], dtype_of(x))
+    scale = te.compute(
+        gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{call.name}_scale"
+    )
+    shift = te.compute(
+        gamma.shape, lambda c: beta(c) - mean(c) * scale(c), name=f"{call.name}_shift"
+    )
+    out = te.compute(x.shape, lambda *i: x(*i) * scale(i[axis]) + shift(i[axis]), name=call.name)
+    return [out, _copy(mean, f"{call.name}_mean"), _copy(var, f"{call.name}_var")]
+
+
+def _copy(tensor: Tensor, name: str) -> Tensor:
+    return te.compute(tensor.shape, lambda *i: tensor(*i), name=name)
+
+
+def global_avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """The mean over the spatial axes."""
+    (x,) = ins
+    layout = call.attrs["layout"]
+    axes = (layout.index("H"), layout.index("W"))
+    count = math.prod(int(x.shape[a]) for a in axes)
+    total = _over(x, axes, call.outputs[0].shape, "sum", call)
+    return te.compute(
+        total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name
+    )
