@@ -1,7 +1,7 @@
 """TVM as its own external compiler: your pattern, your schedule, one kernel."""
 
 from .codegen.hook import hook as _hook
-from .codegen.stack import op_info
+from .codegen.op_info import op_info
 from .codegen.target import host_target
 from .composite import Case, Composite, Refused, Registry, require
 from .partition import partition_for_tefuse, report

@@ -108,8 +108,8 @@ class Composite:
             unknown = sorted(set(keys) - set(names))
             if unknown:
                 raise CompositeError(
-                    f"composite {self.name}: {label} names {unknown}, which are no arguments of the "
-                    f"pattern; expected some of {list(names)}"
+                    f"composite {self.name}: {label} names {unknown}, which are no arguments of "
+                    f"the pattern; expected some of {list(names)}"
                 )
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "arg_names", names)

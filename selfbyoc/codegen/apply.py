@@ -8,7 +8,8 @@ from typing import Any
 
 from .._tvm import Schedule, get_block, tvm
 from ..errors import ScheduleError, SelfbyocError
-from .stack import Ops, Stacked, with_op_info
+from .op_info import Ops, with_op_info
+from .stack import Stacked
 
 OWN, DEFAULT = "own schedule", "default schedule"
 

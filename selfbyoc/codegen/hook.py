@@ -7,6 +7,6 @@ from .._tvm import GENERATION
 if GENERATION == "relay":
     from . import _relay as hook
 else:
-    from . import _relax as hook
+    from . import _relax as hook  # type: ignore[no-redef]
 
 __all__ = ["hook"]

@@ -5,36 +5,20 @@ attached.
 from __future__ import annotations
 
 import inspect
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
 from ..errors import ComputeError
 from ..ir.graph import OpCall, OpGraph, Value
 from .compute import compute_of
+from .op_info import OpInfo, Ops, with_op_info
 
 if TYPE_CHECKING:
     from ..composite import Composite
     from ..partition.match import Match
-
-OP_INFO = "tefuse.op_info"
-
-
-@dataclass(frozen=True)
-class OpInfo:
-    """One op of a stacked function: what it was in the graph, and the names of its blocks, in
-    order.
-    """
-
-    name: str
-    kind: str
-    attrs: dict[str, Any]
-    inputs: list[tuple[list[int], str]]
-    outputs: list[tuple[list[int], str]]
-    blocks: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -44,56 +28,6 @@ class Stacked:
     func: Any
     ops: tuple[OpInfo, ...]
     composite: Composite
-
-
-class Ops:
-    """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by
-    iteration.
-    """
-
-    def __init__(self, infos: Sequence[OpInfo], block: Callable[[str], Any] | None = None) -> None:
-        self._views = {info.name: OpView(info, block) for info in infos}
-
-    def __getattr__(self, name: str) -> OpView:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in self._views:
-            raise AttributeError(f"no op {name!r} in this function; it has {list(self._views)}")
-        return self._views[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._views
-
-    def __iter__(self) -> Iterator[OpView]:
-        return iter(self._views.values())
-
-    def of(self, kind: str) -> list[OpView]:
-        """The ops of one kind, in order."""
-        return [view for view in self if view.kind == kind]
-
-
-class OpView:
-    """One op: its info, and its blocks in the schedule at hand."""
-
-    def __init__(self, info: OpInfo, block: Callable[[str], Any] | None) -> None:
-        self.info, self._get = info, block
-        self.name, self.kind, self.attrs = info.name, info.kind, info.attrs
-        self.inputs, self.outputs = info.inputs, info.outputs
-
-    @property
-    def blocks(self) -> list[Any]:
-        """Its blocks that are still there (not inlined), in order."""
-        assert self._get is not None, "blocks exist only while scheduling"
-        return [self._get(name) for name in self.info.blocks]
-
-    @property
-    def block(self) -> Any:
-        """The block that computes the op's result."""
-        assert self._get is not None, "blocks exist only while scheduling"
-        return self._get(self.info.blocks[-1])
-
-    def __repr__(self) -> str:
-        return f"{self.name}{self.attrs} -> {self.outputs}"
 
 
 @dataclass(frozen=True)
@@ -125,20 +59,6 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     names = _block_names([*builder.params, *outputs])
     ops = tuple(builder.info(call, names) for call in builder.described)
     return Stacked(with_op_info(func, ops), ops, composite)
-
-
-def with_op_info(func: Any, ops: Sequence[OpInfo]) -> Any:
-    """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and
-    databases.
-    """
-    return func.with_attr(OP_INFO, json.dumps([asdict(op) for op in ops]))
-
-
-def op_info(func: Any) -> tuple[OpInfo, ...]:
-    """The ordered ops of a stacked PrimFunc; nothing for a function that we did not stack."""
-    if func.attrs is None or OP_INFO not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
-        return ()
-    return tuple(OpInfo(**op) for op in json.loads(str(func.attrs[OP_INFO])))
 
 
 class _Builder:
@@ -200,11 +120,11 @@ class _Builder:
         return self.tensors[id(value)]
 
     def _op(self, call: OpCall) -> None:
-        whole = self.composite.compute if callable(self.composite.compute) else None
-        if whole is not None and call.sources:
-            self._whole(whole, call)
+        own = self.composite.compute
+        if callable(own) and call.sources:
+            self._whole(own, call)
             return
-        override = (self.composite.compute or {}).get(call.kind) if whole is None else None
+        override = own.get(call.kind) if isinstance(own, Mapping) else None
         ins = [self._operand(value, packing=override is not None) for value in call.inputs]
         found = (override or compute_of(call.kind))(ins, call)
         tensors = list(found) if isinstance(found, (list, tuple)) else [found]

@@ -9,7 +9,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | add(conv, [broadcast_to](reshape(bias)))           | bias_add(conv, bias)  (TVM issue 18173) |
 | add(conv, bias[1, C, 1, 1])                        | bias_add(conv, reshape(bias))    |
 | matmul(x, transpose(weight)), matmul(x, weight)    | dense(x, weight)                 |
-| matmul(a, transpose(b)) of batches                 | batch_matmul(transpose_b=True)   |
+| matmul, batch_matmul(a, transpose(b)) of batches   | batch_matmul(transpose_b=True)   |
 | x * sigmoid(x)                                     | silu                             |
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | maximum(x, 0)                                      | relu                             |
@@ -158,20 +158,28 @@ def _dense(rw: _Rewriter, call: OpCall) -> Rewrite | None:
 
 
 def _batch_matmul(rw: _Rewriter, call: OpCall) -> Rewrite | None:
-    """matmul of batches; a transpose of the last two axes of `b` becomes `transpose_b`."""
+    """matmul of batches; transposed operands are the next rule's."""
     if call.kind != "matmul" or call.inputs[1].ndim < 3:
         return None
-    a, b = call.inputs
     attrs = {"transpose_a": False, "transpose_b": False, "out_dtype": call.outputs[0].dtype}
-    turned = rw.producer(b, "transpose")
-    swap = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
-    if turned is not None and rw.only_reader(b) and tuple(turned.attrs["axes"]) == swap:
-        attrs["transpose_b"] = True
-        done = _absorb(
-            call, [turned], kind="batch_matmul", inputs=(a, turned.inputs[0]), attrs=attrs
-        )
-        return [done], [turned]
     return [replace(call, kind="batch_matmul", attrs=attrs)], []
+
+
+def _turned_operand(rw: _Rewriter, call: OpCall) -> Rewrite | None:
+    """batch_matmul of an operand whose last two axes were transposed just before."""
+    if call.kind != "batch_matmul":
+        return None
+    for i, name in enumerate(("transpose_a", "transpose_b")):
+        turned = rw.producer(call.inputs[i], "transpose")
+        ndim = call.inputs[i].ndim
+        swap = (*range(ndim - 2), ndim - 1, ndim - 2)
+        if turned is None or not turned.sources or not rw.only_reader(call.inputs[i]):
+            continue
+        if tuple(turned.attrs["axes"]) == swap:
+            inputs = [*call.inputs[:i], turned.inputs[0], *call.inputs[i + 1 :]]
+            attrs = {**call.attrs, name: not call.attrs[name]}
+            return [_absorb(call, [turned], inputs=tuple(inputs), attrs=attrs)], [turned]
+    return None
 
 
 def _silu(rw: _Rewriter, call: OpCall) -> Rewrite | None:
@@ -271,6 +279,7 @@ def _symmetric_conv2d(rw: _Rewriter, call: OpCall) -> Rewrite | None:
 RULES: tuple[Rule, ...] = (
     _dense,
     _batch_matmul,
+    _turned_operand,
     _requantize,
     _symmetric_conv2d,
     _bias_add,

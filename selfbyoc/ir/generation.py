@@ -5,6 +5,6 @@ from .._tvm import GENERATION
 if GENERATION == "relay":
     from . import _relay as ir
 else:
-    from . import _relax as ir
+    from . import _relax as ir  # type: ignore[no-redef]
 
 __all__ = ["ir"]

@@ -11,10 +11,11 @@ from typing import Any
 class Value:
     """One tensor. `shape` holds None for an extent that is unknown when compiling.
 
-    `is_constant` says that the caller passes a constant; `scalar` is its value if it has one element.
+    `is_constant` says that the caller passes a constant; `scalar` is the value of one with a
+    single element.
     """
 
-    shape: tuple[int | None, ...]
+    shape: tuple[Any, ...]  # int, or None
     dtype: str
     name: str = ""
     is_constant: bool = False

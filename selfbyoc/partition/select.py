@@ -82,9 +82,9 @@ def _decide(graph: OpGraph, match: Match, taken: dict[int, Match]) -> Record:
     for call in match.ops:
         if id(call) in taken:
             owner = taken[id(call)]
-            reason = f"{call.name} belongs to {owner.composite.name} at {owner.root.name}"
-            return Record(name, root, TAKEN, reason, ops)
-    reason = _leak(graph, match) or _unknown_shape(match)
+            taken_by = f"{call.name} belongs to {owner.composite.name} at {owner.root.name}"
+            return Record(name, root, TAKEN, taken_by, ops)
+    reason: str | None = _leak(graph, match) or _unknown_shape(match)
     if reason is None and match.composite.check is not None:
         try:
             match.composite.check(match)

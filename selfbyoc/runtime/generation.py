@@ -5,6 +5,6 @@ from .._tvm import GENERATION
 if GENERATION == "relay":
     from . import _relay as runtime
 else:
-    from . import _relax as runtime
+    from . import _relax as runtime  # type: ignore[no-redef]
 
 __all__ = ["runtime"]
