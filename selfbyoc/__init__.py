@@ -8,7 +8,7 @@ from .partition import partition_for_tefuse, report
 from .partition.pattern import either, many, op
 from .runtime import threads as _threads
 from .runtime.build import build
-from .runtime.library import Library, load
+from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "partition_for_tefuse",
     "report",
     "require",
+    "weights_once",
 ]
 
 _threads.configure()

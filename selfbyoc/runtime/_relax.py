@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import Schedule, any_alignment, tensor, tir, tvm
+from .._tvm import Schedule, any_alignment, kernel_config, tensor, tir, tvm
 from ..builtin import default_schedule
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     """A partitioned module -> the Executable, and the functions left unscheduled with the
     reason.
     """
-    with target, tvm.transform.PassContext(opt_level=3):
+    with target, tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
         mod = tvm.transform.Sequential(
             [
                 relax.transform.RunCodegen(),
@@ -59,6 +59,11 @@ def _scheduled(func: Any, target: Any) -> Any:
     sch = Schedule(tvm.IRModule({"main": func}))
     default_schedule()(sch, None, target)
     return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
+
+
+def weights_once(native: Any) -> Any:
+    """Relax stores each weight once as it is."""
+    return native
 
 
 def session(native: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from tvm import relay
 from tvm.contrib import graph_executor
+from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from .._tvm import tensor, tvm
 
@@ -15,7 +16,27 @@ from .._tvm import tensor, tvm
 def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
     """A partitioned module -> the executor factory; TVM schedules what no composite took."""
     with tvm.transform.PassContext(opt_level=3):
-        return relay.build(mod, target=target), {}
+        return weights_once(relay.build(mod, target=target)), {}
+
+
+def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:
+    """What relay.build returned, holding each weight once.
+
+    Beside any external module TVM 0.17 puts a loader with a copy of all parameters
+    (CreateMetadataModule), which only external modules with constants of their own ever read.
+    """
+    loader = lib.lib
+    if loader.type_key != "const_loader":
+        return lib
+    main, *others = loader.imported_modules
+    if any(m.type_key not in ("llvm", "c") for m in others):
+        return lib  # somebody else's external compiler, which may need it
+    for module in others:
+        main.import_module(module)
+    return GraphExecutorFactoryModule(
+        lib.ir_mod, lib.target, lib.executor, lib.graph_json, main,
+        lib.libmod_name, lib.params, lib.function_metadata,
+    )  # fmt: skip
 
 
 def session(native: Any) -> Any:

@@ -69,3 +69,11 @@ def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -
 def load(path: str | Path, like: Library | None = None) -> Library:
     """A library that `export_library` wrote; `like` gives the names and types of its inputs."""
     return Library(tvm.runtime.load_module(str(path)), like.inputs if like else ())
+
+
+def weights_once(native: Any) -> Any:
+    """What relay.build returned, without TVM 0.17's second copy of every weight; `build` does it.
+
+    An Executable of Relax is returned as it is: it holds each weight once.
+    """
+    return runtime.weights_once(native)

@@ -262,3 +262,24 @@ def test_relay_build_alone_refuses_two_heavy_ops():
     mod = tvm.IRModule.from_expr(relay.Function(outer, relay.Call(primitive, outer)))
     with pytest.raises(tvm.TVMError, match="two complicated ops"):
         relay.build(mod, target="llvm")
+
+
+def test_weights_once(tmp_path):
+    """TVM 0.17 exports every weight twice beside an external module; the second copy can go."""
+    x, w = relay.var("x", shape=(2, 512)), relay.var("w", shape=(256, 512))
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.dense(x, w))))
+    weight = np.random.default_rng(0).standard_normal((256, 512)).astype("float32")
+    lib = relay.build(partition_for_tefuse(mod, {"w": weight}, composites=[fc]), target="llvm")
+    lean = selfbyoc.weights_once(lib)
+    sizes = []
+    for name, built in (("twice", lib), ("once", lean)):
+        built.export_library(str(tmp_path / f"{name}.so"))
+        sizes.append((tmp_path / f"{name}.so").stat().st_size)
+    assert sizes[0] > 2 * weight.nbytes
+    assert weight.nbytes < sizes[1] < 1.2 * weight.nbytes
+    data = np.random.default_rng(1).standard_normal((2, 512)).astype("float32")
+    loaded = tvm.runtime.load_module(str(tmp_path / "once.so"))
+    module = graph_executor.GraphModule(loaded["default"](tvm.cpu()))
+    module.set_input("x", data)
+    module.run()
+    np.testing.assert_allclose(module.get_output(0).numpy(), np.maximum(data @ weight.T, 0), atol=1e-3)

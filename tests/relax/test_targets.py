@@ -1,0 +1,88 @@
+"""The target reaches the kernel: told to partition, in force around RunCodegen, or given to build."""
+
+import numpy as np
+import pytest
+from tvm import relax
+
+import selfbyoc
+from selfbyoc import Composite, host_target, op, partition_for_tefuse
+from selfbyoc._tvm import make_target, module_source, register_func, target_dict, tensor, tvm
+from selfbyoc.errors import TargetError
+from selfbyoc.ir.emit import emit
+
+ARGS = {"x": ((1, 4, 9, 9), "float32"), "w": ((8, 4, 3, 3), "float32")}
+conv_relu = Composite("conv_relu", lambda x, w: op.relu(op.conv2d(x, w)))
+RNG = np.random.default_rng(0)
+W = RNG.standard_normal((8, 4, 3, 3)).astype("float32")
+X = RNG.standard_normal((1, 4, 9, 9)).astype("float32")
+
+
+def model():
+    return emit(lambda x, w: op.relu(op.relu(op.conv2d(x, w, padding=1))), ARGS, {"w": W})
+
+
+def kernels(coded):
+    return list(coded.attrs["external_mods"])
+
+
+CPUS = [("llvm", "%xmm"), ("llvm -mcpu=haswell", "%ymm"), ("llvm -mcpu=skylake-avx512", "%zmm")]
+
+
+@pytest.mark.parametrize(("target", "vector"), CPUS)
+@pytest.mark.parametrize("how", ["told", "in force"])
+def test_vector_width(target, vector, how):
+    told = target if how == "told" else None
+    parted = partition_for_tefuse(model(), target=told, composites=[conv_relu])
+    with make_target(target):
+        (module,) = kernels(relax.transform.RunCodegen()(parted))
+    assembly = module_source(module, "asm")
+    assert vector in assembly
+    wider = {"%xmm": "%ymm", "%ymm": "%zmm"}.get(vector)
+    assert wider is None or wider not in assembly
+
+
+def test_without_a_word_it_is_the_host():
+    parted = partition_for_tefuse(model(), composites=[conv_relu])
+    (module,) = kernels(relax.transform.RunCodegen()(parted))
+    cpu = target_dict(host_target()).get("mcpu")
+    assert cpu is None or f'"target-cpu"="{cpu}"' in module_source(module, "ll")
+
+
+def test_a_mismatch_is_an_error():
+    parted = partition_for_tefuse(model(), target="llvm -mcpu=haswell", composites=[conv_relu])
+    with make_target("llvm -mcpu=skylake-avx512"), pytest.raises(TargetError, match="told the target"):
+        relax.transform.RunCodegen()(parted)
+
+
+def test_c_target_builds_exports_and_runs(tmp_path):
+    """Both the kernel and the rest of the model are C sources; they must link into one library."""
+    library = selfbyoc.build(model(), "c", composites=[conv_relu])
+    library.export_library(tmp_path / "model.so")
+    found = selfbyoc.load(tmp_path / "model.so", library)(X)[0]
+    expected = selfbyoc.build(model(), composites=[conv_relu])(X)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_cuda_source_without_a_device():
+    register_func("tvm_callback_cuda_compile", lambda code, target=None: code, override=True)
+    target = make_target("cuda")
+    parted = partition_for_tefuse(model(), target=target, composites=[conv_relu])
+    with target:
+        coded = relax.transform.RunCodegen()(parted)
+    (module,) = kernels(coded)
+    assert "__global__" in module_source(next(iter(module.imports)))
+    tvm.compile(coded, target)
+
+
+def test_target_forms():
+    forms = ["llvm -mcpu=haswell", {"kind": "llvm", "mcpu": "haswell"}, '{"kind": "llvm", "mcpu": "haswell"}']
+    found = [target_dict(make_target(form)) for form in forms]
+    assert found[0] == found[1] == found[2]
+    assert found[0]["mcpu"] == "haswell"
+
+
+def test_plain_compile_of_a_partitioned_module():
+    parted = partition_for_tefuse(model(), target="llvm", composites=[conv_relu])
+    executable = tvm.compile(relax.transform.RunCodegen()(parted), "llvm")
+    found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(X)).numpy()
+    np.testing.assert_allclose(found, selfbyoc.build(model(), composites=[conv_relu])(X)[0], atol=1e-5)
