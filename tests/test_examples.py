@@ -1,0 +1,65 @@
+"""Every example runs in a process of its own and prints what it should."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from selfbyoc._tvm import GENERATION
+
+ROOT = Path(__file__).parents[1]
+
+RFC_REFUSAL = (
+    "relay.build: Cannot apply TOPI schedule to a primitive function with two complicated ops "
+    "anchor=Op(nn.conv2d) current=Op(nn.conv2d)\n"
+)
+PRINTS = {
+    "first_composite": """\
+   1 x dense_bias_relu
+  refused dense_bias_relu at relu_1: 10 units are no multiple of 16
+  left to TVM: 1 bias_add, 1 dense, 1 relu
+agrees with NumPy: True
+""",
+    "conv_chain_rfc": f"""\
+{RFC_REFUSAL if GENERATION == "relay" else ""}\
+   1 x conv_chain
+  left to TVM: nothing
+agrees with NumPy: True
+""",
+    "custom_conv_nhwc": """\
+   1 x my_conv2d
+  left to TVM: nothing
+agrees with NumPy: True
+composite my_conv2d, conv2d: computes float32[1, 55, 59, 16], but type inference expects \
+float32[1, 29, 31, 16]
+""",
+}
+
+
+def output_of(name):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, str(ROOT / "examples" / f"{name}.py")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_example(name):
+    assert output_of(name) == PRINTS[name]
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_pytorch_example():
+    printed = output_of("pytorch_model")
+    assert "2 x dense" in printed
+    assert printed.endswith("agrees with PyTorch: True\n")
+
+
+def test_every_example_is_tested():
+    files = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert files == {*PRINTS, "pytorch_model"}
