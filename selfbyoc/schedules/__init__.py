@@ -1,12 +1,13 @@
 """The built-in composites, one file for each op family."""
 
 from .batch_norm import conv2d_batch_norm_relu
-from .conv2d import conv2d, conv2d_add
+from .convolution import conv2d, conv2d_nhwc
 from .conv_chain import conv2d_relu_conv2d_relu
 from .dense import dense, dense_gelu_dense
 from .depthwise import depthwise_pointwise, inverted_residual
 from .inception import inception, parallel_conv2d
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from .residual import conv2d_add
 
 # Earlier wins: larger composites first.
 BUILTIN = (
@@ -19,6 +20,7 @@ BUILTIN = (
     dense_gelu_dense,
     conv2d_add,
     conv2d,
+    conv2d_nhwc,
     dense,
     max_pool2d,
     avg_pool2d,

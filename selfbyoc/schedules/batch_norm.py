@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import direct, direct_schedule
 from ..composite import Case, Composite
 from ..partition.pattern import either, op
-from .conv2d import biased, floating
+from .convolution import biased, direct_layout
 
 
 def _pattern(x: Any, weight: Any, bias: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
@@ -31,7 +32,10 @@ _ALL = ("weight", "gamma", "beta", "mean", "var")
 conv2d_batch_norm_relu = Composite(
     "conv2d_batch_norm_relu",
     _pattern,
-    check=floating,
+    direct_schedule.CPU,
+    check=direct_layout,
+    compute={"conv2d": direct.conv2d},
+    pack={"weight": direct.pack_weight},
     why="the norm is one multiplication and one addition on the tile in registers",
     cases=(
         Case(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import direct, direct_schedule
 from ..composite import Case, Composite
 from ..partition.pattern import op
-from .conv2d import biased, floating
+from .convolution import biased, direct_layout
 
 
 def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
@@ -32,7 +33,10 @@ _PAD = {"padding": 1}
 conv2d_relu_conv2d_relu = Composite(
     "conv2d_relu_conv2d_relu",
     _pattern,
-    check=floating,
+    direct_schedule.CPU,
+    check=direct_layout,
+    compute={"conv2d": direct.conv2d},
+    pack={"w1": direct.pack_weight, "w2": direct.pack_weight},
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(
         Case(

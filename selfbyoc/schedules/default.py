@@ -6,14 +6,7 @@ from typing import Any
 
 from .blocks import facts
 from .machine import machine
-from .steps import (
-    Finish,
-    inline_injective,
-    parallel_over,
-    reduce_rows,
-    tile_reduction,
-    vectorize_injective,
-)
+from .steps import Finish, inline_injective, stages
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
@@ -24,26 +17,10 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     cpu = machine(target)
     # 1. What is elementwise joins its reader.
     inline_injective(sch)
-    # 2. Reductions become register tiles under the elementwise block behind them, or vectors along their rows.
-    reductions = [b for b in facts(sch) if b.reduction]
-    under_tile: set[str] = set()
-    finish: list[Finish | None] = []
-    for block in reductions:
-        tiled = tile_reduction(sch, block, cpu)
-        if tiled is None:
-            finish.append(reduce_rows(sch, block, cpu))
-            continue
-        outer, last = tiled
-        parallel_over(sch, outer)
-        finish.append(last)
-        under_tile |= {c.name for c in block.consumers}
-    # 3. What is left is elementwise or a copy.
-    done = under_tile | {b.name for b in reductions}
-    for block in facts(sch):
-        if not block.reduction and block.name not in done:
-            vectorize_injective(sch, block, cpu)
-    # 4. Accumulators are set apart from the sums at the very end.
-    for last in filter(None, finish):
+    # 2. The other stages one by one; accumulators are set apart from the sums at the very end.
+    finish: list[Finish] = []
+    stages(sch, facts(sch), cpu, finish)
+    for last in finish:
         last()
 
 

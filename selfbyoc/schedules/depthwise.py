@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import direct, direct_schedule
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
-from .conv2d import activated, biased, floating
+from .convolution import activated, biased, direct_layout
 
 
 def _depthwise(match: Any, index: int) -> None:
     conv = match.of("conv2d")[index]
-    channels = conv.inputs[0].shape[conv.attrs["data_layout"].index("C")]
-    groups = conv.attrs["groups"]
+    channels, groups = conv.inputs[0].shape[1], conv.attrs["groups"]
     require(groups == channels, f"{conv.name} must be depthwise: {channels} groups, found {groups}")
 
 
 def _pointwise(match: Any, index: int) -> None:
     conv = match.of("conv2d")[index]
-    kernel = conv.attrs["kernel_layout"]
-    size = tuple(conv.inputs[1].shape[kernel.index(letter)] for letter in "HW")
+    size = tuple(conv.inputs[1].shape[2:])
     require(
         size == (1, 1), f"{conv.name} must be pointwise: a 1x1 window, found {size[0]}x{size[1]}"
     )
@@ -31,7 +30,7 @@ def _pair(x: Any, w_depth: Any, b_depth: Any, w_point: Any, b_point: Any) -> Any
 
 
 def _check_pair(match: Any) -> None:
-    floating(match)
+    direct_layout(match)
     _depthwise(match, 0)
     _pointwise(match, 1)
 
@@ -49,7 +48,10 @@ _PAIR = ("w_depth", "b_depth", "w_point", "b_point")
 depthwise_pointwise = Composite(
     "depthwise_pointwise",
     _pair,
+    direct_schedule.CPU,
     check=_check_pair,
+    compute={"conv2d": direct.conv2d},
+    pack={"w_depth": direct.pack_weight, "w_point": direct.pack_weight},
     why="the depthwise result is read from cache by the pointwise convolution",
     cases=(
         Case(
@@ -82,7 +84,7 @@ def _block(
 
 
 def _check_block(match: Any) -> None:
-    floating(match)
+    direct_layout(match)
     _pointwise(match, 0)
     _depthwise(match, 1)
     _pointwise(match, 2)
@@ -119,7 +121,10 @@ def _sizes(channels: int, expanded: int, out: int) -> dict[str, tuple[int, ...]]
 inverted_residual = Composite(
     "inverted_residual",
     _block,
+    direct_schedule.CPU,
     check=_check_block,
+    compute={"conv2d": direct.conv2d},
+    pack={name: direct.pack_weight for name in ("w_expand", "w_depth", "w_project")},
     why="the expanded activations, six times the size of the input, never leave the kernel",
     cases=(
         Case(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import direct, direct_schedule
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, many, op
-from .conv2d import activated, biased, floating
+from .convolution import activated, biased, direct_layout
 
 
 def _conv(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
@@ -34,10 +35,7 @@ def _googlenet(pad: bool) -> Any:
 
 
 def _channels(match: Any) -> None:
-    floating(match)
-    for conv in match.of("conv2d"):
-        layout = conv.attrs["data_layout"]
-        require(layout == "NCHW", f"{conv.name}: only NCHW is scheduled, found {layout}")
+    direct_layout(match)
     axis = match.op("concatenate").attrs["axis"] % 4
     require(
         axis == 1,
@@ -63,7 +61,10 @@ _ALL = tuple(_sizes(1, 1, (1, 1), (1, 1), 1))
 inception = Composite(
     "inception",
     _googlenet(pad=False),
+    direct_schedule.CPU,
     check=_channels,
+    compute={"conv2d": direct.conv2d},
+    pack={name: direct.pack_weight for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")},
     why="four branches read the input while it is in cache and write the concatenated result directly",
     cases=(
         Case(

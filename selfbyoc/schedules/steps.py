@@ -174,10 +174,10 @@ def accumulate(sch: Any, block: Facts, tile: Tile, lanes: int) -> Finish:
     if int(sch.get(reduction[-1]).extent) <= 7:
         sch.unroll(reduction[-1])  # a window's columns; a long k stays a loop
     vectorize(sch, spatial[-1], lanes)
-    return lambda: _decompose(sch, block.block, reduction[0], bool(rows))
+    return lambda: decompose(sch, block.block, reduction[0], bool(rows))
 
 
-def _decompose(sch: Any, block: Any, at: Any, has_rows: bool) -> None:
+def decompose(sch: Any, block: Any, at: Any, has_rows: bool) -> None:
     """Set the accumulators to their start before the reduction's loops, in the same vectors."""
     init = sch.decompose_reduction(block, at)
     if int(sch.get(list(sch.get_loops(init))[-1]).extent) == 1:
@@ -235,4 +235,22 @@ def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
     lane, k = own[fresh.spatial[-1].position], own[fresh.reduction[-1].position]
     sch.reorder(k, lane)
     sch.vectorize(lane)
-    return lambda: _decompose(sch, partial, k, False)
+    return lambda: decompose(sch, partial, k, False)
+
+
+def stages(sch: Any, blocks: Sequence[Facts], machine: Machine, finish: list[Finish]) -> None:
+    """Each block by itself: a reduction as register tiles or along its rows, anything else as vectors."""
+    under_tile: set[str] = set()
+    for block in (b for b in blocks if b.reduction):
+        tiled = tile_reduction(sch, block, machine)
+        if tiled is None:
+            last = reduce_rows(sch, block, machine)
+            finish.extend([last] if last else [])
+            continue
+        outer, last = tiled
+        parallel_over(sch, outer)
+        finish.append(last)
+        under_tile |= {c.name for c in block.consumers}
+    for block in blocks:
+        if not block.reduction and block.name not in under_tile:
+            vectorize_injective(sch, block, machine)

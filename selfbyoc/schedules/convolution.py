@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import direct, direct_schedule
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
 
@@ -19,17 +20,25 @@ def activated(y: Any) -> Any:
 
 
 def floating(match: Any) -> None:
-    """The check of every composite here: float32 data in a layout that names each axis once."""
+    """Every convolution computes in float32; integer ones are another composite's."""
     for conv in match.of("conv2d"):
         dtype = conv.inputs[0].dtype
         require(
             not dtype.startswith(("int", "uint")),
             f"an {dtype} convolution needs its requantize, clip and cast behind it; bare it is not taken",
         )
-        require(dtype == "float32", f"only float32 is scheduled, found {dtype}")
-        layout = conv.attrs["data_layout"]
+        same = {v.dtype for v in (*conv.inputs, *conv.outputs)} == {"float32"}
+        require(same, f"only float32 is scheduled, found {dtype} -> {conv.outputs[0].dtype}")
+
+
+def direct_layout(match: Any) -> None:
+    """The check of every composite on the direct computes: float32, NCHW and OIHW."""
+    floating(match)
+    for conv in match.of("conv2d"):
+        found = tuple(conv.attrs[f"{of}_layout"] for of in ("data", "kernel", "out"))
         require(
-            layout in ("NCHW", "NHWC"), f"data layout {layout} is not scheduled, only NCHW and NHWC"
+            found == ("NCHW", "OIHW", "NCHW"),
+            f"{conv.name}: layouts NCHW, OIHW -> NCHW are scheduled, found {found[0]}, {found[1]} -> {found[2]}",
         )
 
 
@@ -50,7 +59,10 @@ _WEIGHTS = ("weight", "bias")
 conv2d = Composite(
     "conv2d",
     _pattern,
-    check=floating,
+    direct_schedule.CPU,
+    check=direct_layout,
+    compute={"conv2d": direct.conv2d},
+    pack={"weight": direct.pack_weight},
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         Case(_relu(padding=1), name="3x3", x=(1, 64, 56, 56), weight=(64, 64, 3, 3), bias=(64,), constants=_WEIGHTS),
@@ -79,45 +91,25 @@ conv2d = Composite(
             x=(1, 18, 15, 15), weight=(36, 1, 3, 3), constants=["weight"],
         ),
         Case(_conv, name="one-row", x=(1, 7, 1, 40), weight=(3, 7, 1, 4)),
-        Case(
-            lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(
-                x, weight, padding=1, data_layout="NHWC", kernel_layout="HWIO"), bias, axis=3)),
-            name="NHWC", x=(1, 14, 15, 24), weight=(3, 3, 24, 40), bias=(40,), constants=_WEIGHTS,
-        ),
     ),
 )  # fmt: skip
 
 
-def _residual(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
-    y = op.add(biased(op.conv2d(x, weight), bias), residual)
-    return either(op.relu(y), y)
+def _nhwc(**attrs: Any) -> Any:
+    def program(x: Any, weight: Any, bias: Any) -> Any:
+        y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", **attrs)
+        return op.relu(op.bias_add(y, bias, axis=3))
+
+    return program
 
 
-def _same_shape(match: Any) -> None:
-    floating(match)
-    (out,), residual = match.op("conv2d").outputs, match.residual
-    require(
-        residual.shape == out.shape,
-        f"residual must be as large as the convolution's {out.type}, found {residual.type}",
-    )
-
-
-conv2d_add = Composite(
-    "conv2d_add",
-    _residual,
-    check=_same_shape,
-    why="a residual block's sum is taken while the tile is in registers",
+conv2d_nhwc = Composite(
+    "conv2d_nhwc",
+    lambda x, weight, bias: activated(biased(op.conv2d(x, weight, data_layout="NHWC"), bias)),
+    check=floating,
+    why="the bias and the activation are applied while the tile is in registers",
     cases=(
-        Case(
-            lambda x, weight, bias, residual: op.relu(
-                op.add(op.bias_add(op.conv2d(x, weight, padding=1), bias), residual)
-            ),
-            name="resnet", x=(1, 128, 28, 28), weight=(128, 128, 3, 3), bias=(128,), residual=(1, 128, 28, 28),
-            constants=_WEIGHTS,
-        ),
-        Case(
-            lambda x, weight, residual: op.add(residual, op.conv2d(x, weight)),
-            name="tail", x=(2, 7, 9, 11), weight=(5, 7, 1, 1), residual=(2, 5, 9, 11),
-        ),
+        Case(_nhwc(padding=1), name="3x3", x=(1, 14, 15, 24), weight=(3, 3, 24, 40), bias=(40,), constants=_WEIGHTS),
+        Case(_nhwc(strides=2), name="tail", x=(2, 9, 12, 7), weight=(3, 2, 7, 19), bias=(19,)),
     ),
 )  # fmt: skip

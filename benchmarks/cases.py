@@ -1,0 +1,158 @@
+"""Every case of every built-in composite: our build against TVM's default build of the same module.
+
+    python benchmarks/cases.py [--json FILE] [--quick] [composite ...]
+
+Same target, same threads, weights constant. Windows of the two builds take turns, and only those count in which the
+process was not interrupted (a busy neighbour doubles what is statically split); the medians are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+for _folder in (".", "tests"):  # the harness makes a model of a case
+    sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
+
+import numpy as np
+from harness import model, random_args
+from rich.console import Console
+from rich.table import Table
+
+import selfbyoc
+from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc.composite import Case, Composite
+from selfbyoc.runtime.generation import runtime
+
+try:
+    import resource
+except ImportError:  # no Unix: every window counts as quiet
+    resource = None  # type: ignore[assignment]
+
+WINDOW = 0.012  # seconds; much longer than a scheduling tick is rarely quiet
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one case."""
+
+    composite: str
+    case: str
+    default: float
+    ours: float
+
+    @property
+    def ratio(self) -> float:
+        """How often faster ours is."""
+        return self.default / self.ours
+
+
+def default_build(mod: Any, target: Any) -> Any:
+    """What TVM makes of the module by itself, in the same target."""
+    if GENERATION == "relay":
+        from tvm import relay
+
+        with tvm.transform.PassContext(opt_level=3):
+            return relay.build(mod, target=target)
+    return tvm.compile(mod, target)
+
+
+def runner(native: Any, names: Sequence[str], arrays: Sequence[np.ndarray]) -> Callable[[], Any]:
+    """A call without the copying in and out."""
+    session = runtime.session(native)
+    tensors = [runtime.to_tensor(a) for a in arrays]
+    if GENERATION == "relay":
+        for name, value in zip(names, tensors, strict=True):
+            session.set_input(name, value)
+        return session.run
+    main = session["main"]
+    return lambda: main(*tensors)
+
+
+def _interruptions() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource else 0
+
+
+def _window(call: Callable[[], Any]) -> tuple[float, bool]:
+    """Milliseconds a call, and whether the window was quiet."""
+    before, start, count = _interruptions(), time.perf_counter(), 0
+    while time.perf_counter() - start < WINDOW:
+        call()
+        count += 1
+    spent = (time.perf_counter() - start) / count * 1e3
+    return spent, _interruptions() - before <= 1
+
+
+def compare(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
+    """Medians over quiet windows, the calls taking turns; over all windows where hardly one was quiet."""
+    quiet: list[list[float]] = [[] for _ in calls]
+    every: list[list[float]] = [[] for _ in calls]
+    for call in calls:
+        call()
+        _window(call)
+    for _ in range(rounds):
+        for i, call in enumerate(calls):
+            spent, is_quiet = _window(call)
+            every[i].append(spent)
+            if is_quiet:
+                quiet[i].append(spent)
+    return [statistics.median(q if len(q) >= 3 else e) for q, e in zip(quiet, every, strict=True)]
+
+
+def measure(composite: Composite, case: Case, target: Any, rounds: int) -> Timing:
+    """Build a case twice and time both."""
+    args = random_args(case)
+    mod = model(composite, case, args)
+    library = selfbyoc.build(mod, target, composites=[composite])
+    names = [name for name, _, _ in library.inputs]
+    arrays = [args[name] for name in names]
+    calls = [runner(native, names, arrays) for native in (default_build(mod, target), library.native)]
+    default, ours = compare(calls, rounds)
+    return Timing(composite.name, case.name, default, ours)
+
+
+def table(timings: Sequence[Timing]) -> Table:
+    """Losses are shown as they are."""
+    found = Table(title=f"TVM {tvm.__version__} ({GENERATION}), milliseconds")
+    found.add_column("composite")
+    found.add_column("case")
+    for name in ("TVM default", "selfbyoc", "times faster"):
+        found.add_column(name, justify="right")
+    for t in timings:
+        style = "" if t.ratio >= 1 else "red"
+        found.add_row(t.composite, t.case, f"{t.default:.4f}", f"{t.ours:.4f}", f"{t.ratio:.2f}", style=style)
+    return found
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("composites", nargs="*", metavar="composite", help="default: all built-in ones")
+    parser.add_argument("--json", type=Path, help="also write the numbers there")
+    parser.add_argument("--quick", action="store_true", help="few windows")
+    options = parser.parse_args()
+    known = {c.name: c for c in selfbyoc.BUILTIN}
+    unknown = sorted(set(options.composites) - set(known))
+    if unknown:
+        parser.error(f"unknown {unknown}; known: {list(known)}")
+    target, console = selfbyoc.host_target(), Console()
+    timings = []
+    for name in options.composites or known:
+        for case in known[name].cases:
+            timings.append(measure(known[name], case, target, 5 if options.quick else 25))
+            console.print(f"{name} {case.name}: {timings[-1].ratio:.2f}", style="dim")
+    console.print(table(timings))
+    if options.json:
+        rows = [{**asdict(t), "ratio": t.ratio} for t in timings]
+        options.json.write_text(json.dumps({"generation": GENERATION, "tvm": tvm.__version__, "cases": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The schedule of direct convolutions (direct.py): stage by stage, elementwise ops on the tiles that are in L1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .blocks import Facts, divisor, facts
+from .direct import Plan, plan_of
+from .machine import Machine, machine
+from .steps import Finish, decompose, inline_injective, parallel_over, stages, vectorize
+
+
+@dataclass
+class _Work:
+    """A schedule in the making."""
+
+    sch: Any
+    cpu: Machine
+    plans: dict[str, Plan]  # by the name of the tiles' block
+    finish: list[Finish] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+
+
+def schedule(sch: Any, ops: Any, target: Any) -> None:
+    """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a recomputed halo."""
+    inline_injective(sch)
+    plans = {view.info.blocks[-2]: plan_of(view) for view in ops.of("conv2d")}
+    pads = {name.replace("_tiles", "_pad"): p for name, p in plans.items()}
+    work = _Work(sch, machine(target), plans)
+    for block in facts(sch):
+        if block.name in plans:
+            tile(work, block, plans[block.name])
+        elif block.name in pads and block.name not in work.done:
+            pad_rows(work, block, pads[block.name])
+    stages(sch, [b for b in facts(sch) if b.name not in work.done], work.cpu, work.finish)
+    for last in work.finish:
+        last()
+
+
+def pad_rows(work: _Work, block: Facts, p: Plan) -> None:
+    """A padded copy in parallel, row by row; LLVM makes vectors of the loop over columns."""
+    *before, lane = work.sch.get_loops(block.block)
+    work.sch.split(lane, [None, p.pitch])
+    parallel_over(work.sch, before)
+    work.done.add(block.name)
+
+
+def _pixels(block: Facts, p: Plan) -> Facts | None:
+    """The one elementwise reader of the tiles, if it runs over pixels (a padded copy runs over lanes).
+
+    A single tile stays by itself: region inference would cut it to the lanes in use, no whole vectors.
+    """
+    readers = block.consumers
+    if p.tiles == 1 or len(readers) != 1 or readers[0].reduction or len(readers[0].spatial) != 4:
+        return None
+    out = (block.shape[0], p.height, p.width)
+    shape = readers[0].shape
+    fits = out == (shape[0], *shape[2:]) and not readers[0].name.endswith("_pad")
+    return readers[0] if fits and len(readers[0].producers) == 1 else None
+
+
+def tile(work: _Work, block: Facts, p: Plan) -> None:
+    """for task: for tile: acc = 0; for k: acc += ...; tiles = acc;  then the task's pixels out of its tiles."""
+    sch, epilogue, depthwise = work.sch, _pixels(block, p), len(block.spatial) == 5
+    copy = sch.cache_write(block.block, 0, "local")
+    if epilogue is None:
+        outer = list(sch.get_loops(copy))[: 2 if depthwise else 3]
+    else:
+        outer = _tasks(work, epilogue, 1 if depthwise else block.shape[3], p)
+        sch.compute_at(copy, outer[-1], preserve_unit_loops=True)
+    inner = _register_tile(work, block, copy, p, depthwise)
+    sch.compute_at(block.block, inner, preserve_unit_loops=True)
+    work.finish.append(_accumulate(sch, block, work.cpu, depthwise))
+    parallel_over(sch, outer)
+    work.done |= {block.name, Facts(sch, copy).name} | ({epilogue.name} if epilogue else set())
+
+
+def _tasks(work: _Work, epilogue: Facts, rows: int, p: Plan) -> list[Any]:
+    """The pixels and channels of one task inside, in vectors; -> the loops over tasks."""
+    sch, lanes = work.sch, work.cpu.lanes(epilogue.dtype)
+    n, o, y, x = sch.get_loops(epilogue.block)
+    chunk, yi = sch.split(y, [None, p.rows])
+    b, oi = sch.split(o, [None, rows])
+    sch.reorder(n, *((b, chunk) if rows == 1 else (chunk, b)), oi, yi, x)
+    # LLVM splits a short row of any length into whole vectors and a rest; a long one must divide.
+    width = p.width if p.width <= 4 * lanes else divisor(p.width, 4 * lanes)
+    if width * 2 >= lanes:
+        vectorize(sch, sch.split(x, [None, width])[1], lanes)
+    return [n, b, chunk] if rows == 1 else [n, chunk, b]
+
+
+def _register_tile(work: _Work, block: Facts, copy: Any, p: Plan, depthwise: bool) -> Any:
+    """Split the copy out of registers into register tiles; -> the loop around one."""
+    sch, lanes = work.sch, work.cpu.lanes(block.dtype)
+    *_, r, t, lane = sch.get_loops(copy)
+    if depthwise:
+        lo, li = sch.split(lane, [None, min(2 * lanes, p.lanes)])
+        vectorize(sch, li, lanes)
+        return lo
+    height, vectors = _shape(block.shape[3], p.lanes, work.cpu)
+    ro, ri = sch.split(r, [None, height])
+    lo, li = sch.split(lane, [None, vectors * lanes])
+    sch.reorder(t, lo, ro, ri, li)
+    sch.unroll(ri)
+    vectorize(sch, li, lanes)
+    return ro
+
+
+def _shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
+    """Channels and vectors of a register tile: 8 x 2 of 32 registers, 4 x 2 or 7 x 1 of 16."""
+    vector = cpu.lanes("float32")
+    if cpu.vector_registers >= 32 and vector >= 16:
+        return rows, max(1, lanes // vector)
+    height = divisor(rows, 4)
+    return (height, 2) if height >= 3 and lanes >= 2 * vector else (divisor(rows, 8), 1)
+
+
+def _accumulate(sch: Any, block: Facts, cpu: Machine, depthwise: bool) -> Finish:
+    """The sums of a register tile: reduction outermost, its window unrolled, rows and vectors inside."""
+    loops = list(sch.get_loops(block.block))[-len(block.axes) :]
+    lane = loops[block.spatial[-1].position]
+    rows = [] if depthwise else [loops[block.spatial[3].position]]
+    reduction = [loops[a.position] for a in block.reduction]
+    sch.reorder(*reduction, *rows, lane)
+    *_, ry, rx = reduction
+    window = int(sch.get(ry).extent) * int(sch.get(rx).extent)
+    # The window's offsets are constants then; more than some 25 steps only grow the code.
+    for loop in ([ry, rx] if window <= 25 else [rx] if int(sch.get(rx).extent) <= 7 else []):
+        sch.unroll(loop)
+    for loop in rows:
+        sch.unroll(loop)
+    vectorize(sch, lane, cpu.lanes(block.dtype))
+    return lambda: decompose(sch, block.block, reduction[0], bool(rows))
+
+
+CPU = {"llvm": schedule, "c": schedule}  # other kinds of target take the default schedule

@@ -1,0 +1,48 @@
+"""conv2d (+bias) + residual (+relu): the end of a residual block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import direct, direct_schedule
+from ..composite import Case, Composite, require
+from ..partition.pattern import either, op
+from .convolution import biased, direct_layout
+
+
+def _residual(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
+    y = op.add(biased(op.conv2d(x, weight), bias), residual)
+    return either(op.relu(y), y)
+
+
+def _same_shape(match: Any) -> None:
+    direct_layout(match)
+    (out,), residual = match.op("conv2d").outputs, match.residual
+    require(
+        residual.shape == out.shape,
+        f"residual must be as large as the convolution's {out.type}, found {residual.type}",
+    )
+
+
+conv2d_add = Composite(
+    "conv2d_add",
+    _residual,
+    direct_schedule.CPU,
+    check=_same_shape,
+    compute={"conv2d": direct.conv2d},
+    pack={"weight": direct.pack_weight},
+    why="a residual block's sum is taken while the tile is in registers",
+    cases=(
+        Case(
+            lambda x, weight, bias, residual: op.relu(
+                op.add(op.bias_add(op.conv2d(x, weight, padding=1), bias), residual)
+            ),
+            name="resnet", x=(1, 128, 28, 28), weight=(128, 128, 3, 3), bias=(128,), residual=(1, 128, 28, 28),
+            constants=["weight", "bias"],
+        ),
+        Case(
+            lambda x, weight, residual: op.add(residual, op.conv2d(x, weight)),
+            name="tail", x=(2, 7, 9, 11), weight=(5, 7, 1, 1), residual=(2, 5, 9, 11),
+        ),
+    ),
+)  # fmt: skip
