@@ -57,7 +57,9 @@ def test_packing_can_be_left_to_run_time():
 
 
 def test_a_tail_is_packed_with_zeros():
-    case = Case(lambda x, weight: op.dense(x, weight), x=(3, 6), weight=(19, 6), constants=["weight"])
+    case = Case(
+        lambda x, weight: op.dense(x, weight), x=(3, 6), weight=(19, 6), constants=["weight"]
+    )
     mod, constants = model(case)
     parted = partition_for_tefuse(mod, composites=[dense])
     ((site,),) = ir.call_constants(parted).values()
@@ -93,7 +95,9 @@ def test_one_argument_used_twice_inside_a_composite():
 
 
 def test_a_weight_that_importers_store_transposed():
-    """[in, units] as ONNX MatMul has it: read as dense on the transposed weight, and packed at once."""
+    """[in, units] as ONNX MatMul has it: read as dense on the transposed weight, and packed at
+    once.
+    """
     case = Case(
         lambda x, weight: op.dense(x, op.transpose(weight, axes=(1, 0))),
         x=(5, 24), weight=(24, 20), constants=["weight"],

@@ -91,17 +91,14 @@ def _either_order(call: OpCall) -> list[tuple[Value, Value]]:
     return [(call.inputs[0], call.inputs[1]), (call.inputs[1], call.inputs[0])]
 
 
-def _bias_axis(data: Value, bias: Value) -> int | None:
-    """The axis of `data` along which `bias` is broadcast, if it is the channel axis."""
+def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
+    """The channel axis of an op's result, if `bias` is broadcast along just that one."""
     if not (data.is_static and bias.is_static) or bias.ndim > data.ndim:
         return None
     shape = (1,) * (data.ndim - bias.ndim) + bias.shape
-    channel = (1, 3) if data.ndim == 4 else (data.ndim - 1,)
-    for axis in channel:
-        others = shape[:axis] + shape[axis + 1 :]
-        if shape[axis] == data.shape[axis] and all(extent == 1 for extent in others):
-            return axis
-    return None
+    axis = heavy.attrs["out_layout"].index("C") if heavy.kind == "conv2d" else data.ndim - 1
+    others = shape[:axis] + shape[axis + 1 :]
+    return axis if shape[axis] == data.shape[axis] and set(others) <= {1} else None
 
 
 def _bias_add(rw: _Rewriter, call: OpCall) -> Rewrite | None:
@@ -113,13 +110,13 @@ def _bias_add(rw: _Rewriter, call: OpCall) -> Rewrite | None:
         if heavy is None or heavy.kind not in HEAVY:
             continue
         absorbed: list[OpCall] = []
-        axis = _bias_axis(data, bias)
+        axis = _bias_axis(heavy, data, bias)
         if bias.shape == data.shape or axis is None:
             spread = rw.producer(bias, "broadcast_to")
             if spread is None or not rw.only_reader(bias):
                 continue
             absorbed, bias = [spread], spread.inputs[0]
-            axis = _bias_axis(data, bias)
+            axis = _bias_axis(heavy, data, bias)
         if axis is None or rw.producer(bias) not in (None, rw.producer(bias, "reshape")):
             continue
         return _finish_bias(rw, call, data, bias, axis, absorbed)

@@ -24,7 +24,9 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     if params:
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = relax.transform.Normalize()(mod)
-    return relax.transform.CanonicalizeBindings()(mod)
+    mod = relax.transform.CanonicalizeBindings()(mod)
+    # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as readers.
+    return relax.transform.DeadCodeElimination()(mod)
 
 
 class _Bindings:

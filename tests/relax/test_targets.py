@@ -1,4 +1,6 @@
-"""The target reaches the kernel: told to partition, in force around RunCodegen, or given to build."""
+"""The target reaches the kernel: told to partition, in force around RunCodegen, or given to
+build.
+"""
 
 import numpy as np
 import pytest
@@ -50,7 +52,10 @@ def test_without_a_word_it_is_the_host():
 
 def test_a_mismatch_is_an_error():
     parted = partition_for_tefuse(model(), target="llvm -mcpu=haswell", composites=[conv_relu])
-    with make_target("llvm -mcpu=skylake-avx512"), pytest.raises(TargetError, match="told the target"):
+    with (
+        make_target("llvm -mcpu=skylake-avx512"),
+        pytest.raises(TargetError, match="told the target"),
+    ):
         relax.transform.RunCodegen()(parted)
 
 
@@ -75,7 +80,11 @@ def test_cuda_source_without_a_device():
 
 
 def test_target_forms():
-    forms = ["llvm -mcpu=haswell", {"kind": "llvm", "mcpu": "haswell"}, '{"kind": "llvm", "mcpu": "haswell"}']
+    forms = [
+        "llvm -mcpu=haswell",
+        {"kind": "llvm", "mcpu": "haswell"},
+        '{"kind": "llvm", "mcpu": "haswell"}',
+    ]
     found = [target_dict(make_target(form)) for form in forms]
     assert found[0] == found[1] == found[2]
     assert found[0]["mcpu"] == "haswell"
@@ -85,4 +94,6 @@ def test_plain_compile_of_a_partitioned_module():
     parted = partition_for_tefuse(model(), target="llvm", composites=[conv_relu])
     executable = tvm.compile(relax.transform.RunCodegen()(parted), "llvm")
     found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(X)).numpy()
-    np.testing.assert_allclose(found, selfbyoc.build(model(), composites=[conv_relu])(X)[0], atol=1e-5)
+    np.testing.assert_allclose(
+        found, selfbyoc.build(model(), composites=[conv_relu])(X)[0], atol=1e-5
+    )

@@ -11,6 +11,7 @@ from tvm.contrib import graph_executor
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse
 from selfbyoc._tvm import tvm
+from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
 from selfbyoc.schedules.dense import pack_weight, packed_dense
 
@@ -282,4 +283,39 @@ def test_weights_once(tmp_path):
     module = graph_executor.GraphModule(loaded["default"](tvm.cpu()))
     module.set_input("x", data)
     module.run()
-    np.testing.assert_allclose(module.get_output(0).numpy(), np.maximum(data @ weight.T, 0), atol=1e-3)
+    np.testing.assert_allclose(
+        module.get_output(0).numpy(), np.maximum(data @ weight.T, 0), atol=1e-3
+    )
+
+
+def test_ir_of_the_other_generation():
+    """TVM 0.17 has a Relax of its own, which is not the one this library is tested on."""
+    from tvm import relax
+    from tvm.script import relax as R
+
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", R.Tensor((4,), "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+    with pytest.raises(
+        InputError, match=r"expected `main` as a Relay function .* found tvm\.relax"
+    ):
+        partition_for_tefuse(builder.get())
+
+
+def test_let_is_refused_with_the_remedy():
+    x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.Let(y, relay.nn.relu(x), relay.tanh(y))))
+    with pytest.raises(InputError, match=r"run relay\.transform\.ToGraphNormalForm"):
+        partition_for_tefuse(mod)
+
+
+def test_a_dynamic_extent_is_refused_and_left_to_the_vm():
+    x, w = relay.var("x", shape=(relay.Any(), 8)), relay.var("w", shape=(5, 8))
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.dense(x, w))))
+    parted = partition_for_tefuse(mod, composites=[fc])
+    (record,) = selfbyoc.report(parted).records
+    assert record.reason == "x has an extent that is not known when compiling: float32[?, 8]"
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(parted, target="llvm"), tvm.cpu())
+    a, b = np.ones((3, 8), "float32"), np.ones((5, 8), "float32")
+    close(machine.run(a, b).numpy(), np.full((3, 5), 8.0))

@@ -1,4 +1,6 @@
-"""The target that relay.build is given reaches the kernel, though TVM shows the hook only `ext_dev`."""
+"""The target that relay.build is given reaches the kernel, though TVM shows the hook only
+`ext_dev`.
+"""
 
 import json
 
@@ -30,11 +32,16 @@ def kernel(lib):
 
 def symbol(lib):
     nodes = json.loads(lib.get_graph_json())["nodes"]
-    return next(n["attrs"]["func_name"] for n in nodes if "tefuse" in n.get("attrs", {}).get("func_name", ""))
+    return next(
+        n["attrs"]["func_name"]
+        for n in nodes
+        if "tefuse" in n.get("attrs", {}).get("func_name", "")
+    )
 
 
 @pytest.mark.parametrize(
-    ("target", "vector"), [("llvm", "%xmm"), ("llvm -mcpu=haswell", "%ymm"), ("llvm -mcpu=skylake-avx512", "%zmm")]
+    ("target", "vector"),
+    [("llvm", "%xmm"), ("llvm -mcpu=haswell", "%ymm"), ("llvm -mcpu=skylake-avx512", "%zmm")],
 )
 def test_graph_executor(target, vector):
     lib = relay.build(parted(), target=target)
@@ -61,7 +68,9 @@ def test_the_target_told_to_partition():
 
 
 def test_c_source():
-    """The headers that compiling it needs are not in the wheel; its shared definitions must be weak."""
+    """The headers that compiling it needs are not in the wheel; its shared definitions must be
+    weak.
+    """
     lib = relay.build(parted(), target="c")
     source = kernel(lib).get_source()
     assert f"int32_t {symbol(lib)}(" in source
