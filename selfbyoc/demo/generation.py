@@ -5,6 +5,6 @@ from .._tvm import GENERATION
 if GENERATION == "relay":
     from . import _relay as tvm_road
 else:
-    from . import _relax as tvm_road
+    from . import _relax as tvm_road  # type: ignore[no-redef]
 
 __all__ = ["tvm_road"]

@@ -1,0 +1,66 @@
+"""The documents' code runs, prints what they say, and their links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from selfbyoc import BUILTIN
+from selfbyoc._tvm import GENERATION
+from selfbyoc.demo.tables import composites_markdown
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|text)(?: (relay|relax))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(path, kind):
+    """The code or the output of a document that is for the generation at hand."""
+    found = BLOCK.findall(path.read_text(encoding="utf-8"))
+    return "\n".join(
+        text for k, generation, text in found if k == kind and generation in ("", GENERATION)
+    )
+
+
+RUNNABLE = [path for path in DOCUMENTS if blocks(path, "python")]
+
+
+@pytest.mark.parametrize("path", RUNNABLE, ids=lambda p: p.name)
+def test_code_prints_what_the_document_says(path, tmp_path):
+    script = tmp_path / f"{path.stem}.py"
+    script.write_text(blocks(path, "python"), encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    wanted = [line for line in blocks(path, "text").splitlines() if line]
+    assert [line for line in done.stdout.splitlines() if line] == wanted
+
+
+def test_the_readme_is_among_them():
+    assert {"README.md", "tutorial.md", "faq.md", "tvm-notes.md"} <= {p.name for p in RUNNABLE}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_links_lead_to_files(path):
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (path.parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_named_files_exist(path):
+    """`partition/select.py` and the like are files of the package, or of the repository."""
+    named = re.findall(r"`((?:[\w-]+/)+[\w.-]+\.(?:py|md))`", path.read_text(encoding="utf-8"))
+    missing = [n for n in named if not (ROOT / "selfbyoc" / n).exists() and not (ROOT / n).exists()]
+    assert missing == []
+
+
+def test_the_table_of_composites_is_current():
+    """Write it anew with `python -m selfbyoc composites --markdown`."""
+    text = (ROOT / "docs" / "composites.md").read_text(encoding="utf-8")
+    assert composites_markdown(BUILTIN) in text
