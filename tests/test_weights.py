@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from harness import assert_close, run_case
+from packing import BLOCK, dense, pack_weight, packed_dense
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, partition_for_tefuse
 from selfbyoc.ir.emit import emit
 from selfbyoc.partition.generation import ir
-from selfbyoc.schedules.dense import BLOCK, dense, pack_weight, packed_dense
 
 UNITS, INNER = 512, 1024
 CASE = Case(
@@ -77,7 +77,7 @@ def test_a_weight_with_another_reader_is_packed_at_run_time():
 
     case = Case(program, x=(5, 16), weight=(16, 16), constants=["weight"])
     run = run_case(dense, case)
-    assert run.counts == {"dense": 2}
+    assert run.counts == {"packed_dense": 2}
     assert_close(run)
 
 
@@ -103,7 +103,7 @@ def test_a_weight_that_importers_store_transposed():
         x=(5, 24), weight=(24, 20), constants=["weight"],
     )  # fmt: skip
     run = run_case(dense, case)
-    assert run.counts == {"dense": 1}
+    assert run.counts == {"packed_dense": 1}
     assert_close(run)
 
 
@@ -111,7 +111,7 @@ def test_a_weight_that_importers_store_transposed():
 def test_some_weights_constant_and_some_not(name):
     case = Case(CASE.program, constants=[name], x=(3, 40), weight=(24, 40), bias=(24,))
     run = run_case(dense, case)
-    assert run.counts == {"dense": 1}
+    assert run.counts == {"packed_dense": 1}
     assert_close(run)
 
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import tvm_ffi
 from tvm import relax
 
 from .. import errors
-from .._tvm import register_func, tvm
+from .._tvm import any_alignment, register_func, tvm
 from ..ir._relax import read as read_graph
 from ..ir.graph import OpGraph
-from .lower import TARGET, external, lower, read_attrs
-from .target import agree
+from .lower import TARGET, External, external, lower, read_attrs, schedule_external
+from .target import agree, same_machine
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A kernel that RunCodegen got: what it was made of, for which target, and who chose that."""
+
+    source: External
+    target: Any
+    told: bool
+
+
+_built: dict[str, _Built] = {}
 
 
 def composites(func: relax.Function) -> list[str]:
@@ -39,14 +52,41 @@ def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any
         attrs = read_attrs(func.attrs)
         symbol = str(func.attrs["global_symbol"])
         target = agree(attrs.get(TARGET), build_target(), symbol)
-        modules.append(lower(external(symbol, composites(func), read(func), attrs), target))
+        source = external(symbol, composites(func), read(func), attrs)
+        modules.append(lower(source, target))
+        told = TARGET in attrs or build_target() is not None
+        _built[symbol] = _Built(source, target, told)
     return modules
 
 
-def register() -> None:
-    """Make the hook known to TVM, and our errors to its FFI, which turns unknown ones into
-    RuntimeError.
+def _settle_target(builder: Any, call: relax.Call) -> relax.Call:
+    """Legalisation of a call of one of our kernels: tvm.compile's target is known only here.
+
+    RunCodegen runs before tvm.compile and is not told the target. A kernel that was built for the
+    host for want of a better word is built again, for the target that the user compiles for.
     """
+    kernel = _built.get(str(getattr(call.args[0], "global_symbol", "")))
+    target = tvm.target.Target.current(allow_none=True)
+    if kernel is None or target is None or same_machine(kernel.target, target):
+        return call
+    if kernel.told:
+        raise errors.TargetError(
+            f"{kernel.source.symbol}: built for {kernel.target}, but the module is compiled for {target}"
+        )
+    _, scheduled = schedule_external(kernel.source, target)
+    func = any_alignment(scheduled.mod["main"]).without_attr("global_symbol")
+    fresh = builder.add_func(func.with_attr("tirx.is_scheduled", True), kernel.source.symbol)
+    result = call.ty_args[0]
+    types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
+    return relax.call_tir(fresh, call.args[1], types if len(types) > 1 else types[0])
+
+
+def register() -> None:
+    """Make the hook known to TVM, and our errors to its FFI, which knows others as RuntimeError."""
     for error in errors.ALL:
         tvm_ffi.register_error(f"selfbyoc.{error.__name__}", error)
     register_func("relax.ext.tefuse", codegen, override=True)
+    if tvm.ir.Op.get("relax.call_dps_packed").get_attr("FLegalize") is None:
+        # An extern function has no shape, and LegalizeOps passes over calls with such arguments.
+        tvm.ir.register_op_attr("relax.call_dps_packed", "RequiresArgumentShapes", False)
+        tvm.ir.register_op_attr("relax.call_dps_packed", "FLegalize", _settle_target)

@@ -34,10 +34,11 @@ def read(func: relay.Function) -> OpGraph:
     return read_graph(func, raw=True)
 
 
-def _typed(func: relay.Function) -> relay.Function:
+def typed(func: relay.Function) -> relay.Function:
     """relay.build hands the function over without the types of its body."""
     bare = relay.Function(func.params, func.body, func.ret_type)
-    return relay.transform.InferType()(tvm.IRModule.from_expr(bare))["main"]
+    done = relay.transform.InferType()(tvm.IRModule.from_expr(bare))["main"]
+    return relay.Function(done.params, done.body, done.ret_type, done.type_params, func.attrs)
 
 
 def codegen(func: relay.Function) -> Any:
@@ -46,7 +47,7 @@ def codegen(func: relay.Function) -> Any:
     symbol = str(func.attrs["global_symbol"])
     target = agree(attrs.get(TARGET), build_target(), symbol)
     with _kept_targets():
-        return lower(external(symbol, composites(func), read(_typed(func)), attrs), target)
+        return lower(external(symbol, composites(func), read(typed(func)), attrs), target)
 
 
 @contextmanager

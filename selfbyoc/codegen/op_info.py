@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 OP_INFO = "tefuse.op_info"
@@ -19,9 +19,9 @@ class OpInfo:
     name: str
     kind: str
     attrs: dict[str, Any]
-    inputs: list[tuple[list[int], str]]
-    outputs: list[tuple[list[int], str]]
-    blocks: list[str] = field(default_factory=list)
+    inputs: tuple[tuple[tuple[int, ...], str], ...]  # (shape, dtype) of each
+    outputs: tuple[tuple[tuple[int, ...], str], ...]
+    blocks: tuple[str, ...] = ()
 
 
 class Ops:
@@ -85,4 +85,14 @@ def op_info(func: Any) -> tuple[OpInfo, ...]:
     """The ordered ops of a stacked PrimFunc; nothing for a function that we did not stack."""
     if func.attrs is None or OP_INFO not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
         return ()
-    return tuple(OpInfo(**op) for op in json.loads(str(func.attrs[OP_INFO])))
+    return tuple(
+        OpInfo(**{name: _tupled(value) for name, value in op.items()})
+        for op in json.loads(str(func.attrs[OP_INFO]))
+    )
+
+
+def _tupled(value: Any) -> Any:
+    """JSON has lists where there were tuples."""
+    if isinstance(value, dict):
+        return {name: _tupled(inner) for name, inner in value.items()}
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
@@ -192,16 +192,16 @@ class _Builder:
             assert id(value) in self.tensors, f"output {value!r} is not computed"
 
     def _bare(self, call: OpCall) -> OpInfo:
-        def types(values: Sequence[Value]) -> list[Any]:
-            return [(list(v.shape), v.dtype) for v in values]
+        def types(values: Sequence[Value]) -> tuple[Any, ...]:
+            return tuple((v.shape, v.dtype) for v in values)
 
         return OpInfo(
             call.name, call.kind, dict(call.attrs), types(call.inputs), types(call.outputs)
         )
 
     def info(self, call: OpCall, names: Mapping[Any, str]) -> OpInfo:
-        blocks = [names[op] for op in self.stages.get(id(call), ()) if op in names]
-        return OpInfo(**{**asdict(self._bare(call)), "blocks": blocks})
+        blocks = tuple(names[op] for op in self.stages.get(id(call), ()) if op in names)
+        return replace(self._bare(call), blocks=blocks)
 
 
 def _type(shape: Any, dtype: Any) -> str:

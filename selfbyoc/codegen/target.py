@@ -30,6 +30,11 @@ def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> An
     return make_target(asked)
 
 
+def same_machine(built: Any, compiling: Any) -> bool:
+    """Whether a kernel built for one target runs, and is meant to run, where the other does."""
+    return _decisive(target_dict(built)) == _decisive(target_dict(compiling))
+
+
 def _decisive(target: dict[str, Any]) -> dict[str, Any]:
     return {name: target[name] for name in _DECISIVE if target.get(name)}
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from packing import pack_weight, packed_dense
 from tvm import relax
 from tvm.script import relax as R
 
@@ -14,7 +15,6 @@ import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
 from selfbyoc.partition._relax import external_functions
-from selfbyoc.schedules.dense import pack_weight, packed_dense
 
 conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
 fc = Composite(

@@ -5,6 +5,7 @@ build.
 import numpy as np
 import pytest
 from tvm import relax
+from tvm.script import relax as R
 
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
@@ -90,10 +91,37 @@ def test_target_forms():
     assert found[0]["mcpu"] == "haswell"
 
 
-def test_plain_compile_of_a_partitioned_module():
-    parted = partition_for_tefuse(model(), target="llvm", composites=[conv_relu])
-    executable = tvm.compile(relax.transform.RunCodegen()(parted), "llvm")
-    found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(X)).numpy()
-    np.testing.assert_allclose(
-        found, selfbyoc.build(model(), composites=[conv_relu])(X)[0], atol=1e-5
-    )
+@pytest.mark.parametrize(("target", "vector"), [*CPUS, ("c", "conv2d")])
+def test_the_target_of_tvm_compile_alone(target, vector):
+    """Nothing was told before tvm.compile: the kernel is built again for what it compiles for."""
+    parted = partition_for_tefuse(model(), composites=[conv_relu])
+    executable = tvm.compile(relax.transform.RunCodegen()(parted), make_target(target))
+    if target == "c":
+        assert any(vector in module_source(m) for m in executable.mod.imports if m.kind == "c")
+    else:
+        main = [m for m in executable.mod.imports if "tefuse" in module_source(m, "ll")]
+        assert any(vector in module_source(m, "asm") for m in main)
+        found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(X)).numpy()
+        expected = selfbyoc.build(model(), composites=[conv_relu])(X)[0]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_tvm_compile_for_another_target_than_told():
+    parted = partition_for_tefuse(model(), target="llvm -mcpu=haswell", composites=[conv_relu])
+    with pytest.raises(TargetError, match=r"built for .*haswell.*, but the module is compiled for"):
+        tvm.compile(relax.transform.RunCodegen()(parted), make_target("llvm -mcpu=skylake-avx512"))
+
+
+def test_calls_of_other_libraries_are_left_alone():
+    """The legalisation sits on TVM's own op: other external functions must pass through it."""
+    x = relax.Var("x", R.Tensor((4,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            call = relax.op.call_dps_packed("test_copy", (x,), out_ty=R.Tensor((4,), "float32"))
+            out = builder.emit_output(builder.emit(call))
+        builder.emit_func_output(out)
+    register_func("test_copy", lambda a, b: b.copyfrom(a.numpy() * 2) and None, override=True)
+    executable = tvm.compile(builder.get(), make_target("llvm"))
+    found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(np.ones(4, "float32")))
+    np.testing.assert_array_equal(found.numpy(), 2)

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from packing import pack_weight, packed_dense
 from tvm import relay
 from tvm.contrib import graph_executor
 
@@ -13,7 +14,6 @@ from selfbyoc import Composite, op, partition_for_tefuse
 from selfbyoc._tvm import tvm
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
-from selfbyoc.schedules.dense import pack_weight, packed_dense
 
 conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
 fc = Composite(
