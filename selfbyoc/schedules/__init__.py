@@ -1,9 +1,11 @@
 """The built-in composites, one file for each op family."""
 
+from .attention import attention
 from .batch_norm import conv2d_batch_norm_relu
 from .convolution import conv2d, conv2d_nhwc
 from .conv_chain import conv2d_relu_conv2d_relu
-from .dense import dense, dense_gelu_dense
+from .dense import dense
+from .dense_chain import dense_gelu_dense
 from .depthwise import depthwise_pointwise, inverted_residual
 from .inception import inception, parallel_conv2d
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
@@ -11,6 +13,7 @@ from .residual import conv2d_add
 
 # Earlier wins: larger composites first.
 BUILTIN = (
+    attention,
     inception,
     parallel_conv2d,
     inverted_residual,

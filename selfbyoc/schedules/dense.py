@@ -1,57 +1,40 @@
-"""Dense layers: dense (+bias) (+relu, gelu), and dense-gelu-dense as one kernel."""
+"""Dense layers: dense (+bias) (+relu, gelu)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .._tvm import te, tir
-from ..composite import Case, Composite
+from .._tvm import dtype_of, tir
+from ..codegen import mathfn
+from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
+from .blocks import facts
+from .machine import machine
+from .row_schedule import product_at, store, task_tiles, tile_rows
+from .row_tiles import Rows, epilogue, pack_weight, product, result
+from .steps import parallel_over, vectorize_injective
 
-BLOCK = 16  # columns of a packed block: one AVX-512 vector of float32, two AVX2 ones
-
-
-def pack_weight(weight: Any) -> Any:
-    """[units, in] -> [units/16, in, 16], zeros behind the last unit: a vector of columns for each k."""
-    units, k = (int(extent) for extent in weight.shape)
-    blocks = -(-units // BLOCK)
-
-    def element(b: Any, i: Any, lane: Any) -> Any:
-        unit = b * BLOCK + lane
-        if units % BLOCK == 0:
-            return weight(unit, i)
-        return tir.if_then_else(unit < units, weight(unit, i), tir.const(0, weight.dtype))
-
-    return te.compute((blocks, k, BLOCK), element, name=f"{weight.op.name}_packed")
+ACTIVATIONS = {
+    "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
+    "gelu": mathfn.gelu,
+}
 
 
-def packed_dense(ins: Any, call: Any) -> Any:
-    """`dense` on a packed weight."""
-    x, weight = ins
-    shape, dtype = call.outputs[0].shape, call.outputs[0].dtype
-    k = te.reduce_axis((0, int(x.shape[-1])), name="k")
+def activation(ops: Any) -> Any:
+    """The function of the last op, if it is an activation."""
+    return ACTIVATIONS.get(list(ops)[-1].kind, lambda x: x)
 
-    def product(rows: Any, block: Any, lane: Any) -> Any:
-        return te.sum(x(*rows, k).astype(dtype) * weight(block, k, lane).astype(dtype), axis=k)
 
-    if shape[-1] % BLOCK == 0:
-        return te.compute(
-            shape,
-            lambda *i: product(i[:-1], tir.floordiv(i[-1], BLOCK), tir.floormod(i[-1], BLOCK)),
-            name=call.name,
-        )
-    # Whole vectors into a padded result; only its real columns are read on.
-    blocks = int(weight.shape[0])
-    whole = te.compute(
-        (*shape[:-1], blocks, BLOCK), lambda *i: product(i[:-2], i[-2], i[-1]), name=f"{call.name}_whole"
-    )
-    return te.compute(
-        shape,
-        lambda *i: whole(*i[:-1], tir.floordiv(i[-1], BLOCK), tir.floormod(i[-1], BLOCK)),
-        name=call.name,
-    )
+def rows_of(ops: Any) -> Rows:
+    """The rows that go through the first dense."""
+    return Rows(tuple(ops.dense.outputs[0][0][:-1]))
+
+
+def check_bias(match: Any) -> None:
+    """A bias is along the units."""
+    for call in match.of("bias_add"):
+        axis = call.attrs["axis"] % call.outputs[0].ndim
+        require(axis == call.outputs[0].ndim - 1, f"{call.name} is along axis {axis}, not the last")
 
 
 def _pattern(x: Any, weight: Any, bias: Any) -> Any:
@@ -60,10 +43,35 @@ def _pattern(x: Any, weight: Any, bias: Any) -> Any:
     return either(op.relu(y), op.gelu(y), y)
 
 
+def _compute(x: Any, weight: Any, bias: Any = None, *, ops: Any) -> Any:
+    rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
+    products = product(
+        rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), weight, dtype, "products"
+    )
+    outputs = epilogue(products, bias, shape[-1], activation(ops), "outputs")
+    return result(rows, outputs, shape[-1], "result")
+
+
+def _schedule(sch: Any, ops: Any, target: Any) -> None:
+    cpu, rows = machine(target), rows_of(ops)
+    stages = {block.name: block for block in facts(sch)}
+    # 1. Register tiles; a panel of weights serves all tiles of rows of a task.
+    loops = tile_rows(sch, stages["outputs"], rows, task_tiles(rows, cpu), cpu)
+    finish = product_at(sch, stages["products"], loops.tile, cpu)
+    store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
+    # 2. Tasks and panels in parallel; a weight that is no constant is packed before.
+    parallel_over(sch, [*loops.outer, loops.panel])
+    for name in sorted(set(stages) - {"outputs", "products", "result"}):
+        vectorize_injective(sch, stages[name], cpu)
+    finish()
+
+
 dense = Composite(
     "dense",
     _pattern,
-    compute={"dense": packed_dense},
+    {"llvm": _schedule, "c": _schedule},
+    check=check_bias,
+    compute=_compute,
     pack={"weight": pack_weight},
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
@@ -77,32 +85,7 @@ dense = Composite(
             x=(2, 19, 64), weight=(48, 64), bias=(48,), constants=["weight", "bias"],
         ),
         Case(lambda x, weight: op.relu(op.dense(x, weight)), x=(1, 1024), weight=(1000, 1024), constants=["weight"]),
-        Case(lambda x, weight: op.dense(x, weight), x=(128, 768), weight=(768, 768)),
+        Case(lambda x, weight: op.dense(x, weight), x=(128, 768), weight=(768, 768), constants=["weight"]),
+        Case(lambda x, weight: op.dense(x, weight), x=(50, 96), weight=(40, 96)),
     ),
 )  # fmt: skip
-
-
-def _mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-    hidden = op.gelu(op.bias_add(op.dense(x, w1), b1))
-    return op.bias_add(op.dense(hidden, w2), b2)
-
-
-def _mlp_reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-    from math import erf
-
-    hidden = x @ w1.T + b1
-    return hidden * (1 + np.vectorize(erf)(hidden / np.sqrt(2))) / 2 @ w2.T + b2
-
-
-dense_gelu_dense = Composite(
-    "dense_gelu_dense",
-    _mlp,
-    reference=_mlp_reference,
-    compute={"dense": packed_dense},
-    pack={"w1": pack_weight, "w2": pack_weight},
-    why="the hidden activations never leave the kernel",
-    cases=(
-        Case(x=(5, 24), w1=(40, 24), b1=(40,), w2=(9, 40), b2=(9,)),
-        Case(x=(128, 768), w1=(3072, 768), b1=(3072,), w2=(768, 3072), b2=(768,), constants=["w1", "b1", "w2", "b2"]),
-    ),
-)

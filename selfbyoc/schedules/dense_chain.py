@@ -1,0 +1,114 @@
+"""dense-gelu-dense as one kernel: the hidden activations never leave it."""
+
+from __future__ import annotations
+
+from math import erf
+from typing import Any
+
+import numpy as np
+
+from .._tvm import tir
+from ..codegen import mathfn
+from ..composite import Case, Composite
+from ..partition.pattern import op
+from .blocks import facts
+from .dense import check_bias, rows_of
+from .machine import machine
+from .row_schedule import product_at, store, task_tiles, tile_rows
+from .row_tiles import BLOCK, epilogue, pack_weight, product, result
+from .steps import parallel_over, vectorize_injective
+
+
+def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    hidden = op.gelu(op.bias_add(op.dense(x, w1), b1))
+    return op.bias_add(op.dense(hidden, w2), b2)
+
+
+def _reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    hidden = x @ w1.T + b1
+    return hidden * (1 + np.vectorize(erf)(hidden / np.sqrt(2))) / 2 @ w2.T + b2
+
+
+def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, ops: Any) -> Any:
+    rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
+    units = ops.dense_1.outputs[0][0][-1]
+
+    def read_hidden(*i: Any) -> Any:
+        *at, row, k = i
+        return hidden(*at, tir.floordiv(k, BLOCK), row, tir.floormod(k, BLOCK))
+
+    first = product(
+        rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), w1, dtype, "hidden_products"
+    )
+    hidden = epilogue(first, b1, shape[-1], mathfn.gelu, "hidden")
+    second = product(rows, read_hidden, shape[-1], w2, dtype, "products")
+    outputs = epilogue(second, b2, units, lambda value: value, "outputs")
+    return result(rows, outputs, units, "result")
+
+
+STAGES = {"hidden_products", "hidden", "products", "outputs", "result"}
+
+
+def _schedule(sch: Any, ops: Any, target: Any) -> None:
+    cpu, rows = machine(target), rows_of(ops)
+    stages = {block.name: block for block in facts(sch)}
+    tiles = task_tiles(rows, cpu)
+    tasks = rows.tasks * rows.tiles[-1] // tiles
+    # 1. Register tiles of the result, and of the hidden activations.
+    loops = tile_rows(sch, stages["outputs"], rows, tiles, cpu)
+    finish = [product_at(sch, stages["products"], loops.tile, cpu, BLOCK)]
+    store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
+    # 2. Where every core has rows of its own, the hidden ones of a task stay in its cache; where not, each product
+    #    is spread over its columns.
+    melted = tasks >= cpu.cores
+    if melted:
+        task = parallel_over(sch, loops.outer)
+        sch.compute_at(stages["hidden"].block, task, preserve_unit_loops=True)
+    else:
+        parallel_over(sch, [*loops.outer, loops.panel])
+    loops = tile_rows(sch, stages["hidden"], rows, tiles, cpu)
+    finish.append(product_at(sch, stages["hidden_products"], loops.tile, cpu))
+    if not melted:
+        parallel_over(sch, [*loops.outer, loops.panel])
+    # 3. Weights that are no constants are packed before.
+    for name in sorted(set(stages) - STAGES):
+        vectorize_injective(sch, stages[name], cpu)
+    for last in finish:
+        last()
+
+
+def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+    hidden = op.gelu(op.bias_add(op.dense(x, w1), b1, axis=-1))
+    return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
+
+
+dense_gelu_dense = Composite(
+    "dense_gelu_dense",
+    _pattern,
+    {"llvm": _schedule, "c": _schedule},
+    _reference,
+    check=check_bias,
+    compute=_compute,
+    pack={"w1": pack_weight, "w2": pack_weight},
+    why="the hidden activations never leave the kernel",
+    cases=(
+        Case(x=(5, 24), w1=(40, 24), b1=(40,), w2=(9, 40), b2=(9,)),
+        Case(
+            _of_batches,
+            x=(3, 37, 24),
+            w1=(40, 24),
+            b1=(40,),
+            w2=(9, 40),
+            b2=(9,),
+            constants=["w1", "b1", "w2", "b2"],
+        ),
+        Case(
+            x=(128, 768),
+            w1=(3072, 768),
+            b1=(3072,),
+            w2=(768, 3072),
+            b2=(768,),
+            constants=["w1", "b1", "w2", "b2"],
+        ),
+    ),
+)

@@ -1,0 +1,89 @@
+"""Schedules over tiles of rows (see row_tiles.py): products in registers, melted into what reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .blocks import Facts, divisor
+from .machine import Machine
+from .row_tiles import Rows
+from .steps import Finish, vectorize, vectorize_injective
+
+TASK_TILES = 8  # tiles of a task at most: the weights are read once for 64 rows, which stay in L2
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops of a tiled epilogue, outside in: `outer` (outer, task), `panel` of columns, `tile` of rows."""
+
+    outer: list[Any]
+    panel: Any
+    tile: Any
+
+
+def task_tiles(rows: Rows, cpu: Machine) -> int:
+    """Tiles of rows of one task: as many as leave each core one."""
+    tasks = max(1, -(-cpu.cores // max(1, rows.tasks)))
+    return divisor(rows.tiles[-1], max(1, min(TASK_TILES, rows.tiles[-1] // tasks)))
+
+
+def tile_rows(sch: Any, block: Facts, rows: Rows, tiles: int, cpu: Machine) -> Loops:
+    """for outer, task, panel, tile: one register tile of an epilogue [outer, tile, block, row, lane]."""
+    *outer, tile, blocks, row, lane = list(sch.get_loops(block.block))[-len(block.axes) :]
+    task, tile = sch.split(tile, [None, tiles])
+    panel, within = sch.split(blocks, [None, _blocks_of_tile(block, rows, cpu)])
+    sch.reorder(*outer, task, panel, tile, row, within, lane)
+    for loop in (row, within):
+        sch.unroll(loop)
+    vectorize(sch, lane, cpu.lanes(block.dtype))
+    return Loops([*outer, task], panel, tile)
+
+
+def _blocks_of_tile(block: Facts, rows: Rows, cpu: Machine) -> int:
+    """Blocks of columns such that a tile has 16 accumulators where there are 32 registers, else 8."""
+    accumulators = 16 if cpu.vector_registers >= 32 else 8
+    per_block = max(1, block.spatial[-1].extent // cpu.lanes(block.dtype))
+    return divisor(block.spatial[-3].extent, max(1, accumulators // (rows.height * per_block)))
+
+
+def product_at(sch: Any, product: Facts, at: Any, cpu: Machine, split: int = 0) -> Finish:
+    """A product in registers under the tile that reads it: k outermost, rows unrolled, lanes vectorised.
+
+    `split` cuts k into pieces, for an operand that lies in blocks of them.
+    """
+    sch.compute_at(product.block, at, preserve_unit_loops=True)
+    sch.set_scope(product.block, 0, "local")
+    *_, blocks, row, lane, k = sch.get_loops(product.block)
+    ks = sch.split(k, [None, split]) if split and _extent(sch, k) % split == 0 else [k]
+    sch.reorder(*ks, row, blocks, lane)
+    for loop in (row, blocks):
+        sch.unroll(loop)
+    before = len(sch.get_loops(product.block))
+    vectorize(sch, lane, cpu.lanes(product.dtype))
+    inside = 3 + len(sch.get_loops(product.block)) - before
+    return lambda: _start(sch, product, ks[0], inside)
+
+
+def _extent(sch: Any, loop: Any) -> int:
+    return int(sch.get(loop).extent)
+
+
+def _start(sch: Any, product: Facts, k: Any, inside: int) -> None:
+    """The accumulators' start in front of the loop over k, in the same vectors."""
+    *unrolled, lane = list(sch.get_loops(sch.decompose_reduction(product.block, k)))[-inside:]
+    for loop in unrolled:
+        sch.unroll(loop)
+    sch.vectorize(lane)
+
+
+def store(sch: Any, result: Facts, outputs: Facts, at: Any, rows: Rows, cpu: Machine) -> None:
+    """Write the real elements of a tile while it is in registers; all at the end where rows are numbered through."""
+    if rows.numbered_through:
+        vectorize_injective(sch, result, cpu)
+        return
+    sch.reverse_compute_at(result.block, at, preserve_unit_loops=True)
+    sch.set_scope(outputs.block, 0, "local")
+    *_, row, column = sch.get_loops(result.block)
+    sch.unroll(row)
+    vectorize(sch, column, cpu.lanes(result.dtype))

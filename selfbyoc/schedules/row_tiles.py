@@ -1,0 +1,136 @@
+"""Matrix products over tiles of rows: the stages that dense, dense chains and layer_norm + dense are made of.
+
+Rows come in tiles of 8, columns in blocks of 16, both whole: what lies behind the last row is a copy of it, and behind
+the last column a product with the zeros of the packed weight. Only `result` has the real shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._tvm import te, tir
+
+BLOCK = 16  # columns of a packed block: one AVX-512 vector of float32, two AVX2 ones
+ROWS = 8  # 8 rows x 2 vectors are 16 accumulators: 283 of 285 GFLOP/s a core (Zen 5)
+
+Tensor = Any
+
+
+def pack_weight(weight: Tensor) -> Tensor:
+    """[units, in] -> [units/16, in, 16], zeros behind the last unit: a vector of columns for each k."""
+    units, k = (int(extent) for extent in weight.shape)
+    blocks = -(-units // BLOCK)
+
+    def element(b: Any, i: Any, lane: Any) -> Any:
+        unit = b * BLOCK + lane
+        if units % BLOCK == 0:
+            return weight(unit, i)
+        return tir.if_then_else(unit < units, weight(unit, i), tir.const(0, weight.dtype))
+
+    return te.compute((blocks, k, BLOCK), element, name=f"{weight.op.name}_packed")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a tensor of `lead` x columns, in tiles.
+
+    Each outer index has tiles of its own, unless its rows are few and odd: then all rows are numbered through.
+    """
+
+    lead: tuple[int, ...]
+
+    @property
+    def numbered_through(self) -> bool:
+        """Whether a tile may hold rows of several outer indices; the result is then copied at the end."""
+        return (
+            math.prod(self.lead[:-1]) > 1 and self.lead[-1] % ROWS != 0 and self.lead[-1] < 4 * ROWS
+        )
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """Extents in front of the tiles."""
+        return () if self.numbered_through else self.lead[:-1]
+
+    @property
+    def count(self) -> int:
+        """Rows for one outer index."""
+        return math.prod(self.lead) if self.numbered_through else self.lead[-1]
+
+    @property
+    def height(self) -> int:
+        """Rows of a tile: fewer where there are no more."""
+        return min(ROWS, self.count)
+
+    @property
+    def tiles(self) -> tuple[int, ...]:
+        """Extents of (outer, tile)."""
+        return (*self.outer, -(-self.count // self.height))
+
+    @property
+    def tasks(self) -> int:
+        """Outer indices: each is a task of its own at least."""
+        return math.prod(self.outer)
+
+    def of(self, index: Sequence[Any]) -> tuple[Any, ...]:
+        """(outer, tile, row) -> the lead index; the last row again for those behind it."""
+        *outer, tile, row = index
+        number = tir.Min(tile * self.height + row, self.count - 1)
+        if not self.numbered_through:
+            return (*outer, number)
+        found: list[Any] = []
+        for extent in self.lead[:0:-1]:
+            found.insert(0, tir.floormod(number, extent))
+            number = tir.floordiv(number, extent)
+        return (number, *found)
+
+    def where(self, lead: Sequence[Any]) -> tuple[Any, ...]:
+        """A lead index -> (outer, tile, row)."""
+        *outer, number = lead
+        if self.numbered_through:
+            outer, number = [], lead[0]
+            for extent, i in zip(self.lead[1:], lead[1:], strict=True):
+                number = number * extent + i
+        return (*outer, tir.floordiv(number, self.height), tir.floormod(number, self.height))
+
+
+def product(
+    rows: Rows, read: Callable[..., Any], depth: int, weight: Tensor, dtype: str, name: str
+) -> Tensor:
+    """[outer, tile, block, row, lane] = sum over k of read(outer, tile, row, k) * weight[block, k, lane]."""
+    k = te.reduce_axis((0, depth), name="k")
+
+    def element(*i: Any) -> Any:
+        *at, block, row, lane = i
+        left, right = read(*at, row, k), weight(block, k, lane)
+        return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
+
+    blocks = int(weight.shape[0])
+    return te.compute((*rows.tiles, blocks, rows.height, BLOCK), element, name=name)
+
+
+def epilogue(
+    tiles: Tensor, bias: Tensor | None, units: int, activation: Callable[..., Any], name: str
+) -> Tensor:
+    """Bias and activation on the tiles of a product."""
+
+    def element(*i: Any) -> Any:
+        value = tiles(*i)
+        if bias is not None:
+            unit = i[-3] * BLOCK + i[-1]
+            value = value + bias(unit if units % BLOCK == 0 else tir.Min(unit, units - 1))
+        return activation(value)
+
+    return te.compute(tiles.shape, element, name=name)
+
+
+def result(rows: Rows, tiles: Tensor, units: int, name: str) -> Tensor:
+    """The real elements: [lead, units]."""
+
+    def element(*i: Any) -> Any:
+        *at, row = rows.where(i[:-1])
+        return tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
+
+    return te.compute((*rows.lead, units), element, name=name)
