@@ -43,7 +43,8 @@ def _reduce(raw: A.Raw) -> dict[str, Any]:
 
 def _layer_norm(raw: A.Raw) -> dict[str, Any]:
     axes = A.plain(raw["axes"])
-    return {"axis": axes[0] if len(axes) == 1 else axes, "epsilon": A.plain(raw["epsilon"])}
+    found = A.only("epsilon", "center", "scale")(raw)
+    return {"axis": axes[0] if len(axes) == 1 else axes, **found}
 
 
 # Relax op -> (neutral kind, attributes). What is not here is read under its own name and never
@@ -115,7 +116,8 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
 class _Reader:
     """One walk over the bindings: every variable gets its values, every call its OpCall."""
 
-    def __init__(self) -> None:
+    def __init__(self, inlines: bool) -> None:
+        self.inlines = inlines  # calls of local functions: read through, or opaque
         self.values: dict[Any, tuple[Value, ...]] = {}
         self.owner: dict[Any, int] = {}  # tuple-typed variable -> position of the op behind it
         self.tuples: dict[Any, Any] = {}  # variable -> the relax.Tuple it is bound to
@@ -162,7 +164,7 @@ class _Reader:
         return ()  # shapes, prim values, global variables: attributes, not tensors
 
     def _call(self, var: relax.Var, call: relax.Call) -> tuple[Value, ...]:
-        if isinstance(call.op, relax.Var) and call.op in self.locals:
+        if self.inlines and isinstance(call.op, relax.Var) and call.op in self.locals:
             return self._inline(self.locals[call.op], call)
         inputs = tuple(v for a in call.args for v in self._of(a))
         if not isinstance(call.op, tvm.ir.Op):
@@ -231,8 +233,11 @@ def parameters(func: Any) -> tuple[Value, ...]:
 
 
 def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
-    """A Relax function -> its OpGraph, importer noise read away unless `raw`."""
-    reader = _Reader()
+    """A Relax function -> its OpGraph, importer noise read away.
+
+    `raw` is for external functions: as written, and with the composites inside read through.
+    """
+    reader = _Reader(inlines=raw)
     for param in func.params:
         reader.values[param] = _values(param.ty, param.name)
     outputs = reader.read(func.body)

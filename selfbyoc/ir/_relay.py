@@ -46,7 +46,7 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "nn.conv2d": ("conv2d", A.conv2d),
     "nn.dense": ("dense", lambda raw: {"out_dtype": A.dtype(raw["out_dtype"])}),
     "nn.global_avg_pool2d": ("global_avg_pool2d", A.only("layout")),
-    "nn.layer_norm": ("layer_norm", A.only("axis", "epsilon")),
+    "nn.layer_norm": ("layer_norm", A.only("axis", "epsilon", "center", "scale")),
     "nn.leaky_relu": ("leaky_relu", A.only("alpha")),
     "nn.lrn": ("lrn", A.only("size", "axis", "bias", "alpha", "beta")),
     "nn.max_pool2d": ("max_pool2d", A.pool2d),
@@ -87,7 +87,8 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
 class _Reader:
     """One walk over a function body: every expression gets its values, every call its OpCall."""
 
-    def __init__(self) -> None:
+    def __init__(self, inlines: bool) -> None:
+        self.inlines = inlines  # calls of function literals: read through, or opaque
         self.values: dict[Any, tuple[Value, ...]] = {}
         self.owner: dict[Any, int] = {}  # tuple-typed expression -> position of the op behind it
         self.ops: list[OpCall] = []
@@ -116,7 +117,7 @@ class _Reader:
         return (values[expr.index],)
 
     def _call(self, call: relay.Call) -> tuple[Value, ...]:
-        if isinstance(call.op, relay.Function):
+        if self.inlines and isinstance(call.op, relay.Function):
             return self._inline(call)
         if not isinstance(call.op, tvm.ir.Op):
             return self._opaque(call, "call")
@@ -220,8 +221,11 @@ def parameters(func: Any) -> tuple[Value, ...]:
 
 
 def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
-    """A typed Relay function -> its OpGraph, importer noise read away unless `raw`."""
-    reader = _Reader()
+    """A typed Relay function -> its OpGraph, importer noise read away.
+
+    `raw` is for external functions: as written, and with the composites inside read through.
+    """
+    reader = _Reader(inlines=raw)
     for param in func.params:
         reader.values[param] = _values(param.checked_type, param.name_hint)
     reader.read(func.body)

@@ -8,6 +8,7 @@ from .dense import dense
 from .dense_chain import dense_gelu_dense
 from .depthwise import depthwise_pointwise, inverted_residual
 from .inception import inception, parallel_conv2d
+from .layer_norm import layer_norm, layer_norm_dense, softmax
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from .residual import conv2d_add
 
@@ -21,10 +22,13 @@ BUILTIN = (
     conv2d_relu_conv2d_relu,
     conv2d_batch_norm_relu,
     dense_gelu_dense,
+    layer_norm_dense,
     conv2d_add,
     conv2d,
     conv2d_nhwc,
     dense,
+    layer_norm,
+    softmax,
     max_pool2d,
     avg_pool2d,
     global_avg_pool2d,

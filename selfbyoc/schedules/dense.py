@@ -10,9 +10,8 @@ from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
 from .blocks import facts
 from .machine import machine
-from .row_schedule import product_at, store, task_tiles, tile_rows
+from .row_schedule import dense_tiles
 from .row_tiles import Rows, epilogue, pack_weight, product, result
-from .steps import parallel_over, vectorize_injective
 
 ACTIVATIONS = {
     "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
@@ -53,17 +52,11 @@ def _compute(x: Any, weight: Any, bias: Any = None, *, ops: Any) -> Any:
 
 
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    cpu, rows = machine(target), rows_of(ops)
+    # Register tiles, spread over tasks of rows and panels of columns.
     stages = {block.name: block for block in facts(sch)}
-    # 1. Register tiles; a panel of weights serves all tiles of rows of a task.
-    loops = tile_rows(sch, stages["outputs"], rows, task_tiles(rows, cpu), cpu)
-    finish = product_at(sch, stages["products"], loops.tile, cpu)
-    store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
-    # 2. Tasks and panels in parallel; a weight that is no constant is packed before.
-    parallel_over(sch, [*loops.outer, loops.panel])
-    for name in sorted(set(stages) - {"outputs", "products", "result"}):
-        vectorize_injective(sch, stages[name], cpu)
-    finish()
+    _, finish = dense_tiles(sch, stages, rows_of(ops), machine(target))
+    for last in finish:
+        last()
 
 
 dense = Composite(

@@ -14,9 +14,9 @@ from ..partition.pattern import op
 from .blocks import facts
 from .dense import check_bias, rows_of
 from .machine import machine
-from .row_schedule import product_at, store, task_tiles, tile_rows
+from .row_schedule import dense_tiles, product_at, task_tiles, tile_rows
 from .row_tiles import BLOCK, epilogue, pack_weight, product, result
-from .steps import parallel_over, vectorize_injective
+from .steps import parallel_over
 
 
 def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
@@ -46,33 +46,19 @@ def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, ops: Any) -> Any:
     return result(rows, outputs, units, "result")
 
 
-STAGES = {"hidden_products", "hidden", "products", "outputs", "result"}
-
-
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
     cpu, rows = machine(target), rows_of(ops)
     stages = {block.name: block for block in facts(sch)}
-    tiles = task_tiles(rows, cpu)
-    tasks = rows.tasks * rows.tiles[-1] // tiles
-    # 1. Register tiles of the result, and of the hidden activations.
-    loops = tile_rows(sch, stages["outputs"], rows, tiles, cpu)
-    finish = [product_at(sch, stages["products"], loops.tile, cpu, BLOCK)]
-    store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
-    # 2. Where every core has rows of its own, the hidden ones of a task stay in its cache; where not, each product
-    #    is spread over its columns.
-    melted = tasks >= cpu.cores
-    if melted:
-        task = parallel_over(sch, loops.outer)
+    # 1. The second dense in register tiles.
+    task, finish = dense_tiles(sch, stages, rows, cpu, ("hidden", "hidden_products"), BLOCK)
+    # 2. The hidden activations likewise: of the task's rows, where each core has rows of its own, so that they
+    #    stay in its cache; else all of them before, spread over their columns.
+    if task is not None:
         sch.compute_at(stages["hidden"].block, task, preserve_unit_loops=True)
-    else:
-        parallel_over(sch, [*loops.outer, loops.panel])
-    loops = tile_rows(sch, stages["hidden"], rows, tiles, cpu)
+    loops = tile_rows(sch, stages["hidden"], rows, task_tiles(rows, cpu), cpu)
     finish.append(product_at(sch, stages["hidden_products"], loops.tile, cpu))
-    if not melted:
+    if task is None:
         parallel_over(sch, [*loops.outer, loops.panel])
-    # 3. Weights that are no constants are packed before.
-    for name in sorted(set(stages) - STAGES):
-        vectorize_injective(sch, stages[name], cpu)
     for last in finish:
         last()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .blocks import Facts, divisor
 from .machine import Machine
 from .row_tiles import Rows
-from .steps import Finish, vectorize, vectorize_injective
+from .steps import Finish, parallel_over, vectorize, vectorize_injective
 
 TASK_TILES = 8  # tiles of a task at most: the weights are read once for 64 rows, which stay in L2
 
@@ -87,3 +88,86 @@ def store(sch: Any, result: Facts, outputs: Facts, at: Any, rows: Rows, cpu: Mac
     *_, row, column = sch.get_loops(result.block)
     sch.unroll(row)
     vectorize(sch, column, cpu.lanes(result.dtype))
+
+
+STAGES = ("products", "outputs", "result")
+
+
+def dense_tiles(
+    sch: Any,
+    stages: dict[str, Facts],
+    rows: Rows,
+    cpu: Machine,
+    before: Sequence[str] = (),
+    split: int = 0,
+) -> tuple[Any | None, list[Finish]]:
+    """The last dense of a composite: `products` and `outputs` in register tiles, `result` stored from them.
+
+    -> the loop of tasks, under which the stages `before` it can be melted, and what is to be done last. Where
+    there are fewer tasks than cores, tiles are spread over the columns too and there is no such loop (None).
+    """
+    tiles = task_tiles(rows, cpu)
+    loops = tile_rows(sch, stages["outputs"], rows, tiles, cpu)
+    finish = [product_at(sch, stages["products"], loops.tile, cpu, split)]
+    store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
+    for name in sorted(set(stages) - {*STAGES, *before}):
+        vectorize_injective(sch, stages[name], cpu)  # a weight that is no constant is packed first
+    if before and rows.tasks * rows.tiles[-1] // tiles >= cpu.cores:
+        return parallel_over(sch, loops.outer), finish
+    parallel_over(sch, [*loops.outer, loops.panel])
+    return None, finish
+
+
+def melt_rows(
+    sch: Any,
+    stages: dict[str, Facts],
+    last: str,
+    before: Sequence[str],
+    task: Any | None,
+    cpu: Machine,
+) -> list[Finish]:
+    """The stages of each row behind one another, in front of `last` [row ..., k]; rows in parallel or under a task."""
+    lanes = cpu.lanes("float32")
+    if task is not None:
+        sch.compute_at(stages[last].block, task, preserve_unit_loops=True)
+    *rows, column = list(sch.get_loops(stages[last].block))[-len(stages[last].axes) :]
+    row = sch.fuse(*rows) if len(rows) > 1 else rows[0]
+    _vectorize_columns(sch, column, lanes)
+    if task is None:
+        row = _parallel_rows(sch, row, stages[last])
+    for name in before:
+        sch.compute_at(stages[name].block, row, preserve_unit_loops=True)
+    finish: list[Finish] = []
+    for stage in (stages[name] for name in before):
+        if stage.reduction:
+            finish += _reduce_row(sch, stage, stages[last], lanes)
+        elif len(stage.spatial) == len(stages[last].spatial):
+            _vectorize_columns(sch, list(sch.get_loops(stage.block))[-1], lanes)
+    return finish
+
+
+def _parallel_rows(sch: Any, row: Any, block: Facts) -> Any:
+    """Rows in parallel, unless there is less to do than it costs to start (1-2 us)."""
+    if block.size >= 4096:
+        sch.parallel(row)
+    return row
+
+
+def _vectorize_columns(sch: Any, loop: Any, lanes: int) -> None:
+    """Whole vectors; narrower ones where the extent asks for it."""
+    width = divisor(_extent(sch, loop), lanes)
+    if width > 1:
+        sch.vectorize(sch.split(loop, [None, width])[1])
+
+
+def _reduce_row(sch: Any, block: Facts, last: Facts, lanes: int) -> list[Finish]:
+    """Partial results in vectors (a block with a lane axis), or the one result of them."""
+    *_, lane, k = sch.get_loops(block.block)
+    if len(block.spatial) < len(last.spatial):
+        sch.unroll(k)
+        return []
+    sch.reorder(k, lane)
+    before = len(sch.get_loops(block.block))
+    vectorize(sch, lane, lanes)
+    inside = 1 + len(sch.get_loops(block.block)) - before
+    return [lambda: _start(sch, block, k, inside)]
