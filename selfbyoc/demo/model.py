@@ -21,7 +21,9 @@ def extra(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as err:
-        raise MissingExtra(f"{module} is missing; pip install 'selfbyoc[demo]'") from err
+        raise MissingExtra(
+            f"{module} is missing: pip install {module} (all for the demo: 'selfbyoc[demo]')"
+        ) from err
 
 
 def read_onnx(path: str | Path) -> Any:

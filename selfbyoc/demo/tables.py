@@ -55,10 +55,10 @@ def unscheduled_table(unscheduled: Mapping[str, str]) -> Table:
 
 
 def latency_table(measured: Mapping[str, Latency], ours: str, threads: int) -> Table:
-    """Milliseconds a run, and how many times our time that is."""
+    """Milliseconds a run, and relative to ours."""
     title = f"\nLatency, {threads} threads, batch 1, median of windows measured in turns"
     table = _table(
-        title, ("build", ""), ("ms", "right"), (f"times {ours}'s", "right"), ("windows", "right")
+        title, ("build", ""), ("ms", "right"), ("relative", "right"), ("windows", "right")
     )
     for name, found in measured.items():
         times = found.milliseconds / measured[ours].milliseconds

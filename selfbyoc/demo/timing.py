@@ -25,7 +25,7 @@ def latency(
 ) -> dict[str, Latency]:
     """Time callables against each other; a slow one gets fewer windows: `budget` seconds each.
 
-    A window counts if the process was pushed off a core at most once in it: a busy neighbour
+    A window counts if the process was pushed off a core at most once in 20 ms: a busy neighbour
     doubles the time of a kernel that waits for its slowest thread. Where no window was quiet, all
     count, and the result says so.
     """
@@ -39,7 +39,7 @@ def latency(
                     run()  # not timed: the threads of the one before still spin
                 seconds, calls, disturbed = _window(run)
                 spent[name] += seconds
-                samples[name].append((seconds / calls, disturbed <= 1))
+                samples[name].append((seconds / calls, disturbed <= max(1, seconds / WINDOW)))
     return {name: _median(found) for name, found in samples.items()}
 
 
