@@ -61,6 +61,8 @@ def test_named_files_exist(path):
 
 
 def test_the_table_of_composites_is_current():
-    """Write it anew with `python -m selfbyoc composites --markdown`."""
     text = (ROOT / "docs" / "composites.md").read_text(encoding="utf-8")
-    assert composites_markdown(BUILTIN) in text
+    current = composites_markdown(BUILTIN) in text
+    assert current, "paste what `python -m selfbyoc composites --markdown` prints"
+        "docs/composites.md: paste what `python -m selfbyoc composites --markdown` prints"
+    )
