@@ -64,5 +64,3 @@ def test_the_table_of_composites_is_current():
     text = (ROOT / "docs" / "composites.md").read_text(encoding="utf-8")
     current = composites_markdown(BUILTIN) in text
     assert current, "paste what `python -m selfbyoc composites --markdown` prints"
-        "docs/composites.md: paste what `python -m selfbyoc composites --markdown` prints"
-    )
