@@ -14,13 +14,14 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-relax test-relay lint format venv venv-relay clean
+.PHONY: help demo test test-relax test-relay lint format fuzz venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
 	@echo 'make test         run all tests with both TVMs'
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
+	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -44,6 +45,10 @@ test-relax: venv
 
 test-relay: venv-relay
 	$(RELAY)/bin/python -m pytest
+
+# Random shapes for as long as you like: make fuzz N=2000
+fuzz: venv
+	SELFBYOC_FUZZ=$(or $(N),500) $(RELAX)/bin/python -m pytest tests/test_random_shapes.py
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check

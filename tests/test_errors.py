@@ -10,6 +10,7 @@ from selfbyoc import Composite, op, partition_for_tefuse
 from selfbyoc._tvm import GENERATION, te, tvm
 from selfbyoc.codegen.hook import hook
 from selfbyoc.errors import (
+    CompositeError,
     ComputeError,
     InputError,
     LoweringError,
@@ -136,6 +137,40 @@ def test_a_whole_compute_with_the_wrong_result():
         match=r"its compute: computes float32\[3, 5\], but type inference expects float32\[3, 4\]",
     ):
         selfbyoc.build(model(), composites=[composite])
+
+
+@pytest.mark.parametrize("part", ["compute", "whole compute", "pack"])
+def test_a_users_function_that_raises(part):
+    def broken(*args, **named):
+        raise ZeroDivisionError("no tiles")
+
+    options = {
+        "compute": {"compute": {"dense": broken}},
+        "whole compute": {"compute": lambda x, w: broken()},
+        "pack": {"compute": {"dense": lambda ins, call: ins[0]}, "pack": {"w": broken}},
+    }[part]
+    with pytest.raises(
+        ComputeError, match=r"composite dense_relu: its .* raised ZeroDivisionError: no tiles"
+    ):
+        selfbyoc.build(model(), composites=[dense_relu(**options)])
+
+
+def test_a_check_that_raises():
+    def check(match):
+        raise KeyError("tile")
+
+    with pytest.raises(
+        CompositeError, match="composite dense_relu: its check raised KeyError: 'tile'"
+    ):
+        partition_for_tefuse(model(), composites=[dense_relu(check=check)])
+
+
+def test_a_compute_that_passes_its_input_through():
+    """No error: the value is copied."""
+    composite = Composite("same", lambda x: op.relu(op.abs(x)), compute=lambda x: x)
+    mod = emit(composite.pattern, {"x": ((3, 5), "float32")})
+    x = np.ones((3, 5), "float32")
+    np.testing.assert_array_equal(selfbyoc.build(mod, composites=[composite])(x)[0], x)
 
 
 def test_pack_without_a_compute_that_reads_it():

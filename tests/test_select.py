@@ -5,6 +5,7 @@ from harness import random_args
 
 import selfbyoc
 from selfbyoc import Case, Composite, either, many, op, require
+from selfbyoc.errors import CompositeError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.select import select
@@ -66,7 +67,9 @@ def test_an_optional_argument_is_none():
 def test_unknown_argument_of_a_match_names_the_known_ones():
     bad = Composite("c", conv_relu.pattern, check=lambda match: match.weight)
     with pytest.raises(
-        AttributeError, match=r"composite c: no argument 'weight'; the match has \['x', 'w'\]"
+        CompositeError,
+        match=r"composite c: its check raised AttributeError: composite c: no argument 'weight'; "
+        r"the match has \['x', 'w'\]",
     ):
         chosen(lambda x, w: op.relu(same(x, w)), bad)
 

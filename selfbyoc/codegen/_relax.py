@@ -71,7 +71,8 @@ def _settle_target(builder: Any, call: relax.Call) -> relax.Call:
         return call
     if kernel.told:
         raise errors.TargetError(
-            f"{kernel.source.symbol}: built for {kernel.target}, but the module is compiled for {target}"
+            f"{kernel.source.symbol}: built for {kernel.target}, but the module is compiled for "
+            f"{target}"
         )
     _, scheduled = schedule_external(kernel.source, target)
     func = any_alignment(scheduled.mod["main"]).without_attr("global_symbol")

@@ -102,7 +102,7 @@ def match_of(external: External) -> Match:
         raise CompositeError(
             f"composite {composite.name} does not match the function {external.symbol}: {found}"
         )
-    return replace(found, outputs=graph.outputs)
+    return found
 
 
 def _merged(names: Sequence[str]) -> Composite:

@@ -1,4 +1,4 @@
-"""Op info: the ordered ops of a stacked function, in an attribute of it and as schedules see them."""
+"""Op info: the ordered ops of a stacked function, as an attribute and as schedules see them."""
 
 from __future__ import annotations
 

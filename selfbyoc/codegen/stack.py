@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
-from ..errors import ComputeError
+from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .compute import compute_of
 from .op_info import OpInfo, Ops, with_op_info
@@ -54,7 +54,7 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     """
     composite = match.composite
     builder = _Builder(graph, match, packed or {})
-    outputs = [builder.tensor(value) for value in graph.outputs]
+    outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
     func = te.create_prim_func([*builder.params, *outputs])
     names = _block_names([*builder.params, *outputs])
     ops = tuple(builder.info(call, names) for call in builder.described)
@@ -126,7 +126,10 @@ class _Builder:
             return
         override = own.get(call.kind) if isinstance(own, Mapping) else None
         ins = [self._operand(value, packing=override is not None) for value in call.inputs]
-        found = (override or compute_of(call.kind))(ins, call)
+        if override is None:
+            found = compute_of(call.kind)(ins, call)
+        else:
+            found = self._users(f"compute of {call.name}", override, ins, call)
         tensors = list(found) if isinstance(found, (list, tuple)) else [found]
         self._check(call.name, tensors, call.outputs)
         self._record(call, tensors)
@@ -144,7 +147,21 @@ class _Builder:
                 f"composite {self.composite.name}: argument {name!r} is packed, but no compute of "
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
-        return pack(self.tensors[id(value)])
+        return self._users(f"pack of {name!r}", pack, self.tensors[id(value)])
+
+    def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Call a function of the composite; whatever it raises is reported as the composite's
+        error.
+        """
+        try:
+            return function(*args, **named)
+        except SelfbyocError:
+            raise
+        except Exception as err:
+            name = self.composite.name
+            raise ComputeError(
+                f"composite {name}: its {what} raised {type(err).__name__}: {err}"
+            ) from err
 
     def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:
         for value, tensor in zip(call.outputs, tensors, strict=True):
@@ -164,7 +181,7 @@ class _Builder:
             options = (
                 {"ops": Ops([self._bare(c) for c in self.match.ops])} if _takes_ops(compute) else {}
             )
-            found = compute(**ready, **options)
+            found = self._users("compute", compute, **ready, **options)
             tensors = list(found) if isinstance(found, (list, tuple)) else [found]
             self._check("its compute", tensors, results)
             for value, tensor in zip(results, tensors, strict=True):
@@ -202,6 +219,13 @@ class _Builder:
     def info(self, call: OpCall, names: Mapping[Any, str]) -> OpInfo:
         blocks = tuple(names[op] for op in self.stages.get(id(call), ()) if op in names)
         return replace(self._bare(call), blocks=blocks)
+
+
+def _computed(tensor: Any, name: str) -> Any:
+    """An output must be computed: one that a compute passes through from an input is copied."""
+    if isinstance(tensor.op, te.ComputeOp):
+        return tensor
+    return te.compute(tensor.shape, lambda *i: tensor(*i), name=f"{name}_copy")
 
 
 def _type(shape: Any, dtype: Any) -> str:

@@ -25,7 +25,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = relax.transform.Normalize()(mod)
     mod = relax.transform.CanonicalizeBindings()(mod)
-    # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as readers.
+    # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
+    # readers.
     return relax.transform.DeadCodeElimination()(mod)
 
 

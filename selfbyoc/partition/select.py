@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..errors import CompositeError
 from ..ir.graph import OpCall, OpGraph, Value
 from .match import Match, Miss, find
 from .pattern import Either, Item, Node, Op
@@ -90,6 +91,9 @@ def _decide(graph: OpGraph, match: Match, taken: dict[int, Match]) -> Record:
             match.composite.check(match)
         except Refused as refusal:
             reason = str(refusal)
+        except Exception as err:  # whatever a check raises is its own error, with its name
+            kind = type(err).__name__
+            raise CompositeError(f"composite {name}: its check raised {kind}: {err}") from err
     if reason is not None:
         return Record(name, root, REFUSED, reason, ops)
     return Record(name, root, MATCHED, match.composite.why, ops)
@@ -113,7 +117,8 @@ def _leak(graph: OpGraph, match: Match) -> str | None:
         producer = graph.producer(value)
         if producer is not None and id(producer) in inside:
             return f"argument {name} is computed inside the group, by {producer.name}"
-    return _cycle(graph, match, inside)
+    # With one result, whatever is computed from the group comes after all that it reads.
+    return _cycle(graph, match, inside) if len(match.outputs) > 1 else None
 
 
 def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> str | None:

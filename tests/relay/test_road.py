@@ -319,3 +319,15 @@ def test_a_dynamic_extent_is_refused_and_left_to_the_vm():
     machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(parted, target="llvm"), tvm.cpu())
     a, b = np.ones((3, 8), "float32"), np.ones((5, 8), "float32")
     close(machine.run(a, b).numpy(), np.full((3, 5), 8.0))
+
+
+def test_functions_of_another_partitioner_are_left_alone():
+    """A composite that somebody else marked is opaque: nothing inside it is taken."""
+    x, w = relay.var("x", shape=(3, 8)), relay.var("w", shape=(5, 8))
+    inner_x, inner_w = relay.var("a", shape=(3, 8)), relay.var("b", shape=(5, 8))
+    inner = relay.Function([inner_x, inner_w], relay.nn.relu(relay.nn.dense(inner_x, inner_w)))
+    call = relay.Call(inner.with_attr("Composite", "theirs.dense_relu"), [x, w])
+    mod = tvm.IRModule.from_expr(relay.Function([x, w], relay.tanh(call)))
+    report = selfbyoc.report(partition_for_tefuse(mod, composites=[fc]))
+    assert report.counts == {}
+    assert report.left == {"call": 1, "tanh": 1}

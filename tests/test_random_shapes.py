@@ -1,0 +1,112 @@
+"""Random shapes and attributes through the default schedule and the built-in composites, against
+NumPy.
+
+A short run belongs to the suite; `make fuzz` (SELFBYOC_FUZZ=500) looks longer and anew each time.
+"""
+
+import os
+
+import pytest
+from harness import assert_close, run_case
+
+from selfbyoc import BUILTIN, Case, Composite, op
+
+hypothesis = pytest.importorskip("hypothesis", reason="the dev extra is not installed")
+st = hypothesis.strategies
+
+EXAMPLES = int(os.environ.get("SELFBYOC_FUZZ", "0"))
+RANDOM = hypothesis.settings(
+    max_examples=EXAMPLES or 6,
+    derandomize=not EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+@st.composite
+def convolutions(draw):
+    """A convolution that exists: the kernel fits into the padded image."""
+    groups = draw(st.sampled_from([1, 1, 2, 5]))
+    per_group, out_per_group = draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    kernel = (draw(st.integers(1, 5)), draw(st.integers(1, 5)))
+    dilation = (draw(st.integers(1, 2)), draw(st.integers(1, 2)))
+    padding = tuple(draw(st.integers(0, 2)) for _ in range(4))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = [draw(st.integers(max(1, s - p), 40)) for s, p in zip(spans, padding[:2], strict=True)]
+    attrs = {
+        "strides": (draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+        "padding": padding,
+        "dilation": dilation,
+        "groups": groups,
+    }
+    x = (draw(st.integers(1, 3)), per_group * groups, *size)
+    return x, (out_per_group * groups, per_group, *kernel), attrs
+
+
+def check(composite, case):
+    run = run_case(composite, case)
+    assert run.counts == {composite.name: 1}
+    assert_close(run)
+
+
+@RANDOM
+@hypothesis.given(convolutions())
+def test_conv2d_on_the_default_schedule(found):
+    x, weight, attrs = found
+    plain = Composite("plain", lambda x, w: op.relu(op.conv2d(x, w)))
+    check(plain, Case(lambda x, w: op.relu(op.conv2d(x, w, **attrs)), x=x, w=weight))
+
+
+@RANDOM
+@hypothesis.given(convolutions())
+def test_the_built_in_conv2d(found):
+    x, weight, attrs = found
+    composite = next(c for c in BUILTIN if c.name == "conv2d")
+
+    def program(x, weight, bias):
+        return op.clip(op.bias_add(op.conv2d(x, weight, **attrs), bias), a_min=0.0, a_max=6.0)
+
+    check(composite, Case(program, x=x, weight=weight, bias=(weight[0],), constants=["weight", "bias"]))
+
+
+@RANDOM
+@hypothesis.given(st.lists(st.integers(1, 70), min_size=4, max_size=4))
+def test_dense_softmax_dense_on_the_default_schedule(extents):
+    m, k, n, p = extents
+    plain = Composite("plain", lambda x, w, v: op.dense(op.softmax(op.dense(x, w)), v))
+    check(plain, Case(x=(m, k), w=(n, k), v=(p, n)))
+
+
+@RANDOM
+@hypothesis.given(st.lists(st.integers(1, 70), min_size=3, max_size=3), st.booleans())
+def test_the_built_in_dense(extents, constant):
+    m, k, n = extents
+    composite = next(c for c in BUILTIN if c.name == "dense")
+
+    def program(x, weight, bias):
+        return op.gelu(op.bias_add(op.dense(x, weight), bias, axis=-1))
+
+    constants = ["weight", "bias"] if constant else []
+    check(composite, Case(program, x=(m, k), weight=(n, k), bias=(n,), constants=constants))
+
+
+@RANDOM
+@hypothesis.given(st.lists(st.integers(1, 40), min_size=2, max_size=3), st.integers(-2, -1))
+def test_normalisation_on_the_default_schedule(shape, axis):
+    plain = Composite("plain", lambda x: op.softmax(op.relu(x)))
+    check(plain, Case(lambda x: op.softmax(op.relu(x), axis=axis), x=tuple(shape)))
+
+
+@RANDOM
+@hypothesis.given(
+    st.integers(1, 4), st.integers(1, 4), st.integers(0, 1), st.booleans(), st.sampled_from(["max", "avg"]),
+    st.integers(4, 30), st.integers(4, 30),
+)  # fmt: skip
+def test_pools_on_the_default_schedule(size, stride, pad, ceil_mode, how, height, width):
+    # TVM lets a window of ceil_mode lie outside the image; PyTorch and ONNX do not.
+    hypothesis.assume(pad <= size // 2 and size >= stride)
+    kind = getattr(op, f"{how}_pool2d")
+    attrs = {"pool_size": size, "strides": stride, "padding": pad, "ceil_mode": ceil_mode}
+    plain = Composite("plain", lambda x: op.relu(kind(x)))
+    check(plain, Case(lambda x: op.relu(kind(x, **attrs)), x=(2, 5, height, width)))
