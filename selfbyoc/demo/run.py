@@ -131,6 +131,7 @@ def _page(title: str, decided: Report, checked: Checked, measured: Mapping[str, 
         ("ops inside composites", str(inside)),
         ("kernels of composites", str(len(decided.matched))),
         ("threads", str(count())),
+        ("machine while measuring", "quiet" if measured[OURS].quiet else "busy"),
         ("TVM", f"{tvm.__version__} ({GENERATION.capitalize()})"),
     )
     subtitle = "Every coloured box is a composite: several ops that were compiled as one kernel."

@@ -56,7 +56,7 @@ def unscheduled_table(unscheduled: Mapping[str, str]) -> Table:
 
 def latency_table(measured: Mapping[str, Latency], ours: str, threads: int) -> Table:
     """Milliseconds a run, and relative to ours."""
-    title = f"\nLatency, {threads} threads, batch 1, median of windows measured in turns"
+    title = f"\nLatency, {threads} threads: medians of windows in turns"
     table = _table(
         title, ("build", ""), ("ms", "right"), ("relative", "right"), ("windows", "right")
     )
