@@ -78,3 +78,31 @@ def program(x, w0, b0, w1, gamma, beta, mean, var, w2, b2, w3, b3):
     y = op.global_avg_pool2d(op.max_pool2d(y, pool_size=2, strides=2))
     y = op.relu(op.bias_add(op.dense(op.reshape(y, shape=(2, 6)), w2), b2))
     return op.gelu(op.bias_add(op.dense(y, op.transpose(w3, axes=(1, 0))), b3))
+
+
+ROAD_SHAPES = {
+    "w0": (5, 3, 3, 3), "b0": (5,), "w1": (7, 5, 3, 3), "b1": (7,), "w2": (17, 693), "w3": (13, 17),
+}  # fmt: skip
+
+
+def road_data():
+    """Input and weights of the network that the tests of the two roads write in their own IR."""
+    rng = np.random.default_rng(0)
+    params = {
+        n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32")
+        for n, s in ROAD_SHAPES.items()
+    }
+    return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
+
+
+def road_reference(x, params):
+    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice."""
+    y = x.astype("float64")
+    for i in range(2):
+        padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"])
+        y = np.maximum(y + params[f"b{i}"].reshape(1, -1, 1, 1), 0)
+    y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
+    d = y @ params["w3"].T
+    return np.maximum(d, 0) + np.tanh(d)

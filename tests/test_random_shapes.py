@@ -67,7 +67,10 @@ def test_the_built_in_conv2d(found):
     def program(x, weight, bias):
         return op.clip(op.bias_add(op.conv2d(x, weight, **attrs), bias), a_min=0.0, a_max=6.0)
 
-    check(composite, Case(program, x=x, weight=weight, bias=(weight[0],), constants=["weight", "bias"]))
+    check(
+        composite,
+        Case(program, x=x, weight=weight, bias=(weight[0],), constants=["weight", "bias"]),
+    )
 
 
 @RANDOM
@@ -100,7 +103,8 @@ def test_normalisation_on_the_default_schedule(shape, axis):
 
 @RANDOM
 @hypothesis.given(
-    st.integers(1, 4), st.integers(1, 4), st.integers(0, 1), st.booleans(), st.sampled_from(["max", "avg"]),
+    st.integers(1, 4), st.integers(1, 4), st.integers(0, 1), st.booleans(),
+    st.sampled_from(["max", "avg"]),
     st.integers(4, 30), st.integers(4, 30),
 )  # fmt: skip
 def test_pools_on_the_default_schedule(size, stride, pad, ceil_mode, how, height, width):

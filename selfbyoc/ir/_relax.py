@@ -14,7 +14,8 @@ from .._tvm import constant_numpy, tir, tvm
 from ..errors import UnsupportedOp
 from . import attrs as A
 from .canonical import canonicalize
-from .graph import OpCall, OpGraph, Value, name_ops
+from .graph import OpGraph, Value
+from .reader import Reader
 
 Expr = Any  # relax.Expr: TVM ships no types
 # 0.27 moved the graph constant from relax to tvm.ir under another name.
@@ -113,17 +114,13 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
-class _Reader:
+class _Reader(Reader):
     """One walk over the bindings: every variable gets its values, every call its OpCall."""
 
     def __init__(self, inlines: bool) -> None:
-        self.inlines = inlines  # calls of local functions: read through, or opaque
-        self.values: dict[Any, tuple[Value, ...]] = {}
-        self.owner: dict[Any, int] = {}  # tuple-typed variable -> position of the op behind it
+        super().__init__(inlines)
         self.tuples: dict[Any, Any] = {}  # variable -> the relax.Tuple it is bound to
         self.locals: dict[Any, relax.Function] = {}
-        self.ops: list[OpCall] = []
-        self.extra: dict[int, list[Any]] = {}
 
     def read(self, body: relax.SeqExpr) -> tuple[Value, ...]:
         """Visit every binding of a function body; its result."""
@@ -157,10 +154,7 @@ class _Reader:
         if isinstance(expr, relax.Tuple):
             return tuple(v for f in expr.fields for v in self._of(f))
         if isinstance(expr, relax.TupleGetItem):
-            values = self._of(expr.tuple_value)
-            if expr.tuple_value in self.owner:
-                self.extra.setdefault(self.owner[expr.tuple_value], []).append(expr)
-            return (values[expr.index],)
+            return self.item(expr, expr.tuple_value, self._of(expr.tuple_value))
         return ()  # shapes, prim values, global variables: attributes, not tensors
 
     def _call(self, var: relax.Var, call: relax.Call) -> tuple[Value, ...]:
@@ -195,20 +189,7 @@ class _Reader:
         attrs: dict[str, Any],
         sources: list[Any],
     ) -> tuple[Value, ...]:
-        outputs = _values(var.ty, var.name)
-        if isinstance(var.ty, relax.TupleType):
-            self.owner[var] = len(self.ops)
-        self.ops.append(OpCall(kind, inputs, attrs, outputs, sources=(*sources, expr)))
-        return outputs
-
-    def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
-        ops = [
-            OpCall(
-                c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ()))
-            )
-            for i, c in enumerate(self.ops)
-        ]
-        return OpGraph(inputs, name_ops(ops), outputs)
+        return self.add(var, kind, inputs, attrs, _values(var.ty, var.name), [*sources, expr])
 
 
 def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from .._tvm import attrs_dict, constant_numpy, tvm
 from ..errors import InputError, UnsupportedOp
 from . import attrs as A
 from .canonical import canonicalize
-from .graph import OpCall, OpGraph, Value, name_ops
+from .graph import OpGraph, Value
+from .reader import Reader
 
 Expr = Any  # relay.Expr: TVM ships no types
 
@@ -84,15 +85,8 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
-class _Reader:
+class _Reader(Reader):
     """One walk over a function body: every expression gets its values, every call its OpCall."""
-
-    def __init__(self, inlines: bool) -> None:
-        self.inlines = inlines  # calls of function literals: read through, or opaque
-        self.values: dict[Any, tuple[Value, ...]] = {}
-        self.owner: dict[Any, int] = {}  # tuple-typed expression -> position of the op behind it
-        self.ops: list[OpCall] = []
-        self.extra: dict[int, list[Any]] = {}
 
     def read(self, root: Expr) -> None:
         """Visit everything that the root is computed from."""
@@ -105,16 +99,10 @@ class _Reader:
         if isinstance(expr, relay.Tuple):
             return tuple(v for f in expr.fields for v in self.values[f])
         if isinstance(expr, relay.TupleGetItem):
-            return self._item(expr)
+            return self.item(expr, expr.tuple_value, self.values[expr.tuple_value])
         if isinstance(expr, relay.Call):
             return self._call(expr)
         return self._opaque(expr, type(expr).__name__)
-
-    def _item(self, expr: relay.TupleGetItem) -> tuple[Value, ...]:
-        values = self.values[expr.tuple_value]
-        if expr.tuple_value in self.owner:
-            self.extra.setdefault(self.owner[expr.tuple_value], []).append(expr)
-        return (values[expr.index],)
 
     def _call(self, call: relay.Call) -> tuple[Value, ...]:
         if self.inlines and isinstance(call.op, relay.Function):
@@ -156,19 +144,7 @@ class _Reader:
         sources: list[Any],
     ) -> tuple[Value, ...]:
         outputs = _values(expr.checked_type, kind)
-        if not isinstance(expr.checked_type, relay.TensorType):
-            self.owner[expr] = len(self.ops)
-        self.ops.append(OpCall(kind, inputs, attrs, outputs, sources=(*sources, expr)))
-        return outputs
-
-    def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
-        ops = [
-            OpCall(
-                c.kind, c.inputs, c.attrs, c.outputs, sources=(*c.sources, *self.extra.get(i, ()))
-            )
-            for i, c in enumerate(self.ops)
-        ]
-        return OpGraph(inputs, name_ops(ops), outputs)
+        return self.add(expr, kind, inputs, attrs, outputs, [*sources, expr])
 
 
 def children(expr: Expr) -> list[Expr]:

@@ -101,6 +101,8 @@ def rebuild(expr: Any, new: Mapping[Any, Any]) -> Any:
         return relay.Call(
             expr.op, [new[a] for a in expr.args], expr.attrs, expr.type_args, expr.span
         )
+    if isinstance(expr, relay.If):
+        return relay.If(*(new[child] for child in children(expr)), expr.span)
     raise InputError(f"a Relay {type(expr).__name__} after a composite cannot be rewritten")
 
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from models import ROAD_SHAPES, road_data, road_reference
 from packing import pack_weight, packed_dense
 from tvm import relax
 from tvm.script import relax as R
@@ -33,24 +34,11 @@ def both(x, w):
 two_outputs = Composite("two_outputs", both)
 MINE = [conv_relu, fc, two_outputs]
 COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}
-SHAPES = {
-    "w0": (5, 3, 3, 3),
-    "b0": (5,),
-    "w1": (7, 5, 3, 3),
-    "b1": (7,),
-    "w2": (17, 693),
-    "w3": (13, 17),
-}
 
 
 @pytest.fixture(name="data")
 def fixture_data():
-    rng = np.random.default_rng(0)
-    params = {
-        n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32")
-        for n, s in SHAPES.items()
-    }
-    return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
+    return road_data()
 
 
 @pytest.fixture(name="mod")
@@ -59,7 +47,8 @@ def fixture_mod():
     BlockBuilder.
     """
     variables = {
-        n: relax.Var(n, R.Tensor(s, "float32")) for n, s in {"x": (2, 3, 9, 11), **SHAPES}.items()
+        n: relax.Var(n, R.Tensor(s, "float32"))
+        for n, s in {"x": (2, 3, 9, 11), **ROAD_SHAPES}.items()
     }
     builder = relax.BlockBuilder()
     v = variables
@@ -80,20 +69,6 @@ def fixture_mod():
     return builder.get()
 
 
-def numpy_model(x, params):
-    y = x.astype("float64")
-    for i in range(2):
-        padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(
-            1, -1, 1, 1
-        )
-        y = np.maximum(y, 0)
-    y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
-    d = y @ params["w3"].T
-    return np.maximum(d, 0) + np.tanh(d)
-
-
 def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
@@ -109,21 +84,21 @@ def test_its_own_conventions(mod, data):
     parted = partition_for_tefuse(mod, params, composites=MINE)
     assert selfbyoc.report(parted).counts == COUNTS
     assert len(external_functions(parted)) == 4
-    close(compile_and_run(parted, x), numpy_model(x, params))
+    close(compile_and_run(parted, x), road_reference(x, params))
 
 
 def test_weights_that_are_not_constant(mod, data):
     x, params = data
     parted = partition_for_tefuse(mod, composites=MINE)
-    close(compile_and_run(parted, x, *params.values()), numpy_model(x, params))
+    close(compile_and_run(parted, x, *params.values()), road_reference(x, params))
 
 
 def test_build(mod, data):
     x, params = data
     library = selfbyoc.build(mod, params=params, composites=MINE)
     assert library.unscheduled == {}
-    close(library(x)[0], numpy_model(x, params))
-    close(library(x=x)[0], numpy_model(x, params))
+    close(library(x)[0], road_reference(x, params))
+    close(library(x=x)[0], road_reference(x, params))
 
 
 def test_identical_composites_are_one_function(data):
@@ -183,7 +158,7 @@ def test_exported_library_runs_without_this_package(mod, data, tmp_path):
     np.save(tmp_path / "x.npy", x)
     args = [str(tmp_path / n) for n in ("model.so", "x.npy", "y.npy")]
     subprocess.run([sys.executable, "-c", RELOAD, *args], check=True, timeout=120)
-    close(np.load(tmp_path / "y.npy"), numpy_model(x, params))
+    close(np.load(tmp_path / "y.npy"), road_reference(x, params))
 
 
 def test_the_users_module_is_untouched(mod, data):
@@ -214,7 +189,7 @@ def test_merged_composite_functions(mod, data):
     for composite in (conv_relu, fc):
         remember(composite)
     assert len(external_functions(merged)) < len(matches)
-    close(compile_and_run(merged, x), numpy_model(x, params))
+    close(compile_and_run(merged, x), road_reference(x, params))
 
 
 UNALIGNED = """

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from models import ROAD_SHAPES, road_data, road_reference
 from packing import pack_weight, packed_dense
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -47,31 +48,16 @@ def relay_model():
     return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
 
 
-SHAPES = {
-    "w0": (5, 3, 3, 3),
-    "b0": (5,),
-    "w1": (7, 5, 3, 3),
-    "b1": (7,),
-    "w2": (17, 693),
-    "w3": (13, 17),
-}
-
-
 @pytest.fixture(name="data")
 def fixture_data():
-    rng = np.random.default_rng(0)
-    params = {
-        n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype("float32")
-        for n, s in SHAPES.items()
-    }
-    return rng.standard_normal((2, 3, 9, 11)).astype("float32"), params
+    return road_data()
 
 
 @pytest.fixture(name="mod")
 def fixture_mod(data):
     """The model with its parameters' types known but not their values."""
     mod = relay_model()
-    typed = {n: relay.var(n, shape=s) for n, s in SHAPES.items()}
+    typed = {n: relay.var(n, shape=s) for n, s in ROAD_SHAPES.items()}
     main = mod["main"]
     old = {p.name_hint: p for p in main.params}
     body = relay.bind(main.body, {old[n]: v for n, v in typed.items()})
@@ -82,21 +68,7 @@ def fixture_mod(data):
 @pytest.fixture(name="expected")
 def fixture_expected(data):
     x, params = data
-    return numpy_model(x, params)
-
-
-def numpy_model(x, params):
-    y = x.astype("float64")
-    for i in range(2):
-        padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        y = np.einsum("nchwij,ocij->nohw", view, params[f"w{i}"]) + params[f"b{i}"].reshape(
-            1, -1, 1, 1
-        )
-        y = np.maximum(y, 0)
-    y = np.maximum(y.reshape(len(y), -1) @ params["w2"].T, 0)
-    d = y @ params["w3"].T
-    return np.maximum(d, 0) + np.tanh(d)
+    return road_reference(x, params)
 
 
 def run_graph(lib, x, **more):

@@ -1,0 +1,53 @@
+"""What the readers of both generations keep while they walk over a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .graph import OpCall, OpGraph, Value, name_ops
+
+
+class Reader:
+    """The values by IR node, the ops so far, and which op a tuple came from.
+
+    `inlines` says whether calls of functions inside the function are read through, or opaque.
+    """
+
+    def __init__(self, inlines: bool) -> None:
+        self.inlines = inlines
+        self.values: dict[Any, tuple[Value, ...]] = {}
+        self.ops: list[OpCall] = []
+        self.owner: dict[Any, int] = {}  # node of tuple type -> position of the op behind it
+        self.items: dict[
+            int, list[Any]
+        ] = {}  # position of an op -> the nodes that take its outputs
+
+    def add(
+        self,
+        node: Any,
+        kind: str,
+        inputs: Sequence[Value],
+        attrs: dict[str, Any],
+        outputs: tuple[Value, ...],
+        sources: Sequence[Any],
+    ) -> tuple[Value, ...]:
+        """One more op, bound to `node`; -> its outputs."""
+        self.owner[node] = len(self.ops)
+        self.ops.append(OpCall(kind, tuple(inputs), attrs, outputs, sources=tuple(sources)))
+        return outputs
+
+    def item(self, node: Any, of: Any, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """One output taken out of a tuple: the node belongs to the op that made the tuple."""
+        if of in self.owner:
+            self.items.setdefault(self.owner[of], []).append(node)
+        return (values[node.index],)
+
+    def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
+        """The graph of all that was read."""
+        ops = (
+            replace(call, sources=(*call.sources, *self.items.get(position, ())))
+            for position, call in enumerate(self.ops)
+        )
+        return OpGraph(inputs, name_ops(ops), outputs)
