@@ -10,6 +10,8 @@ from .depthwise import depthwise_pointwise, inverted_residual
 from .inception import inception, parallel_conv2d
 from .layer_norm import layer_norm, layer_norm_dense, softmax
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from .quantized import conv2d_narrowed
+from .quantized_dense import layer_norm_dense_int8
 from .residual import conv2d_add
 
 # Earlier wins: larger composites first.
@@ -22,7 +24,9 @@ BUILTIN = (
     conv2d_relu_conv2d_relu,
     conv2d_batch_norm_relu,
     dense_gelu_dense,
+    layer_norm_dense_int8,
     layer_norm_dense,
+    conv2d_narrowed,
     conv2d_add,
     conv2d,
     conv2d_nhwc,

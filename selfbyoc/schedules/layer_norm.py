@@ -26,7 +26,7 @@ def _check_rows(match: Any) -> None:
             require(last, f"{kind} is over axis {call.attrs['axis']}, not the last")
 
 
-def _check_affine(match: Any) -> None:
+def check_affine(match: Any) -> None:
     """gamma and beta are used; an importer may say that they are not."""
     for call in match.of("layer_norm"):
         used = call.attrs["center"] and call.attrs["scale"]
@@ -35,7 +35,7 @@ def _check_affine(match: Any) -> None:
 
 def _check(match: Any) -> None:
     _check_rows(match)
-    _check_affine(match)
+    check_affine(match)
     check_bias(match)
 
 
