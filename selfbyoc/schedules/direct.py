@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import te, tir
 
-ROWS = 8  # output channels of a register tile: 8 x 2 vectors reach 283 of 285 GFLOP/s a core (Zen 5)
+ROWS = (
+    8  # output channels of a register tile: 8 x 2 vectors reach 283 of 285 GFLOP/s a core (Zen 5)
+)
 LANES = 32  # pixels of a tile: two AVX-512 vectors, or two tiles of two AVX2 ones
 MOST_LANES = 1024  # of one task: its results, 8 x 1024 floats, stay in L1 until they are stored
+LEAST_TASKS = 32  # of an image, where its rows can be split: even enough on some eight cores
 
 Tensor = Any
+Pair = Sequence[int]
 
 
 def row_blocks(channels: int) -> tuple[int, int]:
@@ -37,7 +41,9 @@ def pack_weight(weight: Tensor) -> Tensor:
         channel = b * rows + r
         if channels % rows == 0:
             return weight(channel, i, y, x)
-        return tir.if_then_else(channel < channels, weight(channel, i, y, x), tir.const(0, weight.dtype))
+        return tir.if_then_else(
+            channel < channels, weight(channel, i, y, x), tir.const(0, weight.dtype)
+        )
 
     return te.compute((blocks, *inner, rows), element, name=f"{weight.op.name}_packed")
 
@@ -49,11 +55,14 @@ class Plan:
     height: int  # of the output
     width: int
     pitch: int  # columns of a padded row, for each phase
-    reach: tuple[int, int]  # from the first to the last tap of a window, in rows and columns of a phase
+    reach: tuple[
+        int, int
+    ]  # from the first to the last tap of a window, in rows and columns of a phase
     phases: tuple[int, int]
     rows: int  # output rows of one task
     lanes: int  # of one tile
     tiles: int  # tiles of one task
+    is_whole: bool  # rows lie as in the image: no padding, no stride
     copies: bool  # whether the image is copied; not where it lies as wanted already
 
     @property
@@ -69,21 +78,19 @@ class Plan:
         return -(-(last + 1) // self.pitch) * self.pitch
 
 
-def plan(
-    image: tuple[int, int], out: tuple[int, int], window: tuple[int, int], attrs: Any, most: int = MOST_LANES
-) -> Plan:
-    """Choose pitch, task and tile for a window of a size over an image."""
+def plan(image: Pair, out: Pair, window: Pair, attrs: Any, tasks: int) -> Plan:
+    """Choose pitch, task and tile for a window over an image; `tasks` there are without splitting its rows."""
     strides, dilation, pads = attrs["strides"], attrs["dilation"], attrs["padding"]
     reach = tuple((w - 1) * d // s for w, d, s in zip(window, dilation, strides, strict=True))
     phases = tuple(1 if w == 1 else s for w, s in zip(window, strides, strict=True))
     pitch = _pitch(image[1], out[1], reach[1], strides[1], phases[1], pads[1])
-    rows = _rows(out, pitch, most)
+    rows = _rows(out, pitch, tasks)
     used = (rows - 1) * pitch + out[1]
     lanes = min(LANES, -(-used // 16) * 16)
     tiles = -(-used // lanes)
-    made = Plan(*out, pitch, reach, phases, rows, lanes, tiles, True)
-    as_is = tuple(strides) == (1, 1) and not any(pads) and made.length <= image[0] * image[1]
-    return Plan(*out, pitch, reach, phases, rows, lanes, tiles, not (as_is and pitch == image[1]))
+    is_whole = tuple(strides) == (1, 1) and not any(pads) and pitch == image[1]
+    made = Plan(*out, pitch, reach, phases, rows, lanes, tiles, is_whole, True)
+    return replace(made, copies=not is_whole or made.length > image[0] * image[1])
 
 
 def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int) -> int:
@@ -94,22 +101,26 @@ def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int
     return shared if zero else out + reach
 
 
-def _rows(out: tuple[int, int], pitch: int, most: int) -> int:
-    """Rows of a task: few lanes without use, then small tasks."""
+def _rows(out: Pair, pitch: int, tasks: int) -> int:
+    """Rows of a task: few lanes that nobody reads, then enough tasks for a few cores, then large ones."""
 
     def waste(rows: int) -> float:
         used = (rows - 1) * pitch + out[1]
         return -(-out[0] // rows) * -(-used // LANES) / (out[0] * out[1])
 
-    fitting = [r for r in range(1, out[0] + 1) if r * pitch <= most] or [1]
+    fitting = [r for r in range(1, out[0] + 1) if r * pitch <= MOST_LANES] or [1]
     least = min(map(waste, fitting))
-    return next(r for r in fitting if waste(r) <= least * 1.03)
+    good = [r for r in fitting if waste(r) <= least * 1.03]
+    parallel = [r for r in good if -(-out[0] // r) * tasks >= LEAST_TASKS]
+    return max(parallel) if parallel else min(good)
 
 
 def plan_of(view: Any) -> Plan:
     """The plan of a convolution that a schedule finds among its ops."""
     (image, _), (weight, _), (out, _) = view.inputs[0], view.inputs[1], view.outputs[0]
-    return plan(tuple(image[2:]), tuple(out[2:]), tuple(weight[2:]), view.attrs)
+    depthwise = is_depthwise(view.attrs, weight)
+    tasks = out[0] * (out[1] if depthwise else row_blocks(out[1])[0])
+    return plan(tuple(image[2:]), tuple(out[2:]), tuple(weight[2:]), view.attrs, tasks)
 
 
 def padded(x: Tensor, p: Plan, attrs: Any, fill: Any, name: str) -> Tensor:
@@ -156,7 +167,8 @@ def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
     x, weight = ins
     blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
     batch, channels, height, width = call.outputs[0].shape
-    p = plan(tuple(int(e) for e in x.shape[2:]), (height, width), (high, wide), call.attrs)
+    image = tuple(int(e) for e in x.shape[2:])
+    p = plan(image, (height, width), (high, wide), call.attrs, batch * blocks)
     read = _reader(x, p, call.attrs, call.name)
     rc = te.reduce_axis((0, per_group), name="rc")
     ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
@@ -200,7 +212,8 @@ def _depthwise(ins: Sequence[Tensor], call: Any) -> Tensor:
     x, weight = ins
     _, _, high, wide, rows = (int(extent) for extent in weight.shape)
     batch, channels, height, width = call.outputs[0].shape
-    p = plan(tuple(int(e) for e in x.shape[2:]), (height, width), (high, wide), call.attrs)
+    image = tuple(int(e) for e in x.shape[2:])
+    p = plan(image, (height, width), (high, wide), call.attrs, batch * channels)
     read = _reader(x, p, call.attrs, call.name)
     ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
     each = channels // int(x.shape[1])
@@ -210,7 +223,9 @@ def _depthwise(ins: Sequence[Tensor], call: Any) -> Tensor:
         factor = weight(tir.floordiv(o, rows), 0, ry, rx, tir.floormod(o, rows))
         return te.sum(read(n, tir.floordiv(o, each), at, ry, rx) * factor, axis=[ry, rx])
 
-    tiles = te.compute((batch, channels, p.chunks, p.tiles, p.lanes), product, name=f"{call.name}_tiles")
+    tiles = te.compute(
+        (batch, channels, p.chunks, p.tiles, p.lanes), product, name=f"{call.name}_tiles"
+    )
 
     def element(n: Any, o: Any, y: Any, z: Any) -> Any:
         return tiles(n, o, tir.floordiv(y, p.rows), *_lane(p, y, z))

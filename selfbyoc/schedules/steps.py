@@ -7,7 +7,7 @@ finds no compact dataflow behind one). Such steps return a `Finish`, to be calle
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +27,13 @@ class Tile:
     width: int
 
 
-def inline_injective(sch: Any) -> None:
+def inline_injective(sch: Any, stay: Collection[str] = ()) -> None:
     """Inline what costs nothing to compute again, or has one reader that is elementwise itself.
 
     A padded or rearranged copy in front of a reduction stays: there it would be computed for every product.
     """
     for block in facts(sch):
-        if block.reduction or block.is_output:
+        if block.reduction or block.is_output or block.name in stay:
             continue
         consumers = block.consumers
         if not block.axes or _is_constant(block):
