@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import CompositeError, RegistryError
-from .partition.pattern import Node, trace
+from .partition.pattern import Node, reachable, trace
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -96,29 +96,44 @@ class Composite:
                 f"composite name {self.name!r}: expected lower case letters, digits and underscores"
             )
         outputs, names = trace(self.name, self.pattern)
-        for root in outputs:
-            if not isinstance(root, Node) or not root.is_op():
-                raise CompositeError(
-                    f"composite {self.name}: the pattern returns a bare input; expected an op"
-                )
-        for label, keys in (
-            ("pack", self.pack),
-            *((f"case {c.name}", c.args) for c in self._own_cases()),
-        ):
-            unknown = sorted(set(keys) - set(names))
-            if unknown:
-                raise CompositeError(
-                    f"composite {self.name}: {label} names {unknown}, which are no arguments of "
-                    f"the pattern; expected some of {list(names)}"
-                )
+        if not all(output.is_op() for output in outputs):
+            raise CompositeError(
+                f"composite {self.name}: the pattern returns a bare input; expected an op"
+            )
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "arg_names", names)
+        object.__setattr__(self, "root", self._root())
+        self._check_names()
 
     outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    root: Node = field(init=False, repr=False, compare=False)
 
-    def _own_cases(self) -> list[Case]:
-        return [case for case in self.cases if case.program is None]
+    def _root(self) -> Node:
+        """The output that is computed from all the others."""
+        for candidate in self.outputs:
+            below = {id(node) for node in reachable(candidate)}
+            if all(id(output) in below for output in self.outputs):
+                return candidate
+        raise CompositeError(
+            f"composite {self.name}: no output of the pattern is computed from all the others; "
+            f"expected the further outputs on the way to one last op"
+        )
+
+    def _check_names(self) -> None:
+        """Everything else uses the argument names of the pattern."""
+        used = [("pack", list(self.pack))]
+        used += [(f"case {c.name}", list(c.args)) for c in self.cases if c.program is None]
+        for label, function in (("reference", self.reference), ("compute", self.compute)):
+            if callable(function):
+                used.append((label, _named_parameters(function)))
+        for label, keys in used:
+            unknown = sorted(set(keys) - set(self.arg_names) - {"ops"})
+            if unknown:
+                raise CompositeError(
+                    f"composite {self.name}: {label} names {unknown}, which are no arguments of "
+                    f"the pattern; expected some of {list(self.arg_names)}"
+                )
 
     @property
     def full_name(self) -> str:
@@ -135,6 +150,13 @@ class Composite:
     def source(self) -> str:
         """The file that declares the pattern."""
         return inspect.getsourcefile(self.pattern) or "<unknown>"
+
+
+def _named_parameters(function: Callable[..., Any]) -> list[str]:
+    """The parameters that are passed by name; `*args` and `**kwargs` take any."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind not in kinds]
 
 
 class Registry:

@@ -1,7 +1,7 @@
 """What the matcher takes and what it leaves, with the reason for each."""
 
 import pytest
-from harness import random_args
+from harness import assert_close, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, either, many, op, require
@@ -150,6 +150,50 @@ def test_a_declared_output_may_be_used_outside():
 
     found, _ = chosen(program, Composite("both", both))
     assert found == [("both", ["conv2d", "relu"])]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_outputs_in_any_order(turned):
+    """The values come in the pattern's order, whichever of them is computed last."""
+
+    def both(x, w):
+        y = op.conv2d(x, w)
+        return (op.relu(y), y) if turned else (y, op.relu(y))
+
+    def program(x, w):
+        y = same(x, w)
+        return op.subtract(op.relu(y), op.tanh(y))
+
+    composite = Composite("both", both)
+    matches, _ = select(graph_of(program), [composite])
+    (match,) = matches
+    assert [v.name for v in match.outputs] == (["relu", "conv2d"] if turned else ["conv2d", "relu"])
+    case = Case(program, x=SHAPES["x"], w=SHAPES["w"])
+    run = run_case(composite, case)
+    assert run.counts == {"both": 1}
+    assert_close(run)
+
+
+def test_several_outputs_of_a_whole_compute_in_the_patterns_order():
+    from selfbyoc._tvm import te, tir
+
+    def both(x, y):
+        total = op.add(x, y)
+        return op.relu(total), total
+
+    def compute(x, y):
+        total = te.compute(x.shape, lambda *i: x(*i) + y(*i), name="total")
+        zero = tir.const(0, "float32")
+        return te.compute(x.shape, lambda *i: tir.Max(total(*i), zero), name="positive"), total
+
+    def program(x, y):
+        total = op.add(x, y)
+        return op.subtract(op.relu(total), op.tanh(total))
+
+    case = Case(program, x=(3, 5), y=(3, 5))
+    run = run_case(Composite("both", both, compute=compute), case)
+    assert run.counts == {"both": 1}
+    assert_close(run)
 
 
 def test_a_way_around_through_another_op_refuses():

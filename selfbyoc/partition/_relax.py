@@ -65,9 +65,8 @@ def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, An
 
 
 def _root(match: Match) -> Any:
-    """The IR node that holds the last output of the match."""
-    value = match.outputs[-1]
-    call = next(c for c in match.ops if any(v is value for v in c.outputs))
+    """The IR node that holds the result of the match."""
+    value, call = match.result, match.root
     index = next(i for i, v in enumerate(call.outputs) if v is value)
     for source in call.sources:
         if isinstance(source, relax.TupleGetItem) and source.index == index:

@@ -38,8 +38,13 @@ class Match:
 
     @property
     def root(self) -> OpCall:
-        """The op that computes the last of the ops."""
+        """The last op: it is computed from all the others."""
         return self.ops[-1]
+
+    @property
+    def result(self) -> Value:
+        """The output that the last op computes."""
+        return next(v for v in self.outputs if any(v is out for out in self.root.outputs))
 
     def __getattr__(self, name: str) -> Value | None:
         if name.startswith("_"):
@@ -201,19 +206,17 @@ def _same(wanted: Any, found: Any) -> bool:
 def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
     """Match the composite with `root` as its last op; the nearest miss if it does not fit."""
     matcher = Matcher(graph)
-    for bound in _roots(matcher, composite.outputs, root):
+    for bound in _roots(matcher, composite.root, root):
         position = {id(call): i for i, call in enumerate(graph.ops)}
         ops = tuple(sorted(bound.ops, key=lambda call: position[id(call)]))
         outputs = tuple(_value_of(node, bound) for node in composite.outputs)
         return Match(composite, bound.args, ops, outputs)
-    return matcher.miss or Miss(0, root.name, repr(composite.outputs[-1]), root.kind)
+    return matcher.miss or Miss(0, root.name, repr(composite.root), root.kind)
 
 
-def _roots(matcher: Matcher, outputs: tuple[Node, ...], root: OpCall) -> Iterator[Bound]:
-    last = outputs[-1]
-    index = last.index if isinstance(last, Item) else 0
-    if index < len(root.outputs):
-        yield from matcher.match(last, root.outputs[index], Bound())
+def _roots(matcher: Matcher, node: Node, root: OpCall) -> Iterator[Bound]:
+    for value in root.outputs:
+        yield from matcher.match(node, value, Bound())
 
 
 def _value_of(node: Node, bound: Bound) -> Value:

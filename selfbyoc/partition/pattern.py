@@ -182,6 +182,24 @@ def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
 op = Vocabulary()
 
 
+def reachable(root: Node) -> list[Node]:
+    """A node and everything that it is computed from."""
+    found: dict[int, Node] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in found:
+            continue
+        found[id(node)] = node
+        if isinstance(node, Either):
+            stack.extend(node.options)
+        elif isinstance(node, Item):
+            stack.append(node.of)
+        elif isinstance(node, Op):
+            stack.extend(node.inputs)
+    return list(found.values())
+
+
 def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """Call a pattern function on its own argument names: its outputs and all argument names in
     order.

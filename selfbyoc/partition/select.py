@@ -53,7 +53,7 @@ def _is_part(match: Match, taken: dict[int, Match]) -> bool:
 
 
 def _candidates(graph: OpGraph, composite: Composite) -> tuple[list[Match], list[Record]]:
-    kinds = _root_kinds(composite.outputs[-1])
+    kinds = _root_kinds(composite.root)
     found: list[Match] = []
     missed: list[Record] = []
     for root in graph.ops:
