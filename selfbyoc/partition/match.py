@@ -20,9 +20,8 @@ class Bound:
 
     args: Mapping[str, Value] = field(default_factory=dict)
     ops: tuple[OpCall, ...] = ()
-    parts: Mapping[int, OpCall] = field(
-        default_factory=dict
-    )  # id of a pattern node -> the op it took
+    parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a node -> the op it took
+    level: int = 0  # ops entered whose inputs are not matched yet
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Matcher:
         self.miss: Miss | None = None
 
     def _missed(self, bound: Bound, at: str, wanted: str, found: str) -> None:
-        depth = len(bound.ops)
+        depth = bound.level + len(bound.ops)
         if self.miss is None or depth > self.miss.depth:
             self.miss = Miss(depth, at, wanted, found)
 
@@ -154,8 +153,9 @@ class Matcher:
             return
         if not self._attrs_fit(node, call, bound):
             return
-        for done in self._inputs(node, call, bound):
-            yield replace(done, ops=(*done.ops, call), parts={**done.parts, id(node): call})
+        for done in self._inputs(node, call, replace(bound, level=bound.level + 1)):
+            parts = {**done.parts, id(node): call}
+            yield replace(done, ops=(*done.ops, call), parts=parts, level=bound.level)
 
     def _attrs_fit(self, node: Op, call: OpCall, bound: Bound) -> bool:
         for name, wanted in node.attrs.items():

@@ -1,0 +1,89 @@
+"""QNN on Relay: our fixed-point arithmetic is TVM's own, and what the canonical form sees of qnn.conv2d."""
+
+import numpy as np
+import pytest
+from tvm import relay
+from tvm.contrib import graph_executor
+
+import selfbyoc
+from selfbyoc._tvm import tvm
+from selfbyoc.codegen.quantize import fixed_point
+from selfbyoc.schedules.quantized import conv2d_narrowed
+
+TYPES = {"x": ((1, 6, 9, 8), "int8"), "w": ((5, 6, 3, 3), "int8"), "b": ((5,), "int32")}
+
+
+def build_and_run(mod, **arrays):
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="llvm")
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    module.run(**arrays)
+    return module.get_output(0).numpy()
+
+
+def requantize(x, scale, zero_point=0, dtype="int8"):
+    def number(value, of):
+        return relay.const(value, of)
+
+    return relay.qnn.op.requantize(
+        x,
+        number(scale, "float32"),
+        number(0, "int32"),
+        number(1.0, "float32"),
+        number(zero_point, "int32"),
+        out_dtype=dtype,
+    )
+
+
+def chain(zero_points=(0, 0), scale=0.0004, zero_point=0):
+    variables = {n: relay.var(n, shape=s, dtype=d) for n, (s, d) in TYPES.items()}
+    y = relay.qnn.op.conv2d(
+        variables["x"],
+        variables["w"],
+        relay.const(zero_points[0], "int32"),
+        relay.const(zero_points[1], "int32"),
+        relay.const(0.5, "float32"),
+        relay.const(0.25, "float32"),
+        kernel_size=(3, 3),
+        channels=5,
+        padding=(1, 1),
+    )
+    y = relay.clip(requantize(relay.nn.bias_add(y, variables["b"]), scale, zero_point), -100, 100)
+    return tvm.IRModule.from_expr(relay.Function(list(variables.values()), y))
+
+
+@pytest.fixture(name="data")
+def fixture_data():
+    rng = np.random.default_rng(5)
+    return {n: rng.integers(-128, 127, s, endpoint=True).astype(d) for n, (s, d) in TYPES.items()}
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.25, 1.0, 0.0037, 1.7e-5, 3.3])
+def test_requantize_is_that_of_relay(scale):
+    """Over many sums, halves among them, as far as TVM's own does not overflow int32."""
+    most = int((2**31 - 1) / max(scale, 1)) - 4
+    sums = np.concatenate([np.arange(-3000, 3000), np.linspace(-most, most, 2000)]).astype("int32")
+    x = relay.var("x", shape=sums.shape, dtype="int32")
+    mod = tvm.IRModule.from_expr(relay.Function([x], requantize(x, scale, 3)))
+    multiplier, shift = fixed_point(float(np.float32(scale)))
+    by_hand = [(int(v) * multiplier + (1 << (shift - 1))) >> shift for v in sums]
+    np.testing.assert_array_equal(
+        build_and_run(mod, x=sums), np.clip(np.array(by_hand) + 3, -128, 127)
+    )
+
+
+@pytest.mark.parametrize("zero_point", [0, -7])
+def test_symmetric_conv2d_is_taken(data, zero_point):
+    mod = chain(zero_point=zero_point)
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[conv2d_narrowed])
+    assert selfbyoc.report(parted).counts == {"conv2d_narrowed": 1}
+    np.testing.assert_array_equal(build_and_run(parted, **data), build_and_run(mod, **data))
+
+
+def test_a_zero_point_of_the_image_is_refused(data):
+    mod = chain(zero_points=(4, 0))
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[conv2d_narrowed])
+    report = selfbyoc.report(parted)
+    assert report.counts == {}
+    assert any("qnn_conv2d" in r.reason for r in report.records)
+    np.testing.assert_array_equal(build_and_run(parted, **data), build_and_run(mod, **data))

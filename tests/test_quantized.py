@@ -1,0 +1,212 @@
+"""Integer chains: what is taken and what is refused, and bit-exact results."""
+
+import numpy as np
+import pytest
+from harness import run_case
+
+import selfbyoc
+from selfbyoc import BUILTIN, Case, op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.ir.emit import emit
+from selfbyoc.schedules.quantized import conv2d_narrowed
+from selfbyoc.schedules.quantized_dense import layer_norm_dense_int8
+
+SHAPES = {"x": ((2, 6, 9, 7), "int8"), "weight": ((10, 6, 3, 3), "int8")}
+
+
+def sums(x, weight):
+    return op.conv2d(x, weight, out_dtype="int32")
+
+
+def byte(y, **limits):
+    return op.cast(op.clip(y, **(limits or {"a_min": -128, "a_max": 127})), dtype="int8")
+
+
+def conv_by_hand(x, weight):
+    """The sums of a convolution without padding, in int64, window by window."""
+    n, _, h, w = x.shape
+    o, _, kh, kw = weight.shape
+    found = np.zeros((n, o, h - kh + 1, w - kw + 1), "int64")
+    for row in range(kh):
+        for column in range(kw):
+            part = x[:, :, row : row + h - kh + 1, column : column + w - kw + 1]
+            found += np.einsum("nchw,oc->nohw", part.astype("int64"), weight[:, :, row, column])
+    return found
+
+
+def run(program, composites=BUILTIN, **arrays):
+    """-> the result of a program with these composites, and what partitioning said."""
+    types = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
+    parted = selfbyoc.partition_for_tefuse(emit(program, types), composites=composites)
+    (found,) = selfbyoc.build(parted)(**arrays)
+    return found, selfbyoc.report(parted)
+
+
+def arrays(seed=0, **types):
+    rng = np.random.default_rng(seed)
+    limits = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-1000, 1000)}
+    return {
+        name: rng.integers(*limits[dtype], shape, endpoint=True).astype(dtype)
+        for name, (shape, dtype) in types.items()
+    }
+
+
+def test_bare_int8_conv2d_is_refused_with_the_missing_tail():
+    data = arrays(**SHAPES)
+    found, report = run(sums, **data)
+    assert report.counts == {}
+    reasons = [r.reason for r in report.why_not("conv2d") if r.status == "refused"]
+    assert any("requantize, clip and cast" in reason for reason in reasons), reasons
+    np.testing.assert_array_equal(found, conv_by_hand(**data))
+
+
+def test_a_shift_without_clip_and_cast_is_not_taken():
+    data = arrays(**SHAPES)
+    found, report = run(lambda x, weight: op.right_shift(sums(x, weight), 4), **data)
+    assert report.counts == {}
+    np.testing.assert_array_equal(found, conv_by_hand(**data) >> 4)
+
+
+@pytest.mark.parametrize("shift", [0, 7, 31])
+def test_shift(shift):
+    data = arrays(**SHAPES)
+    found, report = run(lambda x, weight: byte(op.right_shift(sums(x, weight), shift)), **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    np.testing.assert_array_equal(found, np.clip(conv_by_hand(**data) >> shift, -128, 127))
+
+
+@pytest.mark.parametrize(("shift", "reason"), [(32, "0 to 31"), (-1, "0 to 31")])
+def test_a_shift_out_of_range_is_refused(shift, reason):
+    def program(x, weight):
+        return byte(op.right_shift(sums(x, weight), shift))
+
+    types = {name: (shape, dtype) for name, (shape, dtype) in SHAPES.items()}
+    parted = selfbyoc.partition_for_tefuse(emit(program, types))
+    refused = [r.reason for r in selfbyoc.report(parted).why_not("cast")]
+    assert any(reason in r for r in refused), refused
+
+
+def test_a_shift_that_is_no_constant_is_refused():
+    data = arrays(**SHAPES) | {"shift": np.array([5], "int32")}
+    found, report = run(
+        lambda x, weight, shift: byte(op.right_shift(sums(x, weight), shift)), **data
+    )
+    assert report.counts == {}
+    assert any("shift is no constant" in r.reason for r in report.why_not("cast"))
+    del data["shift"]
+    np.testing.assert_array_equal(found, np.clip(conv_by_hand(**data) >> 5, -128, 127))
+
+
+def test_uint8_image():
+    data = arrays(x=((2, 6, 9, 7), "uint8"), weight=((10, 6, 3, 3), "uint8"))
+
+    def program(x, weight):
+        return op.cast(
+            op.clip(op.right_shift(sums(x, weight), 12), a_min=0, a_max=255), dtype="uint8"
+        )
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    np.testing.assert_array_equal(found, np.clip(conv_by_hand(**data) >> 12, 0, 255))
+
+
+def rounded(x):
+    """As the graph's own op rounds a half: Relax to even, Relay away from zero."""
+    return np.round(x) if GENERATION == "relax" else np.trunc(x + np.copysign(0.5, x))
+
+
+@pytest.mark.parametrize("scale", [0.0007, 0.0013, 0.125])
+def test_float_scale_is_exact_in_float32(scale):
+    """Any scale: the reference multiplies in float32, as the model says, so halves agree too."""
+    data = arrays(**SHAPES)
+
+    def program(x, weight):
+        return byte(op.round(op.multiply(op.cast(sums(x, weight), dtype="float32"), scale)))
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    scaled = conv_by_hand(**data).astype("float32") * np.float32(scale)
+    # 0.125 shows what happens at halves; without any, the rule for them would not be tested.
+    assert ((scaled - np.floor(scaled)) == 0.5).any() == (scale == 0.125)
+    np.testing.assert_array_equal(found, np.clip(rounded(scaled.astype("float64")), -128, 127))
+
+
+def test_saturation_at_both_ends():
+    """All products at their largest: -128 * -128 and -128 * 127, over the whole window."""
+    x = np.full((1, 6, 5, 5), -128, "int8")
+    weight = np.stack([np.full((6, 3, 3), -128), np.full((6, 3, 3), 127)]).astype("int8")
+    found, _ = run(lambda x, weight: byte(op.right_shift(sums(x, weight), 2)), x=x, weight=weight)
+    np.testing.assert_array_equal(found[:, 0], 127)
+    np.testing.assert_array_equal(found[:, 1], -128)
+
+
+def levels_by_hand(x, gamma, beta, scale):
+    """The normalised rows in float64, not yet rounded."""
+    wide = x.astype("float64")
+    centred = wide - wide.mean(-1, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    return (normal * gamma + beta) * scale
+
+
+def test_quantised_layer_norm_dense():
+    """Exact against float64 because no value lies near a half: asserted first, else it means nothing."""
+    rng = np.random.default_rng(3)
+    data = arrays(x=((21, 80), "int8"), weight=((37, 80), "int8"))
+    data["gamma"], data["beta"] = (rng.standard_normal(80).astype("float32") for _ in range(2))
+
+    def program(x, gamma, beta, weight):
+        normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)
+        levels = byte(op.round(op.multiply(normal, 30.0)))
+        return op.dense(levels, weight, out_dtype="int32")
+
+    found, report = run(program, **data)
+    assert report.counts == {"layer_norm_dense_int8": 1}
+    exact = levels_by_hand(data["x"], data["gamma"], data["beta"], 30.0)
+    margin = np.abs(exact - np.floor(exact) - 0.5).min()
+    assert margin > 1e-4  # float32 is off by about 1e-5 at 127
+    levels = np.clip(np.round(exact), -128, 127).astype("int64")
+    np.testing.assert_array_equal(found, levels @ data["weight"].astype("int64").T)
+
+
+def test_a_float_weight_is_refused():
+    def program(x, gamma, beta, weight):
+        normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)
+        levels = op.cast(
+            op.clip(op.round(op.multiply(normal, 4.0)), a_min=-9, a_max=9), dtype="float32"
+        )
+        return op.dense(levels, weight)
+
+    types = {"x": ((5, 8), "int8"), "weight": ((3, 8), "float32")}
+    types |= {name: ((8,), "float32") for name in ("gamma", "beta")}
+    mod = emit(program, {n: types[n] for n in ("x", "gamma", "beta", "weight")})
+    report = selfbyoc.report(selfbyoc.partition_for_tefuse(mod, composites=[layer_norm_dense_int8]))
+    assert report.counts == {}
+    assert "int8 is multiplied" in report.why_not("dense")[0].reason
+
+
+def test_integer_dense_is_exact():
+    case = Case(
+        lambda x, weight: op.dense(x, weight, out_dtype="int32"),
+        x=((9, 50), "int8"),
+        weight=((21, 50), "int8"),
+        constants=["weight"],
+    )
+    (dense,) = (c for c in BUILTIN if c.name == "dense")
+    result = run_case(dense, case)
+    assert result.counts == {"dense": 1}
+    np.testing.assert_array_equal(result.found[0], result.expected[0])
+
+
+def test_narrowing_of_floats_is_refused():
+    def program(x, weight):
+        return op.cast(
+            op.clip(op.round(op.multiply(op.cast(op.conv2d(x, weight), dtype="float32"), 0.5))),
+            dtype="int8",
+        )
+
+    types = {name: (shape, "float32") for name, (shape, _) in SHAPES.items()}
+    report = selfbyoc.report(
+        selfbyoc.partition_for_tefuse(emit(program, types), composites=[conv2d_narrowed])
+    )
+    assert report.counts == {}
+    assert "only int8 and uint8" in report.why_not("cast_1")[0].reason
