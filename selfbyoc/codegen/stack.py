@@ -197,8 +197,8 @@ class _Builder:
         if len(tensors) != len(values):
             raise ComputeError(f"{owner}: computes {len(tensors)} outputs, expected {len(values)}")
         for tensor, value in zip(tensors, values, strict=True):
-            shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
-            found = _type(shape, dtype) if shape is not None else f"a {type(tensor).__name__}"
+            is_tensor = isinstance(tensor, te.Tensor)
+            found = _type(tensor) if is_tensor else f"a {type(tensor).__name__}"
             if found != value.type:
                 raise ComputeError(
                     f"{owner}: computes {found}, but type inference expects {value.type}"
@@ -228,8 +228,8 @@ def _computed(tensor: Any, name: str) -> Any:
     return te.compute(tensor.shape, lambda *i: tensor(*i), name=f"{name}_copy")
 
 
-def _type(shape: Any, dtype: Any) -> str:
-    return f"{dtype}[{', '.join(map(str, shape))}]"
+def _type(tensor: Any) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
 def _takes_ops(function: Callable[..., Any]) -> bool:
