@@ -112,6 +112,29 @@ class Facts:
             how.append("absent" if not dims else "last" if last in dims else "strided")
         return how
 
+    def last_written(self) -> Axis:
+        """The axis along the last dimension of the result."""
+        last = list(self.stmt.writes[0].region)[-1].min
+        return next(axis for axis in self.spatial if last.same_as(axis.var))
+
+    def reduces_rows(self) -> bool:
+        """Whether what it reduces over is contiguous: the last dimensions of each read, whole but for the first."""
+        free = [r for r in self._operands() if any(self._dims(r, a) for a in self.reduction)]
+        return all(self._is_row(region) for region in free)
+
+    def _operands(self) -> list[Any]:
+        """The regions it reads, its own result aside."""
+        own = region_buffer(self.stmt.writes[0])
+        return [r for r in self.stmt.reads if not region_buffer(r).same_as(own)]
+
+    def _is_row(self, region: Any) -> bool:
+        inner = list(region.region)[-len(self.reduction) :]
+        shape = list(region_buffer(region).shape)[-len(self.reduction) :]
+        in_place = _is_identity(inner, self.reduction)
+        return in_place and all(
+            int(extent) == axis.extent for extent, axis in zip(shape[1:], self.reduction[1:], strict=True)
+        )
+
 
 def facts(sch: Any) -> list[Facts]:
     """Every block under the root, in program order."""

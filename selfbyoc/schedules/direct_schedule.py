@@ -24,7 +24,8 @@ class _Work:
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
     """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a recomputed halo."""
-    plans = {view.info.blocks[-2]: plan_of(view) for view in ops.of("conv2d")}
+    tiled = [(view, name) for view in ops for name in view.info.blocks if name.endswith("_tiles")]
+    plans = {name: plan_of(view) for view, name in tiled}
     pads = {name.replace("_tiles", "_pad"): p for name, p in plans.items()}
     # What stands before a padded copy is applied to the tiles: the copy, which tests for the border, only copies.
     inline_injective(sch, {p.name for b in facts(sch) if b.name in pads for p in b.producers})

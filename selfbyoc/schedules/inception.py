@@ -7,6 +7,7 @@ from typing import Any
 from . import direct, direct_schedule
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, many, op
+from .pool import max_tiles
 from .convolution import activated, biased, direct_layout
 
 
@@ -63,7 +64,7 @@ inception = Composite(
     _googlenet(pad=False),
     direct_schedule.CPU,
     check=_channels,
-    compute={"conv2d": direct.conv2d},
+    compute={"conv2d": direct.conv2d, "max_pool2d": max_tiles},
     pack={name: direct.pack_weight for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")},
     why="four branches read the input while it is in cache and write the concatenated result directly",
     cases=(

@@ -2,12 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..composite import Case, Composite
+from .._tvm import dtype_of, te, tir
+from ..codegen.compute import compute_of
+from ..composite import Case, Composite, require
 from ..partition.pattern import op
+from . import direct_schedule
+from .direct import by_channel
+from .lanes import Plan, plan, reader
 
-_WHY = "parallel over channels, vectors along the rows"
+LEAST_USE = 0.25  # below, as for a window over the whole image, lanes are left to the default schedule
+_WHY = "parallel over channels, full vectors of pixels whatever the width"
+
+
+def _plan(x: Any, call: Any) -> Plan:
+    batch, channels, *out = call.outputs[0].shape
+    image = tuple(int(e) for e in x.shape[2:])
+    return plan(image, out, call.attrs["pool_size"], call.attrs, batch * channels)
+
+
+def max_tiles(ins: Sequence[Any], call: Any) -> Any:
+    """NCHW max_pool2d; the padding never wins."""
+    (x,) = ins
+    p = _plan(x, call)
+    if p.use < LEAST_USE:
+        return compute_of("max_pool2d")(ins, call)
+    read = reader(x, p, call.attrs, tir.min_value(dtype_of(x)), call.name)
+    shape, size = call.outputs[0].shape, call.attrs["pool_size"]
+    return by_channel(read, te.max, p, shape[:2], size, call.name)
+
+
+def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
+    """NCHW avg_pool2d over the elements inside the image, or over all of the padding too."""
+    (x,) = ins
+    p, a, shape = _plan(x, call), call.attrs, call.outputs[0].shape
+    if p.use < LEAST_USE:
+        return compute_of("avg_pool2d")(ins, call)
+    read = reader(x, p, a, tir.const(0, dtype_of(x)), call.name)
+    total = by_channel(read, te.sum, p, shape[:2], a["pool_size"], f"{call.name}_sum")
+    pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
+
+    def counted(at: Any, n: int) -> Any:
+        first = at * a["strides"][n] - a["padding"][n]
+        last = tir.Min(first + a["pool_size"][n], int(x.shape[2 + n]) + pads[2 + n])
+        return last - tir.Max(first, -pads[n])
+
+    def mean(n: Any, c: Any, y: Any, z: Any) -> Any:
+        count = counted(y, 0) * counted(z, 1)
+        return total(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
+
+    return te.compute(shape, mean, name=call.name)
+
+
+def _float_nchw(match: Any) -> None:
+    (pool,) = match.ops
+    dtype = pool.inputs[0].dtype
+    require(dtype == "float32", f"only float32 is scheduled, found {dtype}")
+    layout, dilation = pool.attrs["layout"], pool.attrs.get("dilation", (1, 1))
+    require(layout == "NCHW", f"only NCHW is scheduled, found {layout}")
+    require(
+        pool.kind == "max_pool2d" or tuple(dilation) == (1, 1),
+        f"an average over a dilated window is not scheduled, found dilation {dilation}",
+    )
 
 
 def _max(**attrs: Any) -> Any:
@@ -21,6 +79,9 @@ def _avg(**attrs: Any) -> Any:
 max_pool2d = Composite(
     "max_pool2d",
     lambda x: op.max_pool2d(x),
+    direct_schedule.CPU,
+    check=_float_nchw,
+    compute={"max_pool2d": max_tiles},
     why=_WHY,
     cases=(
         Case(
@@ -41,6 +102,9 @@ max_pool2d = Composite(
 avg_pool2d = Composite(
     "avg_pool2d",
     lambda x: op.avg_pool2d(x),
+    direct_schedule.CPU,
+    check=_float_nchw,
+    compute={"avg_pool2d": avg_tiles},
     why=_WHY,
     cases=(
         Case(_avg(pool_size=3, strides=2, padding=1), name="googlenet", x=(1, 64, 56, 56)),
@@ -56,7 +120,8 @@ avg_pool2d = Composite(
 global_avg_pool2d = Composite(
     "global_avg_pool2d",
     lambda x: op.global_avg_pool2d(x),
-    why=_WHY,
+    check=_float_nchw,
+    why="parallel over channels, vectors along the flat image",
     cases=(
         Case(x=(1, 1024, 7, 7)),
         Case(x=(2, 3, 13, 17)),

@@ -215,27 +215,52 @@ def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
 
 
 def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
-    """A reduction along contiguous memory: `lanes` partial results, then one horizontal one; rows in parallel."""
-    lanes = machine.lanes(block.dtype)
+    """A reduction along contiguous memory: partial results in one vector, then one horizontal sum.
+
+    The vector is as long as the row divides: 7 lanes of 7 x 7, where a tail would be scalar code.
+    """
     loops = list(sch.get_loops(block.block))
     outer = [loops[a.position] for a in block.spatial]
-    last = block.reduction[-1]
-    contiguous = all(how != "strided" for how in block.reads_of(last))
-    fits = last.extent % lanes == 0 and last.extent >= 2 * lanes and len(block.reduction) == 1
-    if not (contiguous and fits and outer):
-        if outer and block.size >= 2:
-            parallel_over(sch, outer)
-        return None
-    _, inner = sch.split(loops[last.position], [None, lanes])
+    length = math.prod(a.extent for a in block.reduction)
+    lanes = divisor(length, machine.lanes(block.dtype))
+    if not (outer and block.reduces_rows() and lanes >= 8 and length >= 2 * lanes):
+        return interleave_rows(sch, block)
+    reduction = [loops[a.position] for a in block.reduction]
+    row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
+    _, inner = sch.split(row, [None, lanes])
     partial = sch.rfactor(inner, len(block.spatial))
     fused = parallel_over(sch, list(sch.get_loops(block.block))[: len(block.spatial)])
     sch.compute_at(partial, fused, preserve_unit_loops=True)
     fresh = Facts(sch, partial)
+    sch.set_scope(partial, 0, "local")
     own = list(sch.get_loops(partial))[-len(fresh.axes) :]
-    lane, k = own[fresh.spatial[-1].position], own[fresh.reduction[-1].position]
-    sch.reorder(k, lane)
+    lane, k = own[fresh.last_written().position], own[fresh.reduction[-1].position]
+    sch.reorder(*(loop for loop in own if not loop.same_as(lane)), lane)
     sch.vectorize(lane)
+    sch.unroll(sch.get_loops(block.block)[-1])
     return lambda: decompose(sch, partial, k, False)
+
+
+def interleave_rows(sch: Any, block: Facts) -> Finish | None:
+    """A reduction without vectors: rows in parallel, several of them a step, for each waits on its own last sum."""
+    axes = [a for a in block.spatial if a.extent > 1]
+    rows = divisor(axes[-1].extent, 8) if axes else 1
+    loops = list(sch.get_loops(block.block))
+    if rows == 1:
+        if axes:
+            parallel_over(sch, [loops[a.position] for a in block.spatial])
+        return None
+    copy = sch.cache_write(block.block, 0, "local")
+    loops = list(sch.get_loops(copy))
+    position = block.spatial.index(axes[-1])
+    outer, inner = sch.split(loops[position], [None, rows])
+    sch.unroll(inner)
+    sch.compute_at(block.block, outer, preserve_unit_loops=True)
+    own = list(sch.get_loops(block.block))[-len(block.axes) :]
+    sch.reorder(*(own[a.position] for a in block.reduction), own[axes[-1].position])
+    sch.unroll(own[axes[-1].position])
+    parallel_over(sch, [*loops[:position], outer])
+    return lambda: decompose(sch, block.block, own[block.reduction[0].position], False)
 
 
 def stages(sch: Any, blocks: Sequence[Facts], machine: Machine, finish: list[Finish]) -> None:
