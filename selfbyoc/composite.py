@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import CompositeError, RegistryError
-from .partition.pattern import Node, reachable, trace
+from .partition.pattern import Node, branch_names, reachable, trace
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -128,7 +128,8 @@ class Composite:
             if callable(function):
                 used.append((label, _named_parameters(function)))
         for label, keys in used:
-            unknown = sorted(set(keys) - set(self.arg_names) - {"ops"})
+            branches = branch_names(self.outputs) if label == "pack" else set()
+            unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops"})
             if unknown:
                 raise CompositeError(
                     f"composite {self.name}: {label} names {unknown}, which are no arguments of "
@@ -139,6 +140,11 @@ class Composite:
     def full_name(self) -> str:
         """The name in the `Composite` attribute: `tefuse.<name>`."""
         return f"{COMPILER}.{self.name}"
+
+    def pack_for(self, arg: str) -> Callable[..., Any] | None:
+        """How an argument is packed; the `weight_1` of a branch of `many` goes by `weight`."""
+        base = arg.rstrip("0123456789").removesuffix("_")
+        return self.pack.get(arg) or (None if arg in self.arg_names else self.pack.get(base))
 
     def schedule_for(self, kind: str) -> Callable[..., Any] | None:
         """The schedule function for a target kind, or None where the default one serves."""

@@ -139,7 +139,7 @@ class _Builder:
         if value.is_constant and value.scalar is not None and id(value) not in self.tensors:
             self.tensors[id(value)] = self._constant(value)
         name = self.arg_of.get(id(value), "")
-        pack = self.composite.pack.get(name)
+        pack = self.composite.pack_for(name)
         if pack is None or any(name == p.arg for p in self.packed.values()):
             return self.tensors[id(value)]
         if not packing:

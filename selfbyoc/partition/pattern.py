@@ -12,7 +12,7 @@ in a `Case`'s program they are the values.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import CompositeError
@@ -198,6 +198,20 @@ def reachable(root: Node) -> list[Node]:
         elif isinstance(node, Op):
             stack.extend(node.inputs)
     return list(found.values())
+
+
+def branch_names(outputs: Sequence[Node]) -> set[str]:
+    """The names that branches of `many` ask for, without their numbers."""
+    asked: set[str] = set()
+
+    def arg(name: str) -> Arg:
+        asked.add(name)
+        return Arg(name)
+
+    for node in (node for root in outputs for node in reachable(root)):
+        if isinstance(node, Many):
+            node.branch(arg)
+    return asked
 
 
 def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:

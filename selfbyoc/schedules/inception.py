@@ -90,7 +90,10 @@ def _parallel(x: Any) -> Any:
 parallel_conv2d = Composite(
     "parallel_conv2d",
     _parallel,
+    direct_schedule.CPU,
     check=_channels,
+    compute={"conv2d": direct.conv2d},
+    pack={"weight": direct.pack_weight},
     why="the branches share their input and write one result",
     cases=(
         Case(
