@@ -19,7 +19,9 @@ def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
         op.batch_matmul(op.divide(q, scale), k),
         raw,
     )
-    return op.batch_matmul(op.softmax(either(op.add(scores, mask), scores)), v)
+    # A mask of one axis reads as a bias.
+    masked = either(op.add(scores, mask), op.bias_add(scores, mask), scores)
+    return op.batch_matmul(op.softmax(masked), v)
 
 
 def _check(match: Any) -> None:

@@ -61,7 +61,7 @@ def attention(q: Any, k: Any, v: Any, scale: Any = None, mask: Any = None, *, op
     """The whole composite; `ops` says what was matched."""
     shape = shape_of(ops)
     products = _products(_queries(q, scale, ops, shape), k, ops, shape)
-    power, total = _softmax(_scores(products, mask, shape), shape)
+    power, total = _softmax(_scores(products, mask, ops, shape), shape)
     return _weighted(power, total, _values(v, ops, shape), shape)
 
 
@@ -113,16 +113,17 @@ def _products(queries: Any, k: Any, ops: Any, shape: Shape) -> Any:
     )
 
 
-def _scores(products: Any, mask: Any, shape: Shape) -> Any:
-    """With the mask."""
-    ndim = len(shape.batch)
+def _scores(products: Any, mask: Any, ops: Any, shape: Shape) -> Any:
+    """With the mask; one along a single axis was read as a bias."""
+    ndim, bias = len(shape.batch), ops.of("bias_add")
 
     def element(*i: Any) -> Any:
         value = products(*i)
         if mask is None:
             return value
         m = tir.Min(i[ndim] * shape.lanes + i[-1], shape.queries - 1)
-        return value + _read(mask, *i[:ndim], m, tir.Min(i[-2], shape.keys - 1))
+        at = (*i[:ndim], m, tir.Min(i[-2], shape.keys - 1))
+        return value + (mask(at[bias[0].attrs["axis"]]) if bias else _read(mask, *at))
 
     return te.compute(products.shape, element, name="scores")
 

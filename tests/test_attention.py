@@ -1,0 +1,174 @@
+"""Attention: masks that hide everything, large scores, and all forms in which it is written."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.ir.emit import emit
+from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.schedules.attention import attention
+
+SHAPES = {"q": (2, 37, 24), "k": (2, 51, 24), "v": (2, 51, 40)}
+
+
+def arrays(**shapes):
+    rng = np.random.default_rng(11)
+    return {n: rng.standard_normal(s).astype("float32") for n, s in {**SHAPES, **shapes}.items()}
+
+
+def reference(q, k, v, mask=0.0, scale=1.0):
+    """softmax(scale q k^T + mask) v in float64, k and v as [..., keys, columns]."""
+    wide = [a.astype("float64") for a in (q, k, v)]
+    scores = wide[0] @ wide[1].swapaxes(-1, -2) * scale + mask
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True) @ wide[2]
+
+
+def run(program, data):
+    """-> the result; the composite must have been used."""
+    types = {name: (a.shape, str(a.dtype)) for name, a in data.items()}
+    parted = selfbyoc.partition_for_tefuse(emit(program, types), composites=[attention])
+    assert selfbyoc.report(parted).counts == {"attention": 1}
+    return selfbyoc.build(parted)(**data)[0]
+
+
+def masked(q, k, v, mask):
+    return op.batch_matmul(op.softmax(op.add(op.batch_matmul(q, k, transpose_b=True), mask)), v)
+
+
+def close(found, wanted, terms=24 + 51 + 51):
+    bound = tolerance("float32", terms) * np.nanmax(np.abs(wanted))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("hidden", [-np.inf, -1e9, np.finfo("float32").min])
+def test_hidden_keys_have_no_weight(hidden):
+    """Values of hidden keys are huge: a weight of 1e-38 would show."""
+    data = arrays(mask=(2, 37, 51))
+    data["mask"] = np.where(data["mask"] > 1, np.float32(hidden), data["mask"]).astype("float32")
+    data["mask"][:, :, 40:] = hidden
+    data["v"][:, 40:] = 1e30
+    close(run(masked, data), reference(**data))
+
+
+def test_a_causal_mask():
+    data = arrays(k=(2, 37, 24), v=(2, 37, 40))
+    data["mask"] = np.triu(np.full((1, 37, 37), -np.inf, "float32"), 1)
+    close(run(masked, data), reference(**data))
+
+
+def test_a_row_that_is_hidden_altogether():
+    """softmax of nothing but -inf is NaN, and no other row is touched; of scores all lowered by 1e9,
+    it is what their last digits leave.
+    """
+    data = arrays(mask=(2, 37, 51))
+    data["mask"][0, 5] = -np.inf
+    found, wanted = run(masked, data), reference(**data)
+    assert np.isnan(found[0, 5]).all()
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    close(np.nan_to_num(found), np.nan_to_num(wanted))
+    data["mask"][0, 5] = -1e9
+    found = run(masked, data)
+    assert np.isfinite(found).all()
+    # float32 has a distance of 64 between numbers at 1e9, so all keys weigh the same.
+    close(found[0, 5], data["v"][0].astype("float64").mean(0))
+
+
+@pytest.mark.parametrize("size", [1e-20, 30.0, 1e3, 1e15])
+def test_scores_of_any_size(size):
+    """Beyond a difference of 87 one key takes it all; nothing overflows."""
+    data = arrays()
+    # Whole multiples of a power of two: scores that float32 holds exactly. The last digits of large
+    # ones alone would move the weights.
+    data["q"] = np.round(data["q"]) * np.float32(2.0 ** np.floor(np.log2(size)))
+    data["k"] = np.round(data["k"])
+
+    def plain(q, k, v):
+        return op.batch_matmul(op.softmax(op.batch_matmul(q, k, transpose_b=True)), v)
+
+    close(run(plain, data), reference(**data))
+
+
+def test_a_nan_stays_in_its_row():
+    data = arrays()
+    data["q"][1, 3, 2] = np.nan
+
+    def plain(q, k, v):
+        return op.batch_matmul(op.softmax(op.batch_matmul(q, k, transpose_b=True)), v)
+
+    found = run(plain, data)
+    assert np.isnan(found[1, 3]).all()
+    assert np.isnan(found).sum() == found.shape[-1]
+
+
+FORMS = {
+    "scores times": lambda s: lambda q, k, v: op.multiply(op.batch_matmul(q, k), s),
+    "times scores": lambda s: lambda q, k, v: op.multiply(s, op.batch_matmul(q, k)),
+    "scores over": lambda s: lambda q, k, v: op.divide(op.batch_matmul(q, k), 1 / s),
+    "queries times": lambda s: lambda q, k, v: op.batch_matmul(op.multiply(q, s), k),
+    "times queries": lambda s: lambda q, k, v: op.batch_matmul(op.multiply(s, q), k),
+    "queries over": lambda s: lambda q, k, v: op.batch_matmul(op.divide(q, 1 / s), k),
+}
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_every_place_of_the_scale(form):
+    data = arrays(k=(2, 24, 51), v=(2, 40, 51))
+    scores = FORMS[form](0.2)
+
+    def program(q, k, v):
+        return op.batch_matmul(op.softmax(scores(q, k, v), axis=-1), v, transpose_b=True)
+
+    turned = {"q": data["q"], "k": data["k"].swapaxes(1, 2), "v": data["v"].swapaxes(1, 2)}
+    close(run(program, data), reference(**turned, scale=0.2))
+
+
+def test_transposes_before_the_products():
+    data = arrays(k=(2, 24, 51), v=(2, 40, 51), q=(2, 24, 37))
+    turn = {"axes": (0, 2, 1)}
+
+    def program(q, k, v):
+        scores = op.batch_matmul(op.transpose(q, **turn), k)
+        return op.batch_matmul(op.softmax(scores), op.transpose(v, **turn))
+
+    found = run(program, data)
+    close(found, reference(*(data[n].swapaxes(1, 2) for n in "qkv")))
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's batch_matmul has three axes")
+@pytest.mark.parametrize(
+    "mask", [(51,), (1, 1, 1, 51), (1, 3, 1, 1), (2, 1, 37, 51), (37, 51), (2, 3, 1, 51)]
+)
+def test_heads_and_broadcast_masks(mask):
+    shapes = {name: (2, 3, *shape[1:]) for name, shape in SHAPES.items()}
+    data = arrays(**shapes, mask=mask)
+    close(run(masked, data), reference(**data))
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (lambda s, v, gate: op.batch_matmul(op.softmax(s, axis=1), v), "not over the keys"),
+        (lambda s, v, gate: op.batch_matmul(op.softmax(s), v, transpose_a=True), "are transposed"),
+        (
+            lambda s, v, gate: op.batch_matmul(op.softmax(op.multiply(s, gate)), v),
+            "more than one number",
+        ),
+    ],
+)
+def test_what_is_refused(program, reason):
+    data = arrays(k=(2, 37, 24), v=(2, 37, 40), gate=(2, 37, 37))
+
+    def whole(q, k, v, gate):
+        return program(op.batch_matmul(q, k, transpose_b=True), v, gate)
+
+    types = {name: (a.shape, "float32") for name, a in data.items()}
+    report = selfbyoc.report(
+        selfbyoc.partition_for_tefuse(emit(whole, types), composites=[attention])
+    )
+    assert report.counts == {}
+    reasons = [r.reason for r in report.records]
+    assert any(reason in r for r in reasons), reasons
