@@ -7,9 +7,8 @@ Relax has no such limit: there the example only builds the chain and checks it.
 import numpy as np
 
 import selfbyoc
-from selfbyoc import Composite, op
+from selfbyoc import Composite, emit, op
 from selfbyoc._tvm import GENERATION
-from selfbyoc.ir.emit import emit
 
 SHAPES = {"x": (1, 3, 224, 224), "w1": (32, 3, 3, 3), "w2": (32, 32, 3, 3)}
 

@@ -8,9 +8,8 @@ import numpy as np
 from tvm import te
 
 import selfbyoc
-from selfbyoc import Composite, op
+from selfbyoc import Composite, emit, op
 from selfbyoc.errors import ComputeError
-from selfbyoc.ir.emit import emit
 
 LAYOUT = {"data_layout": "NHWC", "kernel_layout": "OIHW"}
 

@@ -7,8 +7,7 @@ import numpy as np
 from tvm import te
 
 import selfbyoc
-from selfbyoc import Composite, op, require
-from selfbyoc.ir.emit import emit
+from selfbyoc import Composite, emit, op, require
 
 ROWS, COLUMNS = 8, 16  # a tile of the result: 8 accumulators of 16 floats, one AVX-512 vector each
 

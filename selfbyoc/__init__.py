@@ -4,8 +4,10 @@ from .codegen.hook import hook as _hook
 from .codegen.op_info import op_info
 from .codegen.target import host_target
 from .composite import Case, Composite, Refused, Registry, require
-from .partition import partition_for_tefuse, report
+from .ir.emit import emit
+from .partition import partition_for_tefuse
 from .partition.pattern import either, many, op
+from .partition.report import report
 from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
@@ -21,6 +23,7 @@ __all__ = [
     "Registry",
     "build",
     "either",
+    "emit",
     "host_target",
     "load",
     "many",

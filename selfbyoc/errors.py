@@ -53,4 +53,5 @@ ALL: tuple[type[SelfbyocError], ...] = (
     TargetError,
     LoweringError,
     UnsupportedOp,
+    MissingExtra,
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
 from ..errors import LoweringError
-from ..ir.graph import OpGraph, Value
+from ..ir.graph import OpCall, OpGraph, Value
 from .compute import compute_of
 from .stack import Packed, argument_chain
 
@@ -24,7 +24,7 @@ def packable(graph: OpGraph, match: Match) -> dict[int, str]:
     """
     found = {}
     for name, value in match.args.items():
-        if name not in match.composite.pack:
+        if match.composite.pack_for(name) is None:
             continue
         chain = argument_chain(graph, value)
         source = chain[0].inputs[0] if chain else value
@@ -45,9 +45,15 @@ def packed_type(graph: OpGraph, match: Match, position: int, name: str) -> Packe
 def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tuple[Any, Any]:
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)
-    for call in argument_chain(graph, match.args[name]):
+    for call in _chain(graph, match, name):
         current = compute_of(call.kind)([current], call)
-    return first, match.composite.pack[name](current)
+    pack = match.composite.pack_for(name)
+    assert pack is not None, f"argument {name} is not packed"
+    return first, pack(current)
+
+
+def _chain(graph: OpGraph, match: Match, name: str) -> list[OpCall]:
+    return argument_chain(graph, match.args[name])
 
 
 def pack_constants(
@@ -62,7 +68,22 @@ def pack_constants(
 
 
 def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarray) -> np.ndarray:
-    first, last = _pack_stages(graph, match, position, name)
+    source = graph.inputs[position]
+    chain = tuple((c.kind, tuple(c.attrs.items())) for c in _chain(graph, match, name))
+    key = (match.composite.pack_for(name), chain, source.shape, source.dtype)
+    if key not in _kernels:
+        _kernels[key] = _kernel(match, name, *_pack_stages(graph, match, position, name))
+    kernel, shape, dtype = _kernels[key]
+    out = empty(shape, dtype)
+    kernel(tensor(np.ascontiguousarray(array)), out)
+    return out.numpy()
+
+
+# (pack function, what canonicalising put before it, type) -> its kernel and the packed type.
+_kernels: dict[Any, tuple[Any, tuple[int, ...], str]] = {}
+
+
+def _kernel(match: Match, name: str, first: Any, last: Any) -> tuple[Any, tuple[int, ...], str]:
     func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")
     try:
         module = build_module(tvm.IRModule({"pack": func}), make_target("llvm"))
@@ -70,6 +91,5 @@ def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarr
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"
         ) from err
-    out = empty(tuple(int(e) for e in last.shape), str(last.dtype))
-    get_func(module, "pack")(tensor(np.ascontiguousarray(array)), out)
-    return out.numpy()
+    shape = tuple(int(extent) for extent in last.shape)
+    return get_func(module, "pack"), shape, str(last.dtype)

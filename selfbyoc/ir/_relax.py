@@ -93,6 +93,7 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "split": ("split", A.only("indices_or_sections", "axis")),
     "sqrt": ("sqrt", A.none),
     "squeeze": ("reshape", A.none),
+    "stack": ("stack", A.only("axis")),
     "subtract": ("subtract", A.none),
     "sum": ("sum", _reduce),
     "tanh": ("tanh", A.none),

@@ -13,6 +13,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | x * sigmoid(x)                                     | silu                             |
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | maximum(x, 0)                                      | relu                             |
+| sum(stack(broadcast_to(a), broadcast_to(b)))       | add                              |
 | mean over the spatial axes                         | global_avg_pool2d                |
 | requantize(x, scales and zero points)              | requantize(x), they as attributes |
 | qnn_conv2d with zero points of 0                   | conv2d                           |
@@ -246,6 +247,23 @@ def _gelu(rw: _Rewriter, call: OpCall) -> Rewrite | None:
     return None
 
 
+def _sum_of_two(rw: _Rewriter, call: OpCall) -> Rewrite | None:
+    """ONNX Sum of two tensors, which Relax's importer writes with a stack."""
+    stacked = rw.producer(call.inputs[0], "stack") if call.kind == "sum" else None
+    if stacked is None or len(stacked.inputs) != 2 or not rw.only_reader(call.inputs[0]):
+        return None
+    if stacked.attrs["axis"] != 0 or call.attrs["axis"] not in (0, (0,)) or call.attrs["keepdims"]:
+        return None
+    absorbed, terms = [stacked], []
+    for term in stacked.inputs:
+        spread = rw.producer(term, "broadcast_to")
+        if spread is not None and rw.only_reader(term):
+            absorbed.insert(0, spread)
+            term = spread.inputs[0]
+        terms.append(term)
+    return [_absorb(call, absorbed, kind="add", inputs=tuple(terms), attrs={})], absorbed
+
+
 def _global_pool(rw: _Rewriter, call: OpCall) -> Rewrite | None:
     if call.kind != "mean" or call.inputs[0].ndim != 4 or not call.attrs["keepdims"]:
         return None
@@ -283,5 +301,6 @@ RULES: tuple[Rule, ...] = (
     _silu,
     _gelu,
     _relu,
+    _sum_of_two,
     _global_pool,
 )

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..errors import InputError, TargetError
+from .report import REPORT
 
 if TYPE_CHECKING:
     from ..composite import Composite
-    from .report import Report
-
-REPORT = "tefuse.report"
-
 
 def partition_for_tefuse(
     mod: tvm.IRModule,
@@ -53,16 +50,6 @@ def _graph(mod: tvm.IRModule) -> Any:
     from ..ir.generation import ir
 
     return ir.read(mod["main"])
-
-
-def report(mod: tvm.IRModule) -> Report:
-    """What partitioning decided about this module, and why."""
-    from .report import Report
-
-    text = mod.attrs.get(REPORT) if mod.attrs is not None else None
-    if text is None:
-        raise InputError("mod: this module was not partitioned by partition_for_tefuse")
-    return Report.from_json(str(text))
 
 
 def check_module(mod: Any) -> None:

@@ -49,10 +49,8 @@ class _Group:
         self.outputs = [_expr_of(match, value) for value in match.outputs]
         self.root = self.outputs[0] if len(self.outputs) == 1 else relay.Tuple(self.outputs)
         self.nodes.add(self.root)
-        self.leaves = [e for e in postorder(self.root) if e not in self.nodes and self._is_read(e)]
-
-    def _is_read(self, expr: Any) -> bool:
-        return any(expr in children(node) for node in self.nodes)
+        inside = postorder(self.root, inputs=lambda e: children(e) if e in self.nodes else [])
+        self.leaves = [expr for expr in inside if expr not in self.nodes]
 
     def composite(self) -> relay.Function:
         """The group alone, as the function that carries `Composite` and `PartitionedFromPattern`.

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..errors import InputError
+
+REPORT = "tefuse.report"  # the module's attribute that carries it
 MATCHED, MISSED, REFUSED, TAKEN = "matched", "missed", "refused", "taken"
 
 
@@ -65,8 +68,13 @@ class Report:
         lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or [
             "   nothing matched"
         ]
-        refused = [r for r in self.records if r.status in (REFUSED, TAKEN)]
-        lines += [f"  {r.status} {r.composite} at {r.root}: {r.reason}" for r in refused]
+        refused: dict[tuple[str, str], list[str]] = {}
+        for r in self.records:
+            if r.status == REFUSED:
+                refused.setdefault((r.composite, r.reason), []).append(r.root)
+        for (composite, reason), roots in refused.items():
+            more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
+            lines.append(f"  refused {composite} at {roots[0]}{more}: {reason}")
         left = ", ".join(f"{count} {kind}" for kind, count in sorted(self.left.items()))
         return "\n".join([*lines, f"  left to TVM: {left or 'nothing'}"])
 
@@ -74,3 +82,11 @@ class Report:
 def owners(matches: Iterable[Any]) -> dict[int, str]:
     """id of an op -> the composite that took it."""
     return {id(call): m.composite.name for m in matches for call in m.ops}
+
+
+def report(mod: Any) -> Report:
+    """What partitioning decided about this module, and why."""
+    text = mod.attrs.get(REPORT) if mod.attrs is not None else None
+    if text is None:
+        raise InputError("mod: this module was not partitioned by partition_for_tefuse")
+    return Report.from_json(str(text))

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.target import host_target
-from ..partition import REPORT, check_module, check_target, partition_for_tefuse
+from ..partition import check_module, check_target, partition_for_tefuse
+from ..partition.report import REPORT
 from .generation import runtime
 from .library import Library
 

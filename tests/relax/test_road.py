@@ -230,3 +230,23 @@ def test_a_target_in_force_reaches_the_kernel(mod, data):
     texts = [m.inspect_source("ll") for m in coded.attrs["external_mods"]]
     assert len(texts) == 4
     assert all('"target-cpu"="x86-64-v3"' in text for text in texts)
+
+
+def test_onnx_sum_is_an_add():
+    """Relax's importer writes Sum as broadcast_to, stack and sum: a residual must still match."""
+    onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
+    from tvm.relax.frontend.onnx import from_onnx
+
+    make, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    nodes = [make("Relu", ["x"], ["r"]), make("Sum", ["r", "x"], ["y"])]
+    value = [info(n, onnx.TensorProto.FLOAT, [2, 5]) for n in "xy"]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "residual", value[:1], value[1:]),
+        opset_imports=[onnx.helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    residual = Composite("residual", lambda x: op.add(op.relu(x), x))
+    parted = partition_for_tefuse(from_onnx(model), composites=[residual])
+    assert selfbyoc.report(parted).counts == {"residual": 1}
+    x = np.random.default_rng(0).standard_normal((2, 5)).astype("float32")
+    np.testing.assert_allclose(selfbyoc.build(parted)(x)[0], np.maximum(x, 0) + x)
