@@ -1,0 +1,47 @@
+"""The thread pool: as many threads as the process may use, and the process left as it was."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import os
+before = os.sched_getaffinity(0)
+import numpy as np
+import selfbyoc
+from selfbyoc import Composite, emit, op
+from selfbyoc._tvm import tvm
+relu = Composite("relu", lambda x: op.relu(op.abs(x)))
+library = selfbyoc.build(emit(relu.pattern, {"x": ((64, 1024), "float32")}), composites=[relu])
+x = np.ones((64, 1024), "float32")
+assert (library(x)[0] == x).all()
+assert os.sched_getaffinity(0) == before, "the affinity was changed"
+print(tvm.get_global_func("runtime.NumThreads")(), len(before))
+"""
+
+
+def run(**variables):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TVM_", "OMP_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**clean, **variables},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    threads, cores = map(int, done.stdout.split())
+    return threads, cores
+
+
+def test_all_cores_of_the_process():
+    threads, cores = run()
+    assert threads == cores
+
+
+def test_what_the_user_set_counts():
+    assert run(TVM_NUM_THREADS="1")[0] == 1
+
+
+def test_openmps_variable_counts_too():
+    assert run(OMP_NUM_THREADS="1")[0] == 1
