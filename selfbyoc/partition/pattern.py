@@ -129,7 +129,7 @@ def as_node(value: Any) -> Node:
     )
 
 
-def either(*options: Any) -> Either:
+def either(*options: Any) -> Any:
     """Match the first of the options that fits: `either(op.bias_add(y, bias), y)` is an optional
     bias.
     """
@@ -150,7 +150,7 @@ def many(branch: Callable[..., Node], at_least: int = 2) -> Many:
 class Vocabulary:
     """`op.<kind>(...)`: the neutral ops. An unknown name is an error that lists the known ones."""
 
-    def __getattr__(self, kind: str) -> Callable[..., Op]:
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
         if kind.startswith("__"):
             raise AttributeError(kind)
         if kind not in VOCABULARY:
