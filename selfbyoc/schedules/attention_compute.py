@@ -8,6 +8,7 @@ What lies behind the last query or key is a copy of it, read again: no lane need
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,12 @@ class Shape:
     keys: int
     depth: int
     columns: int
+
+    @property
+    def products(self) -> int:
+        """Multiplications of both products, the padding included."""
+        keys, queries = self.key_rows, self.blocks * self.lanes
+        return math.prod(self.batch) * queries * keys * (self.depth + self.width)
 
     @property
     def lanes(self) -> int:

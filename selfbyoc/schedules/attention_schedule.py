@@ -9,6 +9,8 @@ from .blocks import Facts, facts
 from .machine import Machine, machine
 from .steps import Finish, Tile, accumulate, vectorize, vectorize_injective
 
+# Multiplications below which a parallel region costs more (1-2 us) than it saves.
+LEAST_PRODUCTS = 1 << 17
 STAGES = (
     "queries",
     "products",
@@ -42,7 +44,8 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     for name in ("queries", "power"):
         vectorize(sch, sch.get_loops(stages[name].block)[-1], cpu.lanes("float32"))
     # 4. Tasks in parallel; values that had to be laid out are so before.
-    sch.parallel(task)
+    if shape.products >= LEAST_PRODUCTS:
+        sch.parallel(task)
     if "values" in stages:
         vectorize_injective(sch, stages["values"], cpu)
     for last in finish:

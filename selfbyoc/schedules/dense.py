@@ -47,7 +47,7 @@ def _compute(x: Any, weight: Any, bias: Any = None, *, ops: Any) -> Any:
     products = product(
         rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), weight, dtype, "products"
     )
-    outputs = epilogue(products, bias, shape[-1], activation(ops), "outputs")
+    outputs = epilogue(products, bias, ops.dense.outputs[0], activation(ops), "outputs")
     return result(rows, outputs, shape[-1], "result")
 
 

@@ -40,9 +40,9 @@ def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, ops: Any) -> Any:
     first = product(
         rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), w1, dtype, "hidden_products"
     )
-    hidden = epilogue(first, b1, shape[-1], mathfn.gelu, "hidden")
+    hidden = epilogue(first, b1, ops.dense.outputs[0], mathfn.gelu, "hidden")
     second = product(rows, read_hidden, shape[-1], w2, dtype, "products")
-    outputs = epilogue(second, b2, units, lambda value: value, "outputs")
+    outputs = epilogue(second, b2, ops.dense_1.outputs[0], lambda value: value, "outputs")
     return result(rows, outputs, units, "result")
 
 

@@ -56,7 +56,7 @@ def _compute(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any = None, *, op
     normal = layer_norm_stages(read, gamma, beta, tiled, count, ops.layer_norm.attrs["epsilon"])
     normalised = te.compute((*tiled, count), normal, name="normalised")
     products = product(rows, normalised, count, weight, dtype, "products")
-    outputs = epilogue(products, bias, shape[-1], activation(ops), "outputs")
+    outputs = epilogue(products, bias, ops.dense.outputs[0], activation(ops), "outputs")
     return result(rows, outputs, shape[-1], "result")
 
 

@@ -6,10 +6,13 @@ alone, the sums cost four times the memory of the image; here they never leave t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
+from . import direct, direct_schedule
+from .exact import sum_dtype, widened
 
 NARROW = ("int8", "uint8")
 
@@ -27,6 +30,32 @@ def _pattern(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: A
     sums = op.conv2d(x, weight)
     sums = either(op.bias_add(sums, bias), sums)
     return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
+
+
+def _pack_weight(weight: Any) -> Any:
+    """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
+    _, *terms = (int(extent) for extent in weight.shape)
+    return direct.pack_weight(widened(weight, sum_dtype(math.prod(terms), "int8", weight.dtype)))
+
+
+def _conv2d(ins: Any, call: Any) -> Any:
+    """The direct convolution of floats on widened integers."""
+    x, weight = ins
+    dtype = sum_dtype(math.prod(call.inputs[1].shape[1:]), x.dtype, call.inputs[1].dtype)
+    if str(weight.dtype) != dtype:
+        weight = widened(weight, dtype)
+    sums = direct.conv2d([_Widened(x, dtype), weight], call)
+    return widened(sums, "int32")
+
+
+class _Widened:
+    """A tensor read in another dtype: no stage of its own, so that the padded copy widens too."""
+
+    def __init__(self, tensor: Any, dtype: str) -> None:
+        self.tensor, self.shape, self.dtype = tensor, tensor.shape, dtype
+
+    def __call__(self, *index: Any) -> Any:
+        return self.tensor(*index).astype(self.dtype)
 
 
 def _check(match: Any) -> None:
@@ -97,7 +126,10 @@ _WEIGHTS = ("weight", "bias")
 conv2d_narrowed = Composite(
     "conv2d_narrowed",
     _pattern,
+    direct_schedule.CPU,
     check=_check,
+    compute={"conv2d": _conv2d},
+    pack={"weight": _pack_weight},
     why="the int32 sums never leave the registers",
     cases=(
         Case(_shift, **_integers((1, 16, 14, 14), (32, 16, 3, 3)), constants=_WEIGHTS),

@@ -10,6 +10,7 @@ from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
 from .blocks import facts
 from .dense import check_bias, rows_of
+from .exact import sum_dtype, widened
 from .layer_norm import check_affine
 from .machine import machine
 from .row_schedule import dense_tiles, melt_rows
@@ -43,9 +44,18 @@ def _check(match: Any) -> None:
         match.root.outputs[0].dtype == "int32",
         f"sums are int32, found {match.root.outputs[0].dtype}",
     )
+    limits = match.op("clip").attrs
+    require(
+        limits["a_min"] >= -128 and limits["a_max"] <= 127, "the levels are not clipped to int8"
+    )
     for name in ("in_scale", "out_scale"):
         value = getattr(match, name)
         require(value is None or value.scalar is not None, f"{name} is no constant of one element")
+
+
+def _pack_weight(weight: Any) -> Any:
+    dtype = sum_dtype(int(weight.shape[1]), "int8", weight.dtype)
+    return pack_weight(widened(weight, dtype))
 
 
 def _scaled(value: Any, kind: str, scale: Any) -> Any:
@@ -64,7 +74,7 @@ def _compute(
     *,
     ops: Any,
 ) -> Any:
-    rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
+    rows, shape = rows_of(ops), ops.dense.outputs[0][0]
     tiled, count = (*rows.tiles, rows.height), int(x.shape[-1])
     kinds = [view.kind for view in ops]
     at = kinds.index("layer_norm")
@@ -83,11 +93,12 @@ def _compute(
             else mathfn.round_away(value)
         )
         low, high = (tir.const(ops.clip.attrs[name], "float32") for name in ("a_min", "a_max"))
-        return mathfn.clamp(value, low, high).astype("int8")
+        return mathfn.clamp(value, low, high).astype(sums)
 
+    sums = str(weight.dtype)
     levels = te.compute((*tiled, count), level, name="normalised")
-    products = product(rows, levels, count, weight, dtype, "products")
-    outputs = epilogue(products, bias, shape[-1], lambda value: value, "outputs")
+    products = product(rows, levels, count, weight, sums, "products")
+    outputs = epilogue(products, bias, ops.dense.outputs[0], lambda value: value, "outputs")
     return result(rows, outputs, shape[-1], "result")
 
 
@@ -137,7 +148,7 @@ layer_norm_dense_int8 = Composite(
     {"llvm": _schedule, "c": _schedule},
     check=_check,
     compute=_compute,
-    pack={"weight": pack_weight},
+    pack={"weight": _pack_weight},
     why="the quantised rows stay in the cache of the core that multiplies them",
     cases=(
         Case(_plain, **_integers(7, count=33, units=17)),

@@ -33,7 +33,7 @@ def tile_rows(sch: Any, block: Facts, rows: Rows, tiles: int, cpu: Machine) -> L
     """for outer, task, panel, tile: one register tile of an epilogue [outer, tile, block, row, lane]."""
     *outer, tile, blocks, row, lane = list(sch.get_loops(block.block))[-len(block.axes) :]
     task, tile = sch.split(tile, [None, tiles])
-    panel, within = sch.split(blocks, [None, _blocks_of_tile(block, rows, cpu)])
+    panel, within = sch.split(blocks, [None, _blocks_of_tile(block, rows, tiles, cpu)])
     sch.reorder(*outer, task, panel, tile, row, within, lane)
     for loop in (row, within):
         sch.unroll(loop)
@@ -41,11 +41,18 @@ def tile_rows(sch: Any, block: Facts, rows: Rows, tiles: int, cpu: Machine) -> L
     return Loops([*outer, task], panel, tile)
 
 
-def _blocks_of_tile(block: Facts, rows: Rows, cpu: Machine) -> int:
-    """Blocks of columns such that a tile has 16 accumulators where there are 32 registers, else 8."""
-    accumulators = 16 if cpu.vector_registers >= 32 else 8
+def _blocks_of_tile(block: Facts, rows: Rows, tiles: int, cpu: Machine) -> int:
+    """Blocks of columns such that a tile has 16 accumulators where there are 32 registers, else 8.
+
+    Somewhat fewer, if the panels then fall more evenly on the cores.
+    """
+    blocks = block.spatial[-3].extent
     per_block = max(1, block.spatial[-1].extent // cpu.lanes(block.dtype))
-    return divisor(block.spatial[-3].extent, max(1, accumulators // (rows.height * per_block)))
+    accumulators = 16 if cpu.vector_registers >= 32 else 8
+    most = divisor(blocks, max(1, accumulators // (rows.height * per_block)))
+    fitting = [d for d in range(most, most // 2, -1) if blocks % d == 0]
+    tasks = rows.tasks * rows.tiles[-1] // tiles
+    return min(fitting, key=lambda d: -(-tasks * (blocks // d) // cpu.cores) * d)
 
 
 def product_at(sch: Any, product: Facts, at: Any, cpu: Machine, split: int = 0) -> Finish:

@@ -112,12 +112,17 @@ def product(
 
 
 def epilogue(
-    tiles: Tensor, bias: Tensor | None, units: int, activation: Callable[..., Any], name: str
+    tiles: Tensor,
+    bias: Tensor | None,
+    out: tuple[Sequence[int], str],
+    activation: Callable[..., Any],
+    name: str,
 ) -> Tensor:
-    """Bias and activation on the tiles of a product."""
+    """Bias and activation on the tiles of a product, for a result of this shape and dtype."""
+    units = out[0][-1]
 
     def element(*i: Any) -> Any:
-        value = tiles(*i)
+        value = tiles(*i).astype(out[1])
         if bias is not None:
             unit = i[-3] * BLOCK + i[-1]
             value = value + bias(unit if units % BLOCK == 0 else tir.Min(unit, units - 1))
