@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import direct, direct_schedule
 from ..composite import Case, Composite
 from ..partition.pattern import op
+from . import direct
+from .chain_stages import compute, schedule
 from .convolution import biased, direct_layout
 
 
@@ -33,9 +34,9 @@ _PAD = {"padding": 1}
 conv2d_relu_conv2d_relu = Composite(
     "conv2d_relu_conv2d_relu",
     _pattern,
-    direct_schedule.CPU,
+    {"llvm": schedule, "c": schedule},
     check=direct_layout,
-    compute={"conv2d": direct.conv2d},
+    compute=compute,
     pack={"w1": direct.pack_weight, "w2": direct.pack_weight},
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(

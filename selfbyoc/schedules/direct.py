@@ -38,70 +38,84 @@ def pack_weight(weight: Tensor) -> Tensor:
 def plan_of(view: Any) -> Plan:
     """The plan of a convolution or pool that a schedule finds among its ops."""
     image, out = view.inputs[0][0], view.outputs[0][0]
-    window, channels = view.attrs.get("pool_size"), out[1]
-    if view.kind == "conv2d":
-        weight = view.inputs[1][0]
-        window = weight[2:]
-        channels = out[1] if is_depthwise(view.attrs, weight) else row_blocks(out[1])[0]
-    return plan(tuple(image[2:]), tuple(out[2:]), tuple(window), view.attrs, out[0] * channels)
+    if view.kind != "conv2d":
+        return plan(image[2:], out[2:], view.attrs["pool_size"], view.attrs, out[0] * out[1])
+    weight = view.inputs[1][0]
+    return _plan(image, weight[1:], out, view.attrs)
+
+
+def _plan(image: Sequence[int], weight: Sequence[int], out: Sequence[int], attrs: Any) -> Plan:
+    """The plan of a convolution; `weight` is [I, H, W]."""
+    blocks = out[1] if is_depthwise(attrs, weight[0]) else row_blocks(out[1])[0]
+    return plan(image[2:], out[2:], weight[1:], attrs, out[0] * blocks)
+
+
+def is_depthwise(attrs: Any, per_group: int) -> bool:
+    """Whether every output channel reads one input channel."""
+    return attrs["groups"] > 1 and per_group == 1
+
+
+def extents(tensor: Tensor) -> tuple[int, ...]:
+    """A tensor's shape as numbers."""
+    return tuple(int(extent) for extent in tensor.shape)
 
 
 def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
-    """NCHW convolution of `x` and a packed weight: the tiles, and the result read out of them."""
-    if is_depthwise(call.attrs, call.inputs[1].shape):
-        return _depthwise(ins, call)
-    x, weight = ins
-    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
-    batch, channels, height, width = call.outputs[0].shape
-    image = tuple(int(e) for e in x.shape[2:])
-    p = plan(image, (height, width), (high, wide), call.attrs, batch * blocks)
-    read = reader(x, p, call.attrs, tir.const(0, x.dtype), call.name)
-    rc = te.reduce_axis((0, per_group), name="rc")
-    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
-    groups = call.attrs["groups"]
+    """The compute that stands in for an NCHW `conv2d`: `x` and a packed weight."""
+    return convolution(*ins, call.attrs, call.outputs[0].shape, call.name)
 
-    def product(n: Any, chunk: Any, b: Any, r: Any, tile: Any, lane: Any) -> Any:
-        at = chunk * (p.rows * p.pitch) + tile * p.lanes + lane
-        channel = rc if groups == 1 else _group(b, r, rows, channels, groups) * per_group + rc
-        return te.sum(read(n, channel, at, ry, rx) * weight(b, rc, ry, rx, r), axis=[rc, ry, rx])
 
-    shape = (batch, p.chunks, blocks, rows, p.tiles, p.lanes)
-    tiles = te.compute(shape, product, name=f"{call.name}_tiles")
+def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name: str) -> Tensor:
+    """The tiles of a convolution, and the result read out of them."""
+    blocks, per_group, high, wide, rows = extents(weight)
+    p = _plan(extents(x), (per_group, high, wide), out, attrs)
+    read = reader(x, p, attrs, tir.const(0, x.dtype), name)
+    if is_depthwise(attrs, per_group):
+        return _depthwise(read, weight, p, out[1] // int(x.shape[1]), out, name)
+    term = product(read, weight, attrs["groups"], out[1])
+
+    def tile(n: Any, chunk: Any, b: Any, r: Any, t: Any, lane: Any) -> Any:
+        return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane)
+
+    shape = (out[0], p.chunks, blocks, rows, p.tiles, p.lanes)
+    tiles = te.compute(shape, tile, name=f"{name}_tiles")
 
     def element(n: Any, o: Any, y: Any, z: Any) -> Any:
         block = (tir.floordiv(o, rows), tir.floormod(o, rows))
         return tiles(n, tir.floordiv(y, p.rows), *block, *lane_of(p, y, z))
 
-    return te.compute((batch, channels, height, width), element, name=call.name)
+    return te.compute(out, element, name=name)
+
+
+def product(read: Any, weight: Tensor, groups: int, channels: int) -> Any:
+    """The sum at (n, block, row of the block, lane)."""
+    _, per_group, high, wide, rows = extents(weight)
+    rc = te.reduce_axis((0, per_group), name="rc")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+
+    def term(n: Any, b: Any, r: Any, lane: Any) -> Any:
+        channel = rc if groups == 1 else _group(b, r, rows, channels, groups) * per_group + rc
+        return te.sum(read(n, channel, lane, ry, rx) * weight(b, rc, ry, rx, r), axis=[rc, ry, rx])
+
+    return term
 
 
 def _group(b: Any, r: Any, rows: int, channels: int, groups: int) -> Any:
-    """The group of a block's row; rows behind the last channel count as of the last group, and read on zeros."""
+    """The group of a block's row; rows behind the last channel count as of the last group."""
     size = channels // groups
     first = b * rows if size % rows == 0 else tir.Min(b * rows + r, channels - 1)
     return tir.floordiv(first, size)
 
 
-def is_depthwise(attrs: Any, weight: Sequence[int]) -> bool:
-    """Whether every output channel reads one input channel."""
-    return attrs["groups"] > 1 and weight[1] == 1
-
-
-def _depthwise(ins: Sequence[Tensor], call: Any) -> Tensor:
-    """Each output channel by itself: a tile is lanes alone."""
-    x, weight = ins
-    _, _, high, wide, rows = (int(extent) for extent in weight.shape)
-    batch, channels, height, width = call.outputs[0].shape
-    image = tuple(int(e) for e in x.shape[2:])
-    p = plan(image, (height, width), (high, wide), call.attrs, batch * channels)
-    read = reader(x, p, call.attrs, tir.const(0, x.dtype), call.name)
-    each = channels // int(x.shape[1])
+def _depthwise(read: Any, weight: Tensor, p: Plan, each: int, out: Sequence[int], name: str) -> Tensor:
+    """Each output channel by itself, `each` to an input channel: a tile is lanes alone."""
+    _, _, high, wide, rows = extents(weight)
 
     def term(n: Any, o: Any, lane: Any, y: Any, z: Any) -> Any:
         factor = weight(tir.floordiv(o, rows), 0, y, z, tir.floormod(o, rows))
         return read(n, tir.floordiv(o, each), lane, y, z) * factor
 
-    return by_channel(term, te.sum, p, (batch, channels), (high, wide), call.name)
+    return by_channel(term, te.sum, p, out[:2], (high, wide), name)
 
 
 def by_channel(

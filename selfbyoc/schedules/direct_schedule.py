@@ -12,24 +12,22 @@ from .steps import Finish, decompose, inline_injective, parallel_over, stages, v
 
 
 @dataclass
-class _Work:
+class Work:
     """A schedule in the making."""
 
     sch: Any
     cpu: Machine
-    plans: dict[str, Plan]  # by the name of the tiles' block
     finish: list[Finish] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
     """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a recomputed halo."""
-    tiled = [(view, name) for view in ops for name in view.info.blocks if name.endswith("_tiles")]
-    plans = {name: plan_of(view) for view, name in tiled}
+    plans = {b.name: plan_of(view_of(b, ops)) for b in facts(sch) if b.name.endswith("_tiles")}
     pads = {name.replace("_tiles", "_pad"): p for name, p in plans.items()}
     # What stands before a padded copy is applied to the tiles: the copy, which tests for the border, only copies.
     inline_injective(sch, {p.name for b in facts(sch) if b.name in pads for p in b.producers})
-    work = _Work(sch, machine(target), plans)
+    work = Work(sch, machine(target))
     for block in facts(sch):
         if block.name in plans:
             tile(work, block, plans[block.name])
@@ -41,7 +39,12 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
         last()
 
 
-def pad_rows(work: _Work, block: Facts, p: Plan) -> None:
+def view_of(block: Facts, ops: Any) -> Any:
+    """The op behind a block of tiles."""
+    return getattr(ops, block.name.removesuffix("_tiles").removesuffix("_sum"))
+
+
+def pad_rows(work: Work, block: Facts, p: Plan) -> None:
     """A padded copy in parallel, row by row; LLVM makes vectors of the loop over columns."""
     outer = list(work.sch.get_loops(block.block))[:2]
     _copy_rows(work, block, p)
@@ -49,7 +52,7 @@ def pad_rows(work: _Work, block: Facts, p: Plan) -> None:
     work.done.add(block.name)
 
 
-def _copy_rows(work: _Work, block: Facts, p: Plan) -> None:
+def _copy_rows(work: Work, block: Facts, p: Plan) -> None:
     """A padded copy row by row; the horizontal phases of a stride innermost, so that reads are contiguous.
 
     64x56x56 at stride 2, one core: 16 us so with LLVM 22, phases outermost and unrolled 15 to 47; LLVM 10: 52 and 83.
@@ -60,9 +63,13 @@ def _copy_rows(work: _Work, block: Facts, p: Plan) -> None:
     work.sch.reorder(vertical, row, column, horizontal)
     work.sch.unroll(vertical)
     work.sch.unroll(horizontal)
-    if p.is_whole and p.pitch <= 4 * work.cpu.lanes(block.dtype):
-        work.sch.reorder(horizontal, column)
+    if p.phases[1] > 1 or p.pitch > 4 * work.cpu.lanes(block.dtype):
+        return
+    work.sch.reorder(horizontal, column)
+    if p.is_whole:
         work.sch.vectorize(column)  # no padding between rows: nothing to test for each element
+    else:
+        work.sch.unroll(column)  # the tests are constants then; LLVM 10: 6 us for 64x28x28, 14 as a loop
 
 
 def _pixels(block: Facts, p: Plan) -> Facts | None:
@@ -79,32 +86,47 @@ def _pixels(block: Facts, p: Plan) -> Facts | None:
     return readers[0] if fits and len(readers[0].producers) == 1 else None
 
 
-def tile(work: _Work, block: Facts, p: Plan) -> None:
+def tile(work: Work, block: Facts, p: Plan, *, parallel: bool = True) -> list[Any]:
     """for task: for tile: acc = 0; for k: acc += ...; tiles = acc;  then the task's pixels out of its tiles."""
     sch, epilogue, depthwise = work.sch, _pixels(block, p), len(block.spatial) == 5
     pad = next((b for b in block.producers if b.name.endswith("_pad")), None)
-    copy = sch.cache_write(block.block, 0, "local")
     if epilogue is None:
+        copy = sch.cache_write(block.block, 0, "local")
         outer = list(sch.get_loops(copy))[: 2 if depthwise else 3]
+        _tile_in_registers(work, block, copy, p)
     else:
-        outer = _tasks(work, epilogue, 1 if depthwise else block.shape[3], p)
-        sch.compute_at(copy, outer[-1], preserve_unit_loops=True)
-    inner = _register_tile(work, block, copy, p, depthwise)
-    sch.compute_at(block.block, inner, preserve_unit_loops=True)
-    if depthwise and pad is not None and pad.shape[1] == block.shape[1]:
+        outer = _tasks(work, epilogue, 1 if depthwise else block.shape[-3], p)
+        tile_under(work, block, p, outer[-1])
+        work.done.add(epilogue.name)
+    if depthwise and pad is not None and pad.shape[1:3] == (block.shape[1], 1):
         # A channel's image is copied just before its windows: it stays in L1.
         sch.compute_at(pad.block, outer[1], preserve_unit_loops=True)
         _copy_rows(work, pad, p)
         work.done.add(pad.name)
         outer = outer[:2]
-    work.finish.append(_accumulate(sch, block, work.cpu, depthwise))
-    parallel_over(sch, outer)
-    work.done |= {block.name, Facts(sch, copy).name} | ({epilogue.name} if epilogue else set())
+    if parallel:
+        parallel_over(sch, outer)
+    return outer
 
 
-def _tasks(work: _Work, epilogue: Facts, rows: int, p: Plan) -> list[Any]:
+def tile_under(work: Work, block: Facts, p: Plan, loop: Any) -> None:
+    """The tiles that an iteration of a loop reads, computed at its beginning."""
+    copy = work.sch.cache_write(block.block, 0, "local")
+    work.sch.compute_at(copy, loop, preserve_unit_loops=True)
+    _tile_in_registers(work, block, copy, p)
+
+
+def _tile_in_registers(work: Work, block: Facts, copy: Any, p: Plan) -> None:
+    depthwise = len(block.spatial) == 5
+    inner = _register_tile(work, block, copy, p, depthwise)
+    work.sch.compute_at(block.block, inner, preserve_unit_loops=True)
+    work.finish.append(_accumulate(work.sch, block, work.cpu, depthwise))
+    work.done |= {block.name, Facts(work.sch, copy).name}
+
+
+def _tasks(work: Work, epilogue: Facts, rows: int, p: Plan) -> list[Any]:
     """The pixels and channels of one task inside, in vectors; -> the loops over tasks."""
-    sch, lanes = work.sch, work.cpu.lanes("float32")  # of the sums, whatever they are narrowed to
+    sch, lanes = work.sch, work.cpu.lanes(epilogue.dtype)
     n, o, y, x = sch.get_loops(epilogue.block)
     chunk, yi = sch.split(y, [None, p.rows])
     b, oi = sch.split(o, [None, rows])
@@ -116,7 +138,7 @@ def _tasks(work: _Work, epilogue: Facts, rows: int, p: Plan) -> list[Any]:
     return [n, b, chunk] if rows == 1 else [n, chunk, b]
 
 
-def _register_tile(work: _Work, block: Facts, copy: Any, p: Plan, depthwise: bool) -> Any:
+def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool) -> Any:
     """Split the copy out of registers into register tiles; -> the loop around one."""
     sch, lanes = work.sch, work.cpu.lanes(block.dtype)
     *_, r, t, lane = sch.get_loops(copy)
@@ -124,7 +146,7 @@ def _register_tile(work: _Work, block: Facts, copy: Any, p: Plan, depthwise: boo
         lo, li = sch.split(lane, [None, min(2 * lanes, p.lanes)])
         vectorize(sch, li, lanes)
         return lo
-    height, vectors = _shape(block.shape[3], p.lanes, work.cpu)
+    height, vectors = _shape(block.shape[-3], p.lanes, work.cpu)
     ro, ri = sch.split(r, [None, height])
     lo, li = sch.split(lane, [None, vectors * lanes])
     sch.reorder(t, lo, ro, ri, li)
@@ -146,7 +168,7 @@ def _accumulate(sch: Any, block: Facts, cpu: Machine, depthwise: bool) -> Finish
     """The sums of a register tile: reduction outermost, its window unrolled, rows and vectors inside."""
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     lane = loops[block.spatial[-1].position]
-    rows = [] if depthwise else [loops[block.spatial[3].position]]
+    rows = [] if depthwise else [loops[block.spatial[-3].position]]
     reduction = [loops[a.position] for a in block.reduction]
     sch.reorder(*reduction, *rows, lane)
     *_, ry, rx = reduction

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import direct, direct_schedule
 from ..composite import Case, Composite, require
-from ..partition.pattern import either, many, op
-from .pool import max_tiles
+from ..partition.pattern import many, op
+from . import direct, direct_schedule
 from .convolution import activated, biased, direct_layout
+from .pool import max_tiles
 
 
 def _conv(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:

@@ -40,7 +40,7 @@ def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
     p, a, shape = _plan(x, call), call.attrs, call.outputs[0].shape
     if p.use < LEAST_USE:
         return compute_of("avg_pool2d")(ins, call)
-    read = reader(x, p, a, tir.const(0, dtype_of(x)), call.name)
+    read = reader(x, p, a, tir.const(0, dtype_of(x)), f"{call.name}_sum")
     total = by_channel(read, te.sum, p, shape[:2], a["pool_size"], f"{call.name}_sum")
     pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
 

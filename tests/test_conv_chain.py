@@ -1,0 +1,76 @@
+"""conv2d-relu-conv2d-relu: the melted form on shapes for which the rule would go stage by stage."""
+
+from dataclasses import dataclass
+
+import pytest
+from harness import assert_close, run_case
+
+from selfbyoc import BUILTIN, Case, Composite, op
+from selfbyoc.schedules import chain_stages
+
+CHAIN = next(c for c in BUILTIN if c.name == "conv2d_relu_conv2d_relu")
+
+
+def melted(x, w1, w2, ops, b1=None, b2=None):
+    """Always melted, whatever pays."""
+    return chain_stages.melted(x, w1, w2, ops, b1, b2)
+
+
+MELTED = Composite(
+    "melted", CHAIN.pattern, CHAIN.schedule, compute=melted, check=CHAIN.check, pack=CHAIN.pack
+)
+
+
+def pair(first, second):
+    return lambda x, w1, b1, w2, b2: op.relu(
+        op.bias_add(
+            op.conv2d(op.relu(op.bias_add(op.conv2d(x, w1, **first), b1)), w2, **second), b2
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sizes"),
+    [
+        ({"padding": 1}, {"padding": 1}, ((1, 3, 31, 45), (8, 3, 3, 3), (8, 8, 3, 3))),
+        ({"padding": (0, 1, 2, 1)}, {}, ((2, 5, 23, 40), (9, 5, 3, 3), (17, 9, 3, 3))),
+        (
+            {"strides": 2},
+            {"padding": 2, "dilation": 2},
+            ((1, 4, 67, 71), (10, 4, 3, 3), (5, 10, 3, 3)),
+        ),
+        ({}, {"padding": (2, 0, 1, 3)}, ((1, 7, 40, 37), (12, 7, 1, 1), (6, 12, 5, 4))),
+    ],
+)
+@pytest.mark.parametrize("constants", [(), ("w1", "b1", "w2", "b2")])
+def test_melted(first, second, sizes, constants):
+    x, w1, w2 = sizes
+    case = Case(pair(first, second), x=x, w1=w1, b1=w1[:1], w2=w2, b2=w2[:1], constants=constants)
+    run = run_case(MELTED, case)
+    assert run.counts == {"melted": 1}
+    assert_close(run)
+
+
+@dataclass
+class View:
+    attrs: dict
+    outputs: list
+
+
+@dataclass
+class Pair:
+    conv2d: View
+    conv2d_1: View
+
+
+def views(height, width, strides=(1, 1), groups=1):
+    types = [((1, 32, height, width), "float32")]
+    return Pair(View({"groups": groups}, types), View({"groups": 1, "strides": strides}, types))
+
+
+def test_the_rule_melts_what_leaves_the_caches():
+    assert chain_stages.pays(views(224, 224))
+    assert not chain_stages.pays(views(56, 56))
+    assert not chain_stages.pays(views(224, 224, strides=(2, 2)))
+    assert not chain_stages.pays(views(224, 224, groups=4))
+    assert not chain_stages.pays(views(2000, 20))
