@@ -126,7 +126,7 @@ def _tile_in_registers(work: Work, block: Facts, copy: Any, p: Plan) -> None:
 
 def _tasks(work: Work, epilogue: Facts, rows: int, p: Plan) -> list[Any]:
     """The pixels and channels of one task inside, in vectors; -> the loops over tasks."""
-    sch, lanes = work.sch, work.cpu.lanes(epilogue.dtype)
+    sch, lanes = work.sch, work.cpu.lanes("float32")  # of the sums, whatever they are narrowed to
     n, o, y, x = sch.get_loops(epilogue.block)
     chunk, yi = sch.split(y, [None, p.rows])
     b, oi = sch.split(o, [None, rows])
