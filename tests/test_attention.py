@@ -61,8 +61,8 @@ def test_a_causal_mask():
 
 
 def test_a_row_that_is_hidden_altogether():
-    """softmax of nothing but -inf is NaN, and no other row is touched; of scores all lowered by 1e9,
-    it is what their last digits leave.
+    """softmax of nothing but -inf is NaN, and no other row is touched; of scores all lowered by
+    1e9, it is what their last digits leave.
     """
     data = arrays(mask=(2, 37, 51))
     data["mask"][0, 5] = -np.inf

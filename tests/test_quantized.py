@@ -149,7 +149,7 @@ def levels_by_hand(x, gamma, beta, scale):
 
 
 def test_quantised_layer_norm_dense():
-    """Exact against float64 because no value lies near a half: asserted first, else it means nothing."""
+    """Exact against float64 because no value lies near a half: asserted, else it means nothing."""
     rng = np.random.default_rng(3)
     data = arrays(x=((21, 80), "int8"), weight=((37, 80), "int8"))
     data["gamma"], data["beta"] = (rng.standard_normal(80).astype("float32") for _ in range(2))

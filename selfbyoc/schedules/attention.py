@@ -75,6 +75,8 @@ attention = Composite(
         Case(_scaled_queries, q=(3, 7, 5), k=(3, 5, 9), v=(3, 11, 9), mask=(3, 7, 9)),
         Case(_plain, q=(4, 1, 32), k=(4, 77, 32), v=(4, 77, 32)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
-        Case(_scaled, q=(1, 4, 100, 64), k=(1, 4, 100, 64), v=(1, 4, 100, 64), generations=("relax",)),
+        Case(
+            _scaled, q=(1, 4, 100, 64), k=(1, 4, 100, 64), v=(1, 4, 100, 64), generations=("relax",)
+        ),
     ),
 )  # fmt: skip

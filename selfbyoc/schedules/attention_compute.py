@@ -1,9 +1,10 @@
 """Attention as te.compute: the stages that the schedule melts.
 
-m is a query, n a key, d the shared axis, e a column of the values. Queries come in blocks of `lanes`, and a query
-is a lane: scores lie as [key, lane], so that the largest score and the sum of a query are taken down the lanes and
-no vector is ever reduced or turned. The second product broadcasts a score and reads a vector of a value's columns.
-What lies behind the last query or key is a copy of it, read again: no lane needs a condition.
+m is a query, n a key, d the shared axis, e a column of the values. Queries come in blocks of
+`lanes`, and a query is a lane: scores lie as [key, lane], so that the largest score and the sum
+of a query are taken down the lanes and no vector is ever reduced or turned. The second product
+broadcasts a score and reads a vector of a value's columns. What lies behind the last query or key
+is a copy of it, read again: no lane needs a condition.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Shape:
 
     @property
     def lanes(self) -> int:
-        """Two vectors of queries to a block, as a tile of 8 x 2 vectors is fastest; one if there are few."""
+        """Two vectors of queries to a block: a tile of 8 x 2 vectors is fastest; one if few."""
         return 2 * VECTOR if self.queries > VECTOR else VECTOR
 
     @property

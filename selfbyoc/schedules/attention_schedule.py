@@ -26,7 +26,7 @@ STAGES = (
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
-    """for (batch, block of queries) in parallel: queries, scores, peak, power, total; tiles of the result."""
+    """for (batch, block of queries) in parallel: queries, scores, peak, power, total; result."""
     cpu, shape = machine(target), shape_of(ops)
     stages = {block.name: block for block in facts(sch)}
     # 1. Constants, and whatever reshapes the arguments, are read in place.
@@ -60,7 +60,7 @@ def _width(cpu: Machine) -> int:
 def _result_tiles(
     sch: Any, stages: dict[str, Facts], batch: int, per_block: int, cpu: Machine
 ) -> tuple[Any, Any]:
-    """Tile `normalised` and store each tile's real elements at once; -> the loops of tasks and of tiles."""
+    """Tile `normalised`, store each tile's real elements; -> the loops of tasks and of tiles."""
     *outer, tiles, row, column = sch.get_loops(stages["normalised"].block)
     block, tile = sch.split(tiles, [None, per_block])
     panel, lanes = sch.split(column, [None, _tile_width(stages["normalised"], cpu)])

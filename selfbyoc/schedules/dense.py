@@ -77,8 +77,14 @@ dense = Composite(
             lambda x, weight, bias: op.gelu(op.bias_add(op.dense(x, weight), bias, axis=-1)),
             x=(2, 19, 64), weight=(48, 64), bias=(48,), constants=["weight", "bias"],
         ),
-        Case(lambda x, weight: op.relu(op.dense(x, weight)), x=(1, 1024), weight=(1000, 1024), constants=["weight"]),
-        Case(lambda x, weight: op.dense(x, weight), x=(128, 768), weight=(768, 768), constants=["weight"]),
+        Case(
+            lambda x, weight: op.relu(op.dense(x, weight)),
+            x=(1, 1024), weight=(1000, 1024), constants=["weight"],
+        ),
+        Case(
+            lambda x, weight: op.dense(x, weight),
+            x=(128, 768), weight=(768, 768), constants=["weight"],
+        ),
         Case(lambda x, weight: op.dense(x, weight), x=(50, 96), weight=(40, 96)),
     ),
 )  # fmt: skip

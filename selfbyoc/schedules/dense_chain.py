@@ -51,8 +51,8 @@ def _schedule(sch: Any, ops: Any, target: Any) -> None:
     stages = {block.name: block for block in facts(sch)}
     # 1. The second dense in register tiles.
     task, finish = dense_tiles(sch, stages, rows, cpu, ("hidden", "hidden_products"), BLOCK)
-    # 2. The hidden activations likewise: of the task's rows, where each core has rows of its own, so that they
-    #    stay in its cache; else all of them before, spread over their columns.
+    # 2. The hidden activations likewise: of the task's rows, where each core has rows of its own,
+    #    so that they stay in its cache; else all of them before, spread over their columns.
     if task is not None:
         sch.compute_at(stages["hidden"].block, task, preserve_unit_loops=True)
     loops = tile_rows(sch, stages["hidden"], rows, task_tiles(rows, cpu), cpu)

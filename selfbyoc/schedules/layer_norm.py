@@ -63,8 +63,8 @@ def _compute(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any = None, *, op
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
     cpu, rows = machine(target), rows_of(ops)
     stages = {block.name: block for block in facts(sch)}
-    # 1. The dense in register tiles. Where every core has rows of its own, the normalised rows of a task are
-    #    computed in front of its tiles and stay in L2.
+    # 1. The dense in register tiles. Where every core has rows of its own, the normalised rows of a
+    #    task are computed in front of its tiles and stay in L2.
     task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES))
     # 2. Each row at once, its stages behind one another.
     finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
@@ -87,6 +87,10 @@ def _gelu(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
     return op.gelu(_biased(x, gamma, beta, weight, bias))
 
 
+def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
+    return {"x": (*rows, count), "gamma": (count,), "beta": (count,), "weight": (units, count)}
+
+
 layer_norm_dense = Composite(
     "layer_norm_dense",
     _pattern,
@@ -96,13 +100,13 @@ layer_norm_dense = Composite(
     pack={"weight": pack_weight},
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(
-        Case(_plain, x=(7, 33), gamma=(33,), beta=(33,), weight=(17, 33)),
-        Case(_biased, x=(2, 19, 64), gamma=(64,), beta=(64,), weight=(48, 64), bias=(48,), constants=WEIGHTS),
-        Case(_gelu, x=(1, 45, 96), gamma=(96,), beta=(96,), weight=(130, 96), bias=(130,), constants=WEIGHTS),
-        Case(_biased, x=(1, 768), gamma=(768,), beta=(768,), weight=(768, 768), bias=(768,), constants=WEIGHTS),
-        Case(_gelu, x=(128, 768), gamma=(768,), beta=(768,), weight=(768, 768), bias=(768,), constants=WEIGHTS),
+        Case(_plain, **_shapes(7, count=33, units=17)),
+        Case(_biased, **_shapes(2, 19, count=64, units=48), bias=(48,), constants=WEIGHTS),
+        Case(_gelu, **_shapes(1, 45, count=96, units=130), bias=(130,), constants=WEIGHTS),
+        Case(_biased, **_shapes(1, count=768, units=768), bias=(768,), constants=WEIGHTS),
+        Case(_gelu, **_shapes(128, count=768, units=768), bias=(768,), constants=WEIGHTS),
     ),
-)  # fmt: skip
+)
 
 
 def _layer_norm_compute(x: Any, gamma: Any, beta: Any, *, ops: Any) -> Any:

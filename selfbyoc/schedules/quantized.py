@@ -1,7 +1,8 @@
-"""Integer chains: conv2d + bias + (shift | requantize | scale and round) + clip + cast, and layer_norm + dense.
+"""int8 conv2d + bias + (shift | requantize | scale and round) + clip + cast.
 
-Accelerators such as VTA take an int8 convolution only with what brings its int32 sums back to 8 bits. Written out
-alone, the sums cost four times the memory of the image; here they never leave the registers.
+Accelerators such as VTA take an int8 convolution only with what brings its int32 sums back to
+8 bits. Written out alone, the sums cost four times the memory of the image; here they never leave
+the registers.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _rounding_shift(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _float_scale(x: Any, weight: Any, bias: Any) -> Any:
-    # A power of two: float32 and float64 then round the same values, and the comparison can be exact.
+    # A power of two: float32 and float64 round the same values, so the comparison can be exact.
     y = op.cast(_sums(x, weight, bias, padding=1), dtype="float32")
     return _byte(op.round(op.multiply(y, 2.0**-10)))
 
@@ -136,10 +137,13 @@ conv2d_narrowed = Composite(
         Case(_shift, **_integers((2, 5, 9, 11), (7, 5, 3, 3))),
         Case(_rounding_shift, **_integers((3, 6, 15, 13), (10, 6, 2, 2)), constants=_WEIGHTS),
         Case(_float_scale, **_integers((1, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS),
-        Case(_requantize, **_integers((2, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS, generations=("relay",)),
         Case(
-            _wide_requantize, x=((1, 16, 7, 8), "int8"), weight=((12, 4, 1, 1), "int8"), constants=["weight"],
+            _requantize, **_integers((2, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS,
             generations=("relay",),
+        ),
+        Case(
+            _wide_requantize, x=((1, 16, 7, 8), "int8"), weight=((12, 4, 1, 1), "int8"),
+            constants=["weight"], generations=("relay",),
         ),
         Case(_shift, **_integers((1, 64, 28, 28), (64, 64, 3, 3)), constants=_WEIGHTS),
     ),

@@ -1,4 +1,4 @@
-"""Quantised layer_norm + dense: the rows are normalised, rounded to int8 and multiplied as integers."""
+"""Quantised layer_norm + dense: rows are normalised, rounded to int8 and multiplied as integers."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def _byte(y: Any) -> Any:
     return op.cast(op.clip(op.round(y), a_min=-128, a_max=127), dtype="int8")
 
 
-# Levels of +-16: hardly a value then lies so near a half that float32 rounds it to another level than float64.
+# Levels of +-16: hardly a value then lies so near a half that float32 rounds it to another level
+# than float64, and the cases can be compared exactly.
 def _plain(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
     normal = op.layer_norm(op.multiply(op.cast(x, dtype="float32"), 0.05), gamma, beta)
     return op.dense(_byte(op.multiply(normal, 4.0)), weight, out_dtype="int32")
@@ -152,7 +153,10 @@ layer_norm_dense_int8 = Composite(
     why="the quantised rows stay in the cache of the core that multiplies them",
     cases=(
         Case(_plain, **_integers(7, count=33, units=17)),
-        Case(_biased, **_integers(2, 19, count=64, units=48), bias=((48,), "int32"), constants=[*_WEIGHTS, "bias"]),
+        Case(
+            _biased, **_integers(2, 19, count=64, units=48), bias=((48,), "int32"),
+            constants=[*_WEIGHTS, "bias"],
+        ),
         Case(_plain, **_integers(1, count=96, units=130), constants=_WEIGHTS),
         Case(_plain, **_integers(128, count=768, units=768), constants=_WEIGHTS),
     ),

@@ -1,4 +1,4 @@
-"""Schedules over tiles of rows (see row_tiles.py): products in registers, melted into what reads them."""
+"""Schedules over tiles of rows (row_tiles.py): products in registers, melted into their readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TASK_TILES = 8  # tiles of a task at most: the weights are read once for 64 rows
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of a tiled epilogue, outside in: `outer` (outer, task), `panel` of columns, `tile` of rows."""
+    """The loops of a tiled epilogue: outer ones and tasks, panels of columns, tiles of rows."""
 
     outer: list[Any]
     panel: Any
@@ -30,7 +30,7 @@ def task_tiles(rows: Rows, cpu: Machine) -> int:
 
 
 def tile_rows(sch: Any, block: Facts, rows: Rows, tiles: int, cpu: Machine) -> Loops:
-    """for outer, task, panel, tile: one register tile of an epilogue [outer, tile, block, row, lane]."""
+    """for outer, task, panel, tile: a register tile of [outer, tile, block, row, lane]."""
     *outer, tile, blocks, row, lane = list(sch.get_loops(block.block))[-len(block.axes) :]
     task, tile = sch.split(tile, [None, tiles])
     panel, within = sch.split(blocks, [None, _blocks_of_tile(block, rows, tiles, cpu)])
@@ -49,14 +49,15 @@ def _blocks_of_tile(block: Facts, rows: Rows, tiles: int, cpu: Machine) -> int:
     blocks = block.spatial[-3].extent
     per_block = max(1, block.spatial[-1].extent // cpu.lanes(block.dtype))
     accumulators = 16 if cpu.vector_registers >= 32 else 8
-    most = divisor(blocks, max(1, accumulators // (rows.height * per_block)))
+    # Few rows are bound by reading the weights: 4 blocks at once are as fast as 8 (1 x 768 x 768).
+    most = divisor(blocks, max(1, min(4, accumulators // (rows.height * per_block))))
     fitting = [d for d in range(most, most // 2, -1) if blocks % d == 0]
     tasks = rows.tasks * rows.tiles[-1] // tiles
     return min(fitting, key=lambda d: -(-tasks * (blocks // d) // cpu.cores) * d)
 
 
 def product_at(sch: Any, product: Facts, at: Any, cpu: Machine, split: int = 0) -> Finish:
-    """A product in registers under the tile that reads it: k outermost, rows unrolled, lanes vectorised.
+    """A product in registers under the tile that reads it: k outside, rows unrolled, lanes vectors.
 
     `split` cuts k into pieces, for an operand that lies in blocks of them.
     """
@@ -86,7 +87,7 @@ def _start(sch: Any, product: Facts, k: Any, inside: int) -> None:
 
 
 def store(sch: Any, result: Facts, outputs: Facts, at: Any, rows: Rows, cpu: Machine) -> None:
-    """Write the real elements of a tile while it is in registers; all at the end where rows are numbered through."""
+    """Write a tile's real elements from registers; all at the end if rows are numbered through."""
     if rows.numbered_through:
         vectorize_injective(sch, result, cpu)
         return
@@ -108,10 +109,12 @@ def dense_tiles(
     before: Sequence[str] = (),
     split: int = 0,
 ) -> tuple[Any | None, list[Finish]]:
-    """The last dense of a composite: `products` and `outputs` in register tiles, `result` stored from them.
+    """The last dense of a composite: `products` and `outputs` in tiles, `result` stored from them.
 
-    -> the loop of tasks, under which the stages `before` it can be melted, and what is to be done last. Where
-    there are fewer tasks than cores, tiles are spread over the columns too and there is no such loop (None).
+    -> the loop of tasks, under which the stages `before` it can be melted, and what is to be done
+    last. Where there are fewer tasks than cores, tiles are spread over the columns too and there
+    is no such loop (None). dense-gelu-dense melted is 1.00 to 1.12 times as fast as spread, for
+    16 to 512 rows of 256 x 1024 and 768 x 3072 (2 x Zen 5, Nov 2026).
     """
     tiles = task_tiles(rows, cpu)
     loops = tile_rows(sch, stages["outputs"], rows, tiles, cpu)
@@ -133,7 +136,7 @@ def melt_rows(
     task: Any | None,
     cpu: Machine,
 ) -> list[Finish]:
-    """The stages of each row behind one another, in front of `last` [row ..., k]; rows in parallel or under a task."""
+    """The stages of each row, in front of `last` [row ..., k]; rows in parallel or under a task."""
     lanes = cpu.lanes("float32")
     if task is not None:
         sch.compute_at(stages[last].block, task, preserve_unit_loops=True)

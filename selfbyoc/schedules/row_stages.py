@@ -1,6 +1,7 @@
 """Stages that normalise rows: layer_norm and softmax over the last axis.
 
-A row is reduced in two steps, into `lanes` partial results and then into one: the first runs in vectors.
+A row is reduced in two steps, into `lanes` partial results and then into one: the first runs in
+vectors.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _reduced(
 def layer_norm(
     read: Read, gamma: Tensor, beta: Tensor, rows: tuple[int, ...], count: int, epsilon: float
 ) -> Read:
-    """-> the normalised element at (row ..., k). Two passes: a one-pass variance loses float32's digits."""
+    """-> the element at (row ..., k). Two passes: a one-pass variance loses float32's digits."""
 
     def f(value: float) -> Any:
         return tir.const(value, "float32")

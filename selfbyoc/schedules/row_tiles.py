@@ -1,7 +1,8 @@
-"""Matrix products over tiles of rows: the stages that dense, dense chains and layer_norm + dense are made of.
+"""Matrix products over tiles of rows: what dense, dense chains and layer_norm + dense are made of.
 
-Rows come in tiles of 8, columns in blocks of 16, both whole: what lies behind the last row is a copy of it, and behind
-the last column a product with the zeros of the packed weight. Only `result` has the real shape.
+Rows come in tiles of 8, columns in blocks of 16, both whole: what lies behind the last row is a
+copy of it, and behind the last column a product with the zeros of the packed weight. Only
+`result` has the real shape.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Tensor = Any
 
 
 def pack_weight(weight: Tensor) -> Tensor:
-    """[units, in] -> [units/16, in, 16], zeros behind the last unit: a vector of columns for each k."""
+    """[units, in] -> [units/16, in, 16], zeros behind the last unit: a vector for each k."""
     units, k = (int(extent) for extent in weight.shape)
     blocks = -(-units // BLOCK)
 
@@ -37,14 +38,15 @@ def pack_weight(weight: Tensor) -> Tensor:
 class Rows:
     """The rows of a tensor of `lead` x columns, in tiles.
 
-    Each outer index has tiles of its own, unless its rows are few and odd: then all rows are numbered through.
+    Each outer index has tiles of its own, unless its rows are few and odd: then all rows are
+    numbered through.
     """
 
     lead: tuple[int, ...]
 
     @property
     def numbered_through(self) -> bool:
-        """Whether a tile may hold rows of several outer indices; the result is then copied at the end."""
+        """Whether a tile may hold rows of several outer indices; the result is then copied."""
         return (
             math.prod(self.lead[:-1]) > 1 and self.lead[-1] % ROWS != 0 and self.lead[-1] < 4 * ROWS
         )
@@ -99,7 +101,7 @@ class Rows:
 def product(
     rows: Rows, read: Callable[..., Any], depth: int, weight: Tensor, dtype: str, name: str
 ) -> Tensor:
-    """[outer, tile, block, row, lane] = sum over k of read(outer, tile, row, k) * weight[block, k, lane]."""
+    """[outer, tile, block, row, lane]: sums over k of read(outer, tile, row, k) * weight."""
     k = te.reduce_axis((0, depth), name="k")
 
     def element(*i: Any) -> Any:

@@ -1,4 +1,4 @@
-"""QNN on Relay: our fixed-point arithmetic is TVM's own, and what the canonical form sees of qnn.conv2d."""
+"""QNN on Relay: our fixed-point arithmetic is TVM's own, and which qnn.conv2d is taken."""
 
 import numpy as np
 import pytest
