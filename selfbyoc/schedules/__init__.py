@@ -10,7 +10,7 @@ from .depthwise import depthwise_pointwise, inverted_residual
 from .inception import inception, parallel_conv2d
 from .layer_norm import layer_norm, layer_norm_dense, softmax
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
-from .quantized import conv2d_narrowed
+from .quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .quantized_dense import layer_norm_dense_int8
 from .residual import conv2d_add
 
@@ -27,6 +27,7 @@ BUILTIN = (
     layer_norm_dense_int8,
     layer_norm_dense,
     conv2d_narrowed,
+    conv2d_narrowed_any_layout,
     conv2d_add,
     conv2d,
     conv2d_nhwc,

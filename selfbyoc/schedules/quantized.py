@@ -15,6 +15,7 @@ from ..partition.pattern import either, op
 from . import direct, direct_schedule
 from .exact import sum_dtype, widened
 
+NCHW = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
 NARROW = ("int8", "uint8")
 
 
@@ -28,7 +29,14 @@ def _narrowed(y: Any, rounding: Any, shift: Any, scale: Any) -> Any:
 
 
 def _pattern(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
-    sums = op.conv2d(x, weight)
+    return _chain(op.conv2d(x, weight, **NCHW), bias, rounding, shift, scale)
+
+
+def _other_layouts(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+    return _chain(op.conv2d(x, weight), bias, rounding, shift, scale)
+
+
+def _chain(sums: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
     sums = either(op.bias_add(sums, bias), sums)
     return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
 
@@ -112,6 +120,15 @@ def _requantize(x: Any, weight: Any, bias: Any) -> Any:
     )
 
 
+def _depthwise(x: Any, weight: Any, bias: Any) -> Any:
+    return _byte(op.right_shift(_sums(x, weight, bias, groups=12, padding=1, strides=2), 6))
+
+
+def _nhwc(x: Any, weight: Any, bias: Any) -> Any:
+    y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1, out_dtype="int32")
+    return _byte(op.right_shift(op.bias_add(y, bias, axis=3), 10))
+
+
 def _wide_requantize(x: Any, weight: Any) -> Any:
     y = op.conv2d(x, weight, out_dtype="int32", groups=4)
     scales = {"input_scale": 0.002, "output_scale": 0.9, "output_zero_point": 3}
@@ -137,6 +154,7 @@ conv2d_narrowed = Composite(
         Case(_shift, **_integers((2, 5, 9, 11), (7, 5, 3, 3))),
         Case(_rounding_shift, **_integers((3, 6, 15, 13), (10, 6, 2, 2)), constants=_WEIGHTS),
         Case(_float_scale, **_integers((1, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS),
+        Case(_depthwise, **_integers((2, 12, 9, 11), (24, 1, 3, 3)), constants=_WEIGHTS),
         Case(
             _requantize, **_integers((2, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS,
             generations=("relay",),
@@ -146,5 +164,22 @@ conv2d_narrowed = Composite(
             constants=["weight"], generations=("relay",),
         ),
         Case(_shift, **_integers((1, 64, 28, 28), (64, 64, 3, 3)), constants=_WEIGHTS),
+    ),
+)  # fmt: skip
+
+conv2d_narrowed_any_layout = Composite(
+    "conv2d_narrowed_any_layout",
+    _other_layouts,
+    check=_check,
+    why="the int32 sums never leave the registers",
+    cases=(
+        Case(
+            _nhwc, x=((2, 9, 7, 12), "int8"), weight=((3, 3, 12, 19), "int8"),
+            bias=((19,), "int32"), constants=_WEIGHTS,
+        ),
+        Case(
+            _nhwc, x=((1, 14, 14, 16), "int8"), weight=((3, 3, 16, 32), "int8"),
+            bias=((32,), "int32"),
+        ),
     ),
 )  # fmt: skip
