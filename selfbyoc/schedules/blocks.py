@@ -55,6 +55,11 @@ class Facts:
         return math.prod(self.shape)
 
     @property
+    def steps(self) -> int:
+        """Iterations in all, the reduced ones too."""
+        return math.prod(axis.extent for axis in self.axes)
+
+    @property
     def dtype(self) -> str:
         """Of the result."""
         return str(region_buffer(self.stmt.writes[0]).dtype)

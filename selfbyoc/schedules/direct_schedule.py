@@ -48,7 +48,7 @@ def pad_rows(work: Work, block: Facts, p: Plan) -> None:
     """A padded copy in parallel, row by row; LLVM makes vectors of the loop over columns."""
     outer = list(work.sch.get_loops(block.block))[:2]
     _copy_rows(work, block, p)
-    parallel_over(work.sch, outer)
+    parallel_over(work.sch, outer, block.size / 4)
     work.done.add(block.name)
 
 
@@ -105,7 +105,7 @@ def tile(work: Work, block: Facts, p: Plan, *, parallel: bool = True) -> list[An
         work.done.add(pad.name)
         outer = outer[:2]
     if parallel:
-        parallel_over(sch, outer)
+        parallel_over(sch, outer, block.steps / work.cpu.lanes(block.dtype))
     return outer
 
 

@@ -16,6 +16,7 @@ from .machine import Machine
 
 
 Finish = Callable[[], None]
+LEAST_STEPS = 4096  # vector steps, a few to a nanosecond: a parallel region costs 1-2 us a launch
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,11 @@ def decompose(sch: Any, block: Any, at: Any, has_rows: bool) -> None:
         sch.unroll(outer)
 
 
-def parallel_over(sch: Any, loops: Sequence[Any]) -> Any:
-    """Fuse loops from the outside in and run them in parallel."""
+def parallel_over(sch: Any, loops: Sequence[Any], steps: float = LEAST_STEPS) -> Any:
+    """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a region."""
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    sch.parallel(fused)
+    if steps >= LEAST_STEPS:
+        sch.parallel(fused)
     return fused
 
 
@@ -210,8 +212,7 @@ def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
         before.append(outer)
     else:
         before.append(last)
-    if block.size >= 4096:  # below, a parallel region costs more than it saves (1-2 us a launch)
-        parallel_over(sch, before)
+    parallel_over(sch, before, block.size)
 
 
 def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
@@ -229,7 +230,8 @@ def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
     row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
     _, inner = sch.split(row, [None, lanes])
     partial = sch.rfactor(inner, len(block.spatial))
-    fused = parallel_over(sch, list(sch.get_loops(block.block))[: len(block.spatial)])
+    outer = list(sch.get_loops(block.block))[: len(block.spatial)]
+    fused = parallel_over(sch, outer, block.steps / lanes)
     sch.compute_at(partial, fused, preserve_unit_loops=True)
     fresh = Facts(sch, partial)
     sch.set_scope(partial, 0, "local")
@@ -248,7 +250,7 @@ def interleave_rows(sch: Any, block: Facts) -> Finish | None:
     loops = list(sch.get_loops(block.block))
     if rows == 1:
         if axes:
-            parallel_over(sch, [loops[a.position] for a in block.spatial])
+            parallel_over(sch, [loops[a.position] for a in block.spatial], block.steps)
         return None
     copy = sch.cache_write(block.block, 0, "local")
     loops = list(sch.get_loops(copy))
@@ -259,7 +261,7 @@ def interleave_rows(sch: Any, block: Facts) -> Finish | None:
     own = list(sch.get_loops(block.block))[-len(block.axes) :]
     sch.reorder(*(own[a.position] for a in block.reduction), own[axes[-1].position])
     sch.unroll(own[axes[-1].position])
-    parallel_over(sch, [*loops[:position], outer])
+    parallel_over(sch, [*loops[:position], outer], block.steps)
     return lambda: decompose(sch, block.block, own[block.reduction[0].position], False)
 
 
@@ -273,7 +275,7 @@ def stages(sch: Any, blocks: Sequence[Facts], machine: Machine, finish: list[Fin
             finish.extend([last] if last else [])
             continue
         outer, last = tiled
-        parallel_over(sch, outer)
+        parallel_over(sch, outer, block.steps / machine.lanes(block.dtype))
         finish.append(last)
         under_tile |= {c.name for c in block.consumers}
     for block in blocks:
