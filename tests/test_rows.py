@@ -1,0 +1,92 @@
+"""What the composites over rows (dense, layer_norm, softmax) refuse, and odd numbers of rows."""
+
+import operator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import BUILTIN, op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.ir.emit import emit
+from selfbyoc.schedules import row_tiles
+from selfbyoc.schedules.row_tiles import ROWS, Rows
+
+X = {"x": ((2, 5, 7, 6), "float32")}
+AFFINE = {"gamma": ((6,), "float32"), "beta": ((6,), "float32")}
+
+
+def refusals(program, types):
+    """-> the reasons; nothing may have matched."""
+    report = selfbyoc.report(
+        selfbyoc.partition_for_tefuse(emit(program, types), composites=BUILTIN)
+    )
+    assert report.counts == {}
+    return " | ".join(r.reason for r in report.records if r.status == "refused")
+
+
+@pytest.mark.parametrize("axis", [1, -2])
+def test_softmax_over_another_axis(axis):
+    assert "not the last" in refusals(lambda x: op.softmax(x, axis=axis), X)
+
+
+def test_softmax_over_one_element():
+    types = {"x": ((5, 1), "float32")}
+    assert "over one element" in refusals(lambda x: op.softmax(x), types)
+
+
+def test_rows_of_another_dtype():
+    types = {"x": ((5, 6), "float64")}
+    assert "only float32" in refusals(lambda x: op.softmax(x), types)
+
+
+def test_layer_norm_over_another_axis():
+    types = X | {name: ((7,), "float32") for name in AFFINE}
+    found = refusals(lambda x, gamma, beta: op.layer_norm(x, gamma, beta, axis=2), types)
+    assert "layer_norm is over axis 2, not the last" in found
+
+
+@pytest.mark.skipif(GENERATION == "relax", reason="written with Relay's own attribute")
+def test_layer_norm_without_its_beta():
+    def program(x, gamma, beta):
+        return op.layer_norm(x, gamma, beta, center=False)
+
+    assert "does not use its gamma or beta" in refusals(program, X | AFFINE)
+
+
+def test_a_bias_along_the_rows():
+    """The dense alone is still taken."""
+    types = {"x": ((2, 5, 7, 6), "float32"), "w": ((9, 6), "float32"), "b": ((5,), "float32")}
+    mod = emit(lambda x, w, b: op.relu(op.bias_add(op.dense(x, w), b, axis=1)), types)
+    report = selfbyoc.report(selfbyoc.partition_for_tefuse(mod))
+    assert report.counts == {"dense": 1}
+    assert any(r.composite == "dense" for r in report.why_not("relu"))
+
+
+@pytest.mark.parametrize("lead", [(1,), (7,), (9,), (3, 5), (2, 8), (2, 33), (2, 3, 1), (1, 1, 13)])
+def test_every_row_has_one_place_in_the_tiles(monkeypatch, lead):
+    numbers = SimpleNamespace(Min=min, floordiv=operator.floordiv, floormod=operator.mod)
+    monkeypatch.setattr(row_tiles, "tir", numbers)
+    rows = Rows(lead)
+    places = set()
+    for at in np.ndindex(*lead):
+        place = rows.where(at)
+        *outer, row = place
+        assert all(i < extent for i, extent in zip(outer, rows.tiles, strict=True))
+        assert row < rows.height <= ROWS
+        assert rows.of(place) == at
+        places.add(place)
+    assert len(places) == np.prod(lead)
+
+
+@pytest.mark.parametrize("lead", [(1,), (9,), (3, 5), (2, 33), (2, 3, 1)])
+@pytest.mark.parametrize("units", [1, 16, 31])
+def test_dense_of_any_number_of_rows(lead, units):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((*lead, 13)).astype("float32")
+    w = rng.standard_normal((units, 13)).astype("float32")
+    types = {"x": (x.shape, "float32"), "w": (w.shape, "float32")}
+    parted = selfbyoc.partition_for_tefuse(emit(lambda x, w: op.dense(x, w), types))
+    assert selfbyoc.report(parted).counts == {"dense": 1}
+    np.testing.assert_allclose(selfbyoc.build(parted)(x, w)[0], x @ w.T, rtol=1e-5, atol=1e-5)
