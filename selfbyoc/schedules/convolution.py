@@ -67,7 +67,7 @@ conv2d = Composite(
     cases=(
         Case(_relu(padding=1), name="3x3", x=(1, 64, 56, 56), weight=(64, 64, 3, 3), bias=(64,), constants=_WEIGHTS),
         Case(_relu(), name="1x1", x=(1, 192, 28, 28), weight=(64, 192, 1, 1), bias=(64,), constants=_WEIGHTS),
-        Case(_relu(), name="1x1-7x7", x=(1, 480, 7, 7), weight=(112, 480, 1, 1), bias=(112,), constants=_WEIGHTS),
+        Case(_relu(), name="1x1-7x7", x=(1, 832, 7, 7), weight=(384, 832, 1, 1), bias=(384,), constants=_WEIGHTS),
         Case(
             _relu(strides=2, padding=3), name="first-layer",
             x=(1, 3, 224, 224), weight=(64, 3, 7, 7), bias=(64,), constants=_WEIGHTS,

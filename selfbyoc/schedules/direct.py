@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._tvm import te, tir
+from . import channel_lanes
 from .lanes import Plan, lane_of, plan, reader
 
-ROWS = 8  # output channels of a register tile: 8 x 2 vectors reach 283 of 285 GFLOP/s a core (Zen 5)
+ROWS = 16  # output channels of a block: one or two register tiles, or one vector (channel_lanes.py)
 
 Tensor = Any
 
@@ -20,7 +22,7 @@ def row_blocks(channels: int) -> tuple[int, int]:
 
 
 def pack_weight(weight: Tensor) -> Tensor:
-    """[O, I, H, W] -> [O/8, I, H, W, 8]: what one step of a register tile broadcasts lies together."""
+    """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies together."""
     channels, *inner = (int(extent) for extent in weight.shape)
     blocks, rows = row_blocks(channels)
 
@@ -72,6 +74,9 @@ def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name:
     read = reader(x, p, attrs, tir.const(0, x.dtype), name)
     if is_depthwise(attrs, per_group):
         return _depthwise(read, weight, p, out[1] // int(x.shape[1]), out, name)
+    if channel_lanes.pays(p, attrs["groups"], rows):
+        read = reader(x, replace(p, copies=not p.is_whole), attrs, tir.const(0, x.dtype), name)
+        return channel_lanes.convolution(read, weight, p, out, name)
     term = product(read, weight, attrs["groups"], out[1])
 
     def tile(n: Any, chunk: Any, b: Any, r: Any, t: Any, lane: Any) -> Any:

@@ -23,13 +23,16 @@ class Work:
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
     """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a recomputed halo."""
-    plans = {b.name: plan_of(view_of(b, ops)) for b in facts(sch) if b.name.endswith("_tiles")}
-    pads = {name.replace("_tiles", "_pad"): p for name, p in plans.items()}
+    tiled = [b for b in facts(sch) if b.name.endswith(("_tiles", "_channels"))]
+    plans = {b.name: plan_of(view_of(b, ops)) for b in tiled}
+    pads = {_stem(name) + "_pad": p for name, p in plans.items()}
     # What stands before a padded copy is applied to the tiles: the copy, which tests for the border, only copies.
     inline_injective(sch, {p.name for b in facts(sch) if b.name in pads for p in b.producers})
     work = Work(sch, machine(target))
     for block in facts(sch):
-        if block.name in plans:
+        if block.name.endswith("_channels"):
+            tile_channels(work, block)
+        elif block.name in plans:
             tile(work, block, plans[block.name])
     for block in facts(sch):
         if block.name in pads and block.name not in work.done:
@@ -41,7 +44,11 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
 
 def view_of(block: Facts, ops: Any) -> Any:
     """The op behind a block of tiles."""
-    return getattr(ops, block.name.removesuffix("_tiles").removesuffix("_sum"))
+    return getattr(ops, _stem(block.name).removesuffix("_sum"))
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix("_tiles").removesuffix("_channels")
 
 
 def pad_rows(work: Work, block: Facts, p: Plan) -> None:
@@ -73,17 +80,25 @@ def _copy_rows(work: Work, block: Facts, p: Plan) -> None:
 
 
 def _pixels(block: Facts, p: Plan) -> Facts | None:
-    """The one elementwise reader of the tiles, if it runs over pixels (a padded copy runs over lanes).
+    """The one reader of the tiles that runs over pixels.
 
     A single tile stays by itself: region inference would cut it to the lanes in use, no whole vectors.
     """
+    reader = _image(block)
+    return reader if reader is not None and p.tiles > 1 and _fits(reader, p) else None
+
+
+def _fits(reader: Facts, p: Plan) -> bool:
+    return reader.shape[2:] == (p.height, p.width)
+
+
+def _image(block: Facts) -> Facts | None:
+    """The one elementwise reader of sums, if it reads nothing else that is computed, and is no padded copy."""
     readers = block.consumers
-    if p.tiles == 1 or len(readers) != 1 or readers[0].reduction or len(readers[0].spatial) != 4:
+    if len(readers) != 1 or readers[0].reduction or len(readers[0].spatial) != 4:
         return None
-    out = (block.shape[0], p.height, p.width)
-    shape = readers[0].shape
-    fits = out == (shape[0], *shape[2:]) and not readers[0].name.endswith("_pad")
-    return readers[0] if fits and len(readers[0].producers) == 1 else None
+    alone = len(readers[0].producers) == 1 and not readers[0].name.endswith("_pad")
+    return readers[0] if alone else None
 
 
 def tile(work: Work, block: Facts, p: Plan, *, parallel: bool = True) -> list[Any]:
@@ -116,11 +131,58 @@ def tile_under(work: Work, block: Facts, p: Plan, loop: Any) -> None:
     _tile_in_registers(work, block, copy, p)
 
 
+def tile_channels(work: Work, block: Facts) -> None:
+    """for row of pixels, one or two blocks of channels: acc[pixels][channels] = 0; for k: acc += ...; store."""
+    sch, lanes, image = work.sch, work.cpu.lanes(block.dtype), _image(block)
+    _, blocks, _, width, channels = block.shape
+    pair, pixels, wide = _channel_shape(blocks, width, channels, work.cpu)
+    copy = sch.cache_write(block.block, 0, "local")
+    if image is None:
+        n, b, y, x, lane = sch.get_loops(copy)
+        b, bi = sch.split(b, [None, pair])
+        sch.reorder(n, b, y, bi)
+        outer = [n, b, y]
+    else:
+        n, o, y, x = sch.get_loops(image.block)
+        b, oi = sch.split(o, [None, pair * channels])
+        sch.reorder(n, b, y, oi, x)
+        outer = [n, b, y]
+        sch.compute_at(copy, y, preserve_unit_loops=True)
+        _, bi, _, x, lane = list(sch.get_loops(copy))[-5:]
+        work.done.add(image.name)
+    xo, xi = sch.split(x, [None, pixels])
+    lo, li = sch.split(lane, [None, wide])
+    sch.reorder(xo, lo, bi, xi, li)
+    sch.unroll(bi)
+    sch.unroll(xi)
+    vectorize(sch, li, lanes)
+    sch.compute_at(block.block, lo, preserve_unit_loops=True)
+    loops = list(sch.get_loops(block.block))[-len(block.axes) :]
+    inner = [loops[block.spatial[i].position] for i in (1, 3, 4)]
+    work.finish.append(_accumulate(sch, block, inner, lanes))
+    parallel_over(sch, outer, block.steps / lanes)
+    work.done |= {block.name, Facts(sch, copy).name}
+
+
+def _channel_shape(blocks: int, width: int, channels: int, cpu: Machine) -> tuple[int, int, int]:
+    """Blocks, pixels and channels of a tile: two blocks, one, or one vector, whichever first fits many pixels."""
+    vector, registers = cpu.lanes("float32"), cpu.vector_registers - 4
+    for pair, wide in ((2, channels), (1, channels), (1, min(vector, channels))):
+        vectors = pair * -(-wide // vector)
+        pixels = divisor(width, max(1, registers // vectors))
+        if blocks % pair == 0 and pixels * vectors >= 6:  # enough to hide the latency of the FMA
+            return pair, pixels, wide
+    return 1, divisor(width, registers), min(vector, channels)
+
+
 def _tile_in_registers(work: Work, block: Facts, copy: Any, p: Plan) -> None:
     depthwise = len(block.spatial) == 5
     inner = _register_tile(work, block, copy, p, depthwise)
     work.sch.compute_at(block.block, inner, preserve_unit_loops=True)
-    work.finish.append(_accumulate(work.sch, block, work.cpu, depthwise))
+    loops = list(work.sch.get_loops(block.block))[-len(block.axes) :]
+    rows = [] if depthwise else [loops[block.spatial[-3].position]]
+    tile = [*rows, loops[block.spatial[-1].position]]
+    work.finish.append(_accumulate(work.sch, block, tile, work.cpu.lanes(block.dtype)))
     work.done |= {block.name, Facts(work.sch, copy).name}
 
 
@@ -156,30 +218,28 @@ def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool
 
 
 def _shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
-    """Channels and vectors of a register tile: 8 x 2 of 32 registers, 4 x 2 or 7 x 1 of 16."""
+    """Channels and vectors of a register tile: 8 x 2 (up to 14 x 2) of 32 registers, 4 x 2 or 7 x 1 of 16."""
     vector = cpu.lanes("float32")
     if cpu.vector_registers >= 32 and vector >= 16:
-        return rows, max(1, lanes // vector)
+        return divisor(rows, 14), max(1, lanes // vector)
     height = divisor(rows, 4)
     return (height, 2) if height >= 3 and lanes >= 2 * vector else (divisor(rows, 8), 1)
 
 
-def _accumulate(sch: Any, block: Facts, cpu: Machine, depthwise: bool) -> Finish:
-    """The sums of a register tile: reduction outermost, its window unrolled, rows and vectors inside."""
+def _accumulate(sch: Any, block: Facts, tile: list[Any], lanes: int) -> Finish:
+    """The sums of a register tile: reduction outermost, its window unrolled, the tile's loops inside."""
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
-    lane = loops[block.spatial[-1].position]
-    rows = [] if depthwise else [loops[block.spatial[-3].position]]
     reduction = [loops[a.position] for a in block.reduction]
-    sch.reorder(*reduction, *rows, lane)
+    sch.reorder(*reduction, *tile)
     *_, ry, rx = reduction
     window = int(sch.get(ry).extent) * int(sch.get(rx).extent)
     # The window's offsets are constants then; more than some 25 steps only grow the code.
     for loop in [ry, rx] if window <= 25 else [rx] if int(sch.get(rx).extent) <= 7 else []:
         sch.unroll(loop)
-    for loop in rows:
+    for loop in tile[:-1]:
         sch.unroll(loop)
-    vectorize(sch, lane, cpu.lanes(block.dtype))
-    return lambda: decompose(sch, block.block, reduction[0], bool(rows))
+    vectorize(sch, tile[-1], lanes)
+    return lambda: decompose(sch, block.block, reduction[0], len(tile) > 1)
 
 
 CPU = {"llvm": schedule, "c": schedule}  # other kinds of target take the default schedule

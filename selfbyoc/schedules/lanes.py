@@ -16,7 +16,7 @@ from typing import Any
 from .._tvm import te, tir
 
 LANES = 32  # pixels of a tile: two AVX-512 vectors, or two tiles of two AVX2 ones
-MOST_LANES = 1024  # of one task: its results, 8 x 1024 floats, stay in L1 until they are stored
+MOST_LANES = 512  # of one task: its results, 16 x 512 floats, stay in L1 until they are stored
 LEAST_TASKS = 32  # of an image, where its rows can be split: even enough on some eight cores
 
 Tensor = Any

@@ -1,0 +1,39 @@
+"""Direct convolution of small images with output channels as lanes: 7 x 7 pixels fill 77% of the pixels' lanes.
+
+A register tile is one row of pixels by one or two vectors of channels; results are turned over when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._tvm import te, tir
+from .lanes import Plan
+
+LANES = 16  # channels of a packed block
+
+Tensor = Any
+
+
+def pays(p: Plan, groups: int, rows: int) -> bool:
+    """Whether blocks of channels are full vectors, where lanes of pixels are not."""
+    return groups == 1 and rows == LANES and p.use < 0.8 and 4 <= p.width <= 14
+
+
+def convolution(read: Any, weight: Tensor, p: Plan, out: Sequence[int], name: str) -> Tensor:
+    """The sums with channels last, and the result read out of them."""
+    blocks, per_group, high, wide, lanes = (int(extent) for extent in weight.shape)
+    rc = te.reduce_axis((0, per_group), name="rc")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+
+    def element(n: Any, b: Any, y: Any, x: Any, lane: Any) -> Any:
+        data = read(n, rc, y * p.pitch + x, ry, rx)
+        return te.sum(data * weight(b, rc, ry, rx, lane), axis=[rc, ry, rx])
+
+    sums = te.compute((out[0], blocks, p.height, p.width, lanes), element, name=f"{name}_channels")
+    return te.compute(
+        out,
+        lambda n, o, y, x: sums(n, tir.floordiv(o, lanes), y, x, tir.floormod(o, lanes)),
+        name=name,
+    )
