@@ -234,3 +234,20 @@ def _element_aligned(ty: Any) -> Any:
         ty.dtype, ty.storage_scope, ty.shape, ty.strides, ty.elem_offset, max(1, bits // 8),
         ty.offset_factor, ty.layout, ty.allocated_addr,
     )  # fmt: skip
+
+
+def without_max_min(func: Any) -> Any:
+    """A PrimFunc with Select for Max and Min: TVM's C codegen gets these two wrong.
+
+    It keeps their operands by text and uses them again within a scope, even when the buffer that
+    they were read from has been written since (SSAGetID in CodeGenC, 0.17 and 0.27).
+    """
+
+    def select(expr: Any) -> Any:
+        larger = type(expr).__name__ == "Max"
+        return tir.Select(expr.a > expr.b if larger else expr.a < expr.b, expr.a, expr.b)
+
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.Max, select), (tir.Min, select)))
+    body = tir.stmt_functor.ir_transform(func.body, None, select, ["tir.Max", "tir.Min"])
+    return func.with_body(body)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import any_alignment, build_module, has_symbol, kernel_config, tvm
+from .._tvm import any_alignment, build_module, has_symbol, kernel_config, tvm, without_max_min
 from ..builtin import composite_of, default_schedule
 from ..errors import CompositeError, LoweringError
 from ..ir.canonical import canonicalize
@@ -131,6 +131,8 @@ def lower(external: External, target: Any) -> Any:
     """External function -> runtime.Module that holds its symbol."""
     stacked, scheduled = schedule_external(external, target)
     func = any_alignment(scheduled.mod["main"]).with_attr("global_symbol", external.symbol)
+    if str(target.kind) == "c":
+        func = without_max_min(func)
     name = stacked.composite.name
     logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level, target)
     try:

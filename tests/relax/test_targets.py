@@ -125,3 +125,14 @@ def test_calls_of_other_libraries_are_left_alone():
     executable = tvm.compile(builder.get(), make_target("llvm"))
     found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(np.ones(4, "float32")))
     np.testing.assert_array_equal(found.numpy(), 2)
+
+
+def test_c_codegen_reads_an_accumulator_again(tmp_path):
+    """TVM's C codegen used a value from before a store for Max (one-element softmax gave NaN)."""
+    softmax = Composite("softmax_relu", lambda x: op.relu(op.softmax(x)))
+    mod = emit(softmax.pattern, {"x": ((3, 1), "float32")})
+    library = selfbyoc.build(mod, "c", composites=[softmax])
+    library.export_library(tmp_path / "model.so")
+    x = np.array([[1.0], [-2.0], [3.0]], "float32")
+    found = selfbyoc.load(tmp_path / "model.so", library)(x)[0]
+    np.testing.assert_array_equal(found, 1)
