@@ -2,8 +2,9 @@
 
     python benchmarks/cases.py [--json FILE] [--quick] [composite ...]
 
-Same target, same threads, weights constant. Windows of the two builds take turns, and only those count in which the
-process was not interrupted (a busy neighbour doubles what is statically split); the medians are compared.
+Same target, same threads, weights constant. Windows of the two builds take turns, and only those
+count in which the process was not interrupted (a busy neighbour doubles what is statically split);
+the medians are compared.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _window(call: Callable[[], Any]) -> tuple[float, bool]:
 
 
 def compare(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """Medians over quiet windows, the calls taking turns; over all windows where hardly one was quiet."""
+    """Medians over quiet windows, the calls taking turns; over all where hardly one was quiet."""
     quiet: list[list[float]] = [[] for _ in calls]
     every: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -113,7 +114,8 @@ def measure(composite: Composite, case: Case, target: Any, rounds: int) -> Timin
     library = selfbyoc.build(mod, target, composites=[composite])
     names = [name for name, _, _ in library.inputs]
     arrays = [args[name] for name in names]
-    calls = [runner(native, names, arrays) for native in (default_build(mod, target), library.native)]
+    builds = (default_build(mod, target), library.native)
+    calls = [runner(native, names, arrays) for native in builds]
     default, ours = compare(calls, rounds)
     return Timing(composite.name, case.name, default, ours)
 
@@ -121,20 +123,21 @@ def measure(composite: Composite, case: Case, target: Any, rounds: int) -> Timin
 def table(timings: Sequence[Timing]) -> Table:
     """Losses are shown as they are."""
     found = Table(title=f"TVM {tvm.__version__} ({GENERATION}), milliseconds")
-    found.add_column("composite")
-    found.add_column("case")
+    found.add_column("composite", no_wrap=True)
+    found.add_column("case", no_wrap=True)
     for name in ("TVM default", "selfbyoc", "times faster"):
         found.add_column(name, justify="right")
     for t in timings:
         style = "" if t.ratio >= 1 else "red"
-        found.add_row(t.composite, t.case, f"{t.default:.4f}", f"{t.ours:.4f}", f"{t.ratio:.2f}", style=style)
+        numbers = (f"{t.default:.4f}", f"{t.ours:.4f}", f"{t.ratio:.2f}")
+        found.add_row(t.composite, t.case, *numbers, style=style)
     return found
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("composites", nargs="*", metavar="composite", help="default: all built-in ones")
+    parser.add_argument("composites", nargs="*", metavar="composite", help="default: all")
     parser.add_argument("--json", type=Path, help="also write the numbers there")
     parser.add_argument("--quick", action="store_true", help="few windows")
     options = parser.parse_args()
@@ -151,7 +154,8 @@ def main() -> None:
     console.print(table(timings))
     if options.json:
         rows = [{**asdict(t), "ratio": t.ratio} for t in timings]
-        options.json.write_text(json.dumps({"generation": GENERATION, "tvm": tvm.__version__, "cases": rows}, indent=1))
+        found = {"generation": GENERATION, "tvm": tvm.__version__, "cases": rows}
+        options.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

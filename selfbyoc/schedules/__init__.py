@@ -2,8 +2,8 @@
 
 from .attention import attention
 from .batch_norm import conv2d_batch_norm_relu
-from .convolution import conv2d, conv2d_nhwc
 from .conv_chain import conv2d_relu_conv2d_relu
+from .convolution import conv2d, conv2d_nhwc
 from .dense import dense
 from .dense_chain import dense_gelu_dense
 from .depthwise import depthwise_pointwise, inverted_residual

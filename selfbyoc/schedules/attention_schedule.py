@@ -7,7 +7,8 @@ from typing import Any
 from .attention_compute import ROWS, shape_of
 from .blocks import Facts, facts
 from .machine import Machine, machine
-from .steps import Finish, Tile, accumulate, vectorize, vectorize_injective
+from .reductions import Tile, accumulate
+from .steps import Finish, vectorize, vectorize_injective
 
 # Multiplications below which a parallel region costs more (1-2 us) than it saves.
 LEAST_PRODUCTS = 1 << 17
