@@ -113,7 +113,7 @@ def dense_tiles(
 
     -> the loop of tasks, under which the stages `before` it can be melted, and what is to be done
     last. Where there are fewer tasks than cores, tiles are spread over the columns too and there
-    is no such loop (None). dense-gelu-dense melted is 1.00 to 1.12 times as fast as spread, for
+    is no such loop (None). dense-gelu-dense melted is 0.93 to 1.14 times as fast as spread, for
     16 to 512 rows of 256 x 1024 and 768 x 3072 (2 x Zen 5, Nov 2026).
     """
     tiles = task_tiles(rows, cpu)
