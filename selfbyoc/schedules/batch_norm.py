@@ -1,12 +1,14 @@
-"""conv2d + batch_norm + relu: the norm's tuple taken apart, the norm folded into one scale and shift a channel."""
+"""conv2d + batch_norm + relu: the norm's tuple taken apart, the norm folded into one scale and
+shift a channel.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import direct, direct_schedule
 from ..composite import Case, Composite
 from ..partition.pattern import either, op
+from . import direct, direct_schedule
 from .convolution import biased, direct_layout
 
 
@@ -23,7 +25,7 @@ def _norm(relu: bool, epsilon: float = 1e-5, **attrs: Any) -> Any:
     return program
 
 
-def _sizes(channels: int) -> dict[str, tuple[int, ...]]:
+def _sizes(channels: int) -> dict[str, Any]:
     return {name: (channels,) for name in ("gamma", "beta", "mean", "var")}
 
 
@@ -39,19 +41,43 @@ conv2d_batch_norm_relu = Composite(
     why="the norm is one multiplication and one addition on the tile in registers",
     cases=(
         Case(
-            _norm(True, padding=1), name="resnet", x=(1, 64, 28, 28), weight=(64, 64, 3, 3), **_sizes(64), constants=_ALL
+            _norm(True, padding=1),
+            name="resnet",
+            x=(1, 64, 28, 28),
+            weight=(64, 64, 3, 3),
+            **_sizes(64),
+            constants=_ALL,
         ),
         Case(
-            _norm(True, 1e-3, strides=2, padding=(1, 0, 0, 1)), name="strided", x=(2, 7, 17, 13), weight=(9, 7, 3, 3),
+            _norm(True, 1e-3, strides=2, padding=(1, 0, 0, 1)),
+            name="strided",
+            x=(2, 7, 17, 13),
+            weight=(9, 7, 3, 3),
             **_sizes(9),
         ),
         Case(
-            _norm(False), name="no-relu", x=(1, 11, 7, 7), weight=(19, 11, 1, 1), **_sizes(19), constants=_ALL,
+            _norm(False),
+            name="no-relu",
+            x=(1, 11, 7, 7),
+            weight=(19, 11, 1, 1),
+            **_sizes(19),
+            constants=_ALL,
         ),
         Case(
-            lambda x, weight, bias, gamma, beta, mean, var: op.relu(op.batch_norm(
-                op.bias_add(op.conv2d(x, weight, groups=6, padding=1), bias), gamma, beta, mean, var)[0]),
-            name="depthwise-biased", x=(1, 6, 9, 10), weight=(6, 1, 3, 3), bias=(6,), **_sizes(6),
+            lambda x, weight, bias, gamma, beta, mean, var: op.relu(
+                op.batch_norm(
+                    op.bias_add(op.conv2d(x, weight, groups=6, padding=1), bias),
+                    gamma,
+                    beta,
+                    mean,
+                    var,
+                )[0]
+            ),
+            name="depthwise-biased",
+            x=(1, 6, 9, 10),
+            weight=(6, 1, 3, 3),
+            bias=(6,),
+            **_sizes(6),
         ),
     ),
-)  # fmt: skip
+)

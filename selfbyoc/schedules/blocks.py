@@ -10,7 +10,7 @@ from typing import Any
 from .._tvm import child_blocks, is_reduction, param_buffers, region_buffer, walk
 
 # An expression with one of these is not computed again for every reader.
-_COSTLY = ("Call", "Div", "Div[]", "FloorDiv", "FloorMod")
+_COSTLY = ("Call", "Div", "FloorDiv", "FloorMod")
 _FREE_CALLS = ("if_then_else", "likely", "nearbyint", "floor")
 
 
@@ -31,7 +31,8 @@ class Facts:
         self.sch, self.block, self.stmt = sch, block, sch.get(block)
         self.name = str(self.stmt.name_hint)
         self.axes = [
-            Axis(i, int(iv.dom.extent), is_reduction(iv), iv.var) for i, iv in enumerate(self.stmt.iter_vars)
+            Axis(i, int(iv.dom.extent), is_reduction(iv), iv.var)
+            for i, iv in enumerate(self.stmt.iter_vars)
         ]
 
     @property
@@ -64,6 +65,11 @@ class Facts:
         """Of the result."""
         return str(region_buffer(self.stmt.writes[0]).dtype)
 
+    def in_scope(self, scope: str) -> bool:
+        """Whether the result is in a buffer of this scope by now."""
+        buffer = region_buffer(self.sch.get(self.block).writes[0])
+        return str(buffer.scope() if callable(buffer.scope) else buffer.scope) == scope
+
     @property
     def consumers(self) -> list[Facts]:
         """The blocks that read the result."""
@@ -87,9 +93,8 @@ class Facts:
 
         def visit(node: Any) -> None:
             kind = type(node).__name__
-            if kind == "Call" and getattr(node.op, "name", "").split(".")[-1] not in _FREE_CALLS:
-                found.append(kind)
-            elif kind in ("Div", "FloorDiv", "FloorMod"):
+            free = kind == "Call" and getattr(node.op, "name", "").split(".")[-1] in _FREE_CALLS
+            if kind in _COSTLY and not free:
                 found.append(kind)
 
         walk(self.stmt.body, visit)
@@ -113,7 +118,8 @@ class Facts:
                 continue
             dims = self._dims(region, axis)
             last = len(region.region) - 1
-            # A packed operand is read at [axis // lanes, ..., axis % lanes]: contiguous inside one vector.
+            # A packed operand is read at [axis // lanes, ..., axis % lanes]: contiguous inside one
+            # vector.
             how.append("absent" if not dims else "last" if last in dims else "strided")
         return how
 
@@ -123,7 +129,9 @@ class Facts:
         return next(axis for axis in self.spatial if last.same_as(axis.var))
 
     def reduces_rows(self) -> bool:
-        """Whether what it reduces over is contiguous: the last dimensions of each read, whole but for the first."""
+        """Whether what it reduces over is contiguous: the last dimensions of each read, whole but
+        for the first.
+        """
         free = [r for r in self._operands() if any(self._dims(r, a) for a in self.reduction)]
         return all(self._is_row(region) for region in free)
 
@@ -137,7 +145,8 @@ class Facts:
         shape = list(region_buffer(region).shape)[-len(self.reduction) :]
         in_place = _is_identity(inner, self.reduction)
         return in_place and all(
-            int(extent) == axis.extent for extent, axis in zip(shape[1:], self.reduction[1:], strict=True)
+            int(extent) == axis.extent
+            for extent, axis in zip(shape[1:], self.reduction[1:], strict=True)
         )
 
 
@@ -152,7 +161,7 @@ def divisor(extent: int, most: int) -> int:
 
 
 def same_elements(producer: Facts, consumer: Facts) -> bool:
-    """Whether a consumer reads exactly one element of the producer for each of its own, in place."""
+    """Whether a consumer reads one element of the producer for each of its own, in place."""
     written = region_buffer(producer.stmt.writes[0])
     regions = [r for r in consumer.stmt.reads if region_buffer(r).same_as(written)]
     if len(regions) != 1 or producer.shape != consumer.shape:

@@ -1,10 +1,11 @@
 """conv2d-relu-conv2d-relu melted by blocks of rows, or stage by stage: computes and schedule.
 
-Melted, each block of the second convolution's rows computes the first one's rows that it needs, the halo once more, and
-the intermediate is a block in L2. Stage by stage there are two more parallel regions and nothing is computed twice. It
-melts where the intermediate is larger than the caches. One core of Zen 5, LLVM 22 (LLVM 10), Nov 2026: 1x3x224x224 with
-3->32->32 channels, an intermediate of 6.4 MB: melted 3.9 ms (4.3), in stages 4.3 (4.8), its multiplications alone 3.6;
-1x64x56x56, 0.8 MB: melted 1.9 ms (2.0), in stages 1.8 (1.9).
+Melted, each block of the second convolution's rows computes the first one's rows that it needs, the
+halo once more, and the intermediate is a block in L2. Stage by stage there are two more parallel
+regions and nothing is computed twice. It melts where the intermediate is larger than the caches.
+One core of Zen 5, LLVM 22 (LLVM 10), Nov 2026: 1x3x224x224 with 3->32->32 channels, an intermediate
+of 6.4 MB: melted 3.9 ms (4.3), in stages 4.3 (4.8), its multiplications alone 3.6; 1x64x56x56, 0.8
+MB: melted 1.9 ms (2.0), in stages 1.8 (1.9).
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from .._tvm import te, tir
 from . import direct_schedule
 from .blocks import facts
 from .direct import convolution, extents, product
-from .direct_schedule import Work
+from .direct_tiles import Work, pad_rows, tile, tile_under
 from .lanes import LANES, Plan, plan, reader
 from .machine import machine
 
-CACHES = 2 << 20  # bytes of two cores' L2: an intermediate below stays there between two parallel regions
+CACHES = (
+    2 << 20
+)  # bytes of two cores' L2: an intermediate below stays there between two parallel regions
 BLOCK = 512 << 10  # bytes of a block of the intermediate: half of one core's L2
 
 Tensor = Any
@@ -48,16 +51,23 @@ class Melt:
         return max(self.rows, -(-(last + 1) // p.pitch)) * p.pitch
 
 
-def melt(image: Sequence[int], hidden: Sequence[int], out: Sequence[int], windows: Any, attrs: Any) -> Melt:
+def melt(
+    image: Sequence[int], hidden: Sequence[int], out: Sequence[int], windows: Any, attrs: Any
+) -> Melt:
     """Single rows, and as many rows in a block as cost the fewest steps and fit in the cache."""
     first = _rows_of(plan(image[2:], hidden[2:], windows[0], attrs[0], 1), 1)
     second = plan(hidden[2:], out[2:], windows[1], attrs[1], 1)
-    work = [math.prod(windows[0]) * image[1] * hidden[1], math.prod(windows[1]) * hidden[1] * out[1]]
+    work = [
+        math.prod(windows[0]) * image[1] * hidden[1],
+        math.prod(windows[1]) * hidden[1] * out[1],
+    ]
 
     def cost(rows: int) -> float:
         m = Melt(first, _rows_of(second, rows))
         chunks = m.second.chunks + m.second.chunks % 2  # two threads, or four with blocks enough
-        return chunks * (m.rows * first.tiles * first.lanes * work[0] + m.second.tiles * LANES * work[1])
+        return chunks * (
+            m.rows * first.tiles * first.lanes * work[0] + m.second.tiles * LANES * work[1]
+        )
 
     def fits(rows: int) -> bool:
         return hidden[1] * Melt(first, _rows_of(second, rows)).lanes * 4 <= BLOCK
@@ -73,7 +83,9 @@ def _rows_of(p: Plan, rows: int) -> Plan:
 
 
 def pays(ops: Any) -> bool:
-    """Whether to melt: the intermediate leaves the caches, its rows are read whole, and a row has several tiles."""
+    """Whether to melt: the intermediate leaves the caches, its rows are read whole, and a row has
+    several tiles.
+    """
     first, second = ops.conv2d, ops.conv2d_1
     hidden, out = first.outputs[0][0], second.outputs[0][0]
     plain = tuple(second.attrs["strides"]) == (1, 1)
@@ -82,7 +94,9 @@ def pays(ops: Any) -> bool:
     return plain and min(hidden[3], out[3]) > LANES and 4 * math.prod(hidden) > CACHES
 
 
-def compute(x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None) -> Tensor:
+def compute(
+    x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None
+) -> Tensor:
     """The whole composite: melted where it pays."""
     return (melted if pays(ops) else staged)(x, w1, w2, ops, b1, b2)
 
@@ -92,9 +106,14 @@ def _relu(value: Any, bias: Tensor | None, channel: Any) -> Any:
     return tir.Max(value, tir.const(0, "float32"))
 
 
-def staged(x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None) -> Tensor:
+def staged(
+    x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None
+) -> Tensor:
     """One convolution behind the other."""
-    for conv, weight, bias, name in ((ops.conv2d, w1, b1, "relu"), (ops.conv2d_1, w2, b2, "relu_1")):
+    for conv, weight, bias, name in (
+        (ops.conv2d, w1, b1, "relu"),
+        (ops.conv2d_1, w2, b2, "relu_1"),
+    ):
         x = _stage(convolution(x, weight, conv.attrs, conv.outputs[0][0], conv.name), bias, name)
     return x
 
@@ -107,14 +126,18 @@ def plans_of(ops: Any) -> Melt:
     """The plans of the pair at hand."""
     one, two = ops.conv2d, ops.conv2d_1
     windows = [conv.inputs[1][0][2:] for conv in (one, two)]
-    return melt(one.inputs[0][0], one.outputs[0][0], two.outputs[0][0], windows, [one.attrs, two.attrs])
+    return melt(
+        one.inputs[0][0], one.outputs[0][0], two.outputs[0][0], windows, [one.attrs, two.attrs]
+    )
 
 
-def melted(x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None) -> Tensor:
-    """Both convolutions by blocks of the second one's rows, everything between with the block's number as an axis."""
+def melted(
+    x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None
+) -> Tensor:
+    """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
     m, zero = plans_of(ops), tir.const(0, "float32")
     rows1 = extents(w1)[-1]
-    batch, channels, height, width = ops.conv2d_1.outputs[0][0]
+    batch = ops.conv2d_1.outputs[0][0][0]
     hidden, (top, left) = ops.conv2d.outputs[0][0], ops.conv2d_1.attrs["padding"][:2]
     term = product(reader(x, m.first, ops.conv2d.attrs, zero, "conv2d"), w1, 1, hidden[1])
 
@@ -173,8 +196,9 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
         direct_schedule.schedule(sch, ops, target)
         return
     m, work = plans_of(ops), Work(sch, machine(target))
-    # 1. A task is a block of rows of the result; its channels follow one another, with the weights in L1.
-    outer = direct_schedule.tile(work, blocks["conv2d_1_tiles"], m.second, parallel=False)
+    # 1. A task is a block of rows of the result; its channels follow one another, with the weights
+    # in L1.
+    outer = tile(work, blocks["conv2d_1_tiles"], m.second, parallel=False)
     task = sch.fuse(*outer[:2])
     # 2. What the block reads is padded row by row, and each row's tiles are computed just before.
     between = blocks["conv2d_1_pad"].block
@@ -184,9 +208,9 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     row, column = sch.split(lane, [None, m.second.pitch])
     b, r = sch.split(channel, [None, rows])
     sch.reorder(row, b, r, column)
-    direct_schedule.tile_under(work, blocks["conv2d_tiles"], m.first, b)
+    tile_under(work, blocks["conv2d_tiles"], m.first, b)
     sch.parallel(task)
     if "conv2d_pad" in blocks:
-        direct_schedule.pad_rows(work, blocks["conv2d_pad"], m.first)
+        pad_rows(work, blocks["conv2d_pad"], m.first)
     for last in work.finish:
         last()

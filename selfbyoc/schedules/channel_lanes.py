@@ -1,6 +1,8 @@
-"""Direct convolution of small images with output channels as lanes: 7 x 7 pixels fill 77% of the pixels' lanes.
+"""Direct convolution of small images with output channels as lanes: 7 x 7 pixels fill 77% of the
+pixels' lanes.
 
-A register tile is one row of pixels by one or two vectors of channels; results are turned over when they are read.
+A register tile is one row of pixels by one or two vectors of channels; results are turned over when
+they are read.
 """
 
 from __future__ import annotations

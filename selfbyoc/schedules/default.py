@@ -1,4 +1,6 @@
-"""The default schedule: any stacked function, correct, parallel and vectorised, with no schedule of its own."""
+"""The default schedule: any stacked function, correct, parallel and vectorised, with no schedule of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from typing import Any
 
 from .blocks import facts
 from .machine import machine
-from .steps import Finish, inline_injective, stages
+from .reductions import stages
+from .steps import Finish, inline_injective
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:

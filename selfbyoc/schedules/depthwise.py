@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import direct, direct_schedule
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
+from . import direct, direct_schedule
 from .convolution import activated, biased, direct_layout
 
 
@@ -55,23 +55,46 @@ depthwise_pointwise = Composite(
     why="the depthwise result is read from cache by the pointwise convolution",
     cases=(
         Case(
-            _mobilenet(64, padding=1), name="mobilenet", x=(1, 64, 56, 56), w_depth=(64, 1, 3, 3), b_depth=(64,),
-            w_point=(128, 64, 1, 1), b_point=(128,), constants=_PAIR,
+            _mobilenet(64, padding=1),
+            name="mobilenet",
+            x=(1, 64, 56, 56),
+            w_depth=(64, 1, 3, 3),
+            b_depth=(64,),
+            w_point=(128, 64, 1, 1),
+            b_point=(128,),
+            constants=_PAIR,
         ),
         Case(
-            _mobilenet(32, padding=1, strides=2), name="stride-2", x=(2, 32, 37, 29), w_depth=(32, 1, 3, 3),
-            b_depth=(32,), w_point=(40, 32, 1, 1), b_point=(40,), constants=_PAIR,
+            _mobilenet(32, padding=1, strides=2),
+            name="stride-2",
+            x=(2, 32, 37, 29),
+            w_depth=(32, 1, 3, 3),
+            b_depth=(32,),
+            w_point=(40, 32, 1, 1),
+            b_point=(40,),
+            constants=_PAIR,
         ),
         Case(
-            lambda x, w_depth, w_point: op.conv2d(op.relu(op.conv2d(x, w_depth, groups=5, padding=(0, 2, 1, 1))), w_point),
-            name="no-bias", x=(1, 5, 11, 9), w_depth=(5, 1, 3, 3), w_point=(3, 5, 1, 1),
+            lambda x, w_depth, w_point: op.conv2d(
+                op.relu(op.conv2d(x, w_depth, groups=5, padding=(0, 2, 1, 1))), w_point
+            ),
+            name="no-bias",
+            x=(1, 5, 11, 9),
+            w_depth=(5, 1, 3, 3),
+            w_point=(3, 5, 1, 1),
         ),
         Case(
-            _mobilenet(9, lambda y: y, padding=2, dilation=2), name="dilated", x=(1, 9, 14, 13), w_depth=(18, 1, 3, 3),
-            b_depth=(18,), w_point=(17, 18, 1, 1), b_point=(17,), constants=_PAIR,
+            _mobilenet(9, lambda y: y, padding=2, dilation=2),
+            name="dilated",
+            x=(1, 9, 14, 13),
+            w_depth=(18, 1, 3, 3),
+            b_depth=(18,),
+            w_point=(17, 18, 1, 1),
+            b_point=(17,),
+            constants=_PAIR,
         ),
     ),
-)  # fmt: skip
+)
 
 
 def _block(
@@ -111,11 +134,15 @@ def _inverted(groups: int, residual: bool, **attrs: Any) -> Any:
 _BLOCK = ("w_expand", "b_expand", "w_depth", "b_depth", "w_project", "b_project")
 
 
-def _sizes(channels: int, expanded: int, out: int) -> dict[str, tuple[int, ...]]:
+def _sizes(channels: int, expanded: int, out: int) -> dict[str, Any]:
     return {
-        "w_expand": (expanded, channels, 1, 1), "b_expand": (expanded,), "w_depth": (expanded, 1, 3, 3),
-        "b_depth": (expanded,), "w_project": (out, expanded, 1, 1), "b_project": (out,),
-    }  # fmt: skip
+        "w_expand": (expanded, channels, 1, 1),
+        "b_expand": (expanded,),
+        "w_depth": (expanded, 1, 3, 3),
+        "b_depth": (expanded,),
+        "w_project": (out, expanded, 1, 1),
+        "b_project": (out,),
+    }
 
 
 inverted_residual = Composite(
@@ -128,17 +155,31 @@ inverted_residual = Composite(
     why="the expanded activations, six times the size of the input, never leave the kernel",
     cases=(
         Case(
-            _inverted(144, True, padding=1), name="mobilenet-v2", x=(1, 24, 56, 56), **_sizes(24, 144, 24),
+            _inverted(144, True, padding=1),
+            name="mobilenet-v2",
+            x=(1, 24, 56, 56),
+            **_sizes(24, 144, 24),
             constants=_BLOCK,
         ),
         Case(
-            _inverted(96, False, padding=1, strides=2), name="stride-2", x=(2, 16, 31, 27), **_sizes(16, 96, 24),
+            _inverted(96, False, padding=1, strides=2),
+            name="stride-2",
+            x=(2, 16, 31, 27),
+            **_sizes(16, 96, 24),
             constants=_BLOCK,
         ),
-        Case(_inverted(30, True, padding=1), name="runtime-weight", x=(1, 5, 7, 7), **_sizes(5, 30, 5)),
         Case(
-            _inverted(42, False, padding=(0, 1, 1, 0)), name="asymmetric", x=(1, 7, 13, 9), **_sizes(7, 42, 9),
+            _inverted(30, True, padding=1),
+            name="runtime-weight",
+            x=(1, 5, 7, 7),
+            **_sizes(5, 30, 5),
+        ),
+        Case(
+            _inverted(42, False, padding=(0, 1, 1, 0)),
+            name="asymmetric",
+            x=(1, 7, 13, 9),
+            **_sizes(7, 42, 9),
             constants=_BLOCK,
         ),
     ),
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""Direct convolution as a matrix product over flat pixels (lanes.py), and how its weights are packed."""
+"""Direct convolution as a matrix product over flat pixels (lanes.py), and how its weights are
+packed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def row_blocks(channels: int) -> tuple[int, int]:
 
 
 def pack_weight(weight: Tensor) -> Tensor:
-    """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies together."""
+    """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies
+    together.
+    """
     channels, *inner = (int(extent) for extent in weight.shape)
     blocks, rows = row_blocks(channels)
 
@@ -64,7 +68,8 @@ def extents(tensor: Tensor) -> tuple[int, ...]:
 
 def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
     """The compute that stands in for an NCHW `conv2d`: `x` and a packed weight."""
-    return convolution(*ins, call.attrs, call.outputs[0].shape, call.name)
+    x, weight = ins
+    return convolution(x, weight, call.attrs, call.outputs[0].shape, call.name)
 
 
 def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name: str) -> Tensor:
@@ -112,7 +117,9 @@ def _group(b: Any, r: Any, rows: int, channels: int, groups: int) -> Any:
     return tir.floordiv(first, size)
 
 
-def _depthwise(read: Any, weight: Tensor, p: Plan, each: int, out: Sequence[int], name: str) -> Tensor:
+def _depthwise(
+    read: Any, weight: Tensor, p: Plan, each: int, out: Sequence[int], name: str
+) -> Tensor:
     """Each output channel by itself, `each` to an input channel: a tile is lanes alone."""
     _, _, high, wide, rows = extents(weight)
 
@@ -126,7 +133,9 @@ def _depthwise(read: Any, weight: Tensor, p: Plan, each: int, out: Sequence[int]
 def by_channel(
     term: Any, combine: Any, p: Plan, outer: Sequence[int], window: Sequence[int], name: str
 ) -> Tensor:
-    """`combine` of `term(n, channel, lane, y, x)` under each window: tiles of lanes, read out as an image."""
+    """`combine` of `term(n, channel, lane, y, x)` under each window: tiles of lanes, read out as an
+    image.
+    """
     ry, rx = te.reduce_axis((0, window[0]), name="ry"), te.reduce_axis((0, window[1]), name="rx")
 
     def element(n: Any, o: Any, chunk: Any, tile: Any, lane: Any) -> Any:

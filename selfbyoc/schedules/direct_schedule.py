@@ -1,32 +1,27 @@
-"""The schedule of direct convolutions (direct.py): stage by stage, elementwise ops on the tiles that are in L1."""
+"""The schedule of direct convolutions: stage by stage, elementwise ops on tiles that are in L1."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from .blocks import Facts, divisor, facts
-from .direct import Plan, plan_of
-from .machine import Machine, machine
-from .steps import Finish, decompose, inline_injective, parallel_over, stages, vectorize
-
-
-@dataclass
-class Work:
-    """A schedule in the making."""
-
-    sch: Any
-    cpu: Machine
-    finish: list[Finish] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
+from .blocks import Facts, facts
+from .channel_tiles import tile_channels
+from .direct import plan_of
+from .direct_tiles import Work, pad_rows, tile
+from .machine import machine
+from .reductions import stages
+from .steps import inline_injective
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
-    """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a recomputed halo."""
+    """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a
+    recomputed halo.
+    """
     tiled = [b for b in facts(sch) if b.name.endswith(("_tiles", "_channels"))]
     plans = {b.name: plan_of(view_of(b, ops)) for b in tiled}
     pads = {_stem(name) + "_pad": p for name, p in plans.items()}
-    # What stands before a padded copy is applied to the tiles: the copy, which tests for the border, only copies.
+    # What stands before a padded copy is applied to the tiles: the copy, which tests for the
+    # border, only copies.
     inline_injective(sch, {p.name for b in facts(sch) if b.name in pads for p in b.producers})
     work = Work(sch, machine(target))
     for block in facts(sch):
@@ -49,197 +44,6 @@ def view_of(block: Facts, ops: Any) -> Any:
 
 def _stem(name: str) -> str:
     return name.removesuffix("_tiles").removesuffix("_channels")
-
-
-def pad_rows(work: Work, block: Facts, p: Plan) -> None:
-    """A padded copy in parallel, row by row; LLVM makes vectors of the loop over columns."""
-    outer = list(work.sch.get_loops(block.block))[:2]
-    _copy_rows(work, block, p)
-    parallel_over(work.sch, outer, block.size / 4)
-    work.done.add(block.name)
-
-
-def _copy_rows(work: Work, block: Facts, p: Plan) -> None:
-    """A padded copy row by row; the horizontal phases of a stride innermost, so that reads are contiguous.
-
-    64x56x56 at stride 2, one core: 16 us so with LLVM 22, phases outermost and unrolled 15 to 47; LLVM 10: 52 and 83.
-    """
-    *_, phase, lane = work.sch.get_loops(block.block)
-    row, column = work.sch.split(lane, [None, p.pitch])
-    vertical, horizontal = work.sch.split(phase, [None, p.phases[1]])
-    work.sch.reorder(vertical, row, column, horizontal)
-    work.sch.unroll(vertical)
-    work.sch.unroll(horizontal)
-    if p.phases[1] > 1 or p.pitch > 4 * work.cpu.lanes(block.dtype):
-        return
-    work.sch.reorder(horizontal, column)
-    if p.is_whole:
-        work.sch.vectorize(column)  # no padding between rows: nothing to test for each element
-    else:
-        work.sch.unroll(column)  # the tests are constants then; LLVM 10: 6 us for 64x28x28, 14 as a loop
-
-
-def _pixels(block: Facts, p: Plan) -> Facts | None:
-    """The one reader of the tiles that runs over pixels.
-
-    A single tile stays by itself: region inference would cut it to the lanes in use, no whole vectors.
-    """
-    reader = _image(block)
-    return reader if reader is not None and p.tiles > 1 and _fits(reader, p) else None
-
-
-def _fits(reader: Facts, p: Plan) -> bool:
-    return reader.shape[2:] == (p.height, p.width)
-
-
-def _image(block: Facts) -> Facts | None:
-    """The one elementwise reader of sums, if it reads nothing else that is computed, and is no padded copy."""
-    readers = block.consumers
-    if len(readers) != 1 or readers[0].reduction or len(readers[0].spatial) != 4:
-        return None
-    alone = len(readers[0].producers) == 1 and not readers[0].name.endswith("_pad")
-    return readers[0] if alone else None
-
-
-def tile(work: Work, block: Facts, p: Plan, *, parallel: bool = True) -> list[Any]:
-    """for task: for tile: acc = 0; for k: acc += ...; tiles = acc;  then the task's pixels out of its tiles."""
-    sch, epilogue, depthwise = work.sch, _pixels(block, p), len(block.spatial) == 5
-    pad = next((b for b in block.producers if b.name.endswith("_pad")), None)
-    if epilogue is None:
-        copy = sch.cache_write(block.block, 0, "local")
-        outer = list(sch.get_loops(copy))[: 2 if depthwise else 3]
-        _tile_in_registers(work, block, copy, p)
-    else:
-        outer = _tasks(work, epilogue, 1 if depthwise else block.shape[-3], p)
-        tile_under(work, block, p, outer[-1])
-        work.done.add(epilogue.name)
-    if depthwise and pad is not None and pad.shape[1:3] == (block.shape[1], 1):
-        # A channel's image is copied just before its windows: it stays in L1.
-        sch.compute_at(pad.block, outer[1], preserve_unit_loops=True)
-        _copy_rows(work, pad, p)
-        work.done.add(pad.name)
-        outer = outer[:2]
-    if parallel:
-        parallel_over(sch, outer, block.steps / work.cpu.lanes(block.dtype))
-    return outer
-
-
-def tile_under(work: Work, block: Facts, p: Plan, loop: Any) -> None:
-    """The tiles that an iteration of a loop reads, computed at its beginning."""
-    copy = work.sch.cache_write(block.block, 0, "local")
-    work.sch.compute_at(copy, loop, preserve_unit_loops=True)
-    _tile_in_registers(work, block, copy, p)
-
-
-def tile_channels(work: Work, block: Facts) -> None:
-    """for row of pixels, one or two blocks of channels: acc[pixels][channels] = 0; for k: acc += ...; store."""
-    sch, lanes, image = work.sch, work.cpu.lanes(block.dtype), _image(block)
-    _, blocks, _, width, channels = block.shape
-    pair, pixels, wide = _channel_shape(blocks, width, channels, work.cpu)
-    copy = sch.cache_write(block.block, 0, "local")
-    if image is None:
-        n, b, y, x, lane = sch.get_loops(copy)
-        b, bi = sch.split(b, [None, pair])
-        sch.reorder(n, b, y, bi)
-        outer = [n, b, y]
-    else:
-        n, o, y, x = sch.get_loops(image.block)
-        b, oi = sch.split(o, [None, pair * channels])
-        sch.reorder(n, b, y, oi, x)
-        outer = [n, b, y]
-        sch.compute_at(copy, y, preserve_unit_loops=True)
-        _, bi, _, x, lane = list(sch.get_loops(copy))[-5:]
-        work.done.add(image.name)
-    xo, xi = sch.split(x, [None, pixels])
-    lo, li = sch.split(lane, [None, wide])
-    sch.reorder(xo, lo, bi, xi, li)
-    sch.unroll(bi)
-    sch.unroll(xi)
-    vectorize(sch, li, lanes)
-    sch.compute_at(block.block, lo, preserve_unit_loops=True)
-    loops = list(sch.get_loops(block.block))[-len(block.axes) :]
-    inner = [loops[block.spatial[i].position] for i in (1, 3, 4)]
-    work.finish.append(_accumulate(sch, block, inner, lanes))
-    parallel_over(sch, outer, block.steps / lanes)
-    work.done |= {block.name, Facts(sch, copy).name}
-
-
-def _channel_shape(blocks: int, width: int, channels: int, cpu: Machine) -> tuple[int, int, int]:
-    """Blocks, pixels and channels of a tile: two blocks, one, or one vector, whichever first fits many pixels."""
-    vector, registers = cpu.lanes("float32"), cpu.vector_registers - 4
-    for pair, wide in ((2, channels), (1, channels), (1, min(vector, channels))):
-        vectors = pair * -(-wide // vector)
-        pixels = divisor(width, max(1, registers // vectors))
-        if blocks % pair == 0 and pixels * vectors >= 6:  # enough to hide the latency of the FMA
-            return pair, pixels, wide
-    return 1, divisor(width, registers), min(vector, channels)
-
-
-def _tile_in_registers(work: Work, block: Facts, copy: Any, p: Plan) -> None:
-    depthwise = len(block.spatial) == 5
-    inner = _register_tile(work, block, copy, p, depthwise)
-    work.sch.compute_at(block.block, inner, preserve_unit_loops=True)
-    loops = list(work.sch.get_loops(block.block))[-len(block.axes) :]
-    rows = [] if depthwise else [loops[block.spatial[-3].position]]
-    tile = [*rows, loops[block.spatial[-1].position]]
-    work.finish.append(_accumulate(work.sch, block, tile, work.cpu.lanes(block.dtype)))
-    work.done |= {block.name, Facts(work.sch, copy).name}
-
-
-def _tasks(work: Work, epilogue: Facts, rows: int, p: Plan) -> list[Any]:
-    """The pixels and channels of one task inside, in vectors; -> the loops over tasks."""
-    sch, lanes = work.sch, work.cpu.lanes("float32")  # of the sums, whatever they are narrowed to
-    n, o, y, x = sch.get_loops(epilogue.block)
-    chunk, yi = sch.split(y, [None, p.rows])
-    b, oi = sch.split(o, [None, rows])
-    sch.reorder(n, *((b, chunk) if rows == 1 else (chunk, b)), oi, yi, x)
-    # LLVM splits a short row of any length into whole vectors and a rest; a long one must divide.
-    width = p.width if p.width <= 4 * lanes else divisor(p.width, 4 * lanes)
-    if width * 2 >= lanes:
-        vectorize(sch, sch.split(x, [None, width])[1], lanes)
-    return [n, b, chunk] if rows == 1 else [n, chunk, b]
-
-
-def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool) -> Any:
-    """Split the copy out of registers into register tiles; -> the loop around one."""
-    sch, lanes = work.sch, work.cpu.lanes(block.dtype)
-    *_, r, t, lane = sch.get_loops(copy)
-    if depthwise:
-        lo, li = sch.split(lane, [None, min(2 * lanes, p.lanes)])
-        vectorize(sch, li, lanes)
-        return lo
-    height, vectors = _shape(block.shape[-3], p.lanes, work.cpu)
-    ro, ri = sch.split(r, [None, height])
-    lo, li = sch.split(lane, [None, vectors * lanes])
-    sch.reorder(t, lo, ro, ri, li)
-    sch.unroll(ri)
-    vectorize(sch, li, lanes)
-    return ro
-
-
-def _shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
-    """Channels and vectors of a register tile: 8 x 2 (up to 14 x 2) of 32 registers, 4 x 2 or 7 x 1 of 16."""
-    vector = cpu.lanes("float32")
-    if cpu.vector_registers >= 32 and vector >= 16:
-        return divisor(rows, 14), max(1, lanes // vector)
-    height = divisor(rows, 4)
-    return (height, 2) if height >= 3 and lanes >= 2 * vector else (divisor(rows, 8), 1)
-
-
-def _accumulate(sch: Any, block: Facts, tile: list[Any], lanes: int) -> Finish:
-    """The sums of a register tile: reduction outermost, its window unrolled, the tile's loops inside."""
-    loops = list(sch.get_loops(block.block))[-len(block.axes) :]
-    reduction = [loops[a.position] for a in block.reduction]
-    sch.reorder(*reduction, *tile)
-    *_, ry, rx = reduction
-    window = int(sch.get(ry).extent) * int(sch.get(rx).extent)
-    # The window's offsets are constants then; more than some 25 steps only grow the code.
-    for loop in [ry, rx] if window <= 25 else [rx] if int(sch.get(rx).extent) <= 7 else []:
-        sch.unroll(loop)
-    for loop in tile[:-1]:
-        sch.unroll(loop)
-    vectorize(sch, tile[-1], lanes)
-    return lambda: decompose(sch, block.block, reduction[0], len(tile) > 1)
 
 
 CPU = {"llvm": schedule, "c": schedule}  # other kinds of target take the default schedule

@@ -46,7 +46,7 @@ def _channels(match: Any) -> None:
 
 def _sizes(
     channels: int, one: int, three: tuple[int, int], five: tuple[int, int], pool: int
-) -> dict[str, tuple[int, ...]]:
+) -> dict[str, Any]:
     return {
         "w1": (one, channels, 1, 1), "b1": (one,),
         "w3_reduce": (three[0], channels, 1, 1), "b3_reduce": (three[0],),
@@ -65,20 +65,30 @@ inception = Composite(
     direct_schedule.CPU,
     check=_channels,
     compute={"conv2d": direct.conv2d, "max_pool2d": max_tiles},
-    pack={name: direct.pack_weight for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")},
-    why="four branches read the input while it is in cache and write the concatenated result directly",
+    pack={
+        name: direct.pack_weight for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
+    },
+    why="four branches read the input while it is in cache, and share one epilogue",
     cases=(
         Case(
-            _googlenet(pad=True), name="3a", x=(1, 192, 28, 28), **_sizes(192, 64, (96, 128), (16, 32), 32),
+            _googlenet(pad=True),
+            name="3a",
+            x=(1, 192, 28, 28),
+            **_sizes(192, 64, (96, 128), (16, 32), 32),
             constants=_ALL,
         ),
         Case(
-            _googlenet(pad=True), name="5b", x=(1, 832, 7, 7), **_sizes(832, 384, (192, 384), (48, 128), 128),
+            _googlenet(pad=True),
+            name="5b",
+            x=(1, 832, 7, 7),
+            **_sizes(832, 384, (192, 384), (48, 128), 128),
             constants=_ALL,
         ),
-        Case(_googlenet(pad=True), name="tail", x=(2, 13, 9, 11), **_sizes(13, 5, (7, 9), (3, 17), 1)),
+        Case(
+            _googlenet(pad=True), name="tail", x=(2, 13, 9, 11), **_sizes(13, 5, (7, 9), (3, 17), 1)
+        ),
     ),
-)  # fmt: skip
+)
 
 
 def _parallel(x: Any) -> Any:
@@ -97,16 +107,31 @@ parallel_conv2d = Composite(
     why="the branches share their input and write one result",
     cases=(
         Case(
-            lambda x, w0, b0, w1, b1: op.concatenate([_conv(x, w0, b0), _conv(x, w1, b1, padding=1)]),
-            name="fire", x=(1, 16, 55, 55), w0=(64, 16, 1, 1), b0=(64,), w1=(64, 16, 3, 3), b1=(64,),
+            lambda x, w0, b0, w1, b1: op.concatenate(
+                [_conv(x, w0, b0), _conv(x, w1, b1, padding=1)]
+            ),
+            name="fire",
+            x=(1, 16, 55, 55),
+            w0=(64, 16, 1, 1),
+            b0=(64,),
+            w1=(64, 16, 3, 3),
+            b1=(64,),
             constants=["w0", "b0", "w1", "b1"],
         ),
         Case(
-            lambda x, w0, w1, w2, b2: op.concatenate([
-                op.conv2d(x, w0, strides=2), op.relu(op.conv2d(x, w1, strides=2, padding=1)),
-                op.clip(op.bias_add(op.conv2d(x, w2, strides=2, padding=(2, 1, 1, 2)), b2)),
-            ]),
-            name="strided", x=(2, 5, 15, 13), w0=(3, 5, 1, 1), w1=(9, 5, 3, 3), w2=(17, 5, 4, 4), b2=(17,),
+            lambda x, w0, w1, w2, b2: op.concatenate(
+                [
+                    op.conv2d(x, w0, strides=2),
+                    op.relu(op.conv2d(x, w1, strides=2, padding=1)),
+                    op.clip(op.bias_add(op.conv2d(x, w2, strides=2, padding=(2, 1, 1, 2)), b2)),
+                ]
+            ),
+            name="strided",
+            x=(2, 5, 15, 13),
+            w0=(3, 5, 1, 1),
+            w1=(9, 5, 3, 3),
+            w2=(17, 5, 4, 4),
+            b2=(17,),
         ),
     ),
-)  # fmt: skip
+)

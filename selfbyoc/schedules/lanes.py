@@ -1,9 +1,10 @@
 """Images as flat lanes: where the pixels of a window over a padded image lie.
 
-The image is copied once into rows of `pitch` columns, padded; a row's left padding serves as the right one of the row
-above. Then output pixel (y, x) is lane y * pitch + x, and a tap of the window is a constant distance: vectors are full
-whatever the width, across the ends of rows. The lanes between two rows compute what nobody reads. A stride splits the
-copy by phase, so that neighbouring outputs read neighbouring addresses.
+The image is copied once into rows of `pitch` columns, padded; a row's left padding serves as the
+right one of the row above. Then output pixel (y, x) is lane y * pitch + x, and a tap of the window
+is a constant distance: vectors are full whatever the width, across the ends of rows. The lanes
+between two rows compute what nobody reads. A stride splits the copy by phase, so that neighbouring
+outputs read neighbouring addresses.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Plan:
     reach: tuple[
         int, int
     ]  # from the first to the last tap of a window, in rows and columns of a phase
-    phases: tuple[int, int]
+    phases: tuple[int, ...]
     rows: int  # output rows of one task
     lanes: int  # of one tile
     tiles: int  # tiles of one task
@@ -59,17 +60,17 @@ class Plan:
 
 
 def plan(image: Pair, out: Pair, window: Pair, attrs: Any, tasks: int) -> Plan:
-    """Choose pitch, task and tile for a window over an image; `tasks` there are without splitting its rows."""
+    """Choose pitch, task and tile for a window over an image of which there are `tasks`."""
     strides, dilation, pads = attrs["strides"], attrs["dilation"], attrs["padding"]
-    reach = tuple((w - 1) * d // s for w, d, s in zip(window, dilation, strides, strict=True))
-    phases = tuple(1 if w == 1 else s for w, s in zip(window, strides, strict=True))
-    pitch = _pitch(image[1], out[1], reach[1], strides[1], phases[1], pads[1])
+    down, along = ((window[n] - 1) * dilation[n] // strides[n] for n in (0, 1))
+    phases = tuple(1 if window[n] == 1 else strides[n] for n in (0, 1))
+    pitch = _pitch(image[1], out[1], along, strides[1], phases[1], pads[1])
     rows = _rows(out, pitch, tasks)
     used = (rows - 1) * pitch + out[1]
     lanes = min(LANES, -(-used // 16) * 16)
     tiles = -(-used // lanes)
     is_whole = tuple(strides) == (1, 1) and not any(pads) and pitch == image[1]
-    made = Plan(*out, pitch, reach, phases, rows, lanes, tiles, is_whole, True)
+    made = Plan(out[0], out[1], pitch, (down, along), phases, rows, lanes, tiles, is_whole, True)
     return replace(made, copies=not is_whole or made.length > image[0] * image[1])
 
 
@@ -82,7 +83,7 @@ def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int
 
 
 def _rows(out: Pair, pitch: int, tasks: int) -> int:
-    """Rows of a task: few lanes that nobody reads, then enough tasks for a few cores, then large ones."""
+    """Rows of a task: few lanes that nobody reads, then enough tasks for a few cores."""
 
     def waste(rows: int) -> float:
         used = (rows - 1) * pitch + out[1]

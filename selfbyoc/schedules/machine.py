@@ -6,9 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-_AVX512 = ("avx512", "znver4", "znver5", "skylake-avx512", "cascadelake", "cooperlake", "icelake", "sapphirerapids",
-           "graniterapids", "emeraldrapids", "tigerlake", "rocketlake", "cannonlake", "x86-64-v4")  # fmt: skip
-_AVX2 = ("avx2", "haswell", "broadwell", "skylake", "znver", "alderlake", "raptorlake", "arrowlake", "x86-64-v3", "core-avx2")
+_AVX512 = (
+    "avx512 x86-64-v4 znver4 znver5 skylake-avx512 cascadelake cooperlake cannonlake icelake "
+    "tigerlake rocketlake sapphirerapids emeraldrapids graniterapids"
+).split()
+_AVX2 = (
+    "avx2 x86-64-v3 core-avx2 haswell broadwell skylake znver alderlake raptorlake arrowlake"
+).split()
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,10 @@ class Machine:
 
 
 def _names(target: Any) -> str:
+    """What a target says of its CPU, features that it switches off aside."""
     attrs = target.attrs
-    mattr = attrs.get("mattr") or []
-    return " ".join([str(attrs.get("mcpu") or ""), *(str(m) for m in mattr), str(attrs.get("mtriple") or "")])
+    features = [str(m) for m in attrs.get("mattr") or [] if not str(m).startswith("-")]
+    return " ".join([str(attrs.get("mcpu") or ""), *features, str(attrs.get("mtriple") or "")])
 
 
 def machine(target: Any) -> Machine:

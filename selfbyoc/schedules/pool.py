@@ -13,7 +13,9 @@ from . import direct_schedule
 from .direct import by_channel
 from .lanes import Plan, plan, reader
 
-LEAST_USE = 0.25  # below, as for a window over the whole image, lanes are left to the default schedule
+LEAST_USE = (
+    0.25  # below, as for a window over the whole image, lanes are left to the default schedule
+)
 _WHY = "parallel over channels, full vectors of pixels whatever the width"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import direct, direct_schedule
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
+from . import direct, direct_schedule
 from .convolution import biased, direct_layout
 
 
@@ -37,12 +37,19 @@ conv2d_add = Composite(
             lambda x, weight, bias, residual: op.relu(
                 op.add(op.bias_add(op.conv2d(x, weight, padding=1), bias), residual)
             ),
-            name="resnet", x=(1, 128, 28, 28), weight=(128, 128, 3, 3), bias=(128,), residual=(1, 128, 28, 28),
+            name="resnet",
+            x=(1, 128, 28, 28),
+            weight=(128, 128, 3, 3),
+            bias=(128,),
+            residual=(1, 128, 28, 28),
             constants=["weight", "bias"],
         ),
         Case(
             lambda x, weight, residual: op.add(residual, op.conv2d(x, weight)),
-            name="tail", x=(2, 7, 9, 11), weight=(5, 7, 1, 1), residual=(2, 5, 9, 11),
+            name="tail",
+            x=(2, 7, 9, 11),
+            weight=(5, 7, 1, 1),
+            residual=(2, 5, 9, 11),
         ),
     ),
-)  # fmt: skip
+)
