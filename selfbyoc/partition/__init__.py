@@ -12,6 +12,7 @@ from .report import REPORT
 if TYPE_CHECKING:
     from ..composite import Composite
 
+
 def partition_for_tefuse(
     mod: tvm.IRModule,
     params: Mapping[str, Any] | None = None,

@@ -26,7 +26,8 @@ def floating(match: Any) -> None:
         dtype = conv.inputs[0].dtype
         require(
             not dtype.startswith(("int", "uint")),
-            f"a bare {dtype} convolution is not taken; it needs its requantize, clip and cast behind it",
+            f"a bare {dtype} convolution is not taken; it needs its requantize, clip and cast "
+            "behind it",
         )
         same = {v.dtype for v in (*conv.inputs, *conv.outputs)} == {"float32"}
         require(same, f"only float32 is scheduled, found {dtype} -> {conv.outputs[0].dtype}")

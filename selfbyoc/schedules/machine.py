@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 _AVX512 = (
-    "avx512 x86-64-v4 znver4 znver5 skylake-avx512 cascadelake cooperlake cannonlake icelake "
-    "tigerlake rocketlake sapphirerapids emeraldrapids graniterapids"
-).split()
+    "avx512", "x86-64-v4", "znver4", "znver5", "skylake-avx512", "cascadelake", "cooperlake",
+    "cannonlake", "icelake", "tigerlake", "rocketlake", "sapphirerapids", "emeraldrapids",
+    "graniterapids",
+)  # fmt: skip
 _AVX2 = (
-    "avx2 x86-64-v3 core-avx2 haswell broadwell skylake znver alderlake raptorlake arrowlake"
-).split()
+    "avx2", "x86-64-v3", "core-avx2", "haswell", "broadwell", "skylake", "znver", "alderlake",
+    "raptorlake", "arrowlake",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
