@@ -32,6 +32,11 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     for block in facts(sch):
         if block.name in pads and block.name not in work.done:
             pad_rows(work, block, pads[block.name])
+    for block in facts(sch):
+        if len(block.producers) > 1 and len(block.axes) == len(block.shape) == 4:
+            # One reader of several results, a concatenate: each core the rows that it computed.
+            n, c, y, _ = sch.get_loops(block.block)
+            sch.reorder(n, y, c)
     stages(sch, [b for b in facts(sch) if b.name not in work.done], work.cpu, work.finish)
     for last in work.finish:
         last()
