@@ -24,12 +24,15 @@ class Work:
 
 
 def pad_rows(work: Work, block: Facts, p: Plan) -> None:
-    """A padded copy in parallel: each core takes, by and large, the rows that its windows read."""
+    """A padded copy in parallel: each core takes, by and large, what its windows read."""
     n, c = list(work.sch.get_loops(block.block))[:2]
     phase, rows = _copy_rows(work, block, p)
-    group, row = work.sch.split(rows, [None, p.rows])
-    work.sch.reorder(n, group, c, phase, row)
-    parallel_over(work.sch, [n, group, c], block.size / 4)
+    outer = [n, c]
+    if all(len(reader.spatial) == 6 for reader in block.consumers):  # tasks are blocks of rows
+        group, row = work.sch.split(rows, [None, p.rows])
+        work.sch.reorder(n, group, c, phase, row)
+        outer = [n, group, c]
+    parallel_over(work.sch, outer, block.size / 4)
     work.done.add(block.name)
 
 

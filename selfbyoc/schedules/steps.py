@@ -14,7 +14,7 @@ from .blocks import Facts, divisor, facts
 from .machine import Machine
 
 Finish = Callable[[], None]
-LEAST_STEPS = 4096  # vector steps, a few to a nanosecond: a parallel region costs 1-2 us a launch
+LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
 
 
 def inline_injective(sch: Any, stay: Collection[str] = ()) -> None:
