@@ -48,7 +48,7 @@ test-relay: venv-relay
 
 # Random shapes for as long as you like: make fuzz N=2000
 fuzz: venv
-	SELFBYOC_FUZZ=$(or $(N),500) $(RELAX)/bin/python -m pytest tests/test_random_shapes.py
+	SELFBYOC_FUZZ=$(or $(N),500) $(RELAX)/bin/python -m pytest tests/test_random_*.py
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check

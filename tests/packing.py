@@ -37,3 +37,23 @@ def _pattern(x, weight, bias):
 dense = Composite(
     "packed_dense", _pattern, compute={"dense": packed_dense}, pack={"weight": pack_weight}
 )
+
+
+# The composites of the tests of the two roads (tests/relay/test_road.py, tests/relax/test_road.py).
+conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
+fc = Composite(
+    "fc",
+    lambda x, w: op.relu(op.dense(x, w)),
+    compute={"dense": packed_dense},
+    pack={"w": pack_weight},
+)
+
+
+def _both(x, w):
+    y = op.dense(x, w)
+    return y, op.relu(y)
+
+
+two_outputs = Composite("two_outputs", _both)
+ROAD = [conv_relu, fc, two_outputs]
+ROAD_COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}

@@ -4,24 +4,12 @@ NumPy.
 A short run belongs to the suite; `make fuzz` (SELFBYOC_FUZZ=500) looks longer and anew each time.
 """
 
-import os
-
-import pytest
 from harness import assert_close, run_case
+from randomly import RANDOM, hypothesis
 
 from selfbyoc import BUILTIN, Case, Composite, op
 
-hypothesis = pytest.importorskip("hypothesis", reason="the dev extra is not installed")
 st = hypothesis.strategies
-
-EXAMPLES = int(os.environ.get("SELFBYOC_FUZZ", "0"))
-RANDOM = hypothesis.settings(
-    max_examples=EXAMPLES or 6,
-    derandomize=not EXAMPLES,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
 
 
 @st.composite

@@ -1,23 +1,11 @@
 """Random shapes through the transformer and integer composites; `make fuzz` looks longer."""
 
-import os
-
-import pytest
 from harness import assert_close, run_case
+from randomly import RANDOM, hypothesis
 
 from selfbyoc import BUILTIN, Case, op
 
-hypothesis = pytest.importorskip("hypothesis", reason="the dev extra is not installed")
 st = hypothesis.strategies
-
-EXAMPLES = int(os.environ.get("SELFBYOC_FUZZ", "0"))
-RANDOM = hypothesis.settings(
-    max_examples=EXAMPLES or 6,
-    derandomize=not EXAMPLES,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
 COMPOSITES = {composite.name: composite for composite in BUILTIN}
 
 

@@ -65,7 +65,7 @@ def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
 
 def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
     """Drop the ops that only give a packed parameter its unpacked type back (see
-    partition/pack.py).
+    partition/finish.py).
     """
     new: dict[int, Value] = {}
     gone: set[int] = set()

@@ -238,10 +238,6 @@ def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
     return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
 
 
-def _named(function: Callable[..., Expr], **rename: str) -> Callable[..., Expr]:
-    return lambda *args, **a: function(*args, **{rename.get(k, k): v for k, v in a.items()})
-
-
 EMIT: dict[str, Callable[..., Expr]] = {
     **{
         kind: getattr(relay, kind)

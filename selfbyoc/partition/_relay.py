@@ -18,7 +18,6 @@ from ..ir.graph import Value
 from .match import Match
 
 COMPILER = "tefuse"
-FUNCTION = relay.Function
 
 
 def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:

@@ -21,7 +21,6 @@ from ..codegen.hook import hook
 from ..codegen.lower import COMPOSITE, PACKED, SCALARS, TARGET, External, external, match_of
 from ..codegen.pack import pack_constants, packable, packed_type
 from ..composite import Registry
-from ..ir.graph import Value
 from .generation import ir
 
 Arrays = dict[int, np.ndarray]
@@ -92,8 +91,3 @@ def _pack(
 
 def _only(site: Arrays, wanted: Mapping[int, str]) -> Arrays:
     return {i: a for i, a in site.items() if i in wanted}
-
-
-def external_types(mod: Any) -> dict[str, tuple[Value, ...]]:
-    """External function -> the types of its parameters, as they are passed."""
-    return {name: hook.read(func).inputs for name, func in ir.external_functions(mod).items()}

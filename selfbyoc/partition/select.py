@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import CompositeError
-from ..ir.graph import OpCall, OpGraph, Value
+from ..ir.graph import OpGraph, Value
 from .match import Match, Miss, find
 from .pattern import Either, Item, Node, Op
 from .report import MATCHED, MISSED, REFUSED, TAKEN, Record, Report, owners
@@ -145,8 +145,3 @@ def _unknown_shape(match: Match) -> str | None:
         if not value.is_static:
             return f"{name} has an extent that is not known when compiling: {value.type}"
     return None
-
-
-def nodes_of(calls: Iterable[OpCall]) -> list[object]:
-    """The IR nodes behind some ops."""
-    return [source for call in calls for source in call.sources]

@@ -19,12 +19,10 @@ _AVX2 = (
 
 @dataclass(frozen=True)
 class Machine:
-    """A CPU: its vectors, registers, caches and cores. Sizes in bytes."""
+    """A CPU: its vectors (in bytes), registers and cores."""
 
     vector_bytes: int
     vector_registers: int
-    l1_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
     cores: int = 1
 
     def lanes(self, dtype: str) -> int:
@@ -45,9 +43,9 @@ def machine(target: Any) -> Machine:
     names = _names(target)
     cores = int(target.attrs.get("num-cores") or 0) or len(os.sched_getaffinity(0))
     if any(flag in names for flag in _AVX512):
-        return Machine(64, 32, 32 << 10, 1 << 20, cores)
+        return Machine(64, 32, cores)
     if any(flag in names for flag in _AVX2):
-        return Machine(32, 16, 32 << 10, 512 << 10, cores)
+        return Machine(32, 16, cores)
     if "aarch64" in names or "arm" in names:
-        return Machine(16, 32, 32 << 10, 512 << 10, cores)
-    return Machine(16, 16, 32 << 10, 256 << 10, cores)  # SSE2: every x86-64 has it
+        return Machine(16, 32, cores)
+    return Machine(16, 16, cores)  # SSE2: every x86-64 has it

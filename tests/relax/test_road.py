@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from models import ROAD_SHAPES, road_data, road_reference
-from packing import pack_weight, packed_dense
+from packing import ROAD, ROAD_COUNTS, conv_relu, fc
 from tvm import relax
 from tvm.script import relax as R
 
@@ -16,24 +16,6 @@ import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
 from selfbyoc.partition._relax import external_functions
-
-conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
-fc = Composite(
-    "fc",
-    lambda x, w: op.relu(op.dense(x, w)),
-    compute={"dense": packed_dense},
-    pack={"w": pack_weight},
-)
-
-
-def both(x, w):
-    y = op.dense(x, w)
-    return y, op.relu(y)
-
-
-two_outputs = Composite("two_outputs", both)
-MINE = [conv_relu, fc, two_outputs]
-COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}
 
 
 @pytest.fixture(name="data")
@@ -81,21 +63,21 @@ def compile_and_run(parted, *arrays, target=None):
 
 def test_its_own_conventions(mod, data):
     x, params = data
-    parted = partition_for_tefuse(mod, params, composites=MINE)
-    assert selfbyoc.report(parted).counts == COUNTS
+    parted = partition_for_tefuse(mod, params, composites=ROAD)
+    assert selfbyoc.report(parted).counts == ROAD_COUNTS
     assert len(external_functions(parted)) == 4
     close(compile_and_run(parted, x), road_reference(x, params))
 
 
 def test_weights_that_are_not_constant(mod, data):
     x, params = data
-    parted = partition_for_tefuse(mod, composites=MINE)
+    parted = partition_for_tefuse(mod, composites=ROAD)
     close(compile_and_run(parted, x, *params.values()), road_reference(x, params))
 
 
 def test_build(mod, data):
     x, params = data
-    library = selfbyoc.build(mod, params=params, composites=MINE)
+    library = selfbyoc.build(mod, params=params, composites=ROAD)
     assert library.unscheduled == {}
     close(library(x)[0], road_reference(x, params))
     close(library(x=x)[0], road_reference(x, params))
@@ -154,7 +136,7 @@ assert "selfbyoc" not in sys.modules
 
 def test_exported_library_runs_without_this_package(mod, data, tmp_path):
     x, params = data
-    selfbyoc.build(mod, params=params, composites=MINE).export_library(tmp_path / "model.so")
+    selfbyoc.build(mod, params=params, composites=ROAD).export_library(tmp_path / "model.so")
     np.save(tmp_path / "x.npy", x)
     args = [str(tmp_path / n) for n in ("model.so", "x.npy", "y.npy")]
     subprocess.run([sys.executable, "-c", RELOAD, *args], check=True, timeout=120)
@@ -163,7 +145,7 @@ def test_exported_library_runs_without_this_package(mod, data, tmp_path):
 
 def test_the_users_module_is_untouched(mod, data):
     before = mod.script()
-    partition_for_tefuse(mod, data[1], composites=MINE)
+    partition_for_tefuse(mod, data[1], composites=ROAD)
     assert mod.script() == before
 
 
@@ -224,7 +206,7 @@ def test_inputs_of_any_alignment():
 def test_a_target_in_force_reaches_the_kernel(mod, data):
     _, params = data
     target = make_target("llvm -mcpu=x86-64-v3")
-    parted = partition_for_tefuse(mod, params, composites=MINE)
+    parted = partition_for_tefuse(mod, params, composites=ROAD)
     with target:
         coded = relax.transform.RunCodegen()(parted)
     texts = [m.inspect_source("ll") for m in coded.attrs["external_mods"]]

@@ -6,32 +6,15 @@ import sys
 import numpy as np
 import pytest
 from models import ROAD_SHAPES, road_data, road_reference
-from packing import pack_weight, packed_dense
+from packing import ROAD, ROAD_COUNTS, conv_relu, fc
 from tvm import relay
 from tvm.contrib import graph_executor
 
 import selfbyoc
-from selfbyoc import Composite, op, partition_for_tefuse
+from selfbyoc import partition_for_tefuse
 from selfbyoc._tvm import tvm
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
-
-conv_relu = Composite("conv_relu", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
-fc = Composite(
-    "fc",
-    lambda x, w: op.relu(op.dense(x, w)),
-    compute={"dense": packed_dense},
-    pack={"w": pack_weight},
-)
-
-
-def both(x, w):
-    y = op.dense(x, w)
-    return y, op.relu(y)
-
-
-two_outputs = Composite("two_outputs", both)
-MINE = [conv_relu, fc, two_outputs]
 
 
 def relay_model():
@@ -83,13 +66,10 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
 
-COUNTS = {"conv_relu": 2, "fc": 1, "two_outputs": 1}
-
-
 def test_graph_executor(mod, data, expected):
     x, params = data
-    parted = partition_for_tefuse(mod, params, composites=MINE)
-    assert selfbyoc.report(parted).counts == COUNTS
+    parted = partition_for_tefuse(mod, params, composites=ROAD)
+    assert selfbyoc.report(parted).counts == ROAD_COUNTS
     assert len(external_functions(parted)) == 4
     lib = relay.build(parted, target="llvm", params=params)
     close(run_graph(lib, x), expected)
@@ -98,14 +78,14 @@ def test_graph_executor(mod, data, expected):
 def test_weights_that_are_not_constant(mod, data, expected):
     """The same weights as inputs: packed at run time."""
     x, params = data
-    parted = partition_for_tefuse(mod, composites=MINE)
+    parted = partition_for_tefuse(mod, composites=ROAD)
     lib = relay.build(parted, target="llvm")
     close(run_graph(lib, x, **params), expected)
 
 
 def test_params_bound_by_relay_build_only(mod, data, expected):
     x, params = data
-    lib = relay.build(partition_for_tefuse(mod, composites=MINE), target="llvm", params=params)
+    lib = relay.build(partition_for_tefuse(mod, composites=ROAD), target="llvm", params=params)
     close(run_graph(lib, x), expected)
 
 
@@ -113,13 +93,13 @@ def test_params_bound_by_relay_build_only(mod, data, expected):
 def test_every_opt_level(mod, data, expected, opt_level):
     x, params = data
     with tvm.transform.PassContext(opt_level=opt_level):
-        lib = relay.build(partition_for_tefuse(mod, params, composites=MINE), target="llvm")
+        lib = relay.build(partition_for_tefuse(mod, params, composites=ROAD), target="llvm")
     close(run_graph(lib, x), expected)
 
 
 def test_relay_vm(mod, data, expected):
     x, params = data
-    parted = partition_for_tefuse(mod, params, composites=MINE)
+    parted = partition_for_tefuse(mod, params, composites=ROAD)
     executable = relay.vm.compile(parted, target="llvm")
     machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
     close(machine.run(x).numpy(), expected)
@@ -127,7 +107,7 @@ def test_relay_vm(mod, data, expected):
 
 def test_aot_executor(mod, data, expected, tmp_path):
     x, params = data
-    parted = partition_for_tefuse(mod, params, composites=MINE)
+    parted = partition_for_tefuse(mod, params, composites=ROAD)
     lib = relay.build(
         parted,
         target="llvm",
@@ -156,7 +136,7 @@ assert "selfbyoc" not in sys.modules
 
 def test_exported_library_runs_without_this_package(mod, data, expected, tmp_path):
     x, params = data
-    lib = relay.build(partition_for_tefuse(mod, params, composites=MINE), target="llvm")
+    lib = relay.build(partition_for_tefuse(mod, params, composites=ROAD), target="llvm")
     lib.export_library(str(tmp_path / "model.so"))
     np.save(tmp_path / "x.npy", x)
     args = [str(tmp_path / n) for n in ("model.so", "x.npy", "y.npy")]
@@ -182,7 +162,7 @@ def test_two_exported_models_in_one_process(tmp_path):
 
 def test_the_users_module_is_untouched(mod, data):
     before = mod.astext()
-    partition_for_tefuse(mod, data[1], composites=MINE)
+    partition_for_tefuse(mod, data[1], composites=ROAD)
     assert mod.astext() == before
 
 
