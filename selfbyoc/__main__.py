@@ -20,7 +20,7 @@ def _demo(args: argparse.Namespace, console: Console) -> int:
 
 
 def _composites(args: argparse.Namespace, console: Console) -> int:
-    from .demo import tables
+    from .view import tables
 
     if args.markdown:
         print(tables.composites_markdown(BUILTIN))
@@ -30,7 +30,7 @@ def _composites(args: argparse.Namespace, console: Console) -> int:
 
 
 def _partition(args: argparse.Namespace, console: Console) -> int:
-    from .demo.inspection import inspect
+    from .view.inspection import inspect
 
     inspect(console, args.model, args.html)
     return 0

@@ -9,14 +9,14 @@ import pytest
 from selfbyoc import BUILTIN, partition_for_tefuse, report
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION
-from selfbyoc.demo.summary import kinds, left, taken
-from selfbyoc.demo.timing import latency
 from selfbyoc.errors import InputError, MissingExtra
+from selfbyoc.runtime.timing import latency
+from selfbyoc.view.summary import kinds, left, taken
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from selfbyoc.demo import model as models  # noqa: E402 (needs onnx)
+from selfbyoc.models import onnx_model as models  # noqa: E402 (needs onnx)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from selfbyoc import BUILTIN
 from selfbyoc._tvm import GENERATION
-from selfbyoc.demo.tables import composites_markdown
+from selfbyoc.view.tables import composites_markdown
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

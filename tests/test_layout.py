@@ -36,7 +36,7 @@ def relative(path):
 def test_graph_irs_stay_in_their_files(path):
     """Only `_relay.py` names Relay, only `_relax.py` names Relax."""
     for ir in ("relay", "relax"):
-        if path.name == f"_{ir}.py" or path.parts[-2] == "demo":
+        if path.name == f"_{ir}.py":
             continue
         found = [n for n in names(path) if re.match(rf"tvm\.{ir}\b", n)]
         assert found == [], f"{relative(path)} imports {found}"
@@ -45,7 +45,7 @@ def test_graph_irs_stay_in_their_files(path):
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_tvm_is_reached_through_one_file(path):
     """Names that differ between the generations are resolved in `_tvm.py`."""
-    if path.name in ("_tvm.py", "_relay.py", "_relax.py") or path.parts[-2] == "demo":
+    if path.name in ("_tvm.py", "_relay.py", "_relax.py"):
         return
     found = [n for n in names(path) if n.split(".")[0] in ("tvm", "tvm_ffi")]
     assert found == [], f"{relative(path)} imports {found}; use selfbyoc._tvm"

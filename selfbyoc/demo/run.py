@@ -15,19 +15,20 @@ from rich.console import Console
 from .. import partition_for_tefuse, report
 from .._tvm import GENERATION, tvm
 from ..codegen.target import host_target
+from ..extra import extra
 from ..ir.graph import OpGraph
+from ..models.generation import tvm_road
+from ..models.onnx_model import graph_of, import_onnx, light_model, random_inputs
 from ..partition.report import Report
 from ..runtime.build import build
 from ..runtime.library import Library
 from ..runtime.threads import count
+from ..runtime.timing import Latency, latency
 from ..runtime.tolerance import first_wrong, longest_reduction, tolerance
 from ..schedules import BUILTIN
-from . import tables
-from .generation import tvm_road
-from .model import extra, graph_of, import_onnx, light_model, random_inputs
-from .page import Page, render
-from .summary import left
-from .timing import Latency, latency
+from ..view import tables
+from ..view.page import Page, render
+from ..view.summary import left
 
 OURS, DEFAULT, ORT = "selfbyoc", "TVM's default build", "ONNX Runtime"
 

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from ..composite import Composite
 from ..partition.report import Report
+from ..runtime.timing import Latency
 from .summary import Left, taken
-from .timing import Latency
 
 
 def _table(title: str, *columns: tuple[str, str]) -> Table:

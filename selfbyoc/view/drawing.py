@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
+from ..extra import extra
 from ..ir.graph import OpCall, OpGraph, Value
 from ..partition.report import Report
-from .model import extra
 
 # Paul Tol's "bright" and "muted" colours: told apart by colour-blind readers too.
 PALETTE = (

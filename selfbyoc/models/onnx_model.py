@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, MissingExtra
+from ..errors import InputError
+from ..extra import extra
 from ..ir.generation import ir
 from ..ir.graph import OpGraph
 from ..partition.generation import ir as partitioner
 from .generation import tvm_road
-
-
-def extra(module: str) -> Any:
-    """Import a package of the extra `demo`, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as err:
-        raise MissingExtra(
-            f"{module} is missing: pip install {module} (all for the demo: 'selfbyoc[demo]')"
-        ) from err
 
 
 def read_onnx(path: str | Path) -> Any:

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from .. import partition_for_tefuse, report
+from ..models.onnx_model import graph_of, import_onnx, read_onnx
 from ..schedules import BUILTIN
 from . import tables
-from .model import graph_of, import_onnx, read_onnx
 from .page import Page, render
 from .summary import left
 

@@ -1,0 +1,1 @@
+"""Questions about a partitioned module and its kernels; nothing here changes them."""

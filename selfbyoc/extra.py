@@ -1,0 +1,18 @@
+"""Packages of the optional extras, imported where they are needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .errors import MissingExtra
+
+
+def extra(module: str) -> Any:
+    """Import a package of the extra `demo`, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as err:
+        raise MissingExtra(
+            f"{module} is missing: pip install {module} (all for the demo: 'selfbyoc[demo]')"
+        ) from err

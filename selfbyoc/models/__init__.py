@@ -1,0 +1,1 @@
+"""Models from files: ONNX, and the small ones that the onnx wheel carries."""

@@ -1,0 +1,1 @@
+"""What partitioning decided, as terminal tables, drawings and one HTML page."""
