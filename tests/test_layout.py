@@ -94,6 +94,7 @@ def test_generations_come_in_pairs(name):
             "prepare",
             "mark",
             "external_functions",
+            "symbols",
             "call_constants",
             "take_packed",
             "update",

@@ -154,7 +154,7 @@ def test_op_info_survives_scheduling():
     composite = Composite("chain", two_convs)
     source = external_of(composite, rfc, **RFC)
     unscheduled, scheduled = schedule_external(source, make_target("llvm"))
-    assert scheduled.level == "default schedule"
+    assert scheduled.level.name == "default schedule"
     infos = op_info(scheduled.mod["main"])
     assert [info.kind for info in infos] == ["conv2d", "relu", "conv2d", "relu"]
     assert infos[0].attrs["padding"] == (1, 1, 1, 1)

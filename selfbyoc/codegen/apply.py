@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._tvm import Schedule, get_block, tvm
 from ..errors import ScheduleError, SelfbyocError
 from .op_info import Ops, with_op_info
 from .stack import Stacked
 
+if TYPE_CHECKING:
+    from ..composite import Composite
+
 OWN, DEFAULT = "own schedule", "default schedule"
+
+
+@dataclass(frozen=True)
+class Level:
+    """Which schedule a kernel takes, and why that one."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -19,19 +30,38 @@ class Scheduled:
     """A scheduled function `main` in a module, and which level its schedule came from."""
 
     mod: tvm.IRModule
-    level: str
+    level: Level
 
 
-def apply_schedule(stacked: Stacked, target: Any, default: Callable[..., Any]) -> Scheduled:
+def level_of(composite: Composite, target: Any, told: str = "") -> Level:
+    """The one place that decides it. `told` is why the composite's own schedule must not be used,
+    if so.
+    """
+    kind = str(target.kind)
+    if composite.schedule is None:
+        return Level(DEFAULT, f"composite {composite.name} has no schedule of its own")
+    if composite.schedule_for(kind) is None:
+        assert isinstance(composite.schedule, Mapping)
+        known = ", ".join(sorted(composite.schedule))
+        return Level(DEFAULT, f"composite {composite.name} has a schedule for {known}, not {kind}")
+    if told:
+        return Level(DEFAULT, told)
+    return Level(OWN, f"composite {composite.name} has a schedule for {kind}")
+
+
+def apply_schedule(
+    stacked: Stacked, target: Any, default: Callable[..., Any], told: str = ""
+) -> Scheduled:
     """The user asked for the composite's schedule: if it raises, that is an error and no
     fallback.
     """
     sch = Schedule(tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")}))
     ops = Ops(stacked.ops, lambda name: get_block(sch, name))
+    level = level_of(stacked.composite, target, told)
     own = stacked.composite.schedule_for(str(target.kind))
-    if own is None:
+    if level.name == DEFAULT or own is None:
         default(sch, ops, target)
-        return Scheduled(_described(sch.mod, stacked), DEFAULT)
+        return Scheduled(_described(sch.mod, stacked), level)
     try:
         own(sch, ops, target)
     except SelfbyocError:
@@ -43,7 +73,7 @@ def apply_schedule(stacked: Stacked, target: Any, default: Callable[..., Any]) -
         raise ScheduleError(
             f"composite {name}: its schedule raised {type(err).__name__}: {err}"
         ) from err
-    return Scheduled(_described(sch.mod, stacked), OWN)
+    return Scheduled(_described(sch.mod, stacked), level)
 
 
 def _described(mod: tvm.IRModule, stacked: Stacked) -> tvm.IRModule:

@@ -30,6 +30,9 @@ TARGET, COMPOSITE, SCALARS, PACKED = (
     "tefuse.scalars",
     "tefuse.packed",
 )
+# Why the kernel must not take the composite's own schedule (verification found it wrong).
+NOT_OWN = "tefuse.not_own_schedule"
+ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN)
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,7 @@ def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
 def read_attrs(attrs: Any) -> dict[str, Any]:
     """Our JSON attributes among a function's."""
     names = {str(k) for k in attrs.keys()}  # noqa: SIM118 (no Python dict)
-    return {
-        n: json.loads(str(attrs[n])) for n in (TARGET, COMPOSITE, SCALARS, PACKED) if n in names
-    }
+    return {n: json.loads(str(attrs[n])) for n in ATTRS if n in names}
 
 
 def match_of(external: External) -> Match:
@@ -124,7 +125,8 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
     """External function -> stacked function and its scheduled form."""
     stacked = stack(external.graph, match_of(external), packed_params(external))
     with target:
-        return stacked, apply_schedule(stacked, target, default_schedule())
+        told = external.attrs.get(NOT_OWN, "")
+        return stacked, apply_schedule(stacked, target, default_schedule(), told)
 
 
 def lower(external: External, target: Any) -> Any:
@@ -134,13 +136,13 @@ def lower(external: External, target: Any) -> Any:
     if str(target.kind) == "c":
         func = without_max_min(func)
     name = stacked.composite.name
-    logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level, target)
+    logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level.name, target)
     try:
         with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
             module = build_module(tvm.IRModule({external.symbol: func}), target)
     except Exception as err:
         raise LoweringError(
-            f"composite {name}: TVM could not lower it with its {scheduled.level}: {err}"
+            f"composite {name}: TVM could not lower it with its {scheduled.level.name}: {err}"
         ) from err
     if not has_symbol(module, external.symbol):
         raise LoweringError(

@@ -115,6 +115,10 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
+# An identity that partitioning puts on the items of tuples (partition/_relax.py says why).
+ITEM = "grad.no_grad"
+
+
 class _Reader(Reader):
     """One walk over the bindings: every variable gets its values, every call its OpCall."""
 
@@ -122,6 +126,7 @@ class _Reader(Reader):
         super().__init__(inlines)
         self.tuples: dict[Any, Any] = {}  # variable -> the relax.Tuple it is bound to
         self.locals: dict[Any, relax.Function] = {}
+        self.taken_from: dict[Any, int] = {}  # variable of a tuple's item -> position of its op
 
     def read(self, body: relax.SeqExpr) -> tuple[Value, ...]:
         """Visit every binding of a function body; its result."""
@@ -144,6 +149,8 @@ class _Reader(Reader):
             self.values[var] = self._of(value)
             if isinstance(value, relax.Var) and value in self.owner:
                 self.owner[var] = self.owner[value]
+            if isinstance(value, relax.TupleGetItem) and value.tuple_value in self.owner:
+                self.taken_from[var] = self.owner[value.tuple_value]
 
     def _of(self, expr: Expr) -> tuple[Value, ...]:
         """The values of an argument: a variable, or a leaf written in place."""
@@ -165,6 +172,9 @@ class _Reader(Reader):
         if not isinstance(call.op, tvm.ir.Op):
             return self._emit(var, call, "call", inputs, {}, [])
         name = call.op.name.removeprefix("relax.")
+        if name == ITEM and call.args[0] in self.taken_from:
+            self.items[self.taken_from[call.args[0]]].append(call)
+            return inputs
         kind, read_attrs = READ.get(name, (name, A.none))
         attrs = {**read_attrs(_Raw(call.attrs)), **_argument_attrs(kind, call)}
         if kind == "transpose":

@@ -44,6 +44,7 @@ def partition_for_tefuse(
     graph = _graph(prepared)
     matches, report = select(graph, registry)
     marked = ir.mark(prepared, matches)
+    report = report.with_symbols(ir.symbols(marked, matches))
     return module_with_attr(finish(marked, registry, target, pack=pack), REPORT, report.to_json())
 
 

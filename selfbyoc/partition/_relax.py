@@ -10,7 +10,7 @@ from tvm import relax
 from tvm.relax import dpl
 
 from .._tvm import constant_numpy, structural_hash, tvm
-from ..ir._relax import Constant
+from ..ir._relax import ITEM, Constant
 from ..ir.graph import Value
 from .match import Match
 
@@ -27,7 +27,34 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = relax.transform.CanonicalizeBindings()(mod)
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
-    return relax.transform.DeadCodeElimination()(mod)
+    return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
+
+
+def _main_by(mutator: relax.PyExprMutator, mod: tvm.IRModule) -> tvm.IRModule:
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    done.update_func(done.get_global_var("main"), mutator.visit_expr(mod["main"]))
+    return relax.transform.CanonicalizeBindings()(done)
+
+
+@relax.expr_functor.mutator
+class _ItemsAreCalls(relax.PyExprMutator):
+    """An identity behind each item of a tuple: FuseOpsByPattern (0.27) looks for roots among calls
+    only, so that batch_norm(...)[0] could not be one.
+    """
+
+    def visit_tuple_getitem_(self, item: relax.TupleGetItem) -> relax.Expr:
+        taken = super().visit_tuple_getitem_(item)
+        return relax.op.grad.no_grad(self.builder_.emit(taken))
+
+
+@relax.expr_functor.mutator
+class _WithoutItemCalls(relax.PyExprMutator):
+    """Takes the identities out again where no composite holds them."""
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if isinstance(call.op, tvm.ir.Op) and call.op.name == f"relax.{ITEM}":
+            return self.visit_expr(call.args[0])
+        return super().visit_call_(call)
 
 
 class _Bindings:
@@ -64,13 +91,17 @@ def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, An
     return found
 
 
-def _root(match: Match) -> Any:
+def _is_item(node: Any) -> bool:
+    return isinstance(node, relax.Call) and node.op.name == f"relax.{ITEM}"
+
+
+def _root(match: Match, bindings: _Bindings) -> Any:
     """The IR node that holds the result of the match."""
     value, call = match.result, match.root
     index = next(i for i, v in enumerate(call.outputs) if v is value)
-    for source in call.sources:
-        if isinstance(source, relax.TupleGetItem) and source.index == index:
-            return source
+    items = [s for s in call.sources if _is_item(s)]
+    if items:
+        return next(s for s in items if bindings.behind(s.args[0]).index == index)
     return next(s for s in reversed(call.sources) if isinstance(s, relax.Call))
 
 
@@ -84,7 +115,7 @@ def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> list[tuple[Any,
     table: list[tuple[Any, ...]] = []
     for match in reversed(matches):  # from the results back: what is upstream stays as it was
         nodes = {source for call in match.ops for source in call.sources}
-        root = _root(match)
+        root = _root(match, bindings)
         pattern = _pattern(root, nodes, bindings, {})
         table.append((match.composite.full_name, pattern, {}, _is_root(root)))
     return table
@@ -94,9 +125,10 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     """Normalised module and disjoint matches -> each match is an external function."""
     table = fusion_table(mod, matches)
     if not table:
-        return mod
+        return _main_by(_WithoutItemCalls(), mod)
     fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
-    return _unique_symbols(fuse(mod), f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
+    fused = _main_by(_WithoutItemCalls(), fuse(mod))
+    return _unique_symbols(fused, f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
 
 
 def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
@@ -121,6 +153,20 @@ def _calls(mod: tvm.IRModule) -> list[relax.Call]:
     main = mod["main"]
     values = (b.value for block in main.body.blocks for b in block.bindings)
     return [v for v in values if isinstance(v, relax.Call) and isinstance(v.op, tvm.ir.GlobalVar)]
+
+
+def symbols(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
+    """Root op of each match -> the symbol of its external function.
+
+    FuseOpsByPattern leaves each call where the group's last op was, and matches come in that order.
+    """
+    external = external_functions(mod)
+    calls = [c.op.name_hint for c in _calls(mod) if c.op.name_hint in external]
+    assert len(calls) == len(matches), f"{len(calls)} calls of {len(matches)} matches"
+    return {
+        match.root.name: str(external[name].attrs["global_symbol"])
+        for match, name in zip(matches, calls, strict=True)
+    }
 
 
 def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:

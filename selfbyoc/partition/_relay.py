@@ -18,6 +18,7 @@ from ..ir.graph import Value
 from .match import Match
 
 COMPILER = "tefuse"
+ROOT = "tefuse.root"  # on a composite function: the root op of its match
 
 
 def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
@@ -74,7 +75,7 @@ class _Group:
         position = {param: i for i, param in enumerate(merged["main"].params)}
         order = [position[arg] for arg in call.args]
         self.leaves = [self.leaves[i] for i in order]
-        return call.op
+        return call.op.with_attr(ROOT, self.match.root.name)
 
 
 def _pattern(expr: Any, done: Mapping[Any, Any]) -> Any:
@@ -168,6 +169,16 @@ def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
         if isinstance(func, relay.Function)
         and func.attrs
         and func.attrs.get("Compiler") == COMPILER
+    }
+
+
+def symbols(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
+    """Root op of each match -> the symbol of its external function."""
+    return {
+        str(node.op.attrs[ROOT]): str(func.attrs["global_symbol"])
+        for func in external_functions(mod).values()
+        for node in postorder(func.body)
+        if isinstance(node, relay.Call) and isinstance(node.op, relay.Function)
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import InputError
@@ -23,6 +23,7 @@ class Record:
     status: str  # matched, missed (structure), refused (check or leak), taken (by an earlier one)
     reason: str
     ops: tuple[str, ...] = ()
+    symbol: str = ""  # of a match: its external function, which equal matches may share
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ class Report:
     def left(self) -> dict[str, int]:
         """Op kind -> number of ops that no composite took."""
         return dict(Counter(kind for _, kind, owner in self.ops if not owner))
+
+    def with_symbols(self, symbols: Mapping[str, str]) -> Report:
+        """The report that knows in which external function each match (by root) ended up."""
+        records = tuple(
+            replace(r, symbol=symbols[r.root]) if r.status == MATCHED else r for r in self.records
+        )
+        return replace(self, records=records)
 
     def why_not(self, root: str) -> list[Record]:
         """The decisions against a root op."""

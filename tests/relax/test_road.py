@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from harness import assert_close, run_case
 from models import ROAD_SHAPES, road_data, road_reference
 from packing import ROAD, ROAD_COUNTS, conv_relu, fc
 from tvm import relax
@@ -67,6 +68,28 @@ def test_its_own_conventions(mod, data):
     assert selfbyoc.report(parted).counts == ROAD_COUNTS
     assert len(external_functions(parted)) == 4
     close(compile_and_run(parted, x), road_reference(x, params))
+
+
+def test_an_item_of_a_tuple_is_a_root():
+    """FuseOpsByPattern takes only calls as roots; conv2d + batch_norm was reported, not fused."""
+
+    def program(x, w, gamma, beta, mean, var):
+        return op.batch_norm(op.conv2d(x, w, padding=1), gamma, beta, mean, var)[0]
+
+    vector = (5,)
+    shapes = {"x": (1, 3, 9, 11), "w": (5, 3, 3, 3)}
+    shapes |= dict.fromkeys(("gamma", "beta", "mean", "var"), vector)
+    case = selfbyoc.Case(program, **shapes)
+    (composite,) = (c for c in selfbyoc.BUILTIN if c.name == "conv2d_batch_norm_relu")
+    run = run_case(composite, case)
+    assert_close(run)
+    parted = selfbyoc.partition_for_tefuse(run.mod, composites=[composite])
+    (record,) = selfbyoc.report(parted).matched
+    assert record.symbol in {
+        str(f.attrs["global_symbol"]) for f in external_functions(parted).values()
+    }
+    calls = [b.value for block in parted["main"].body.blocks for b in block.bindings]
+    assert [type(c.op).__name__ for c in calls if isinstance(c, relax.Call)] == ["GlobalVar"]
 
 
 def test_weights_that_are_not_constant(mod, data):

@@ -1,0 +1,58 @@
+"""The kernels of a partitioned module: what each is made of, before it is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen.apply import Scheduled
+from ..codegen.hook import hook
+from ..codegen.lower import External, external, match_of, read_attrs, schedule_external
+from ..codegen.stack import Stacked
+from ..composite import Composite
+from ..partition.generation import ir
+from ..partition.match import Match
+from ..partition.report import report
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One external function. Equal matches of a model may share it, hence several roots."""
+
+    symbol: str
+    roots: tuple[str, ...]  # root ops of its matches, by their names in the report
+    source: External
+    match: Match  # on the external function's own graph, whose ops are named by themselves
+    calls: Sequence[Mapping[int, np.ndarray]]  # constant arguments of each call, by position
+
+    @property
+    def composite(self) -> Composite:
+        """What it was matched by."""
+        return self.match.composite
+
+    def schedule(self, target: Any) -> tuple[Stacked, Scheduled]:
+        """As the hook does it: the stacked function, and its scheduled form with the level."""
+        return schedule_external(self.source, target)
+
+
+def kernels(mod: Any) -> list[Kernel]:
+    """The external functions of a partitioned module, in the order of the report's matches."""
+    matched = report(mod).matched
+    roots: dict[str, list[str]] = {}
+    for record in matched:
+        roots.setdefault(record.symbol, []).append(record.root)
+    calls = ir.call_constants(mod)
+    found = {}
+    for name, func in ir.external_functions(mod).items():
+        attrs = read_attrs(func.attrs)
+        symbol = str(func.attrs["global_symbol"])
+        source = external(symbol, hook.composites(func), hook.read(func), attrs)
+        found[symbol] = Kernel(
+            symbol, tuple(roots.get(symbol, ())), source, match_of(source), calls.get(name, [])
+        )
+    # Another pass may have merged functions: those come last, and are no match's alone.
+    known = [found[symbol] for symbol in roots if symbol in found]
+    return known + [kernel for symbol, kernel in found.items() if symbol not in roots]
