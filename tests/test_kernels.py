@@ -39,7 +39,8 @@ def test_every_match_has_its_kernel():
     ("schedule", "told", "level", "reason"),
     [
         (None, "", DEFAULT, "composite one has no schedule of its own"),
-        ({"cuda": print, "c": print}, "", DEFAULT, "composite one has a schedule for c, cuda, not llvm"),
+        ({"cuda": print, "c": print}, "", DEFAULT,
+         "composite one has a schedule for c, cuda, not llvm"),
         ({"llvm": print}, "", OWN, "composite one has a schedule for llvm"),
         (print, "", OWN, "composite one has a schedule for llvm"),
         (print, "it computed 3 wrong elements", DEFAULT, "it computed 3 wrong elements"),
