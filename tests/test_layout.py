@@ -94,7 +94,7 @@ def test_generations_come_in_pairs(name):
             "prepare",
             "mark",
             "external_functions",
-            "symbols",
+            "functions_of",
             "call_constants",
             "take_packed",
             "update",

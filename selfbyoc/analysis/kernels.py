@@ -44,14 +44,17 @@ def kernels(mod: Any) -> list[Kernel]:
     roots: dict[str, list[str]] = {}
     for record in matched:
         roots.setdefault(record.symbol, []).append(record.root)
-    calls = ir.call_constants(mod)
+    constants = ir.call_constants(mod)
+    calls: dict[str, list[dict[int, np.ndarray]]] = {}
     found = {}
     for name, func in ir.external_functions(mod).items():
         attrs = read_attrs(func.attrs)
         symbol = str(func.attrs["global_symbol"])
+        # On Relay equal functions are several with one symbol, on Relax one function.
+        calls.setdefault(symbol, []).extend(constants.get(name, []))
         source = external(symbol, hook.composites(func), hook.read(func), attrs)
         found[symbol] = Kernel(
-            symbol, tuple(roots.get(symbol, ())), source, match_of(source), calls.get(name, [])
+            symbol, tuple(roots.get(symbol, ())), source, match_of(source), calls[symbol]
         )
     # Another pass may have merged functions: those come last, and are no match's alone.
     known = [found[symbol] for symbol in roots if symbol in found]

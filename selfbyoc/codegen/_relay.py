@@ -45,9 +45,33 @@ def codegen(func: relay.Function) -> Any:
     """TVM calls this once for each external function; its symbol must be in the module."""
     attrs = read_attrs(func.attrs)
     symbol = str(func.attrs["global_symbol"])
-    target = agree(attrs.get(TARGET), build_target(), symbol)
-    with _kept_targets():
-        return lower(external(symbol, composites(func), read(typed(func)), attrs), target)
+    done = _modules_of_this_build()
+    if symbol not in done:
+        target = agree(attrs.get(TARGET), build_target(), symbol)
+        with _kept_targets():
+            done[symbol] = lower(
+                external(symbol, composites(func), read(typed(func)), attrs), target
+            )
+    return done[symbol]
+
+
+def _modules_of_this_build() -> dict[str, Any]:
+    """Symbol -> module, for as long as one relay.build lasts.
+
+    Equal functions have one symbol, and TVM asks for each once, but for the AOT executor: it notes
+    the memory in use on every function (AnnotateUsedMemory, 0.17), so that they differ again.
+    """
+    for frame in _callers():
+        if frame.f_globals.get("__name__") == "tvm.relay.build_module" and "self" in frame.f_locals:
+            return vars(frame.f_locals["self"]).setdefault("tefuse_modules", {})
+    return {}
+
+
+def _callers() -> Iterator[Any]:
+    frame: Any = sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 @contextmanager
@@ -76,8 +100,7 @@ def build_target() -> Any | None:
     below = _below_ext_dev()
     if below is not None:
         return below
-    frame: Any = sys._getframe()
-    while frame is not None:
+    for frame in _callers():
         if (
             frame.f_globals.get("__name__") == "tvm.relay.build_module"
             and "raw_targets" in frame.f_locals
@@ -85,7 +108,6 @@ def build_target() -> Any | None:
             targets = [t for t in frame.f_locals["raw_targets"] if str(t.kind) != "ext_dev"]
             if targets:
                 return make_target(targets[0])
-        frame = frame.f_back
     return None
 
 

@@ -44,8 +44,13 @@ def partition_for_tefuse(
     graph = _graph(prepared)
     matches, report = select(graph, registry)
     marked = ir.mark(prepared, matches)
-    report = report.with_symbols(ir.symbols(marked, matches))
-    return module_with_attr(finish(marked, registry, target, pack=pack), REPORT, report.to_json())
+    done = finish(marked, registry, target, pack=pack)
+    external = ir.external_functions(done)
+    symbols = {
+        root: str(external[name].attrs["global_symbol"])
+        for root, name in ir.functions_of(marked, matches).items()
+    }
+    return module_with_attr(done, REPORT, report.with_symbols(symbols).to_json())
 
 
 def _graph(mod: tvm.IRModule) -> Any:

@@ -155,18 +155,15 @@ def _calls(mod: tvm.IRModule) -> list[relax.Call]:
     return [v for v in values if isinstance(v, relax.Call) and isinstance(v.op, tvm.ir.GlobalVar)]
 
 
-def symbols(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
-    """Root op of each match -> the symbol of its external function.
+def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
+    """Root op of each match -> the name of its external function, just after marking.
 
     FuseOpsByPattern leaves each call where the group's last op was, and matches come in that order.
     """
     external = external_functions(mod)
     calls = [c.op.name_hint for c in _calls(mod) if c.op.name_hint in external]
     assert len(calls) == len(matches), f"{len(calls)} calls of {len(matches)} matches"
-    return {
-        match.root.name: str(external[name].attrs["global_symbol"])
-        for match, name in zip(matches, calls, strict=True)
-    }
+    return {match.root.name: name for match, name in zip(matches, calls, strict=True)}
 
 
 def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:

@@ -11,7 +11,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay import dataflow_pattern as dfp
 
-from .._tvm import constant_numpy, structural_hash, tensor, tvm
+from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
 from ..errors import InputError
 from ..ir._relay import children, postorder
 from ..ir.graph import Value
@@ -172,11 +172,11 @@ def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
     }
 
 
-def symbols(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
-    """Root op of each match -> the symbol of its external function."""
+def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
+    """Root op of each match -> the name of its external function, just after marking."""
     return {
-        str(node.op.attrs[ROOT]): str(func.attrs["global_symbol"])
-        for func in external_functions(mod).values()
+        str(node.op.attrs[ROOT]): name
+        for name, func in external_functions(mod).items()
         for node in postorder(func.body)
         if isinstance(node, relay.Call) and isinstance(node.op, relay.Function)
     }
@@ -243,4 +243,33 @@ def update(
             new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), whole)
-    return relay.transform.InferType()(done)
+    return relay.transform.InferType()(_one_symbol_each(done))
+
+
+def _one_symbol_each(mod: tvm.IRModule) -> tvm.IRModule:
+    """Equal external functions get one symbol, so that TVM has them compiled once.
+
+    They stay functions of their own: TVM 0.17 inlines external functions into the calls, and its
+    call graph loses count of a function that one expression calls twice (call_graph.cc, line 241).
+    """
+    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
+    known: dict[int, list[tuple[Any, Any]]] = {}  # hash -> (function, symbol)
+    for name, func in external_functions(mod).items():
+        bare = _without_root(func).without_attr("global_symbol")
+        alike = known.setdefault(structural_hash(bare), [])
+        symbols_ = (symbol for other, symbol in alike if structural_equal(other, bare))
+        symbol = next(symbols_, func.attrs["global_symbol"])
+        alike.append((bare, symbol))
+        done.update_func(done.get_global_var(name), bare.with_attr("global_symbol", symbol))
+    return done
+
+
+def _without_root(func: relay.Function) -> relay.Function:
+    """An external function whose composites do not tell their roots, which differ everywhere."""
+    new: dict[Any, Any] = {}
+    for expr in postorder(func.body):
+        new[expr] = rebuild(expr, new)
+        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
+            call = new[expr]
+            new[expr] = relay.Call(expr.op.without_attr(ROOT), call.args, call.attrs)
+    return relay.Function(func.params, new[func.body], func.ret_type, func.type_params, func.attrs)

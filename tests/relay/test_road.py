@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from tvm.contrib import graph_executor
 import selfbyoc
 from selfbyoc import partition_for_tefuse
 from selfbyoc._tvm import tvm
+from selfbyoc.codegen import _relay as hook
+from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
 
@@ -97,29 +100,40 @@ def test_every_opt_level(mod, data, expected, opt_level):
     close(run_graph(lib, x), expected)
 
 
-def test_relay_vm(mod, data, expected):
-    x, params = data
-    parted = partition_for_tefuse(mod, params, composites=ROAD)
+def run_graph_executor(parted, x):
+    return run_graph(relay.build(parted, target="llvm"), x)
+
+
+def run_vm(parted, x):
     executable = relay.vm.compile(parted, target="llvm")
-    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
-    close(machine.run(x).numpy(), expected)
+    return tvm.runtime.vm.VirtualMachine(executable, tvm.cpu()).run(x).numpy()
 
 
-def test_aot_executor(mod, data, expected, tmp_path):
-    x, params = data
-    parted = partition_for_tefuse(mod, params, composites=ROAD)
+def run_aot(parted, x):
     lib = relay.build(
         parted,
         target="llvm",
         executor=relay.backend.Executor("aot", {"interface-api": "packed", "unpacked-api": False}),
         runtime=relay.backend.Runtime("cpp"),
     )
-    path = str(tmp_path / "aot.so")
-    lib.export_library(path)
-    module = tvm.runtime.executor.AotModule(tvm.runtime.load_module(path)["default"](tvm.cpu()))
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/aot.so"
+        lib.export_library(path)
+        loaded = tvm.runtime.load_module(path)
+        module = tvm.runtime.executor.AotModule(loaded["default"](tvm.cpu()))
     module.set_input("x", x)
     module.run()
-    close(module.get_output(0).numpy(), expected)
+    return module.get_output(0).numpy()
+
+
+EXECUTORS = {"graph": run_graph_executor, "vm": run_vm, "aot": run_aot}
+
+
+@pytest.mark.parametrize("executor", ["vm", "aot"])
+def test_other_executors(executor, mod, data, expected):
+    x, params = data
+    parted = partition_for_tefuse(mod, params, composites=ROAD)
+    close(EXECUTORS[executor](parted, x), expected)
 
 
 RELOAD = """
@@ -142,6 +156,27 @@ def test_exported_library_runs_without_this_package(mod, data, expected, tmp_pat
     args = [str(tmp_path / n) for n in ("model.so", "x.npy", "y.npy")]
     subprocess.run([sys.executable, "-c", RELOAD, *args], check=True, timeout=120)
     close(np.load(tmp_path / "y.npy"), expected)
+
+
+@pytest.mark.parametrize("executor", ["graph", "vm", "aot"])
+def test_identical_composites_are_compiled_once(executor, monkeypatch):
+    """Three layers of one shape with different weights; two of them in one expression."""
+    compiled = []
+    monkeypatch.setattr(hook, "lower", lambda *args: compiled.append(args) or lower(*args))
+    rng = np.random.default_rng(0)
+    x = relay.var("x", shape=(5, 17))
+    weights = [rng.standard_normal((17, 17)).astype("float32") for _ in range(3)]
+    first, second, third = map(relay.const, weights)
+    y = relay.nn.relu(relay.nn.dense(x, first))
+    both = [relay.nn.relu(relay.nn.dense(y, w)) for w in (second, third)]
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.subtract(*both)))
+    parted = partition_for_tefuse(mod, composites=[fc])
+    assert len({r.symbol for r in selfbyoc.report(parted).matched}) == 1
+    data = rng.standard_normal((5, 17)).astype("float32")
+    layers = [lambda v, w=w: np.maximum(v @ w.T, 0) for w in weights]
+    hidden = layers[0](data)
+    close(EXECUTORS[executor](parted, data), layers[1](hidden) - layers[2](hidden))
+    assert len(compiled) == 1
 
 
 def test_two_exported_models_in_one_process(tmp_path):
