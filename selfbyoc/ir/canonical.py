@@ -17,20 +17,36 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | mean over the spatial axes                         | global_avg_pool2d                |
 | requantize(x, scales and zero points)              | requantize(x), they as attributes |
 | qnn_conv2d with zero points of 0                   | conv2d                           |
+| dropout; reshape, cast, ... that change nothing    | the op before, or behind         |
+
+A rule that recognises an importer's form but cannot read it away says why: `Rewriter.decline`.
 """
 
 from __future__ import annotations
 
-from .graph import OpGraph, name_ops
-from .rules import RULES, Rewriter
+from collections.abc import Iterable
+
+from .graph import OpCall, OpGraph, name_ops
+from .rewriter import Declined, Rewriter
+from .rules import RULES
 
 
 def canonicalize(graph: OpGraph) -> OpGraph:
     """Apply every rule until none fires. Raw graph -> neutral graph."""
-    changed = True
+    written, changed = graph.ops, True
     while changed:
         graph, changed = _one_pass(graph)
-    return OpGraph(graph.inputs, name_ops(graph.ops), graph.outputs)
+    ops = name_ops(graph.ops)
+    return OpGraph(graph.inputs, ops, graph.outputs, tuple(_absorbed(written, ops)))
+
+
+def declined(graph: OpGraph) -> tuple[Declined, ...]:
+    """What the rules could nearly read away in a neutral graph, in topological order."""
+    rewriter = Rewriter(graph)
+    for call in graph.ops:
+        for rule in RULES:
+            rule(rewriter, call)
+    return tuple(rewriter.declined)
 
 
 def _one_pass(graph: OpGraph) -> tuple[OpGraph, bool]:
@@ -47,3 +63,12 @@ def _one_pass(graph: OpGraph) -> tuple[OpGraph, bool]:
                 graph.inputs, tuple(o for o in ops if id(o) not in gone), graph.outputs
             ), True
     return graph, False
+
+
+def _absorbed(written: Iterable[OpCall], ops: Iterable[OpCall]) -> Iterable[tuple[str, str, str]]:
+    """The ops that are not what was written: an op keeps the IR nodes of all that it absorbed."""
+    read_as = {id(source): call for call in ops for source in call.sources}
+    for call in written:
+        now = read_as.get(id(call.sources[-1])) if call.sources else None
+        if now is not None and now.kind != call.kind:
+            yield call.name, call.kind, now.name

@@ -63,6 +63,8 @@ class OpGraph:
     inputs: tuple[Value, ...]
     ops: tuple[OpCall, ...]
     outputs: tuple[Value, ...]
+    # (op as it was written, its kind, op that it was read as or as part of); see canonical.py
+    absorbed: tuple[tuple[str, str, str], ...] = ()
 
     def __post_init__(self) -> None:
         producers = {id(v): call for call in self.ops for v in call.outputs}

@@ -6,50 +6,14 @@ of what is read as what stands in canonical.py.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 
-from .graph import OpCall, OpGraph, Value
+from .activation_rules import gelu, relu, silu
+from .graph import OpCall, Value
+from .identity_rules import identity_before, identity_behind
+from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 
 HEAVY = frozenset({"conv2d", "dense", "batch_matmul"})
-
-
-class Rewriter:
-    """What rules ask of the graph: who computes a value, and who else reads it."""
-
-    def __init__(self, graph: OpGraph) -> None:
-        self.graph = graph
-
-    def producer(self, value: Value, kind: str | None = None) -> OpCall | None:
-        """The op that computes the value, if it is of this kind."""
-        call = self.graph.producer(value)
-        return call if call is not None and kind in (None, call.kind) else None
-
-    def only_reader(self, value: Value) -> bool:
-        """Whether the value has a single reader and is not returned, so that its op can be
-        absorbed.
-        """
-        return len(self.graph.users(value)) == 1 and not self.graph.is_output(value)
-
-
-# What a rule returns: the ops that stand in for the call, and the ops that it absorbed.
-Rewrite = tuple[list[OpCall], list[OpCall]]
-Rule = Callable[[Rewriter, OpCall], "Rewrite | None"]
-
-
-def _absorb(call: OpCall, absorbed: list[OpCall], **changes: object) -> OpCall:
-    """`call` changed, with the IR nodes of the absorbed ops among its own."""
-    sources = tuple(s for other in absorbed for s in other.sources) + call.sources
-    return replace(call, sources=sources, **changes)  # type: ignore[arg-type]
-
-
-def _scalar(value: Value, wanted: float) -> bool:
-    return value.scalar is not None and math.isclose(float(value.scalar), wanted, rel_tol=1e-4)
-
-
-def _either_order(call: OpCall) -> list[tuple[Value, Value]]:
-    return [(call.inputs[0], call.inputs[1]), (call.inputs[1], call.inputs[0])]
 
 
 def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
@@ -65,7 +29,7 @@ def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
 def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if call.kind != "add":
         return None
-    for data, bias in _either_order(call):
+    for data, bias in either_order(call):
         heavy = rw.producer(data)
         # A bias is data, never computed from activations: only re-shaping ops may stand before it.
         if heavy is None or heavy.kind not in HEAVY:
@@ -96,7 +60,7 @@ def _finish_bias(
         flat = replace(bias, shape=(data.shape[axis],), name=f"{bias.name}_flat")
         stand_in.append(OpCall("reshape", (bias,), {"shape": flat.shape}, (flat,)))
         bias = flat
-    done = _absorb(call, absorbed, kind="bias_add", inputs=(data, bias), attrs={"axis": axis})
+    done = absorb(call, absorbed, kind="bias_add", inputs=(data, bias), attrs={"axis": axis})
     return [*stand_in, done], absorbed
 
 
@@ -108,7 +72,7 @@ def _dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
     attrs = {"out_dtype": call.attrs.get("out_dtype") or call.outputs[0].dtype}
     turned = rw.producer(weight, "transpose")
     if turned is not None and rw.only_reader(weight):
-        done = _absorb(call, [turned], kind="dense", inputs=(data, turned.inputs[0]), attrs=attrs)
+        done = absorb(call, [turned], kind="dense", inputs=(data, turned.inputs[0]), attrs=attrs)
         return [done], [turned]
     flipped = replace(weight, shape=weight.shape[::-1], name=f"{weight.name}_t")
     turn = OpCall("transpose", (weight,), {"axes": (1, 0)}, (flipped,))
@@ -136,74 +100,7 @@ def _turned_operand(rw: Rewriter, call: OpCall) -> Rewrite | None:
         if tuple(turned.attrs["axes"]) == swap:
             inputs = [*call.inputs[:i], turned.inputs[0], *call.inputs[i + 1 :]]
             attrs = {**call.attrs, name: not call.attrs[name]}
-            return [_absorb(call, [turned], inputs=tuple(inputs), attrs=attrs)], [turned]
-    return None
-
-
-def _silu(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    if call.kind != "multiply":
-        return None
-    for x, gate in _either_order(call):
-        sigmoid = rw.producer(gate, "sigmoid")
-        if sigmoid is not None and sigmoid.inputs[0] is x and rw.only_reader(gate):
-            return [_absorb(call, [sigmoid], kind="silu", inputs=(x,), attrs={})], [sigmoid]
-    return None
-
-
-def _relu(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    if call.kind != "maximum":
-        return None
-    for x, zero in _either_order(call):
-        if zero.scalar == 0 and x.shape == call.outputs[0].shape:
-            return [replace(call, kind="relu", inputs=(x,), attrs={})], []
-    return None
-
-
-def _factors(rw: Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
-    """The factors of a product of single-use multiplications; the ops taken apart go to
-    `absorbed`.
-    """
-    call = rw.producer(value, "multiply")
-    if call is None or not rw.only_reader(value):
-        return [value]
-    absorbed.append(call)
-    return [f for v in call.inputs for f in _factors(rw, v, absorbed)]
-
-
-def _gelu_gate(rw: Rewriter, value: Value, x: Value) -> list[OpCall] | None:
-    """The ops of `1 + erf(x / sqrt 2)`, if that is what computes the value."""
-    plus = rw.producer(value, "add")
-    if plus is None or not rw.only_reader(value):
-        return None
-    erf = next((e for v in plus.inputs if (e := rw.producer(v, "erf"))), None)
-    if erf is None or not any(_scalar(v, 1.0) for v in plus.inputs):
-        return None
-    inner = rw.producer(erf.inputs[0])
-    if inner is None or not (rw.only_reader(erf.outputs[0]) and rw.only_reader(erf.inputs[0])):
-        return None
-    by_division = (
-        inner.kind == "divide" and inner.inputs[0] is x and _scalar(inner.inputs[1], math.sqrt(2))
-    )
-    by_product = inner.kind == "multiply" and any(
-        v is x and _scalar(other, math.sqrt(0.5)) for v, other in _either_order(inner)
-    )
-    return [inner, erf, plus] if by_division or by_product else None
-
-
-def _gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    if call.kind != "multiply":
-        return None
-    absorbed: list[OpCall] = []
-    factors = [f for v in call.inputs for f in _factors(rw, v, absorbed)]
-    half = [f for f in factors if _scalar(f, 0.5)]
-    rest = [f for f in factors if not _scalar(f, 0.5)]
-    if len(half) != 1 or len(rest) != 2:
-        return None
-    for x, gate in ((rest[0], rest[1]), (rest[1], rest[0])):
-        gate_ops = _gelu_gate(rw, gate, x)
-        if gate_ops is not None:
-            gone = [*gate_ops, *absorbed]
-            return [_absorb(call, gone, kind="gelu", inputs=(x,), attrs={})], gone
+            return [absorb(call, [turned], inputs=tuple(inputs), attrs=attrs)], [turned]
     return None
 
 
@@ -221,7 +118,7 @@ def _sum_of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
             absorbed.insert(0, spread)
             term = spread.inputs[0]
         terms.append(term)
-    return [_absorb(call, absorbed, kind="add", inputs=tuple(terms), attrs={})], absorbed
+    return [absorb(call, absorbed, kind="add", inputs=tuple(terms), attrs={})], absorbed
 
 
 def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
@@ -252,15 +149,17 @@ def _symmetric_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 RULES: tuple[Rule, ...] = (
+    identity_behind,
+    identity_before,
     _dense,
     _batch_matmul,
     _turned_operand,
     _requantize,
     _symmetric_conv2d,
     _bias_add,
-    _silu,
-    _gelu,
-    _relu,
+    silu,
+    gelu,
+    relu,
     _sum_of_two,
     _global_pool,
 )

@@ -99,10 +99,13 @@ def _root(match: Match, bindings: _Bindings) -> Any:
     """The IR node that holds the result of the match."""
     value, call = match.result, match.root
     index = next(i for i, v in enumerate(call.outputs) if v is value)
-    items = [s for s in call.sources if _is_item(s)]
-    if items:
-        return next(s for s in items if bindings.behind(s.args[0]).index == index)
-    return next(s for s in reversed(call.sources) if isinstance(s, relax.Call))
+    # The last: before it come those of the ops that this one absorbed.
+    return next(
+        s
+        for s in reversed(call.sources)
+        if isinstance(s, relax.Call)
+        and (not _is_item(s) or bindings.behind(s.args[0]).index == index)
+    )
 
 
 def _is_root(root: Any) -> Callable[[Any], bool]:

@@ -8,6 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir.attrs import NORMALIZERS
 from ..ir.graph import OpCall, OpGraph, Value
+from .miss import (
+    ATTRIBUTE,
+    CONSTANT,
+    INPUTS,
+    KIND,
+    NO_OP,
+    OTHER_KIND,
+    OUTPUT,
+    RIGHT_KIND,
+    TWICE,
+    VALUE,
+    Miss,
+    Nearest,
+)
 from .pattern import COMMUTATIVE, Arg, Either, Item, Many, Node, Number, Op
 
 if TYPE_CHECKING:
@@ -22,6 +36,7 @@ class Bound:
     ops: tuple[OpCall, ...] = ()
     parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a node -> the op it took
     level: int = 0  # ops entered whose inputs are not matched yet
+    reader: str = ""  # the innermost of these
 
 
 @dataclass(frozen=True)
@@ -71,45 +86,22 @@ class Match:
         return found[0]
 
 
-@dataclass(frozen=True)
-class Miss:
-    """The first difference on the way that got furthest: where, what was wanted and what was
-    found.
-    """
-
-    depth: int
-    at: str
-    wanted: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"at {self.at}: wanted {self.wanted}, found {self.found}"
-
-
 class Matcher:
     """Tries one pattern on one graph and remembers the nearest miss."""
 
     def __init__(self, graph: OpGraph) -> None:
         self.graph = graph
-        self.miss: Miss | None = None
+        self.nearest = Nearest()
 
-    def _missed(self, bound: Bound, at: str, wanted: str, found: str) -> None:
-        depth = bound.level + len(bound.ops)
-        if self.miss is None or depth > self.miss.depth:
-            self.miss = Miss(depth, at, wanted, found)
+    def _missed(self, bound: Bound, near: int, *difference: Any) -> None:
+        self.nearest.add((bound.level + len(bound.ops), near), Miss(*difference))
 
     def match(self, node: Node, value: Value, bound: Bound) -> Iterator[Bound]:
         """Every way in which `node` fits `value`, given what is bound already."""
         if isinstance(node, Arg):
             yield from self._arg(node, value, bound)
         elif isinstance(node, Number):
-            if value.scalar is not None and abs(float(value.scalar) - node.value) <= 1e-5 * abs(
-                node.value
-            ):
-                yield bound
-            else:
-                found = value.type if value.scalar is None else str(value.scalar)
-                self._missed(bound, value.name or "constant", f"the constant {node.value}", found)
+            yield from self._number(node, value, bound)
         elif isinstance(node, Either):
             for option in node.options:
                 yield from self.match(option, value, bound)
@@ -118,6 +110,15 @@ class Matcher:
         elif isinstance(node, Op):
             yield from self._op(node, 0, value, bound)
 
+    def _number(self, node: Number, value: Value, bound: Bound) -> Iterator[Bound]:
+        scalar = value.scalar
+        if scalar is not None and abs(float(scalar) - node.value) <= 1e-5 * abs(node.value):
+            yield bound
+            return
+        found = _leaf(value) if scalar is None else str(scalar)
+        wanted = f"the constant {node.value}"
+        self._missed(bound, RIGHT_KIND, CONSTANT, bound.reader or "constant", wanted, found)
+
     def _arg(self, node: Arg, value: Value, bound: Bound) -> Iterator[Bound]:
         known = bound.args.get(node.name)
         if known is None:
@@ -125,37 +126,38 @@ class Matcher:
         elif known is value:
             yield bound
         else:
-            self._missed(bound, node.name, f"the same value as {known!r}", f"{value!r}")
+            wanted = f"the same value as {known!r}"
+            self._missed(bound, RIGHT_KIND, VALUE, node.name, wanted, f"{value!r}")
 
     def _op(self, node: Op, index: int, value: Value, bound: Bound) -> Iterator[Bound]:
         call = self.graph.producer(value)
         if call is None:
-            self._missed(
-                bound, value.name or value.type, f"op {node.kind}", f"an input, {value.type}"
-            )
+            where = bound.reader if value.is_constant else value.name or bound.reader
+            self._missed(bound, NO_OP, KIND, where, f"op {node.kind}", _leaf(value))
             return
         if call.kind != node.kind:
-            self._missed(bound, call.name, f"op {node.kind}", f"op {call.kind}")
+            wanted, found = f"op {node.kind}", f"op {call.kind}"
+            self._missed(bound, OTHER_KIND, KIND, call.name, wanted, found)
             return
         if call.outputs[index] is not value:
-            self._missed(
-                bound, call.name, f"output {index} of {node.kind}", "another of its outputs"
-            )
+            wanted, found = f"output {index} of {node.kind}", "another of its outputs"
+            self._missed(bound, RIGHT_KIND, OUTPUT, call.name, wanted, found)
             return
         if id(node) in bound.parts or any(call is taken for taken in bound.ops):
             # One op cannot play two parts, except where the pattern uses one node twice.
             if bound.parts.get(id(node)) is call:
                 yield bound
             else:
-                self._missed(
-                    bound, call.name, f"another {node.kind}", "an op that is taken already"
-                )
+                wanted, found = f"another {node.kind}", "an op that is taken already"
+                self._missed(bound, RIGHT_KIND, TWICE, call.name, wanted, found)
             return
         if not self._attrs_fit(node, call, bound):
             return
-        for done in self._inputs(node, call, replace(bound, level=bound.level + 1)):
+        entered = replace(bound, level=bound.level + 1, reader=call.name)
+        for done in self._inputs(node, call, entered):
             parts = {**done.parts, id(node): call}
-            yield replace(done, ops=(*done.ops, call), parts=parts, level=bound.level)
+            ops = (*done.ops, call)
+            yield replace(done, ops=ops, parts=parts, level=bound.level, reader=bound.reader)
 
     def _attrs_fit(self, node: Op, call: OpCall, bound: Bound) -> bool:
         for name, wanted in node.attrs.items():
@@ -164,10 +166,11 @@ class Matcher:
                 wanted = NORMALIZERS[name](wanted)
             fits = wanted(found) if callable(wanted) else _same(wanted, found)
             if not fits:
-                text = (
-                    getattr(wanted, "__name__", "a predicate") if callable(wanted) else repr(wanted)
+                text = getattr(wanted, "__name__", "a predicate")
+                difference = f"{name}={text if callable(wanted) else repr(wanted)}"
+                self._missed(
+                    bound, RIGHT_KIND, ATTRIBUTE, call.name, difference, f"{name}={found!r}", name
                 )
-                self._missed(bound, call.name, f"{name}={text}", f"{name}={found!r}")
                 return False
         return True
 
@@ -176,12 +179,13 @@ class Matcher:
         if len(nodes) == 1 and isinstance(nodes[0], Many):
             many = nodes[0]
             if len(call.inputs) < many.at_least:
-                wanted = f"{many.at_least} inputs or more"
-                self._missed(bound, call.name, wanted, f"{len(call.inputs)} inputs")
+                wanted, found = f"{many.at_least} inputs or more", f"{len(call.inputs)} inputs"
+                self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
                 return
             nodes = tuple(many.instance(i) for i in range(len(call.inputs)))
         if len(nodes) != len(call.inputs):
-            self._missed(bound, call.name, f"{len(nodes)} inputs", f"{len(call.inputs)} inputs")
+            wanted, found = f"{len(nodes)} inputs", f"{len(call.inputs)} inputs"
+            self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
             return
         yield from self._all(nodes, call.inputs, bound)
         if node.kind in COMMUTATIVE:
@@ -195,6 +199,10 @@ class Matcher:
             return
         for first in self.match(nodes[0], values[0], bound):
             yield from self._all(nodes[1:], values[1:], first)
+
+
+def _leaf(value: Value) -> str:
+    return f"{'a constant' if value.is_constant else 'an input'}, {value.type}"
 
 
 def _same(wanted: Any, found: Any) -> bool:
@@ -211,7 +219,7 @@ def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
         ops = tuple(sorted(bound.ops, key=lambda call: position[id(call)]))
         outputs = tuple(_value_of(node, bound) for node in composite.outputs)
         return Match(composite, bound.args, ops, outputs)
-    return matcher.miss or Miss(0, root.name, repr(composite.root), root.kind)
+    return matcher.nearest.miss or Miss(OUTPUT, root.name, "a result", "none")
 
 
 def _roots(matcher: Matcher, node: Node, root: OpCall) -> Iterator[Bound]:

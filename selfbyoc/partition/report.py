@@ -5,25 +5,52 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InputError
+from .declared import Declared
 
 REPORT = "tefuse.report"  # the module's attribute that carries it
-MATCHED, MISSED, REFUSED, TAKEN = "matched", "missed", "refused", "taken"
+# missed: the structure differs; refused: by its check, or it cannot be cut out; taken: by an
+# earlier composite; part: a larger match of the same composite holds it; broken: its check raised.
+MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN = (
+    "matched", "missed", "refused", "taken", "part", "broken",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Record:
-    """One decision about one composite at one root op."""
+    """One decision about one composite at one root op. Fields that do not apply are empty."""
 
     composite: str
     root: str
-    status: str  # matched, missed (structure), refused (check or leak), taken (by an earlier one)
+    status: str  # one of the names above
     reason: str
     ops: tuple[str, ...] = ()
     symbol: str = ""  # of a match: its external function, which equal matches may share
+    # Of a match: the values that stay in the kernel, as (producer, consumer, type), and what each
+    # argument stands for, as (argument, type, the op that computes it, "input" or "constant").
+    edges: tuple[tuple[str, str, str], ...] = ()
+    args: tuple[tuple[str, str, str], ...] = ()
+    level: str = ""  # of a match, for one target: which schedule it takes
+    level_reason: str = ""
+    # Of everything else: what kind of thing stood in the way, and where.
+    cause: str = ""
+    where: str = ""  # an op, an argument of the pattern, or an input of the model
+    wanted: str = ""
+    found: str = ""
+    attribute: str = ""
+    also: tuple[str, ...] = ()  # differences that are as near, on other ways through the pattern
+    reader: str = ""  # who uses a value of the group outside it: an op, or "output"
+    owner: str = ""  # the composite that took the ops, and the root of its match
+    owner_root: str = ""
+    hint: str = ""  # why an importer's form could not be read away
+
+    def data(self) -> dict[str, Any]:
+        """The fields that apply, by name."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {f.name: found[f.name] for f in fields(self) if found[f.name] != f.default}
 
 
 @dataclass(frozen=True)
@@ -34,6 +61,11 @@ class Report:
 
     records: tuple[Record, ...]
     ops: tuple[tuple[str, str, str], ...]  # (op name, kind, composite or "")
+    composites: tuple[Declared, ...] = ()  # those that were asked, in order of priority
+    edges: tuple[tuple[str, str], ...] = ()  # (producer, consumer) of the whole model
+    # (op as it was written, its kind, the op that it was read as or as part of)
+    absorbed: tuple[tuple[str, str, str], ...] = ()
+    problems: tuple[str, ...] = ()  # what went wrong in explaining, not in partitioning
 
     @property
     def matched(self) -> list[Record]:
@@ -61,16 +93,33 @@ class Report:
         """The decisions against a root op."""
         return [r for r in self.records if r.root == root and r.status != MATCHED]
 
+    def data(self) -> dict[str, Any]:
+        """As what JSON can hold."""
+        return {
+            "records": [r.data() for r in self.records],
+            "ops": self.ops,
+            "composites": [vars(c) for c in self.composites],
+            "edges": self.edges,
+            "absorbed": self.absorbed,
+            "problems": self.problems,
+        }
+
     def to_json(self) -> str:
         """As JSON; `from_json` is the inverse."""
-        return json.dumps({"records": [asdict(r) for r in self.records], "ops": self.ops})
+        return json.dumps(self.data())
 
     @classmethod
     def from_json(cls, text: str) -> Report:
         """Read what `to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        records = (Record(**{**r, "ops": tuple(r["ops"])}) for r in data["records"])
-        return cls(tuple(records), tuple(tuple(o) for o in data["ops"]))
+        return cls.from_data(json.loads(text))
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Report:
+        """The inverse of `data`."""
+        records = tuple(Record(**_tupled(r)) for r in data["records"])
+        composites = tuple(Declared(**_tupled(c)) for c in data["composites"])
+        rows = (_tupled(data[name]) for name in ("edges", "absorbed", "problems"))
+        return cls(records, _tupled(data["ops"]), composites, *rows)
 
     def __str__(self) -> str:
         lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or [
@@ -87,14 +136,25 @@ class Report:
         return "\n".join([*lines, f"  left to TVM: {left or 'nothing'}"])
 
 
+def _tupled(value: Any) -> Any:
+    """JSON has lists where there were tuples."""
+    if isinstance(value, Mapping):
+        return {name: _tupled(inner) for name, inner in value.items()}
+    return tuple(map(_tupled, value)) if isinstance(value, (list, tuple)) else value
+
+
 def owners(matches: Iterable[Any]) -> dict[int, str]:
     """id of an op -> the composite that took it."""
     return {id(call): m.composite.name for m in matches for call in m.ops}
 
 
+def is_partitioned(mod: Any) -> bool:
+    """Whether the module carries a report."""
+    return mod.attrs is not None and mod.attrs.get(REPORT) is not None
+
+
 def report(mod: Any) -> Report:
     """What partitioning decided about this module, and why."""
-    text = mod.attrs.get(REPORT) if mod.attrs is not None else None
-    if text is None:
+    if not is_partitioned(mod):
         raise InputError("mod: this module was not partitioned by partition_for_tefuse")
-    return Report.from_json(str(text))
+    return Report.from_json(str(mod.attrs.get(REPORT)))

@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import CompositeError
-from ..ir.graph import OpGraph, Value
-from .match import Match, Miss, find
-from .pattern import Either, Item, Node, Op
-from .report import MATCHED, MISSED, REFUSED, TAKEN, Record, Report, owners
+from ..ir.canonical import declined
+from ..ir.graph import OpCall, OpGraph, Value
+from ..ir.rewriter import Declined
+from .declared import declared, root_kinds
+from .match import Match, find
+from .miss import Miss
+from .report import BROKEN, MATCHED, MISSED, PART, REFUSED, TAKEN, Record, Report, owners
 
 if TYPE_CHECKING:
     from ..composite import Composite
 
+# Why a match is turned down, beside the differences that miss.py names.
+CHECK, READER, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED = (
+    "check", "used outside", "cycle", "unknown shape", "overlap", "larger match", "check raised",
+    "verification",
+)  # fmt: skip
+Hints = dict[str, list[Declined]]
 
-def select(graph: OpGraph, composites: Iterable[Composite]) -> tuple[list[Match], Report]:
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a structural match is not taken; the fields are those of the record."""
+
+    cause: str
+    reason: str
+    where: str = ""
+    wanted: str = ""
+    found: str = ""
+    reader: str = ""
+    status: str = REFUSED
+
+
+def select(
+    graph: OpGraph,
+    composites: Iterable[Composite],
+    *,
+    strict: bool = True,
+    refused: Mapping[tuple[str, str], str] | None = None,
+) -> tuple[list[Match], Report]:
     """Graph -> the chosen matches in topological order of their roots, and the reasons for all the
-    rest.
+    rest. A check that raises is an error, or a record if not `strict`. `refused` is why a
+    composite (by name) must not be taken at a root: verification found it wrong there.
     """
+    asked = list(composites)
+    hints, problems = _hints(graph)
     taken: dict[int, Match] = {}
     chosen: list[Match] = []
     records: list[Record] = []
-    for composite in composites:
-        found, missed = _candidates(graph, composite)
+    for composite in asked:
+        found, missed = _candidates(graph, composite, hints)
         records += missed
         for match in sorted(found, key=lambda m: -len(m.ops)):
-            if _is_part(match, taken):
-                continue
-            record = _decide(graph, match, taken)
+            told = (refused or {}).get((composite.name, match.root.name), "")
+            record = _decide(graph, match, taken, strict, told)
             records.append(record)
             if record.status == MATCHED:
                 chosen.append(match)
@@ -37,23 +69,48 @@ def select(graph: OpGraph, composites: Iterable[Composite]) -> tuple[list[Match]
     chosen.sort(key=lambda m: position[id(m.root)])
     owner = owners(chosen)
     ops = tuple((c.name, c.kind, owner.get(id(c), "")) for c in graph.ops if c.sources)
-    return chosen, Report(tuple(records), ops)
+    edges = tuple((source, call.name) for call in graph.ops for source in _sources(graph, call))
+    outline = tuple(map(declared, asked))
+    return chosen, Report(tuple(records), ops, outline, edges, graph.absorbed, problems)
 
 
-def _is_part(match: Match, taken: dict[int, Match]) -> bool:
-    """Whether a larger match of the same composite holds all of these ops: no decision, just its
-    smaller form.
-    """
-    owners_ = {id(taken[id(call)]) if id(call) in taken else 0 for call in match.ops}
-    return (
-        len(owners_) == 1
-        and 0 not in owners_
-        and taken[id(match.root)].composite is match.composite
-    )
+def _hints(graph: OpGraph) -> tuple[Hints, tuple[str, ...]]:
+    """By op; what goes wrong here is told, and stops nobody."""
+    found: Hints = {}
+    try:
+        for each in declined(graph):
+            found.setdefault(each.op, []).append(each)
+    except Exception as err:
+        return {}, (f"no hints about importers: {type(err).__name__}: {err}",)
+    return found, ()
 
 
-def _candidates(graph: OpGraph, composite: Composite) -> tuple[list[Match], list[Record]]:
-    kinds = _root_kinds(composite.root)
+def _sources(graph: OpGraph, call: OpCall) -> Iterator[str]:
+    """The ops that an op reads; through those that canonicalising made up."""
+    if not call.sources:
+        return
+    for value in {id(v): v for v in call.inputs}.values():
+        origin = _origin(graph, value)
+        if origin not in ("input", "constant"):
+            yield origin
+
+
+def _origin(graph: OpGraph, value: Value) -> str:
+    """The op that computes a value, "input" or "constant"."""
+    producer = graph.producer(value)
+    while producer is not None and not producer.sources:
+        value = producer.inputs[0]
+        producer = graph.producer(value)
+    if producer is not None:
+        return producer.name
+    return "constant" if value.is_constant else "input"
+
+
+def _candidates(
+    graph: OpGraph, composite: Composite, hints: Hints
+) -> tuple[list[Match], list[Record]]:
+    """Every op that the pattern could end in: a match, or a record of the nearest miss."""
+    kinds = root_kinds(composite.root)
     found: list[Match] = []
     missed: list[Record] = []
     for root in graph.ops:
@@ -61,45 +118,78 @@ def _candidates(graph: OpGraph, composite: Composite) -> tuple[list[Match], list
             continue
         result = find(composite, graph, root)
         if isinstance(result, Miss):
-            missed.append(Record(composite.name, root.name, MISSED, str(result)))
+            hint = _hint(result, hints)
+            record = Record(composite.name, root.name, MISSED, str(result), hint=hint)
+            missed.append(replace(record, **vars(result)))
         else:
             found.append(result)
     return found, missed
 
 
-def _root_kinds(node: Node) -> set[str]:
-    if isinstance(node, Either):
-        return set().union(*map(_root_kinds, node.options))
-    if isinstance(node, Item):
-        return {node.of.kind}
-    return {node.kind} if isinstance(node, Op) else set()
+def _hint(miss: Miss, hints: Hints) -> str:
+    """Why the op that differs is not what a rule nearly read it as."""
+    words = set(miss.wanted.split())
+    about = [d.reason for d in hints.get(miss.where, ()) if not d.kind or d.kind in words]
+    return "; ".join(dict.fromkeys(about))
 
 
-def _decide(graph: OpGraph, match: Match, taken: dict[int, Match]) -> Record:
+def _decide(
+    graph: OpGraph, match: Match, taken: dict[int, Match], strict: bool, told: str = ""
+) -> Record:
+    ops = tuple(call.name for call in match.ops)
+    record = Record(match.composite.name, match.root.name, MATCHED, match.composite.why, ops)
+    overlap = next((call for call in match.ops if id(call) in taken), None)
+    if overlap is not None:
+        return _overlapping(record, overlap, match, taken)
+    refusal = Refusal(VERIFIED, told) if told else None
+    refusal = refusal or _leak(graph, match) or _unknown_shape(match) or _checked(match, strict)
+    if refusal is not None:
+        return replace(record, **vars(refusal))
+    outside = ((name, v.type, _origin(graph, v)) for name, v in match.args.items())
+    return replace(record, edges=tuple(_edges(graph, match)), args=tuple(outside))
+
+
+def _overlapping(record: Record, call: OpCall, match: Match, taken: dict[int, Match]) -> Record:
+    """Taken by an earlier match; by a larger one of the same composite, it is just part of that."""
+    owner = taken[id(call)]
+    name, root = owner.composite.name, owner.root.name
+    record = replace(record, where=call.name, owner=name, owner_root=root)
+    if owner.composite is match.composite and all(taken.get(id(c)) is owner for c in match.ops):
+        reason = f"part of the larger match at {root}"
+        return replace(record, status=PART, cause=LARGER, reason=reason)
+    reason = f"{call.name} belongs to {name} at {root}"
+    return replace(record, status=TAKEN, cause=OVERLAP, reason=reason)
+
+
+def _edges(graph: OpGraph, match: Match) -> Iterator[tuple[str, str, str]]:
+    """The values that never leave the kernel."""
+    outputs = {id(v) for v in match.outputs}
+    for call in match.ops:
+        for value in {id(v): v for v in call.inputs}.values():
+            producer = graph.producer(value)
+            if producer is not None and producer in match.ops and id(value) not in outputs:
+                yield producer.name, call.name, value.type
+
+
+def _checked(match: Match, strict: bool) -> Refusal | None:
+    """What the composite's check says."""
     from ..composite import Refused
 
-    name, root = match.composite.name, match.root.name
-    ops = tuple(call.name for call in match.ops)
-    for call in match.ops:
-        if id(call) in taken:
-            owner = taken[id(call)]
-            taken_by = f"{call.name} belongs to {owner.composite.name} at {owner.root.name}"
-            return Record(name, root, TAKEN, taken_by, ops)
-    reason: str | None = _leak(graph, match) or _unknown_shape(match)
-    if reason is None and match.composite.check is not None:
-        try:
-            match.composite.check(match)
-        except Refused as refusal:
-            reason = str(refusal)
-        except Exception as err:  # whatever a check raises is its own error, with its name
-            kind = type(err).__name__
-            raise CompositeError(f"composite {name}: its check raised {kind}: {err}") from err
-    if reason is not None:
-        return Record(name, root, REFUSED, reason, ops)
-    return Record(name, root, MATCHED, match.composite.why, ops)
+    if match.composite.check is None:
+        return None
+    try:
+        match.composite.check(match)
+    except Refused as refusal:
+        return Refusal(CHECK, str(refusal))
+    except Exception as err:  # whatever a check raises is its own error, with its name
+        text = f"its check raised {type(err).__name__}: {err}"
+        if strict:
+            raise CompositeError(f"composite {match.composite.name}: {text}") from err
+        return Refusal(RAISED, text, status=BROKEN)
+    return None
 
 
-def _leak(graph: OpGraph, match: Match) -> str | None:
+def _leak(graph: OpGraph, match: Match) -> Refusal | None:
     """Why the group cannot be cut out: a value used outside, or an input computed from the group's
     results.
     """
@@ -110,18 +200,21 @@ def _leak(graph: OpGraph, match: Match) -> str | None:
                 continue
             reader = next((u for u in graph.users(value) if id(u) not in inside), None)
             if reader is not None:
-                return f"{call.name} is also used outside the group, by {reader.name}"
+                text = f"{call.name} is also used outside the group, by {reader.name}"
+                return Refusal(READER, text, call.name, reader=reader.name)
             if graph.is_output(value):
-                return f"{call.name} is also a result of the model"
+                text = f"{call.name} is also a result of the model"
+                return Refusal(READER, text, call.name, reader="output")
     for name, value in match.args.items():
         producer = graph.producer(value)
         if producer is not None and id(producer) in inside:
-            return f"argument {name} is computed inside the group, by {producer.name}"
+            text = f"argument {name} is computed inside the group, by {producer.name}"
+            return Refusal(CYCLE, text, name, found=producer.name)
     # With one result, whatever is computed from the group comes after all that it reads.
     return _cycle(graph, match, inside) if len(match.outputs) > 1 else None
 
 
-def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> str | None:
+def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> Refusal | None:
     """An outside op that reads a result of the group and feeds the group again."""
     after: set[int] = set()
     for call in graph.ops:
@@ -134,14 +227,16 @@ def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> str | None:
     for name, value in match.args.items():
         producer = graph.producer(value)
         if producer is not None and id(producer) in after:
-            return f"argument {name} is computed from a result of the group, by {producer.name}"
+            text = f"argument {name} is computed from a result of the group, by {producer.name}"
+            return Refusal(CYCLE, text, name, found=producer.name)
     return None
 
 
-def _unknown_shape(match: Match) -> str | None:
+def _unknown_shape(match: Match) -> Refusal | None:
     values: list[tuple[str, Value]] = [*match.args.items()]
     values += [(call.name, v) for call in match.ops for v in call.outputs]
     for name, value in values:
         if not value.is_static:
-            return f"{name} has an extent that is not known when compiling: {value.type}"
+            text = f"{name} has an extent that is not known when compiling: {value.type}"
+            return Refusal(SHAPE, text, name, "every extent known", value.type)
     return None
