@@ -108,10 +108,12 @@ def _expr_of(match: Match, value: Value) -> Any:
     """The IR expression that holds an output of the match."""
     call = next(c for c in match.ops if any(v is value for v in c.outputs))
     index = next(i for i, v in enumerate(call.outputs) if v is value)
-    for source in call.sources:
-        if isinstance(source, relay.TupleGetItem) and source.index == index:
-            return source
-    return next(s for s in reversed(call.sources) if isinstance(s, relay.Call))
+    # The last: before it come those of the ops that this one absorbed.
+    return next(
+        s
+        for s in reversed(call.sources)
+        if isinstance(s, relay.Call) or (isinstance(s, relay.TupleGetItem) and s.index == index)
+    )
 
 
 def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
