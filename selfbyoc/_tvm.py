@@ -191,6 +191,17 @@ def is_reduction(iter_var: Any) -> bool:
     return int(iter_var.iter_type) == 2
 
 
+def storage_passes() -> list[Any]:
+    """The passes that put each buffer under the loop that needs it, no larger than used there."""
+    passes = s_tir.transform if GENERATION == "relax" else tir.transform
+    return [
+        passes.LowerInitBlock(),
+        passes.PlanAndUpdateBufferAllocationLocation(),
+        passes.ConvertBlocksToOpaque(),
+        passes.CompactBufferAllocation(),
+    ]
+
+
 def module_with_attr(mod: tvm.IRModule, name: str, text: str) -> tvm.IRModule:
     """An IRModule with a string attribute; 0.17 takes no plain str there."""
     return mod.with_attr(name, text if GENERATION == "relax" else tvm.runtime.String(text))

@@ -1,0 +1,342 @@
+"""The melting report: loop nests, where values lie, exact counts, and the proof of melting."""
+
+import json
+
+import numpy as np
+import pytest
+from harness import model, random_args
+from melting_programs import executed
+
+import selfbyoc
+from selfbyoc import BUILTIN, Case, Composite, host_target, melting, op
+from selfbyoc._tvm import Schedule, get_block, make_target, te, tir, tvm
+from selfbyoc.analysis import melting as melting_module
+from selfbyoc.analysis.counting import Range, count
+from selfbyoc.analysis.flops import flops_of
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.op_info import OpInfo
+from selfbyoc.errors import InputError
+from selfbyoc.schedules import chain_stages
+
+BY_NAME = {composite.name: composite for composite in BUILTIN}
+AVX512 = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
+
+
+def partitioned(composite, case):
+    return selfbyoc.partition_for_tefuse(
+        model(composite, case, random_args(case)), composites=[composite]
+    )
+
+
+def case_of(name, label):
+    return next(case for case in BY_NAME[name].cases if case.name == label)
+
+
+def report_of(name, label):
+    (kernel,) = melting(partitioned(BY_NAME[name], case_of(name, label)), AVX512).kernels
+    return kernel
+
+
+# ---- counting, against an interpreter of the printed function
+
+
+def chain(size, tile, pad):
+    """Two 3x3 stencils; the first is computed under the row blocks of the second."""
+    x = te.placeholder((size, size), name="x")
+
+    def stencil(source, name):
+        i, j = (te.reduce_axis((0, 3), name=n) for n in "ij")
+        low = (lambda a: tir.Max(a, 0)) if pad else (lambda a: a)
+        high = int(source.shape[0]) - 1
+        extent = size if pad else int(source.shape[0]) - 2
+        shift = 1 if pad else 0
+        return te.compute(
+            (extent, extent),
+            lambda a, b: te.sum(
+                source[tir.Min(low(a + i - shift), high), tir.Min(low(b + j - shift), high)],
+                axis=[i, j],
+            ),
+            name=name,
+        )
+
+    first = stencil(x, "first")
+    last = stencil(first, "last")
+    sch = Schedule(tvm.IRModule({"main": te.create_prim_func([x, last])}))
+    consumer = get_block(sch, "last")
+    rows, *_ = sch.get_loops(consumer)
+    outer, _ = sch.split(rows, [None, tile])
+    sch.compute_at(get_block(sch, "first"), outer)
+    return sch.mod["main"]
+
+
+@pytest.mark.parametrize(
+    ("size", "tile", "pad"), [(14, 4, False), (14, 4, True), (13, 5, False), (9, 3, True)]
+)
+def test_the_halo_is_counted_as_the_program_runs_it(size, tile, pad):
+    """The interpreter runs the function as TVM prints it: it shares no code with the report."""
+    func = chain(size, tile, pad)
+    points = executed(func)
+    (kernel,) = melting(func, AVX512).kernels
+    for stage in kernel.nest.stages:
+        seen = points[stage.name]
+        assert stage.exact
+        assert (stage.runs, stage.covers) == (len(seen), len(set(seen)))
+        assert stage.recompute == len(seen) / len(set(seen))
+    assert kernel.recompute > 1
+    assert kernel.is_melted("first", "last")
+    assert "computed again" in str(kernel)
+
+
+def test_nothing_is_computed_again_without_a_halo():
+    x = te.placeholder((6, 35), name="x")
+    first = te.compute((6, 35), lambda i, j: x[i, j] + 1.0, name="first")
+    last = te.compute((6, 35), lambda i, j: first[i, j] * 2.0, name="last")
+    sch = Schedule(tvm.IRModule({"main": te.create_prim_func([x, last])}))
+    fused = sch.fuse(*sch.get_loops(get_block(sch, "last")))
+    outer, _ = sch.split(fused, [None, 16])  # 210 elements: the last tile is cut by a predicate
+    sch.compute_at(get_block(sch, "first"), outer)
+    func = sch.mod["main"]
+    (kernel,) = melting(func, AVX512).kernels
+    points = executed(func)
+    assert {s.name: s.runs for s in kernel.nest.stages} == {n: len(p) for n, p in points.items()}
+    last = kernel.nest.stages[-1]
+    assert (last.runs, last.domain, last.recompute) == (210, 210, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_of_random_predicates(seed):
+    rng = np.random.default_rng(seed)
+    names = "abcd"
+    extents = [int(e) for e in rng.integers(1, 7, len(names))]
+    loops = [te.var(name) for name in names]
+    a, b, c, d = loops
+    cut = int(rng.integers(1, 20))
+    holds = tir.And(a * 5 + b < cut, tir.floormod(c, 3) <= 1)
+    results = [a * 5 + b, tir.floordiv(c + d, 2)]
+    grid = [
+        (i, j, k, m)
+        for i in range(extents[0])
+        for j in range(extents[1])
+        for k in range(extents[2])
+        for m in range(extents[3])
+        if i * 5 + j < cut and k % 3 <= 1
+    ]
+    ranges = [Range(var, 0, extent) for var, extent in zip(loops, extents, strict=True)]
+    assert count(ranges, [holds]).times == len(grid)
+    different = {(i * 5 + j, (k + m) // 2) for i, j, k, m in grid}
+    assert count(ranges, [holds], results=results).times == len(different)
+
+
+def test_a_count_that_costs_too_much_is_a_bound():
+    a, b = te.var("a"), te.var("b")
+    ranges = [Range(a, 0, 1 << 14), Range(b, 0, 1 << 14)]
+    found = count(ranges, [a + b < 5])
+    assert (found.times, found.exact) == (1 << 28, False)
+    assert count(ranges, [a < 5]).times == 5 << 14  # the other loop is not in the predicate
+
+
+# ---- the built-in composites: which melt, and which honestly do not
+
+
+def melted_chain():
+    composite = BY_NAME["conv2d_relu_conv2d_relu"]
+
+    def compute(x, w1, w2, ops, b1=None, b2=None):
+        return chain_stages.melted(x, w1, w2, ops, b1, b2)
+
+    return Composite(
+        "melted", composite.pattern, composite.schedule, compute=compute, pack=composite.pack
+    )
+
+
+def test_the_rfc_program_melts():
+    """The nest that a person draws: rows of the first convolution under a block of the second."""
+    kernel = report_of("conv2d_relu_conv2d_relu", "rfc")
+    assert kernel.is_melted("conv2d", "conv2d_1")
+    assert kernel.is_melted("conv2d_1", "relu_1")
+    assert not kernel.is_melted("conv2d_pad", "conv2d_1")
+    shared = kernel.nest.loops_of("relu_1")[0]
+    assert (shared.kind, shared.axis) == ("parallel", "y of relu_1")
+    inside = [stage.name for stage in shared.stages]
+    assert inside == [
+        "conv2d_tiles", "conv2d_tiles_local", "conv2d_1_pad", "conv2d_1_tiles",
+        "conv2d_1_tiles_local", "relu_1",
+    ]  # fmt: skip
+    assert kernel.bytes_before == 3 * 4 * 32 * 224 * 224
+    assert kernel.bytes_after < kernel.bytes_before / 9
+    assert kernel.traffic_before == 2 * kernel.bytes_before
+    assert kernel.traffic_after == 2 * 4 * 3 * 51075  # the padded image, before the parallel loop
+    assert kernel.flops == 2 * 224 * 224 * 32 * (27 + 288) + 2 * 224 * 224 * 32
+    halo = 16 * 16 / 224  # 16 blocks of 14 rows compute 16 rows each
+    assert kernel.work_of("conv2d") == pytest.approx(halo)
+
+
+def test_a_small_chain_melts_as_well():
+    def pair(x, w1, w2):
+        return op.relu(op.conv2d(op.relu(op.conv2d(x, w1, padding=1)), w2, padding=1))
+
+    case = Case(pair, x=(1, 3, 31, 45), w1=(8, 3, 3, 3), w2=(8, 8, 3, 3), constants=("w1", "w2"))
+    (kernel,) = melting(partitioned(melted_chain(), case), AVX512).kernels
+    assert kernel.is_melted("conv2d", "conv2d_1")
+    (alone,) = melting(partitioned(BY_NAME["conv2d_relu_conv2d_relu"], case), AVX512).kernels
+    assert not alone.is_melted("conv2d", "conv2d_1")  # it is small: stage by stage is faster
+    assert alone.traffic_after > 0
+    assert kernel.work_of("conv2d") > alone.work_of("conv2d")
+
+
+def test_attention_melts():
+    kernel = report_of("attention", BY_NAME["attention"].cases[0].name)
+    for producer in ("queries", "products", "scores", "peak", "power", "total", "weighted"):
+        assert kernel.is_melted(producer, "result"), producer
+    assert kernel.traffic_after == 0
+    assert kernel.bytes_after < kernel.bytes_before / 20
+    with pytest.raises(InputError, match="no stage is 'batch_matmul'"):
+        kernel.is_melted("batch_matmul", "result")  # one compute: its stages have their own names
+
+
+@pytest.mark.parametrize(
+    ("name", "producer", "consumer"),
+    [
+        ("layer_norm_dense", "normalised", "result"),
+        ("dense_gelu_dense", "hidden", "result"),
+    ],
+)
+def test_rows_melt_where_the_weights_are_packed(name, producer, consumer):
+    case = max(BY_NAME[name].cases, key=lambda c: int(np.prod(c.args["x"][0])))
+    (kernel,) = melting(partitioned(BY_NAME[name], case), AVX512).kernels
+    assert kernel.is_melted(producer, consumer)
+    assert kernel.traffic_after == 0
+    assert kernel.recompute == 1.0
+    assert kernel.work == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "producer", "consumer"),
+    [
+        ("inverted_residual", 0, "clip", "conv2d_1"),
+        ("inverted_residual", 0, "clip_1", "conv2d_2"),
+        ("depthwise_pointwise", 0, "clip", "conv2d_1"),
+        ("inception", 0, "relu_1", "conv2d_2"),
+    ],
+)
+def test_those_that_run_stage_by_stage_say_so(name, label, producer, consumer):
+    kernel = report_of(name, BY_NAME[name].cases[label].name)
+    assert not kernel.is_melted(producer, consumer)
+    (place,) = (p for p in kernel.placements if p.buffer.name == producer)
+    assert (place.depth, place.travels) == (0, True)
+    assert "at the root, before" in str(place)
+    if name != "inception":  # each convolution's tiles are melted with its own activation
+        assert kernel.is_melted("conv2d", "clip")
+
+
+# ---- the records, the text and the failures
+
+
+def test_equal_kernels_are_told_once():
+    def twice(x, w0, w1):
+        return op.relu(op.dense(op.relu(op.dense(x, w0)), w1))
+
+    case = Case(twice, x=(5, 33), w0=(33, 33), w1=(33, 33), constants=("w0", "w1"))
+    found = melting(partitioned(BY_NAME["dense"], case), AVX512)
+    (kernel,) = found.kernels
+    assert (kernel.count, len(kernel.roots)) == (2, 2)
+    assert found.kernel("dense") is found.kernel(kernel.symbol) is found.kernel(kernel.roots[1])
+    assert "2 times in the model" in str(found)
+    with pytest.raises(InputError, match="no kernel 'lstm'; known composites: \\['dense'\\]"):
+        found.kernel("lstm")
+
+
+def test_the_report_is_deterministic_and_data():
+    mod = partitioned(BY_NAME["dense"], BY_NAME["dense"].cases[0])
+    one, two = melting(mod, AVX512), melting(mod, AVX512)
+    assert str(one) == str(two)
+    assert one == two
+    data = json.loads(one.to_json())
+    assert data["kernels"][0]["composite"] == "dense"
+    assert data["sums"][0]["flops"] == one.kernels[0].flops
+
+
+@pytest.mark.parametrize("composite", BUILTIN, ids=lambda c: c.name)
+def test_every_composite_has_a_report_of_100_columns(composite):
+    case = composite.cases[0]
+    if selfbyoc._tvm.GENERATION not in case.generations:
+        pytest.skip("the case exists on the other generation")
+    found = melting(partitioned(composite, case), AVX512)
+    assert not found.failures
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 100
+    for kernel in found.kernels:
+        assert kernel.flops > 0 or "cast" in text
+        assert kernel.work is None or kernel.work > 0.2
+
+
+def test_a_kernel_that_cannot_be_analysed_breaks_nothing(monkeypatch):
+    mod = partitioned(BY_NAME["dense"], BY_NAME["dense"].cases[0])
+
+    def broken(func):
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(melting_module, "loop_nest", broken)
+    found = melting(mod, AVX512)
+    (failure,) = found.failures
+    assert failure.reason == "ZeroDivisionError: on purpose"
+    assert failure.composite == "dense"
+    assert "not analysed: ZeroDivisionError: on purpose" in str(found)
+
+
+def test_what_is_no_module_is_said():
+    with pytest.raises(InputError, match="expected a partitioned IRModule or a scheduled PrimFunc"):
+        melting(3)
+    case = BY_NAME["dense"].cases[0]
+    plain = model(BY_NAME["dense"], case, random_args(case))
+    with pytest.raises(InputError, match="not partitioned"):
+        melting(plain, AVX512)
+
+
+def test_a_scheduled_function_by_itself():
+    case = Case(lambda x, w: op.relu(op.dense(x, w)), x=(37, 24), w=(65, 24))
+    (kernel,) = kernels(partitioned(BY_NAME["dense"], case))
+    _, scheduled = kernel.schedule(AVX512)
+    (found,) = melting(scheduled.mod["main"], AVX512).kernels
+    assert found.ops[0].kind == "dense"
+    assert found.is_melted("products", "result")
+
+
+def test_time_is_measured_on_request():
+    case = BY_NAME["dense"].cases[0]
+    found = melting(partitioned(BY_NAME["dense"], case), host_target(), time=True)
+    (kernel,) = found.kernels
+    assert found.peak > 1
+    assert 0 < kernel.timing.milliseconds < 1000
+    assert "GFLOP/s" in str(found)
+
+
+F32 = "float32"
+
+
+@pytest.mark.parametrize(
+    ("info", "flops"),
+    [
+        (OpInfo("c", "conv2d", {"kernel_layout": "OIHW"},
+                (((1, 3, 9, 9), F32), ((8, 3, 3, 3), F32)), (((1, 8, 7, 7), F32),)),
+         2 * 8 * 49 * 27),
+        (OpInfo("c", "conv2d", {"kernel_layout": "HWIO"},
+                (((1, 9, 9, 3), F32), ((3, 3, 3, 8), F32)), (((1, 7, 7, 8), F32),)),
+         2 * 8 * 49 * 27),
+        (OpInfo("c", "conv2d", {"kernel_layout": "OIHW", "groups": 8},
+                (((1, 8, 9, 9), F32), ((8, 1, 3, 3), F32)), (((1, 8, 7, 7), F32),)),
+         2 * 8 * 49 * 9),
+        (OpInfo("d", "dense", {}, (((5, 33), F32), ((7, 33), F32)), (((5, 7), F32),)),
+         2 * 5 * 7 * 33),
+        (OpInfo("b", "batch_matmul", {"transpose_a": True},
+                (((2, 33, 5), F32), ((2, 33, 7), F32)), (((2, 5, 7), F32),)), 2 * 2 * 5 * 7 * 33),
+        (OpInfo("p", "max_pool2d", {"pool_size": (3, 2)},
+                (((1, 4, 9, 9), F32),), (((1, 4, 4, 4), F32),)), 64 * 6),
+        (OpInfo("s", "softmax", {}, (((5, 7), F32),), (((5, 7), F32),)), 5 * 35),
+        (OpInfo("l", "layer_norm", {}, (((5, 7), F32),), (((5, 7), F32),)), 8 * 35),
+        (OpInfo("r", "relu", {}, (((5, 7), F32),), (((5, 7), F32),)), 35),
+        (OpInfo("t", "transpose", {}, (((5, 7), F32),), (((7, 5), F32),)), 0),
+    ],
+)  # fmt: skip
+def test_flops(info, flops):
+    assert flops_of(info) == flops
