@@ -36,8 +36,24 @@ class LoweringError(SelfbyocError, RuntimeError):
     """TVM could not lower a stacked function, or the result lacks the promised symbol."""
 
 
+class VerificationError(SelfbyocError, RuntimeError):
+    """Verification found a kernel wrong, and nothing else can compute its ops."""
+
+
+class VerificationWarning(UserWarning):
+    """Verification disabled a schedule or a composite; the build goes on without it."""
+
+
 class UnsupportedOp(SelfbyocError, NotImplementedError):
     """An op has no compute, no emitter or no NumPy meaning here."""
+
+
+class OpInfoError(SelfbyocError, ValueError):
+    """The op info on a function cannot be read."""
+
+
+class UnknownValue(SelfbyocError, ValueError):
+    """A value that op info reports as UNKNOWN was used as if it were known."""
 
 
 class MissingExtra(SelfbyocError, ImportError):
@@ -52,6 +68,9 @@ ALL: tuple[type[SelfbyocError], ...] = (
     ScheduleError,
     TargetError,
     LoweringError,
+    VerificationError,
     UnsupportedOp,
+    OpInfoError,
+    UnknownValue,
     MissingExtra,
 )

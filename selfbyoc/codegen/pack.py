@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
-from ..errors import LoweringError
+from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .compute import compute_of
 from .stack import Packed, argument_chain
@@ -49,7 +49,13 @@ def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tupl
         current = compute_of(call.kind)([current], call)
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
-    return first, pack(current)
+    try:
+        return first, pack(current)
+    except SelfbyocError:
+        raise
+    except Exception as err:  # whatever a user's function raises is the composite's error
+        owner = f"composite {match.composite.name}: its pack of {name!r}"
+        raise ComputeError(f"{owner} raised {type(err).__name__}: {err}") from err
 
 
 def _chain(graph: OpGraph, match: Match, name: str) -> list[OpCall]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..errors import InputError, TargetError
-from .report import REPORT
+from .report import REPORT, Report
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..composite import Composite, Registry
+    from .match import Match
 
 
 def partition_for_tefuse(
@@ -32,8 +34,42 @@ def partition_for_tefuse(
     Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error:
     `report(mod)`.
     """
+    return partitioning(mod, params, target, composites).finish(pack=pack)
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """A module whose matches are marked, before the external functions get what the hook needs."""
+
+    marked: Any
+    registry: Registry
+    target: Any | None
+    matches: Sequence[Match]
+    report: Report
+
+    def finish(self, *, pack: bool) -> Any:
+        """The partitioned module; `pack` lays constant weights out as the composites ask for."""
+        from .finish import finish
+        from .generation import ir
+
+        done = finish(self.marked, self.registry, self.target, pack=pack)
+        external = ir.external_functions(done)
+        symbols = {
+            root: str(external[name].attrs["global_symbol"])
+            for root, name in ir.functions_of(self.marked, self.matches).items()
+        }
+        return module_with_attr(done, REPORT, self.report.with_symbols(symbols).to_json())
+
+
+def partitioning(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None,
+    target: Any | None,
+    composites: Iterable[Composite] | None,
+    refused: Mapping[tuple[str, str], str] | None = None,
+) -> Partitioning:
+    """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..builtin import registry_of
-    from .finish import finish
     from .generation import ir
     from .select import select
 
@@ -41,16 +77,13 @@ def partition_for_tefuse(
     target = None if target is None else check_target(target)
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
-    graph = _graph(prepared)
-    matches, report = select(graph, registry)
-    marked = ir.mark(prepared, matches)
-    done = finish(marked, registry, target, pack=pack)
-    external = ir.external_functions(done)
-    symbols = {
-        root: str(external[name].attrs["global_symbol"])
-        for root, name in ir.functions_of(marked, matches).items()
-    }
-    return module_with_attr(done, REPORT, report.with_symbols(symbols).to_json())
+    matches, report = select(_graph(prepared), registry, refused=refused)
+    return Partitioning(ir.mark(prepared, matches), registry, target, matches, report)
+
+
+def is_partitioned(mod: tvm.IRModule) -> bool:
+    """Whether `partition_for_tefuse` made this module."""
+    return mod.attrs is not None and REPORT in mod.attrs.keys()  # noqa: SIM118 (no Python dict)
 
 
 def _graph(mod: tvm.IRModule) -> Any:

@@ -89,4 +89,4 @@ def to_tensor(array: np.ndarray) -> Any:
     """A TVM tensor, aligned: TVM 0.27 takes NumPy arrays as they lie in memory, and its kernels
     crash on those that are not 64-byte aligned.
     """
-    return tensor(np.ascontiguousarray(array))
+    return tensor(np.asarray(array, order="C"))

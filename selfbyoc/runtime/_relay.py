@@ -54,4 +54,4 @@ def run(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> list[np.nd
 
 def to_tensor(array: np.ndarray) -> Any:
     """A TVM tensor, aligned: TVM allocates and copies."""
-    return tensor(np.ascontiguousarray(array))
+    return tensor(np.asarray(array, order="C"))

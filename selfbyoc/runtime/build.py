@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.target import host_target
-from ..partition import check_module, check_target, partition_for_tefuse
-from ..partition.report import REPORT
+from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
+from ..partition.report import report
 from .generation import runtime
 from .library import Library
 
@@ -20,19 +21,36 @@ def build(
     target: Any | None = None,
     params: Mapping[str, Any] | None = None,
     composites: Iterable[Composite] | None = None,
+    *,
+    verify: bool = False,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
     target None is the host's CPU with its real vector width; params are weights by name, bound as
     constants. Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a
     composite that fails.
+
+    `verify` runs every kernel against references first, in a process of its own. A schedule or a
+    composite that raises, crashes or computes something else is left out with a
+    VerificationWarning: its default schedule serves, or another composite, or TVM
+    (`library.disabled`).
     """
     check_module(mod)
     target = host_target() if target is None else check_target(target)
-    if mod.attrs is None or REPORT not in mod.attrs.keys():  # noqa: SIM118 (no Python dict)
+    if verify:
+        from ..analysis.verify_build import verified
+
+        found = verified(mod, params, target, composites)
+        library = _compiled(found.mod, target)
+        return replace(library, disabled=found.disabled, verification=found.verification)
+    if not is_partitioned(mod):
         mod = partition_for_tefuse(mod, params, target, composites)
+    return _compiled(mod, target)
+
+
+def _compiled(mod: Any, target: Any) -> Library:
     native, unscheduled = runtime.compile_module(mod, target)
-    return Library(native, _inputs(mod), unscheduled)
+    return Library(native, _inputs(mod), unscheduled, report=report(mod))
 
 
 def _inputs(mod: Any) -> tuple[Any, ...]:

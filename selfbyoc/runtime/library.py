@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,16 +13,25 @@ from .._tvm import tvm
 from ..errors import InputError
 from .generation import runtime
 
+if TYPE_CHECKING:
+    from ..analysis.verify_build import Disabled
+    from ..analysis.verify_records import Verification
+    from ..partition.report import Report
+
 
 @dataclass
 class Library:
     """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable
-    (Relax).
+    (Relax). `report` is what partitioning decided. After `build(..., verify=True)`, `verification`
+    holds the verdict on every kernel in it, and `disabled` what was left out for being wrong.
     """
 
     native: Any
     inputs: tuple[tuple[str, tuple[int | None, ...], str], ...] = ()
     unscheduled: dict[str, str] = field(default_factory=dict)
+    report: Report | None = field(default=None, repr=False)
+    disabled: tuple[Disabled, ...] = ()
+    verification: Verification | None = field(default=None, repr=False)
     _session: Any = field(default=None, repr=False)
 
     def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..codegen.quantize import fixed_point
 from ..errors import UnsupportedOp
-from ..ir.graph import OpCall, OpGraph
+from ..ir.graph import OpCall, OpGraph, Value
 
 Array = np.ndarray
 Evaluate = Callable[[Sequence[Array], OpCall], Any]
@@ -218,11 +218,17 @@ def _limits(x: Array, call: OpCall) -> tuple[Any, Any]:
 
 def evaluate(graph: OpGraph, arrays: Sequence[Array]) -> list[Array]:
     """Interpret a graph op by op on its inputs; floating-point results come as float64."""
+    known = all_values(graph, arrays)
+    return [known[id(v)] for v in graph.outputs]
+
+
+def all_values(
+    graph: OpGraph,
+    arrays: Sequence[Array],
+    after: Callable[[Value, Array], Array] = lambda value, array: array,
+) -> dict[int, Array]:
+    """Every value of the graph, by its id. `after` may change what an op computed."""
     known = {id(v): _wide(a) for v, a in zip(graph.inputs, arrays, strict=True)}
-    return _interpret(graph, known)
-
-
-def _interpret(graph: OpGraph, known: dict[int, Array]) -> list[Array]:
     for call in graph.ops:
         for value in call.inputs:
             if id(value) not in known and value.scalar is not None:
@@ -234,8 +240,8 @@ def _interpret(graph: OpGraph, known: dict[int, Array]) -> list[Array]:
         found = NUMPY[call.kind]([known[id(v)] for v in call.inputs], call)
         outputs = found if isinstance(found, list) else [found]
         for value, array in zip(call.outputs, outputs, strict=False):
-            known[id(value)] = array
-    return [known[id(v)] for v in graph.outputs]
+            known[id(value)] = after(value, array)
+    return known
 
 
 def _wide(array: Array) -> Array:
