@@ -1,5 +1,8 @@
 """TVM as its own external compiler: your pattern, your schedule, one kernel."""
 
+from .analysis.explain import Explanation, explain
+from .analysis.melting import Melting, melting
+from .analysis.verify import verify
 from .codegen.hook import hook as _hook
 from .codegen.op_info import op_info
 from .codegen.target import host_target
@@ -18,20 +21,25 @@ __all__ = [
     "BUILTIN",
     "Case",
     "Composite",
+    "Explanation",
     "Library",
+    "Melting",
     "Refused",
     "Registry",
     "build",
     "either",
     "emit",
+    "explain",
     "host_target",
     "load",
     "many",
+    "melting",
     "op",
     "op_info",
     "partition_for_tefuse",
     "report",
     "require",
+    "verify",
     "weights_once",
 ]
 

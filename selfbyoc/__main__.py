@@ -1,4 +1,4 @@
-"""The command line: `python -m selfbyoc demo | composites | partition MODEL.onnx`."""
+"""The command line: `python -m selfbyoc demo | composites | explain | melting`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -29,11 +30,42 @@ def _composites(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _partition(args: argparse.Namespace, console: Console) -> int:
-    from .view.inspection import inspect
+def _explain(args: argparse.Namespace, console: Console) -> int:
+    from .view.inspection import Question, inspect
 
-    inspect(console, args.model, args.html)
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    inspect(console, Question(**asked))
     return 0
+
+
+def _add_explain(commands: Any) -> None:
+    explain = commands.add_parser("explain", help="what matches in a model, what nearly does, why")
+    explain.add_argument("model", type=Path, metavar="MODEL.onnx")
+    explain.add_argument("--composite", metavar="NAME", help="about this composite alone")
+    explain.add_argument("--root", metavar="OP", help="every decision about this op")
+    explain.add_argument("--all", action="store_true", help="every decision")
+    explain.add_argument("--target", help="what to build for; default: this machine's CPU")
+    explain.add_argument("--json", type=Path, metavar="FILE", help="also write all as data")
+    explain.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
+    explain.set_defaults(run=_explain)
+
+
+def _melting(args: argparse.Namespace, console: Console) -> int:
+    from .view.melting_command import Request, show
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    show(console, Request(**asked))
+    return 0
+
+
+def _add_melting(commands: Any) -> None:
+    melting = commands.add_parser("melting", help="each kernel's loop nest, and what it saves")
+    melting.add_argument("model", type=Path, metavar="MODEL.onnx")
+    melting.add_argument("--composite", metavar="NAME", help="about this composite alone")
+    melting.add_argument("--target", help="what to build for; default: this machine's CPU")
+    melting.add_argument("--time", action="store_true", help="also build and time each kernel")
+    melting.add_argument("--json", type=Path, metavar="FILE", help="also write all as data")
+    melting.set_defaults(run=_melting)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,12 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     composites = commands.add_parser("composites", help="list the built-in composites")
     composites.add_argument("--markdown", action="store_true", help="as in docs/composites.md")
     composites.set_defaults(run=_composites)
-    partition = commands.add_parser("partition", help="what matches in a model, and what does not")
-    partition.add_argument("model", type=Path, metavar="MODEL.onnx")
-    partition.add_argument(
-        "--html", type=Path, metavar="FILE", help="also write a page with the graph"
-    )
-    partition.set_defaults(run=_partition)
+    _add_explain(commands)
+    _add_melting(commands)
     return parser
 
 

@@ -25,7 +25,6 @@ from ..runtime.library import Library
 from ..runtime.threads import count
 from ..runtime.timing import Latency, latency
 from ..runtime.tolerance import first_wrong, longest_reduction, tolerance
-from ..schedules import BUILTIN
 from ..view import tables
 from ..view.page import Page, render
 from ..view.summary import left
@@ -112,7 +111,7 @@ def _print(
     measured: Mapping[str, Latency],
 ) -> None:
     console.print(tables.taken_table(decided))
-    console.print(tables.left_table(left(decided, BUILTIN)))
+    console.print(tables.left_table(left(decided)))
     if unscheduled:
         console.print(tables.unscheduled_table(unscheduled))
     console.print(tables.latency_table(measured, OURS, count()))
@@ -137,4 +136,4 @@ def _page(title: str, decided: Report, checked: Checked, measured: Mapping[str, 
     )
     subtitle = "Every coloured box is a composite: several ops that were compiled as one kernel."
     bars = [(name, found.milliseconds) for name, found in measured.items()]
-    return Page(title, subtitle, left(decided, BUILTIN), bars, OURS, facts)
+    return Page(title, subtitle, left(decided), bars, OURS, facts)

@@ -16,6 +16,10 @@ def silu(rw: Rewriter, call: OpCall) -> Rewrite | None:
         sigmoid = rw.producer(gate, "sigmoid")
         if sigmoid is not None and sigmoid.inputs[0] is x and rw.only_reader(gate):
             return [absorb(call, [sigmoid], kind="silu", inputs=(x,), attrs={})], [sigmoid]
+        if sigmoid is not None:
+            same = sigmoid.inputs[0] is x
+            text = "is read elsewhere too" if same else f"is of {sigmoid.inputs[0].name}"
+            rw.decline(call, "silu", f"{sigmoid.name} {text}")
     return None
 
 
@@ -25,6 +29,8 @@ def relu(rw: Rewriter, call: OpCall) -> Rewrite | None:
     for x, zero in either_order(call):
         if zero.scalar == 0 and x.shape == call.outputs[0].shape:
             return [replace(call, kind="relu", inputs=(x,), attrs={})], []
+        if zero.scalar is not None:
+            rw.decline(call, "relu", f"it is the maximum with {zero.scalar:g}, not with 0")
     return None
 
 
@@ -39,7 +45,7 @@ def _factors(rw: Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
     return [f for v in call.inputs for f in _factors(rw, v, absorbed)]
 
 
-def _gelu_gate(rw: Rewriter, value: Value, x: Value) -> list[OpCall] | None:
+def _gelu_gate(rw: Rewriter, call: OpCall, value: Value, x: Value) -> list[OpCall] | None:
     """The ops of `1 + erf(x / sqrt 2)`, if that is what computes the value."""
     plus = rw.producer(value, "add")
     if plus is None or not rw.only_reader(value):
@@ -56,7 +62,13 @@ def _gelu_gate(rw: Rewriter, value: Value, x: Value) -> list[OpCall] | None:
     by_product = inner.kind == "multiply" and any(
         v is x and is_scalar(other, math.sqrt(0.5)) for v, other in either_order(inner)
     )
-    return [inner, erf, plus] if by_division or by_product else None
+    if by_division or by_product:
+        return [inner, erf, plus]
+    factor = next((v.scalar for v in inner.inputs if v.scalar is not None), None)
+    if inner.kind in ("divide", "multiply") and factor is not None:
+        text = f"{erf.name} is of {inner.name} by {factor:g}, not of x / sqrt(2)"
+        rw.decline(call, "gelu", f"{text}, as in GELU")
+    return None
 
 
 def gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
@@ -69,7 +81,7 @@ def gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if len(half) != 1 or len(rest) != 2:
         return None
     for x, gate in ((rest[0], rest[1]), (rest[1], rest[0])):
-        gate_ops = _gelu_gate(rw, gate, x)
+        gate_ops = _gelu_gate(rw, call, gate, x)
         if gate_ops is not None:
             gone = [*gate_ops, *absorbed]
             return [absorb(call, gone, kind="gelu", inputs=(x,), attrs={})], gone

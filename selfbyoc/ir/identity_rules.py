@@ -51,7 +51,7 @@ def _decline(rw: Rewriter, before: OpCall, call: OpCall) -> None:
         if call.kind == "transpose":
             change = f"the axes to {call.attrs['axes']}"
         lies = f"{call.name} lies between {before.name} and {readers[0].name}"
-        rw.decline(call, "", f"{lies} and changes {change}")
+        rw.decline(call, before.kind, f"{lies} and changes {change}")
 
 
 def identity_before(rw: Rewriter, call: OpCall) -> Rewrite | None:

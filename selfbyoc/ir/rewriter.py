@@ -14,7 +14,7 @@ class Declined:
     """Why a rule could not read an op away, or as what it nearly is."""
 
     op: str
-    kind: str  # what the op would have been; "": nothing, it would have been read away
+    kind: str  # what would have been there instead
     reason: str
 
 
@@ -37,7 +37,7 @@ class Rewriter:
         return len(self.graph.users(value)) == 1 and not self.graph.is_output(value)
 
     def decline(self, call: OpCall, kind: str, reason: str) -> None:
-        """Say why `call` is not read as an op of `kind`; the rule then returns None."""
+        """Say why no op of `kind` is read here; the rule then returns None."""
         self.declined.append(Declined(call.name, kind, reason))
 
 

@@ -18,7 +18,7 @@ HEAVY = frozenset({"conv2d", "dense", "batch_matmul"})
 
 def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
     """The channel axis of an op's result, if `bias` is broadcast along just that one."""
-    if not (data.is_static and bias.is_static) or bias.ndim > data.ndim:
+    if not bias.is_static or bias.ndim > data.ndim:
         return None
     shape = (1,) * (data.ndim - bias.ndim) + bias.shape
     axis = heavy.attrs["out_layout"].index("C") if heavy.kind == "conv2d" else data.ndim - 1
@@ -33,19 +33,54 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
         heavy = rw.producer(data)
         # A bias is data, never computed from activations: only re-shaping ops may stand before it.
         if heavy is None or heavy.kind not in HEAVY:
+            _decline_between(rw, call, data, bias)
             continue
         absorbed: list[OpCall] = []
         axis = _bias_axis(heavy, data, bias)
         if bias.shape == data.shape or axis is None:
             spread = rw.producer(bias, "broadcast_to")
             if spread is None or not rw.only_reader(bias):
+                _decline_bias(rw, call, heavy, bias)
                 continue
             absorbed, bias = [spread], spread.inputs[0]
             axis = _bias_axis(heavy, data, bias)
         if axis is None or rw.producer(bias) not in (None, rw.producer(bias, "reshape")):
+            _decline_bias(rw, call, heavy, bias)
             continue
         return _finish_bias(rw, call, data, bias, axis, absorbed)
     return None
+
+
+def _decline_between(rw: Rewriter, call: OpCall, data: Value, bias: Value) -> None:
+    """An op between a convolution or product and what would be its bias."""
+    between = rw.producer(data)
+    heavy = rw.producer(between.inputs[0]) if between is not None and between.inputs else None
+    if between is None or heavy is None or heavy.kind not in HEAVY or rw.producer(bias) is not None:
+        return
+    same = between.outputs[0].ndim == heavy.outputs[0].ndim
+    if same and bias.scalar is None and _bias_axis(heavy, data, bias) is not None:
+        rw.decline(call, "bias_add", f"{between.name} lies between {heavy.name} and {call.name}")
+
+
+def _decline_bias(rw: Rewriter, call: OpCall, heavy: OpCall, bias: Value) -> None:
+    """Why what is added to a convolution or product is no bias; a residual needs no reason."""
+    shaping = rw.producer(bias)
+    if shaping is None and bias.shape == heavy.outputs[0].shape:
+        return
+    if shaping is not None and shaping.kind not in ("reshape", "broadcast_to"):
+        if bias.shape != heavy.outputs[0].shape:
+            text = f"what is added to {heavy.name} is computed by {shaping.name}, so it is no bias"
+            rw.decline(call, "bias_add", text)
+        return
+    readers = [u.name for u in rw.graph.users(bias) if u is not call]
+    if shaping is not None and readers:
+        text = f"{shaping.name} before {call.name} is read by {', '.join(readers)} too"
+    elif shaping is not None:
+        text = f"an importer's {shaping.name} lies before {call.name}"
+    else:
+        text = f"{call.name} adds {bias.name or 'a constant'} to {heavy.name}"
+    shape = f"its shape {list(bias.shape)} is no bias of {heavy.outputs[0].type}"
+    rw.decline(call, "bias_add", text if readers else f"{text}: {shape}")
 
 
 def _finish_bias(
@@ -122,9 +157,13 @@ def _sum_of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    if call.kind != "mean" or call.inputs[0].ndim != 4 or not call.attrs["keepdims"]:
+    if call.kind != "mean" or call.inputs[0].ndim != 4:
         return None
-    if sorted(a % 4 for a in call.attrs["axis"] or ()) != [2, 3]:
+    axes = call.attrs["axis"]
+    axes = (axes,) if isinstance(axes, int) else axes or ()
+    if sorted(a % 4 for a in axes) != [2, 3] or not call.attrs["keepdims"]:
+        text = f"a mean over axis={axes} with keepdims={call.attrs['keepdims']}"
+        rw.decline(call, "global_avg_pool2d", f"{text}, not over (2, 3) with True")
         return None
     return [replace(call, kind="global_avg_pool2d", attrs={"layout": "NCHW"})], []
 
@@ -132,7 +171,11 @@ def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
 def _requantize(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """Scales and zero points as attributes, where they are scalar constants."""
     scales = call.inputs[1:]
-    if call.kind != "requantize" or not scales or any(v.scalar is None for v in scales):
+    if call.kind != "requantize" or not scales:
+        return None
+    if any(v.scalar is None for v in scales):
+        text = "its scales and zero points are not all constants of one element"
+        rw.decline(call, "requantize", text)
         return None
     names = ("input_scale", "input_zero_point", "output_scale", "output_zero_point")
     attrs = {**call.attrs, **{n: v.scalar for n, v in zip(names, scales, strict=True)}}
@@ -143,7 +186,11 @@ def _symmetric_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """qnn.conv2d(x, weight, zero points, scales) with zero points of 0 is a plain integer
     conv2d.
     """
-    if call.kind != "qnn_conv2d" or any(v.scalar != 0 for v in call.inputs[2:4]):
+    if call.kind != "qnn_conv2d":
+        return None
+    points = [v.scalar for v in call.inputs[2:4]]
+    if points != [0, 0]:
+        rw.decline(call, "conv2d", f"its zero points are {points}, not constants of 0")
         return None
     return [replace(call, kind="conv2d", inputs=call.inputs[:2])], []
 

@@ -13,6 +13,7 @@ from .miss import (
     CONSTANT,
     INPUTS,
     KIND,
+    LEAF,
     NO_OP,
     OTHER_KIND,
     OUTPUT,
@@ -133,7 +134,7 @@ class Matcher:
         call = self.graph.producer(value)
         if call is None:
             where = bound.reader if value.is_constant else value.name or bound.reader
-            self._missed(bound, NO_OP, KIND, where, f"op {node.kind}", _leaf(value))
+            self._missed(bound, LEAF, NO_OP, where, f"op {node.kind}", _leaf(value))
             return
         if call.kind != node.kind:
             wanted, found = f"op {node.kind}", f"op {call.kind}"

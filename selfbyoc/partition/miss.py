@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 # What kind of thing differs.
-KIND, ATTRIBUTE, CONSTANT, VALUE, INPUTS, OUTPUT, TWICE = (
-    "op kind", "attribute", "constant", "value", "inputs", "output", "op taken twice",
+KIND, NO_OP, ATTRIBUTE, CONSTANT, VALUE, INPUTS, OUTPUT, TWICE = (
+    "op kind", "no op", "attribute", "constant", "value", "inputs", "output", "op taken twice",
 )  # fmt: skip
 # How near a difference is to fitting, among those that got equally far: an op is nearer than an
 # input where an op is wanted, and one of the right kind nearer than one of another.
-NO_OP, OTHER_KIND, RIGHT_KIND = range(3)
+LEAF, OTHER_KIND, RIGHT_KIND = range(3)
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Miss:
     found: str
     attribute: str = ""
     also: tuple[str, ...] = ()  # differences that are as near, on other ways
+    fitted: int = 0  # the ops that fitted before it
 
     def __str__(self) -> str:
         return f"at {self.where}: wanted {self.wanted}, found {self.found}"
@@ -49,6 +50,14 @@ class Nearest:
             return None
         first = self.found[0]
         same = [m for m in self.found if (m.where, m.found) == (first.where, first.found)]
-        wanted = " or ".join(dict.fromkeys(m.wanted for m in same)).replace(" or op ", " or ")
+        wanted = _alternatives(list(dict.fromkeys(m.wanted for m in same)))
         also = tuple(dict.fromkeys(str(m) for m in self.found if m not in same))
-        return replace(first, wanted=wanted, also=also)
+        return replace(first, wanted=wanted, also=also, fitted=self.score[0])
+
+
+def _alternatives(wanted: list[str]) -> str:
+    """`op relu`, `op clip`, `op conv2d` -> `op relu, clip or conv2d`."""
+    *others, last = wanted
+    if not others:
+        return last
+    return f"{', '.join(others)} or {last}".replace(", op ", ", ").replace(" or op ", " or ")

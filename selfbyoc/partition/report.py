@@ -42,6 +42,7 @@ class Record:
     found: str = ""
     attribute: str = ""
     also: tuple[str, ...] = ()  # differences that are as near, on other ways through the pattern
+    fitted: int = 0  # the ops that fitted before the difference
     reader: str = ""  # who uses a value of the group outside it: an op, or "output"
     owner: str = ""  # the composite that took the ops, and the root of its match
     owner_root: str = ""
@@ -148,13 +149,9 @@ def owners(matches: Iterable[Any]) -> dict[int, str]:
     return {id(call): m.composite.name for m in matches for call in m.ops}
 
 
-def is_partitioned(mod: Any) -> bool:
-    """Whether the module carries a report."""
-    return mod.attrs is not None and mod.attrs.get(REPORT) is not None
-
-
 def report(mod: Any) -> Report:
     """What partitioning decided about this module, and why."""
-    if not is_partitioned(mod):
+    text = mod.attrs.get(REPORT) if mod.attrs is not None else None
+    if text is None:
         raise InputError("mod: this module was not partitioned by partition_for_tefuse")
-    return Report.from_json(str(mod.attrs.get(REPORT)))
+    return Report.from_json(str(text))

@@ -128,8 +128,8 @@ def _candidates(
 
 def _hint(miss: Miss, hints: Hints) -> str:
     """Why the op that differs is not what a rule nearly read it as."""
-    words = set(miss.wanted.split())
-    about = [d.reason for d in hints.get(miss.where, ()) if not d.kind or d.kind in words]
+    words = set(miss.wanted.replace(",", "").split())
+    about = [d.reason for d in hints.get(miss.where, ()) if d.kind in words]
     return "; ".join(dict.fromkeys(about))
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
+from rich.text import Text
 
+from ..analysis.grouping import Group, levels
 from ..composite import Composite
-from ..partition.report import Report
+from ..partition.report import Record, Report
 from ..runtime.timing import Latency
 from .summary import Left, taken
 
@@ -40,9 +42,75 @@ def taken_table(report: Report) -> Table:
 
 def left_table(rows: Sequence[Left]) -> Table:
     """What no composite took, and why."""
-    table = _table("\nNot taken by a composite", ("op", ""), ("count", "right"), ("why", ""))
+    table = _table("\nLeft to TVM", ("op", ""), ("count", "right"), ("why", ""))
     for row in rows:
-        table.add_row(row.kind, str(row.count), row.why)
+        table.add_row(row.kind, str(row.count), Text(row.why))
+    return table
+
+
+def kernels_table(report: Report, target: str, composite: str | None = None) -> Table:
+    """What became kernels, with the level of each."""
+    groups = [g for g in levels(report) if composite in (None, g.composite)]
+    why = {r.composite: r.reason for r in report.matched}
+    inside = {name: owner for name, _, owner in report.ops if owner}
+    title = f"Kernels for {target}: {len(report.matched)}, with {len(inside)} of the model's "
+    table = _table(
+        f"{title}{len(report.ops)} ops",
+        ("composite", ""), ("count", "right"), ("schedule", ""), ("why it is one kernel", ""),
+    )  # fmt: skip
+    for g in groups:
+        table.add_row(g.composite, str(g.count), Text(_level(g)), Text(why[g.composite]))
+    return table
+
+
+def _level(group: Group) -> str:
+    """Only what is not the rule needs its reason."""
+    name, _, reason = group.reason.partition(": ")
+    return name if name == "own schedule" else f"{name}: {reason}"
+
+
+def nearly_table(groups: Sequence[Group]) -> Table:
+    """What nearly became a kernel."""
+    table = _table("\nNearly", ("composite", ""), ("count", "right"), ("at", ""), ("why not", ""))
+    for g in groups:
+        at = f"{g.roots[0]}, ..." if g.count > 1 else g.roots[0]
+        table.add_row(g.composite, str(g.count), at, _reason(g))
+    return table
+
+
+def records_table(records: Iterable[Record]) -> Table:
+    """Every decision."""
+    table = _table("", ("composite", ""), ("root", ""), ("", ""), ("reason", ""))
+    for r in records:
+        table.add_row(r.composite, r.root, r.status, _reason(r))
+    return table
+
+
+def _reason(of: Record | Group) -> Text:
+    text = Text(of.reason)
+    for also in getattr(of, "also", ()):
+        text.append(f"\nor {also}")
+    return text.append(f"\n{of.hint}", style="italic") if of.hint else text
+
+
+def inside_table(record: Record) -> Table:
+    """The values of a kernel: those that stay inside, and those that come from outside."""
+    table = _table("", ("value", ""), ("type", ""), ("", ""))
+    for producer, consumer, kind in record.edges:
+        table.add_row(f"{producer} -> {consumer}", kind, "stays in the kernel")
+    for name, kind, origin in record.args:
+        table.add_row(f"argument {name}", kind, f"from {origin}")
+    return table
+
+
+def absorbed_table(report: Report) -> Table:
+    """What importers wrote, and what it was read as."""
+    table = _table("\nRead as (part of) another op", ("as written", ""), ("read as", ""))
+    into: dict[str, list[str]] = {}
+    for written, _, now in report.absorbed:
+        into.setdefault(now, []).append(written)
+    for now, names in into.items():
+        table.add_row(", ".join(names), now)
     return table
 
 

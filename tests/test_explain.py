@@ -1,0 +1,241 @@
+"""explain: every candidate has a record, the records come from what decides, and they stay."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from models import program, weights
+
+import selfbyoc
+from selfbyoc import Composite, op, partition_for_tefuse, require
+from selfbyoc.analysis import explain as module
+from selfbyoc.analysis.grouping import grouped, left, nearly
+from selfbyoc.errors import InputError
+from selfbyoc.ir.emit import emit
+from selfbyoc.partition.declared import declared
+from selfbyoc.partition.report import Record
+
+SHAPES = {"x": (1, 4, 8, 8), "w": (4, 4, 3, 3), "v": (4, 4, 3, 3), "b": (4,)}
+
+
+def same(x, w):
+    return op.conv2d(x, w, padding=1)
+
+
+def model(program, **shapes):
+    names = program.__code__.co_varnames[: program.__code__.co_argcount]
+    return emit(program, {n: (shapes.get(n) or SHAPES[n], "float32") for n in names})
+
+
+def network():
+    args = {"x": ((2, 3, 17, 15), "float32")}
+    args |= {n: (a.shape, str(a.dtype)) for n, a in weights().items()}
+    return emit(program, args, weights())
+
+
+conv_relu = Composite("conv_relu", lambda x, w: op.relu(op.conv2d(x, w)), why="for the test")
+chain = Composite("chain", lambda x, w, v: op.relu(op.conv2d(op.relu(op.conv2d(x, w)), v)))
+
+
+def three(x, w):
+    for _ in range(3):
+        x = op.relu(same(x, w))
+    return x
+
+
+def test_every_candidate_root_has_a_record():
+    found = selfbyoc.explain(network())
+    assert [c.name for c in found.report.composites] == [c.name for c in selfbyoc.BUILTIN]
+    for composite in map(declared, selfbyoc.BUILTIN):
+        roots = [name for name, kind, _ in found.report.ops if kind in composite.roots]
+        assert sorted(r.root for r in found.of(composite.name)) == sorted(roots)
+
+
+def test_the_smaller_form_of_a_match_is_told():
+    conv_any = Composite("any", lambda x, w, b: selfbyoc.either(
+        op.relu(op.bias_add(op.conv2d(x, w), b)), op.bias_add(op.conv2d(x, w), b)
+    ))  # fmt: skip
+    found = selfbyoc.explain(
+        model(lambda x, w, b: op.relu(op.bias_add(same(x, w), b))), composites=[conv_any]
+    )
+    smaller, larger = sorted(found.records, key=lambda r: r.root)
+    assert (larger.status, larger.root) == ("matched", "relu")
+    assert (smaller.status, smaller.owner_root) == ("part", "relu")
+    assert smaller.reason == "part of the larger match at relu"
+
+
+def test_what_was_taken_names_who_took_it():
+    found = selfbyoc.explain(model(three), composites=[chain, conv_relu])
+    (record,) = [r for r in found.of("chain") if r.status == "taken"]
+    wanted = ("conv2d_1", "chain", "relu_1", "overlap")
+    assert (record.where, record.owner, record.owner_root, record.cause) == wanted
+
+
+def test_a_match_says_what_stays_inside_and_what_its_arguments_are():
+    def two(x, w, b):
+        return op.relu(same(op.abs(x), w))
+
+    found = selfbyoc.explain(model(two), composites=[conv_relu])
+    (record,) = found.of("conv_relu")
+    assert record.edges == (("conv2d", "relu", "float32[1, 4, 8, 8]"),)
+    assert record.args == (
+        ("x", "float32[1, 4, 8, 8]", "abs"),
+        ("w", "float32[4, 4, 3, 3]", "input"),
+    )
+
+
+def test_levels():
+    by_kind = Composite("own", conv_relu.pattern, {"cuda": print})
+    found = selfbyoc.explain(model(lambda x, w: op.relu(same(x, w))), composites=[by_kind])
+    (record,) = found.of("own")
+    assert record.level == "default schedule"
+    assert record.level_reason == "composite own has a schedule for cuda, not llvm"
+    c = selfbyoc.explain(network(), target="c")
+    assert {r.level for r in c.records if r.composite == "conv2d" and r.level} == {"own schedule"}
+    assert c.target == "c"
+
+
+def test_a_partitioned_module_tells_the_same():
+    before = selfbyoc.explain(network())
+    after = selfbyoc.explain(partition_for_tefuse(network()))
+    strip = [module.replace(r, symbol="") for r in after.records]
+    assert strip == list(before.records)
+    assert all(r.symbol for r in after.report.matched)
+    assert str(after) == str(before)
+
+
+def test_a_partitioned_module_was_asked_already():
+    parted = partition_for_tefuse(network())
+    with pytest.raises(InputError, match="composites: this module is partitioned already"):
+        selfbyoc.explain(parted, composites=[conv_relu])
+
+
+def test_json_and_back():
+    found = selfbyoc.explain(network())
+    assert selfbyoc.Explanation.from_json(found.to_json()) == found
+
+
+def test_why_two_ops_are_in_one_kernel():
+    found = selfbyoc.explain(model(three), composites=[chain, conv_relu])
+    answer = found.why("conv2d", "relu_1")
+    assert answer.together
+    assert answer.reason == "conv2d and relu_1 are in one kernel in chain at relu_1"
+    assert "  relu -> conv2d_1: float32[1, 4, 8, 8] stays inside" in str(answer).splitlines()
+    assert "  x is float32[1, 4, 8, 8], an input" in str(answer).splitlines()
+    assert "for the test" in found.why("conv2d_2", "relu_2").reason
+
+
+def test_why_two_ops_are_in_two_kernels():
+    found = selfbyoc.explain(model(three), composites=[chain, conv_relu])
+    answer = found.why("relu_1", "conv2d_2")
+    assert not answer.together
+    assert [r.reason for r in answer.records] == ["conv2d_1 belongs to chain at relu_1"]
+    assert "relu_1 is in chain at relu_1 and conv2d_2 is in conv_relu at relu_2" in str(answer)
+
+
+def test_why_an_op_is_left():
+    def leaking(x, w):
+        y = same(x, w)
+        return op.add(op.relu(y), op.tanh(y))
+
+    found = selfbyoc.explain(model(leaking), composites=[conv_relu])
+    answer = found.why("conv2d", "relu")
+    assert [r.reader for r in answer.records] == ["tanh"]
+    assert found.why("conv2d", "tanh").reason.endswith("no composite has both conv2d and tanh")
+    assert found.why_not("relu")[0].cause == "used outside"
+
+
+def test_ops_too_far_apart():
+    found = selfbyoc.explain(model(three), composites=[conv_relu])
+    assert found.why("conv2d", "relu_2").reason.endswith("they are too far apart for conv_relu")
+
+
+def test_unknown_names():
+    found = selfbyoc.explain(model(three), composites=[conv_relu])
+    with pytest.raises(InputError, match=r"'conv2d_7' is no op of this model; near it: \['conv2d"):
+        found.why_not("conv2d_7")
+    with pytest.raises(InputError, match=r"composite 'convrelu' was not asked; known: \['conv_r"):
+        found.of("convrelu")
+
+
+def test_absorbed_ops_are_found_by_the_names_that_were_written():
+    def importers(x, w, b):
+        return op.relu(op.add(same(x, w), op.reshape(b, shape=(1, 4, 1, 1))))
+
+    biased = Composite("biased", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
+    found = selfbyoc.explain(model(importers), composites=[biased])
+    assert ("reshape", "reshape", "bias_add") in found.report.absorbed
+    answer = found.why("reshape", "conv2d")
+    assert answer.together
+    assert answer.notes == ("reshape was read as bias_add, or as part of it",)
+
+
+def test_a_name_that_means_two_ops_is_told():
+    """The second add, as it was written, is the only one left, and is called add now."""
+
+    def program(x, w, b):
+        y = op.add(same(x, w), op.reshape(b, shape=(1, 4, 1, 1)))
+        return op.relu(op.add(op.relu(y), x))
+
+    found = selfbyoc.explain(model(program), composites=[conv_relu])
+    _, note = found.resolve("add")
+    assert note == "the model's add, as it was written, was read as bias_add"
+
+
+def test_a_check_that_raises_is_a_record():
+    broken = Composite("broken", conv_relu.pattern, check=lambda match: match.nosuch)
+    found = selfbyoc.explain(model(three), composites=[broken, conv_relu])
+    assert {r.status for r in found.of("broken")} == {"broken"}
+    assert found.of("broken")[0].reason.startswith("its check raised AttributeError: composite bro")
+    assert {r.status for r in found.of("conv_relu")} == {"matched"}
+
+
+def test_errors_in_explaining_are_told_and_stop_nothing(monkeypatch):
+    def raising(*_):
+        raise KeyError("no such level")
+
+    monkeypatch.setattr(module, "level_of", raising)
+    monkeypatch.setattr("selfbyoc.partition.select.declined", raising)
+    found = selfbyoc.explain(model(three), composites=[conv_relu])
+    assert len(found.report.matched) == 3
+    assert found.report.problems[0].startswith("no hints about importers: KeyError")
+    assert "Not explained: level of conv_relu at relu: 'no such level'" in str(found)
+    assert len(selfbyoc.report(partition_for_tefuse(model(three))).matched) > 0
+
+
+def test_equal_reasons_are_one_group():
+    picky = Composite("picky", conv_relu.pattern, check=lambda m: require(False, "never"))
+    found = selfbyoc.explain(model(three), composites=[picky])
+    (group,) = nearly(found.report)
+    assert str(group) == "picky at relu and 2 more, refused: never"
+    assert [(row.kind, row.count, row.why) for row in left(found.report)] == [
+        ("conv2d", 3, "picky: never"), ("relu", 3, "picky: never"),
+    ]  # fmt: skip
+
+
+def test_other_numbers_are_the_same_reason():
+    records = [Record("c", f"relu_{i}", "missed", f"at add_{i}: wanted op dense") for i in (1, 2)]
+    (group,) = grouped(records)
+    assert (group.roots, group.reason) == (("relu_1", "relu_2"), "at add_1: wanted op dense")
+
+
+SCRIPT = """
+import sys; sys.path.insert(0, {tests!r})
+from test_explain import network
+import selfbyoc
+print(selfbyoc.explain(network(), target="llvm").to_json())
+"""
+
+
+def test_deterministic_in_fresh_processes():
+    tests = os.path.dirname(__file__)
+    texts = set()
+    for seed in ("0", "1"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        env["PYTHONPATH"] = os.pathsep.join([os.path.dirname(tests), *sys.path])
+        command = [sys.executable, "-c", SCRIPT.format(tests=tests)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        texts.add(done.stdout)
+    assert len(texts) == 1
+    assert texts == {selfbyoc.explain(network(), target="llvm").to_json() + "\n"}
