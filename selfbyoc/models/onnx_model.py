@@ -23,7 +23,7 @@ def read_onnx(path: str | Path) -> Any:
         # By path: so a model's external weights are found beside it.
         onnx.checker.check_model(str(path))
         return onnx.load(str(path))
-    except (OSError, ValueError, onnx.checker.ValidationError) as err:
+    except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as err:
         raise InputError(f"{path} is no ONNX model that can be read: {_first_line(err)}") from err
 
 

@@ -43,9 +43,12 @@ def inspect(console: Console, asked: Question) -> None:
         console = Console(file=console.file, width=WIDTH)
     if asked.root is not None:
         _print_root(console, found, records, asked.root)
+    elif not records:
+        about = f"composite {asked.composite}" if asked.composite else "any composite"
+        console.print(f"No op of this model can be the root of {about}.", markup=False)
     elif asked.all:
         console.print(tables.records_table(records))
-        if found.report.absorbed:
+        if found.report.absorbed and asked.composite is None:
             console.print(tables.absorbed_table(found.report))
     else:
         _print_short(console, found, records, asked.composite)
@@ -94,7 +97,10 @@ def _print_root(console: Console, found: Explanation, records: list[Record], nam
     root, note = found.resolve(name)
     if note:
         console.print(note, markup=False, highlight=False)
-    console.print(tables.records_table(records))
+    if records:
+        console.print(tables.records_table(records))
+    else:
+        console.print(f"No composite of these ends in {root}.", highlight=False)
     holder = next((r for r in found.report.matched if root in r.ops), None)
     if holder is None:
         console.print(f"\n{root} is in no kernel.", highlight=False)
