@@ -50,22 +50,21 @@ class Case:
         self.program = program
         self.generations = tuple(generations)
         self.constants = tuple(constants)
-        self.args = {key: _typed(key, value) for key, value in args.items()}
+        self.args = {key: typed(key, value) for key, value in args.items()}
         self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
 
     def __repr__(self) -> str:
         return f"Case({self.name})"
 
 
-def _typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
+def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
     """`(2, 3)` or `((2, 3), "int8")` as (shape, dtype)."""
-    if len(value) == 2 and isinstance(value[1], str):
+    is_sequence = isinstance(value, (tuple, list))
+    if is_sequence and len(value) == 2 and isinstance(value[1], str):
         return tuple(value[0]), value[1]
-    if all(isinstance(extent, int) for extent in value):
+    if is_sequence and all(isinstance(extent, int) for extent in value):
         return tuple(value), "float32"
-    raise CompositeError(
-        f"case argument {name!r}: expected a shape or (shape, dtype), found {value!r}"
-    )
+    raise CompositeError(f"argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
 
 
 @dataclass(frozen=True)

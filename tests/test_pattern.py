@@ -4,8 +4,9 @@ words.
 
 import pytest
 
-from selfbyoc import BUILTIN, Case, Composite, Registry, either, many, op
+from selfbyoc import BUILTIN, Case, Composite, Registry, either, emit, many, op
 from selfbyoc.errors import CompositeError, RegistryError
+from selfbyoc.ir.generation import ir
 
 
 def relu_of_dense(x, weight):
@@ -70,7 +71,7 @@ def test_case_names_an_unknown_argument():
 
 
 def test_case_with_a_bad_shape():
-    with pytest.raises(CompositeError, match="case argument 'x': expected a shape"):
+    with pytest.raises(CompositeError, match="argument 'x': expected a shape"):
         Case(x="2x3")
 
 
@@ -127,3 +128,14 @@ def test_many_belongs_into_a_concatenate():
         "c", lambda x: op.concatenate(many(lambda arg: op.conv2d(x, arg("weight"))))
     )
     assert composite.arg_names == ("x",)
+
+
+def test_a_program_over_plain_shapes():
+    mod = emit(lambda x, y: op.add(x, y), {"x": (3, 5), "y": ((3, 5), "float32")})
+    graph = ir.read(mod["main"])
+    assert [v.type for v in graph.inputs] == ["float32[3, 5]"] * 2
+
+
+def test_a_program_over_something_else():
+    with pytest.raises(CompositeError, match=r"argument 'x': expected a shape .* found 3"):
+        emit(lambda x: op.relu(x), {"x": 3})

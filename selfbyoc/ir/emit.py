@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..composite import typed
 from ..partition.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
 from .attrs import complete
 from .generation import ir
@@ -17,10 +18,10 @@ from .generation import ir
 
 def emit(
     program: Callable[..., Any],
-    args: Mapping[str, tuple[tuple[int, ...], str]],
+    args: Mapping[str, Any],
     constants: Mapping[str, np.ndarray] | None = None,
 ) -> Any:
-    """`program` over arguments of these (shape, dtype) -> IRModule with `main`.
+    """`program` over arguments of these shapes, or (shape, dtype) -> IRModule with `main`.
 
     Arguments in `constants` become constants of the module, the others its parameters in order.
     Where a program has alternatives (`either`), the first whose arguments are all given is taken.
@@ -29,7 +30,7 @@ def emit(
     names = [n for n in inspect.signature(program).parameters if n in args or n in constants]
     outputs = program(**{n: Arg(n) for n in inspect.signature(program).parameters})
     nodes = outputs if isinstance(outputs, tuple) else (outputs,)
-    params = {n: args[n] for n in names if n not in constants}
+    params = {n: typed(n, args[n]) for n in names if n not in constants}
 
     def body(**variables: Any) -> list[Any]:
         known = {**variables, **{n: ir.constant(a) for n, a in constants.items()}}
