@@ -113,4 +113,5 @@ def check_target(target: Any) -> Any:
     try:
         return make_target(target)
     except (TVMError, ValueError, TypeError) as err:
-        raise TargetError(f"target: {target!r} is not a target of this TVM: {err}") from err
+        *_, reason = str(err).strip().splitlines()  # TVM 0.17 puts C++'s stack before it
+        raise TargetError(f"target: {target!r} is not a target of this TVM: {reason}") from err
