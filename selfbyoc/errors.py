@@ -1,5 +1,10 @@
 """Every error that a user can cause, by the stage that raises it."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class SelfbyocError(Exception):
     """Base class of all errors of this library."""
@@ -74,3 +79,9 @@ ALL: tuple[type[SelfbyocError], ...] = (
     UnknownValue,
     MissingExtra,
 )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'weight'?` for a word that is nearly a known one, else nothing."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,5 +1,7 @@
 """Stacking: one multi-stage PrimFunc, the blocks of each op known, and what a schedule is given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from harness import assert_close, run_case
@@ -100,7 +102,7 @@ def test_a_schedule_sees_the_ops():
         seen["padding"] = ops.conv2d.attrs["padding"]
         seen["block"] = str(sch.get(ops.conv2d_1.block).name_hint)
         seen["blocks"] = [str(sch.get(b).name_hint) for b in ops.conv2d_1.blocks]
-        seen["shapes"] = (ops.conv2d_1.inputs[0], ops.relu_1.outputs[0])
+        seen["shapes"] = (tuple(ops.conv2d_1.inputs[0]), tuple(ops.relu_1.outputs[0]))
         seen["target"] = str(target.kind)
         assert "dense" not in ops
 
@@ -158,8 +160,23 @@ def test_op_info_survives_scheduling():
     infos = op_info(scheduled.mod["main"])
     assert [info.kind for info in infos] == ["conv2d", "relu", "conv2d", "relu"]
     assert infos[0].attrs["padding"] == (1, 1, 1, 1)
-    assert infos[2].blocks == ("conv2d_1_pad", "conv2d_1")
-    assert infos == unscheduled.ops
+    assert infos[2].blocks == ("conv2d_1_pad", "conv2d_1_init", "conv2d_1_update")
+    assert infos[1].within == "conv2d_1"  # it was inlined
+    assert [bare(i) for i in infos] == [bare(i) for i in unscheduled.ops]
+
+
+def bare(info):
+    """What scheduling cannot change."""
+    return replace(info, blocks=(), within="")
+
+
+def test_scheduling_leaves_the_stacked_function_as_it_was():
+    """TVM schedules in place what only the schedule holds, loops shared with others included."""
+    composite = Composite("chain", two_convs)
+    source = external_of(composite, rfc, **RFC)
+    unscheduled, _ = schedule_external(source, make_target("llvm"))
+    names = [name for info in unscheduled.ops for name in info.blocks]
+    assert block_names(unscheduled.func) == names
 
 
 def test_a_function_that_is_not_ours_has_no_op_info():

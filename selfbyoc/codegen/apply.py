@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import Schedule, get_block, tvm
 from ..errors import ScheduleError, SelfbyocError
-from .op_info import Ops, with_op_info
+from .op_info import Ops, resealed
 from .stack import Stacked
 
 if TYPE_CHECKING:
@@ -55,13 +55,16 @@ def apply_schedule(
     """The user asked for the composite's schedule: if it raises, that is an error and no
     fallback.
     """
-    sch = Schedule(tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")}))
+    # Kept while scheduling: TVM changes in place a function that only the schedule holds, and then
+    # the loops that it shares with the stacked one.
+    begin = tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")})
+    sch = Schedule(begin)
     ops = Ops(stacked.ops, lambda name: get_block(sch, name))
     level = level_of(stacked.composite, target, told)
     own = stacked.composite.schedule_for(str(target.kind))
     if level.name == DEFAULT or own is None:
         default(sch, ops, target)
-        return Scheduled(_described(sch.mod, stacked), level)
+        return Scheduled(_described(sch, stacked), level)
     try:
         own(sch, ops, target)
     except SelfbyocError:
@@ -73,11 +76,11 @@ def apply_schedule(
         raise ScheduleError(
             f"composite {name}: its schedule raised {type(err).__name__}: {err}"
         ) from err
-    return Scheduled(_described(sch.mod, stacked), level)
+    return Scheduled(_described(sch, stacked), level)
 
 
-def _described(mod: tvm.IRModule, stacked: Stacked) -> tvm.IRModule:
-    """The op info again, in case a schedule replaced the function."""
-    mod = tvm.IRModule(dict(mod.functions.items()))
-    mod.update_func(mod.get_global_var("main"), with_op_info(mod["main"], stacked.ops))
+def _described(sch: Any, stacked: Stacked) -> tvm.IRModule:
+    """The scheduled module, its function with op info."""
+    mod = tvm.IRModule(dict(sch.mod.functions.items()))
+    mod.update_func(mod.get_global_var("main"), resealed(mod["main"], sch, stacked.recorded))
     return mod

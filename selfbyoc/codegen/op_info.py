@@ -1,27 +1,28 @@
-"""Op info: the ordered ops of a stacked function, as an attribute and as schedules see them."""
+"""Op info: the ordered ops of a function, as an attribute, as users read it and as schedules see
+it.
+
+What is kept on the function is what was true when it was recorded (`Recorded`). Reading it looks at
+the function as it is now: its blocks, and whether its layout has changed since.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from typing import Any
 
-OP_INFO = "tefuse.op_info"
+from .._tvm import Schedule, structural_equal, structural_hash, tvm
+from ..errors import InputError
+from .accesses import Accesses, accesses_of
+from .layout_map import LayoutMap
+from .layout_proof import Place, places
+from .layout_rules import Before, moved
+from .lineage import block_owners, computed_in
+from .op_record import OP_INFO, OpInfo, Recorded, TensorInfo, from_json, to_json
+from .trace import is_clean, layout_prefix
+from .unknown import UNKNOWN
 
-
-@dataclass(frozen=True)
-class OpInfo:
-    """One op of a stacked function: what it was in the graph, and the names of its blocks, in
-    order.
-    """
-
-    name: str
-    kind: str
-    attrs: dict[str, Any]
-    inputs: tuple[tuple[tuple[int, ...], str], ...]  # (shape, dtype) of each
-    outputs: tuple[tuple[tuple[int, ...], str], ...]
-    blocks: tuple[str, ...] = ()
+__all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "Ops", "TensorInfo", "attach", "op_info", "resealed"]
 
 
 class Ops:
@@ -74,25 +75,137 @@ class OpView:
         return f"{self.name}{self.attrs} -> {self.outputs}"
 
 
-def with_op_info(func: Any, ops: Sequence[OpInfo]) -> Any:
+def attach(func: Any, recorded: Recorded) -> Any:
     """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and
     databases.
     """
-    return func.with_attr(OP_INFO, json.dumps([asdict(op) for op in ops]))
+    return func.with_attr(OP_INFO, to_json(recorded))
 
 
-def op_info(func: Any) -> tuple[OpInfo, ...]:
-    """The ordered ops of a stacked PrimFunc; nothing for a function that we did not stack."""
+def record(
+    func: Any, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+) -> Recorded:
+    """What to keep of a function in its original layouts, whose blocks are labelled.
+
+    `refs` says for the inputs and outputs of each op which buffer holds them (see
+    `op_record.Ref`).
+    """
+    held = tuple((tuple(ins), tuple(outs)) for ins, outs in refs)
+    return Recorded(tuple(ops), held, accesses_of(func), seal_of(func))
+
+
+def seal_of(func: Any) -> str:
+    """Equal for functions that are equal but for their attributes."""
+    names = [str(n) for n in func.attrs.keys()] if func.attrs is not None else []  # noqa: SIM118
+    for name in names:
+        func = func.without_attr(name)
+    return str(structural_hash(func))
+
+
+def recorded_of(func: Any) -> Recorded | None:
+    """What was recorded on a PrimFunc; None for a function that has no op info."""
+    if not isinstance(func, tvm.tir.PrimFunc if hasattr(tvm, "tir") else tvm.tirx.PrimFunc):
+        raise InputError(f"expected a PrimFunc or a Schedule of one, found {type(func).__name__}")
     if func.attrs is None or OP_INFO not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
+        return None
+    return from_json(str(func.attrs[OP_INFO]))
+
+
+def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
+    """The ordered ops of a PrimFunc, or of `main` in a Schedule; nothing where none were attached.
+
+    Attributes follow a layout that was changed (`transform_layout`), as far as that can be proved
+    from the function; what cannot is UNKNOWN. Given the function that a schedule began with, its
+    trace is evidence too.
+    """
+    if isinstance(func, Schedule):
+        proved = _by_trace(func, original)
+        func, original = func.mod["main"], proved
+    recorded = recorded_of(func)
+    if recorded is None:
         return ()
+    now = accesses_of(func)
+    blocks = block_owners(recorded, now)
+    found = original
+    if found is None:
+        unchanged = recorded.seal == seal_of(func)
+        found = recorded.ops if unchanged else _in_layouts(recorded, places(recorded.accesses, now))
     return tuple(
-        OpInfo(**{name: _tupled(value) for name, value in op.items()})
-        for op in json.loads(str(func.attrs[OP_INFO]))
+        replace(info, blocks=blocks.get(info.name, ()), within=computed_in(info, recorded, now))
+        for info in found
     )
 
 
-def _tupled(value: Any) -> Any:
-    """JSON has lists where there were tuples."""
-    if isinstance(value, dict):
-        return {name: _tupled(inner) for name, inner in value.items()}
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+def _by_trace(sch: Any, original: Any) -> tuple[OpInfo, ...] | None:
+    """The ops as the trace left them, if it is the whole way from `original` to the schedule."""
+    if original is None or sch.trace is None:
+        return None
+    name = "main"
+    begin = tvm.IRModule({name: original.with_attr("global_symbol", name)})  # kept: see apply.py
+    replayed, until = Schedule(begin), Schedule(begin)
+    sch.trace.apply_to_schedule(replayed, False)
+    if not structural_equal(replayed.mod[name].body, sch.mod[name].body, True):
+        return None
+    layout_prefix(sch.trace).apply_to_schedule(until, False)
+    return op_info(until.mod[name])
+
+
+def resealed(func: Any, sch: Any, recorded: Recorded) -> Any:
+    """A function that `sch` made of a recorded one, with its op info (a schedule may have replaced
+    the function); sealed anew if the schedule changed no layout.
+    """
+    clean = sch.trace is not None and is_clean(sch.trace)
+    return attach(func, replace(recorded, seal=seal_of(func)) if clean else recorded)
+
+
+def _in_layouts(recorded: Recorded, found: dict[int, Place]) -> tuple[OpInfo, ...]:
+    return tuple(
+        _op_in_layouts(info, refs, recorded.accesses, found)
+        for info, refs in zip(recorded.ops, recorded.refs, strict=True)
+    )
+
+
+def _op_in_layouts(
+    info: OpInfo, refs: tuple[Any, Any], then: Accesses, found: dict[int, Place]
+) -> OpInfo:
+    """One op with attributes and tensors as they are now."""
+    ins = [_place(t, ref, then, found) for t, ref in zip(info.inputs, refs[0], strict=True)]
+    outs = [_place(t, ref, then, found) for t, ref in zip(info.outputs, refs[1], strict=True)]
+    maps = [[place.layout for place in side] for side in (ins, outs)]
+    if all(m is not None and m.is_identity for side in maps for m in side):
+        return info
+    before = Before(
+        info.attrs, tuple(t.shape for t in info.inputs), tuple(t.shape for t in info.outputs)
+    )
+    change = moved(info.kind, before, *maps)
+    return replace(
+        info,
+        attrs={**info.attrs, **change.attrs},
+        inputs=tuple(map(_tensor, info.inputs, ins, change.inputs)),
+        outputs=tuple(map(_tensor, info.outputs, outs, change.outputs)),
+    )
+
+
+def _place(tensor: TensorInfo, ref: Any, then: Accesses, found: dict[int, Place]) -> Place:
+    """Where a tensor of an op is; one that no buffer ever held is as the op defines it."""
+    if ref is None:
+        return Place(LayoutMap.identity(len(tensor.shape)))
+    buffer = then.params[ref[1]] if ref[0] == "param" else then.blocks[ref[1]].stores[0].buffer
+    place = found[buffer]
+    if tuple(then.shapes[buffer]) == tuple(tensor.shape):
+        return place
+    # The buffer never had the op's own axes (a packed weight): unchanged, or not known.
+    if place.layout is not None and place.layout.is_identity:
+        return Place(LayoutMap.identity(len(tensor.shape)))
+    return Place(None)
+
+
+def _tensor(tensor: TensorInfo, place: Place, layout: Any) -> TensorInfo:
+    if place.layout is None:
+        held = place.present if place.present is not None else UNKNOWN
+        return TensorInfo(held, tensor.dtype, UNKNOWN)
+    if tensor.layout is None and layout is None and place.layout.is_identity:
+        return tensor
+    if None in tensor.shape:
+        return TensorInfo(UNKNOWN, tensor.dtype, layout)
+    return TensorInfo(place.layout.shape(tensor.shape), tensor.dtype, layout)

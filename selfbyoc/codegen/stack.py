@@ -14,7 +14,9 @@ from .._tvm import te, tir
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .compute import compute_of
-from .op_info import OpInfo, Ops, with_op_info
+from .lineage import labelled
+from .op_info import OpInfo, Ops, attach, record
+from .op_record import Recorded, Ref, describe
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -26,8 +28,13 @@ class Stacked:
     """A stacked, unscheduled function with its op info."""
 
     func: Any
-    ops: tuple[OpInfo, ...]
+    recorded: Recorded
     composite: Composite
+
+    @property
+    def ops(self) -> tuple[OpInfo, ...]:
+        """Its ops in order."""
+        return self.recorded.ops
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,12 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     composite = match.composite
     builder = _Builder(graph, match, packed or {})
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
-    func = te.create_prim_func([*builder.params, *outputs])
     names = _block_names([*builder.params, *outputs])
-    ops = tuple(builder.info(call, names) for call in builder.described)
-    return Stacked(with_op_info(func, ops), ops, composite)
+    ops = builder.infos(names)
+    owners = {block: info.name for info in ops for block in info.blocks}
+    func = labelled(te.create_prim_func([*builder.params, *outputs]), owners)
+    recorded = record(func, ops, builder.refs(list(names)))
+    return Stacked(attach(func, recorded), recorded, composite)
 
 
 class _Builder:
@@ -209,16 +218,37 @@ class _Builder:
             assert id(value) in self.tensors, f"output {value!r} is not computed"
 
     def _bare(self, call: OpCall) -> OpInfo:
-        def types(values: Sequence[Value]) -> tuple[Any, ...]:
-            return tuple((v.shape, v.dtype) for v in values)
+        ins, outs = ([(v.shape, v.dtype) for v in side] for side in (call.inputs, call.outputs))
+        return describe(call.name, call.kind, call.attrs, ins, outs)
 
-        return OpInfo(
-            call.name, call.kind, dict(call.attrs), types(call.inputs), types(call.outputs)
-        )
+    def infos(self, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
+        """The ops in order, with the names of their blocks; what no op made is the last one's."""
+        root = self.match.root if callable(self.composite.compute) else None
+        *before, last = (self._info(call, names, root) for call in self.described)
+        owned = {name for info in (*before, last) for name in info.blocks}
+        rest = tuple(name for name in names.values() if name not in owned)
+        return (*before, replace(last, blocks=(*last.blocks, *rest)))
 
-    def info(self, call: OpCall, names: Mapping[Any, str]) -> OpInfo:
+    def _info(self, call: OpCall, names: Mapping[Any, str], root: OpCall | None) -> OpInfo:
         blocks = tuple(names[op] for op in self.stages.get(id(call), ()) if op in names)
-        return replace(self._bare(call), blocks=blocks)
+        apart = root is None or call is root or not call.sources or blocks
+        within = "" if apart or root is None else root.name
+        return replace(self._bare(call), blocks=blocks, within=within)
+
+    def refs(self, order: list[Any]) -> list[tuple[list[Ref], list[Ref]]]:
+        """Which buffer holds each input and output of the ops, `order` being that of the blocks."""
+        position = {operation: i for i, operation in enumerate(order)}
+        params = {p.op: i for i, p in enumerate(self.params)}
+
+        def ref(value: Value) -> Ref:
+            tensor = self.tensors.get(id(value))
+            if tensor is None:
+                return None
+            if tensor.op in params:
+                return ("param", params[tensor.op])
+            return ("block", position[tensor.op]) if tensor.op in position else None
+
+        return [([*map(ref, c.inputs)], [*map(ref, c.outputs)]) for c in self.described]
 
 
 def _computed(tensor: Any, name: str) -> Any:

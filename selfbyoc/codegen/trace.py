@@ -1,0 +1,39 @@
+"""What a schedule's trace says of layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Primitives that leave every buffer's layout as it is. Others, and those of a TVM to come, count as
+# changing it: a mistake here must not make op info wrong.
+_HARMLESS = frozenset(
+    (
+        "AddUnitLoop", "Annotate", "AnnotateBufferAccess", "Bind", "Blockize", "CacheIndex",
+        "CacheInplace", "CacheRead", "CacheWrite", "ComputeAt", "ComputeInline",
+        "DecomposeReduction", "EnterPostproc", "Fuse", "FuseReductionEpilogue", "GetBlock",
+        "GetChildBlocks", "GetConsumers", "GetLoops", "GetOutputBlocks", "GetProducers",
+        "GetSBlock", "LoopPartition", "Merge", "Parallel", "RFactor", "ReIndex", "ReadAt",
+        "Reorder", "ReorderBlockIterVar", "ReverseComputeAt", "ReverseComputeInline",
+        "RollingBuffer", "SampleCategorical", "SampleComputeLocation", "SamplePartitionedTile",
+        "SamplePerfectTile", "SetScope", "Split", "StorageAlign", "Tensorize",
+        "TransformBlockLayout", "Unannotate", "Unroll", "Vectorize", "WriteAt",
+    )
+)  # fmt: skip
+
+
+def _name(instruction: Any) -> str:
+    return str(instruction.kind.name)
+
+
+def is_clean(trace: Any) -> bool:
+    """Whether no step may have changed a layout."""
+    return all(_name(step) in _HARMLESS for step in trace.insts)
+
+
+def layout_prefix(trace: Any) -> Any:
+    """The trace up to the last step that may have changed a layout."""
+    steps = list(trace.insts)
+    last = max((i for i, step in enumerate(steps) if _name(step) not in _HARMLESS), default=-1)
+    kept = steps[: last + 1]
+    decisions = {step: trace.decisions[step] for step in kept if step in trace.decisions}
+    return type(trace)(kept, decisions)
