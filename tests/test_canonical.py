@@ -1,10 +1,18 @@
 """Importer noise, one rule at a time: what is read away, and what must not be."""
 
+import numpy as np
 import pytest
+from harness import assert_close, run_case
 
-from selfbyoc import op
+import selfbyoc
+from selfbyoc import Case, Composite, op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.ir.canonical import declined
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
+from selfbyoc.runtime.numpy_ops import evaluate
+
+BUILTIN = {c.name: c for c in selfbyoc.BUILTIN}
 
 CONV = {"x": (2, 4, 8, 8), "w": (6, 4, 3, 3)}
 
@@ -158,3 +166,157 @@ def test_attributes_are_the_same_on_both_generations():
         "data_layout": "NCHW",
         "kernel_layout": "OIHW", "out_layout": "NCHW", "out_dtype": None,
     }  # fmt: skip
+
+
+IDENTITIES = {
+    "reshape": lambda y: op.reshape(y, shape=(3, 8)),
+    "cast": lambda y: op.cast(y, dtype="float32"),
+    "transpose": lambda y: op.transpose(y, axes=(0, 1)),
+    "broadcast_to": lambda y: op.broadcast_to(y, shape=(3, 8)),
+}
+
+
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_what_changes_nothing_is_read_away(identity):
+    same = IDENTITIES[identity]
+    assert kinds(lambda x: op.relu(same(op.tanh(x))), x=(3, 8)) == ["tanh", "relu"]
+    # An input has no op that could take it, nor has a value that is read twice: the reader does.
+    assert kinds(lambda x: op.relu(same(x)), x=(3, 8)) == ["relu"]
+    y = kinds(lambda x: op.add(op.relu(same(x)), op.tanh(same(x))), x=(3, 8))
+    assert sorted(y) == ["add", "relu", "tanh"]
+
+
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_what_changes_nothing_is_cut_out_with_its_composite(identity):
+    same = IDENTITIES[identity]
+    case = Case(
+        lambda x, w, b: same(op.relu(op.bias_add(same(op.dense(same(x), w)), b))),
+        x=(3, 8), w=(8, 8), b=(8,), constants=["w", "b"],
+    )  # fmt: skip
+    run = run_case(BUILTIN["dense"], case)
+    assert run.counts == {"dense": 1}
+    assert_close(run)
+
+
+def dropped():
+    """tanh, dropout, relu; the vocabulary has no dropout."""
+    if GENERATION == "relay":
+        from tvm import relay
+
+        x = relay.var("x", shape=(3, 5))
+        y = relay.nn.relu(relay.nn.dropout(relay.tanh(x)))
+        from selfbyoc._tvm import tvm
+
+        return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], y)))
+    from tvm import relax
+
+    x = relax.Var("x", relax.TensorType((3, 5), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.dropout(builder.emit(relax.op.tanh(x)), 0.5))
+            y = builder.emit(relax.op.nn.relu(builder.emit(relax.TupleGetItem(y, 0))))
+            out = builder.emit_output(y)
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def test_a_dropout_is_read_away_and_cut_out():
+    composite = Composite("tanh_relu", lambda x: op.relu(op.tanh(x)))
+    alone = Composite("tanh", lambda x: op.tanh(x))
+    graph = ir.read(dropped()["main"])
+    assert [call.kind for call in graph] == ["tanh", "relu"]
+    assert ("nn.dropout", "nn.dropout", "tanh") in graph.absorbed
+    for used in (composite, alone):
+        parted = selfbyoc.partition_for_tefuse(dropped(), composites=[used])
+        assert selfbyoc.report(parted).counts == {used.name: 1}
+    x = np.random.default_rng(0).standard_normal((3, 5), np.float32)
+    found = selfbyoc.build(dropped(), composites=[composite])(x)[0]
+    np.testing.assert_allclose(found, np.maximum(np.tanh(x), 0), atol=1e-6)
+
+
+def _merged(x, w, b):
+    y = op.dense(op.reshape(x, shape=(14, 16)), w)
+    return op.reshape(op.bias_add(y, b, axis=-1), shape=(2, 7, 12))
+
+
+def test_rows_that_are_merged_and_split_again():
+    """PyTorch's linear on a batch."""
+    shapes = {"x": (2, 7, 16), "w": (12, 16), "b": (12,)}
+    assert kinds(_merged, **shapes) in (["dense", "bias_add"], ["transpose", "dense", "bias_add"])
+    case = Case(lambda x, w, b: op.gelu(_merged(x, w, b)), **shapes, constants=["w", "b"])
+    run = run_case(BUILTIN["dense"], case)
+    assert run.counts == {"dense": 1}
+    assert_close(run)
+
+
+def test_rows_that_are_split_otherwise_stay():
+    def program(x, w):
+        return op.reshape(op.dense(op.reshape(x, shape=(14, 16)), w), shape=(7, 2, 12))
+
+    assert kinds(program, x=(2, 7, 16), w=(12, 16)).count("reshape") == 2
+
+
+@pytest.mark.parametrize("half", ["dense", "bias_add"])
+def test_half_of_what_was_merged_is_refused(half):
+    """The IR has no dense layer of three axes here: only the bias_add's reshape makes three."""
+    one = {
+        "dense": Composite("half", lambda x, w: op.dense(x, w)),
+        "bias_add": Composite("half", lambda x, b: op.bias_add(x, b)),
+    }[half]
+    case = Case(_merged, x=(2, 7, 16), w=(12, 16), b=(12,))
+    run = run_case(one, case)
+    assert run.counts == {}
+    assert_close(run)
+    args = {n: (s, d) for n, (s, d) in case.args.items()}
+    (record,) = selfbyoc.explain(emit(_merged, args), composites=[one]).records
+    other = "bias_add" if half == "dense" else "dense"
+    assert (record.cause, record.where, record.reader) == ("tied", half, other)
+
+
+def test_batches_that_are_merged_and_split_again():
+    """PyTorch's attention: heads as one axis of batches."""
+
+    def program(q, k, v):
+        a, b = op.reshape(q, shape=(6, 5, 8)), op.reshape(k, shape=(6, 5, 8))
+        scores = op.reshape(op.batch_matmul(a, b, transpose_b=True), shape=(2, 3, 5, 5))
+        shares = op.reshape(op.softmax(scores), shape=(6, 5, 5))
+        y = op.batch_matmul(shares, op.reshape(v, shape=(6, 5, 7)))
+        return op.reshape(y, shape=(2, 3, 5, 7))
+
+    shapes = {"q": (2, 3, 5, 8), "k": (2, 3, 5, 8), "v": (2, 3, 5, 7)}
+    assert kinds(program, **shapes) == ["batch_matmul", "softmax", "batch_matmul"]
+    run = run_case(BUILTIN["attention"], Case(program, **shapes))
+    assert run.counts == {"attention": 1}
+    assert_close(run)
+
+
+def test_a_matrix_repeated_for_every_batch():
+    if GENERATION == "relay":
+        pytest.skip("Relay has no matmul that broadcasts")
+    from tvm import relax
+
+    x = relax.Var("x", relax.TensorType((2, 5, 8), "float32"))
+    w = relax.Var("w", relax.TensorType((8, 6), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w]):
+        with builder.dataflow():
+            wide = builder.emit(relax.op.broadcast_to(w, (2, 8, 6)))
+            out = builder.emit_output(relax.op.matmul(x, wide))
+        builder.emit_func_output(out)
+    graph = ir.read(builder.get()["main"])
+    assert [call.kind for call in graph] == ["transpose", "dense"]
+    arrays = [np.random.default_rng(0).standard_normal(s) for s in ((2, 5, 8), (8, 6))]
+    np.testing.assert_allclose(evaluate(graph, arrays)[0], arrays[0] @ arrays[1], atol=1e-9)
+
+
+def test_what_a_rule_declines():
+    def program(x, w, b):
+        return op.relu(op.add(op.cast(op.cast(conv(x, w), dtype="float16"), dtype="float32"), b))
+
+    args = {**CONV, "b": (1, 6, 1, 1)}
+    graph = ir.read(emit(program, {n: (s, "float32") for n, s in args.items()})["main"])
+    assert [(d.op, d.kind) for d in declined(graph)] == [("cast", "conv2d"), ("cast_1", "cast")]
+    assert declined(graph)[0].reason == (
+        "cast lies between conv2d and cast_1 and changes float32[2, 6, 8, 8] to float16[2, 6, 8, 8]"
+    )

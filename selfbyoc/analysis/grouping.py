@@ -112,12 +112,13 @@ def _by_op(report: Report) -> tuple[dict[str, list[Record]], dict[str, list[Reco
 def _reason(report: Report, kind: str, at: Iterable[Record], about: Iterable[Record]) -> str:
     """The composite that got furthest: with the op as its root, else on the way to another."""
     names = [c.name for c in report.composites if kind in c.kinds]
+    depth = {c.name: c.depth for c in report.composites}
     if not names:
         hint = next((f"; {r.hint}" for r in about if r.hint), "")
         return f"no composite has this op{hint}"
     for records in (list(at), [r for r in about if r.composite in names]):
         if records:
-            r = max(records, key=lambda r: (r.status != MISSED, r.fitted))
+            r = max(records, key=lambda r: (r.status != MISSED, r.fitted / depth[r.composite]))
             hint = f" ({r.hint})" if r.hint else ""
             return f"{r.composite}: {r.reason}{hint}"
     return f"only inside {', '.join(names)}, none of which came near"

@@ -16,6 +16,9 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | sum(stack(broadcast_to(a), broadcast_to(b)))       | add                              |
 | mean over the spatial axes                         | global_avg_pool2d                |
 | requantize(x, scales and zero points)              | requantize(x), they as attributes |
+| reshape(dense(reshape(x)) + bias) of merged rows   | bias_add(dense(x), bias)         |
+| reshape(batch_matmul(reshape(a), reshape(b)))      | batch_matmul(a, b)               |
+| where(all of the row is -inf, 0, softmax(product)) | softmax                          |
 | qnn_conv2d with zero points of 0                   | conv2d                           |
 | dropout; reshape, cast, ... that change nothing    | the op before, or behind         |
 

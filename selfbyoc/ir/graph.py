@@ -50,6 +50,8 @@ class OpCall:
     outputs: tuple[Value, ...]
     name: str = ""
     sources: tuple[Any, ...] = field(default=(), repr=False)
+    # Ops with the same tie are cut out of the IR together or not at all; see row_rules.py
+    tie: object = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         ins = ", ".join(v.name or v.type for v in self.inputs)

@@ -12,6 +12,8 @@ from .activation_rules import gelu, relu, silu
 from .graph import OpCall, Value
 from .identity_rules import identity_before, identity_behind
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
+from .row_rules import merged_rows
+from .softmax_rules import guarded_softmax
 
 HEAVY = frozenset({"conv2d", "dense", "batch_matmul"})
 
@@ -101,9 +103,17 @@ def _finish_bias(
 
 def _dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """matmul with a matrix on the right; the weight of `dense` is [units, in]."""
-    if call.kind != "matmul" or call.inputs[1].ndim != 2 or call.inputs[0].ndim < 2:
+    if call.kind != "matmul" or call.inputs[0].ndim < 2:
         return None
     data, weight = call.inputs
+    spread = rw.producer(weight, "broadcast_to")
+    if spread is not None and spread.inputs[0].ndim == 2 and rw.only_reader(weight):
+        # PyTorch repeats the matrix for every batch.
+        same = data.is_static and data.shape[:-1] == call.outputs[0].shape[:-1]
+        inputs = (data, spread.inputs[0])
+        return ([absorb(call, [spread], inputs=inputs)], [spread]) if same else None
+    if weight.ndim != 2:
+        return None
     attrs = {"out_dtype": call.attrs.get("out_dtype") or call.outputs[0].dtype}
     turned = rw.producer(weight, "transpose")
     if turned is not None and rw.only_reader(weight):
@@ -207,6 +217,8 @@ RULES: tuple[Rule, ...] = (
     silu,
     gelu,
     relu,
+    merged_rows,
+    guarded_softmax,
     _sum_of_two,
     _global_pool,
 )

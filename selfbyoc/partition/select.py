@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ..composite import Composite
 
 # Why a match is turned down, beside the differences that miss.py names.
-CHECK, READER, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED = (
-    "check", "used outside", "cycle", "unknown shape", "overlap", "larger match", "check raised",
-    "verification",
+CHECK, READER, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED = (
+    "check", "used outside", "tied", "cycle", "unknown shape", "overlap", "larger match",
+    "check raised", "verification",
 )  # fmt: skip
 Hints = dict[str, list[Declined]]
 
@@ -142,7 +142,8 @@ def _decide(
     if overlap is not None:
         return _overlapping(record, overlap, match, taken)
     refusal = Refusal(VERIFIED, told) if told else None
-    refusal = refusal or _leak(graph, match) or _unknown_shape(match) or _checked(match, strict)
+    refusal = refusal or _leak(graph, match) or _tied(graph, match)
+    refusal = refusal or _unknown_shape(match) or _checked(match, strict)
     if refusal is not None:
         return replace(record, **vars(refusal))
     outside = ((name, v.type, _origin(graph, v)) for name, v in match.args.items())
@@ -212,6 +213,21 @@ def _leak(graph: OpGraph, match: Match) -> Refusal | None:
             return Refusal(CYCLE, text, name, found=producer.name)
     # With one result, whatever is computed from the group comes after all that it reads.
     return _cycle(graph, match, inside) if len(match.outputs) > 1 else None
+
+
+def _tied(graph: OpGraph, match: Match) -> Refusal | None:
+    """Ops that the IR holds in another form, which only the group of all of them undoes."""
+    inside = {id(call) for call in match.ops}
+    last = {id(call.tie): call for call in match.ops if call.tie is not None}
+    for call in graph.ops if last else ():
+        end = last.get(id(call.tie))
+        if end is None or call is end:
+            continue
+        returned = any(value is out for value in call.outputs for out in match.outputs)
+        if id(call) not in inside or returned:
+            text = f"{end.name} is cut out together with {call.name}, or not at all"
+            return Refusal(TIED, text, end.name, reader=call.name)
+    return None
 
 
 def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> Refusal | None:
