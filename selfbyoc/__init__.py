@@ -1,6 +1,7 @@
 """TVM as its own external compiler: your pattern, your schedule, one kernel."""
 
 from .analysis.explain import Explanation, explain
+from .analysis.lint import Finding, lint
 from .analysis.melting import Melting, melting
 from .analysis.verify import verify
 from .codegen.hook import hook as _hook
@@ -22,6 +23,7 @@ __all__ = [
     "Case",
     "Composite",
     "Explanation",
+    "Finding",
     "Library",
     "Melting",
     "Refused",
@@ -31,6 +33,7 @@ __all__ = [
     "emit",
     "explain",
     "host_target",
+    "lint",
     "load",
     "many",
     "melting",

@@ -1,4 +1,4 @@
-"""The command line: `python -m selfbyoc demo | composites | explain | melting`."""
+"""The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint`."""
 
 from __future__ import annotations
 
@@ -68,6 +68,39 @@ def _add_melting(commands: Any) -> None:
     melting.set_defaults(run=_melting)
 
 
+def _verify(args: argparse.Namespace, console: Console) -> int:
+    from .view.verdicts import Request, run
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    return 0 if run(console, Request(**asked)) else 1
+
+
+def _add_verify(commands: Any) -> None:
+    verify = commands.add_parser("verify", help="each kernel on edge inputs, against references")
+    verify.add_argument("model", type=Path, metavar="MODEL.onnx")
+    verify.add_argument("--target", help="what to build for; default: this machine's CPU")
+    verify.add_argument("--kind", action="append", help="a kind of input; default: all of them")
+    verify.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    verify.add_argument("--json", type=Path, metavar="FILE", help="also write all as data")
+    verify.set_defaults(run=_verify)
+
+
+def _lint(args: argparse.Namespace, console: Console) -> int:
+    from .analysis.lint import lint_file
+    from .view.verdicts import print_findings
+
+    findings = lint_file(args.file, args.name)
+    print_findings(console, findings, str(args.file))
+    return 1 if findings else 0
+
+
+def _add_lint(commands: Any) -> None:
+    lint = commands.add_parser("lint", help="check the composites that a file declares")
+    lint.add_argument("file", type=Path, metavar="FILE.py")
+    lint.add_argument("name", nargs="?", metavar="NAME", help="this composite alone")
+    lint.set_defaults(run=_lint)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m selfbyoc", description="TVM as its own external compiler."
@@ -82,6 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     composites.set_defaults(run=_composites)
     _add_explain(commands)
     _add_melting(commands)
+    _add_verify(commands)
+    _add_lint(commands)
     return parser
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import CompositeError, RegistryError
+from .errors import CompositeError, RegistryError, did_you_mean
 from .partition.pattern import Node, branch_names, reachable, trace
 
 COMPILER = "tefuse"
@@ -130,9 +130,10 @@ class Composite:
             branches = branch_names(self.outputs) if label == "pack" else set()
             unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops"})
             if unknown:
+                meant = did_you_mean(unknown[0], [*self.arg_names, *sorted(branches)])
                 raise CompositeError(
                     f"composite {self.name}: {label} names {unknown}, which are no arguments of "
-                    f"the pattern; expected some of {list(self.arg_names)}"
+                    f"the pattern; expected some of {list(self.arg_names)}{meant}"
                 )
 
     @property

@@ -57,7 +57,12 @@ class Verdict:
         """The worst of its checks; refused where nothing could be compared."""
         if self.failures:
             return self.failures[0].status
-        return PASSED if any(c.status == PASSED for c in self.checks) else REFUSED
+        return PASSED if self.compared else REFUSED
+
+    @property
+    def compared(self) -> list[Check]:
+        """The runs that agree with the reference; on NaN nothing is compared."""
+        return [c for c in self.checks if c.status == PASSED and c.kind != "nan"]
 
     @property
     def notes(self) -> list[str]:
@@ -115,7 +120,7 @@ class Verification:
         """One line."""
         if not self.verdicts:
             return "no kernel: no composite matched"
-        runs = sum(c.status == PASSED for v in self.verdicts for c in v.checks)
+        runs = sum(len(v.compared) for v in self.verdicts)
         found = ", ".join(f"{n} {status}" for status, n in sorted(self.counts.items()))
         return f"{len(self.verdicts)} kernels: {found}; {runs} runs agree with the reference"
 

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import CompositeError
+from ..errors import CompositeError, did_you_mean
 
 # kind -> number of tensor inputs; None: one list of tensors. Names are the field's.
 VOCABULARY: dict[str, int | None] = {
@@ -154,7 +154,10 @@ class Vocabulary:
         if kind.startswith("__"):
             raise AttributeError(kind)
         if kind not in VOCABULARY:
-            raise CompositeError(f"op.{kind} is not in the vocabulary; known: {sorted(VOCABULARY)}")
+            raise CompositeError(
+                f"op.{kind} is not in the vocabulary; known: {sorted(VOCABULARY)}"
+                f"{did_you_mean(kind, VOCABULARY)}"
+            )
 
         def build(*inputs: Any, **attrs: Any) -> Op:
             return Op(kind, _inputs(kind, inputs), attrs)

@@ -1,0 +1,87 @@
+"""`python -m selfbyoc verify MODEL.onnx` and `lint FILE.py`: one line a kernel, one a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from ..analysis.lint import Finding
+from ..analysis.verify import check_kinds, verify
+from ..analysis.verify_records import PASSED, REFUSED, Verdict, Verification
+from ..errors import InputError, SelfbyocError
+from ..models.onnx_model import import_onnx, read_onnx
+
+_STYLES = {PASSED: "green", REFUSED: "yellow"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks of `verify`."""
+
+    model: Path
+    target: str | None = None
+    kind: Sequence[str] | None = None
+    seed: int = 0
+    json: Path | None = None
+
+
+def run(console: Console, asked: Request) -> bool:
+    """Verify an ONNX model, one line a kernel as it is done; -> whether all is well."""
+    check_kinds(asked.kind)
+    mod = import_onnx(read_onnx(asked.model), asked.model.name)
+    with console.status("partitioning") as status:
+
+        def watch(verdict: Verdict) -> None:
+            _print(console, verdict)
+            status.update("verifying")
+
+        found = _verified(mod, asked, watch)
+    console.print(f"\n[bold]{escape(found.summary)}[/]")
+    if asked.json is not None:
+        _write(asked.json, found)
+    return found.ok
+
+
+def _verified(mod: Any, asked: Request, watch: Any) -> Verification:
+    options = {"kinds": asked.kind, "seed": asked.seed, "isolate": True, "watch": watch}
+    try:
+        return verify(mod, target=asked.target, **options)
+    except SelfbyocError:
+        raise
+    except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
+        line = (str(err).strip() or type(err).__name__).splitlines()[0]
+        raise InputError(f"TVM cannot work on {asked.model.name}: {line}") from err
+
+
+def _write(path: Path, found: Verification) -> None:
+    try:
+        path.write_text(found.to_json(), encoding="utf-8")
+    except OSError as err:
+        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+
+
+def _print(console: Console, verdict: Verdict) -> None:
+    """A line for the kernel, and one for everything that went wrong or should be known."""
+    style = _STYLES.get(verdict.status, "red")
+    passed = ", ".join(c.kind for c in verdict.checks if c.status == PASSED)
+    line = f"{verdict.composite} at {verdict.where}, {verdict.level}"
+    console.print(
+        f"[{style}]{verdict.status:8}[/]{escape(line)}[dim]{escape('  ' + passed)}[/]",
+        soft_wrap=True,
+    )
+    for text in [*map(str, verdict.failures), *verdict.notes]:
+        console.print(f"         {escape(text)}", soft_wrap=True, highlight=False)
+
+
+def print_findings(console: Console, findings: Sequence[Finding], where: str) -> None:
+    """One line a finding, as compilers write them, and their number."""
+    for finding in findings:
+        console.print(escape(str(finding)), soft_wrap=True, highlight=False)
+    count = len(findings)
+    text = "nothing to report" if not count else f"{count} finding{'s' if count > 1 else ''}"
+    console.print(f"[bold]{escape(where)}: {text}[/]", soft_wrap=True)
