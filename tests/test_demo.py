@@ -153,20 +153,6 @@ def test_version_in_a_process_of_its_own():
     assert done.stdout.startswith("selfbyoc ")
 
 
-def test_the_page_holds_the_whole_graph(googlenet, tmp_path):
-    pytest.importorskip("pygraphviz")
-    path, page = tmp_path / "m.onnx", tmp_path / "m.html"
-    onnx.save(googlenet, path)
-    assert main(["explain", str(path), "--html", str(page)]) == 0
-    html = page.read_text(encoding="utf-8")
-    found = report(partition_for_tefuse(models.import_onnx(googlenet)))
-    assert all(f"<title>{name}</title>" in html for name, _, _ in found.ops)
-    boxes = sum(1 for r in found.matched if len(r.ops) > 1)
-    assert html.count('class="cluster"') == boxes
-    loads = ('src="', "url(", "@import", 'rel="stylesheet"', "fetch(")
-    assert not [word for word in loads if word in html]
-
-
 @pytest.mark.skipif(GENERATION == "relay", reason="the demonstration's numbers are for Relax")
 def test_demo_from_end_to_end(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pygraphviz")

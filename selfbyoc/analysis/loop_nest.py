@@ -125,7 +125,7 @@ def _scope(node: Loop | Stage) -> tuple[tuple[Loop, ...], tuple[Loop | Stage, ..
         shared = loop.kind == PARALLEL or len(loop.stages) > 1
         if not shared or (found and loop.extent > 1 and loop.kind != found[0].kind):
             break
-        if loop.extent > 1 or loop.kind == PARALLEL:
+        if loop.extent > 1:
             found.append(loop)
         body = loop.body
     return tuple(found), body

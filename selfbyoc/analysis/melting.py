@@ -3,7 +3,8 @@
 An intermediate travels through memory if it lies outside of all loops, between the one that writes
 it and the one that reads it, or if one copy of it is larger than CACHE; it does not if its reader,
 under the same loop, finds it in the cache or in registers. Separate ops write each intermediate
-once, and each of its readers reads it.
+once, and each of its readers reads it. Padded copies of an op's input are told apart: separate ops
+have theirs too.
 """
 
 from __future__ import annotations

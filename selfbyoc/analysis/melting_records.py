@@ -78,7 +78,14 @@ class KernelReport:
     @property
     def traffic_after(self) -> int:
         """Bytes of intermediates that still travel, by the rule of `analysis/melting.py`."""
-        return sum(place.traffic for place in self.placements if place.travels)
+        return sum(p.traffic for p in self.placements if p.travels and not p.pads)
+
+    @property
+    def traffic_padding(self) -> int:
+        """Bytes of padded copies that travel. Separate ops pad as well: it is not part of what is
+        compared.
+        """
+        return sum(p.traffic for p in self.placements if p.travels and p.pads)
 
     @property
     def flops(self) -> int:
@@ -93,7 +100,8 @@ class KernelReport:
     @property
     def intensity(self) -> float:
         """Operations for each byte that travels: arguments, and intermediates that still do."""
-        return self.flops / max(1, self.argument_bytes + self.traffic_after)
+        moved = self.argument_bytes + self.traffic_after + self.traffic_padding
+        return self.flops / max(1, moved)
 
     @property
     def recompute(self) -> float:
@@ -152,7 +160,8 @@ class Melting:
 
     def to_json(self) -> str:
         """Everything, and the sums, as JSON."""
-        return json.dumps({**asdict(self), "sums": [_sums(k) for k in self.kernels]})
+        data = {**asdict(self), "sums": [_sums(k) for k in self.kernels]}
+        return json.dumps(data, default=repr)  # what op info cannot know is no JSON
 
     def __str__(self) -> str:
         from .melting_text import text
@@ -162,7 +171,7 @@ class Melting:
 
 def _sums(kernel: KernelReport) -> dict[str, Any]:
     names = (
-        "symbol", "bytes_before", "bytes_after", "traffic_before", "traffic_after", "flops",
-        "intensity", "recompute", "work", "exact",
+        "symbol", "bytes_before", "bytes_after", "traffic_before", "traffic_after",
+        "traffic_padding", "flops", "intensity", "recompute", "work", "exact",
     )  # fmt: skip
     return {name: getattr(kernel, name) for name in names}

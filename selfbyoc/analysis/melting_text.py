@@ -16,7 +16,7 @@ WIDTH = 100
 RULE = (
     "An intermediate travels through memory if it lies at the root, between two loops, or if its "
     "tile is larger than 1 MiB; it does not if it is a tile under a loop that its reader shares. "
-    "2 operations for each multiply-add."
+    "Padded copies are told apart: separate ops have theirs too. 2 operations a multiply-add."
 )
 
 
@@ -59,8 +59,9 @@ def kernel_text(kernel: KernelReport) -> str:
 
 
 def _head(kernel: KernelReport) -> Iterator[str]:
-    times = f", {kernel.count} times in the model" if kernel.count > 1 else ""
-    yield f"{kernel.composite or kernel.symbol}: {kernel.level.name}{times}"
+    where = f" at {kernel.roots[0]}" if kernel.roots else ""
+    times = f" and {kernel.count - 1} more like it" if kernel.count > 1 else ""
+    yield f"{kernel.composite or kernel.symbol}{where}{times}: {kernel.level.name}"
     yield from (f"  {line}" for line in wrap(kernel.why, WIDTH - 2))
     ops = " -> ".join(op.name for op in kernel.ops)
     yield from (f"  {line}" for line in wrap(f"ops: {ops}", WIDTH - 2))
@@ -119,13 +120,14 @@ def _inlined(kernel: KernelReport) -> str:
 def _numbers(kernel: KernelReport) -> list[str]:
     most = "" if kernel.exact else " at most"
     saved = kernel.traffic_before - kernel.traffic_after
-    share = f" ({saved / kernel.traffic_before:.0%})" if kernel.traffic_before else ""
+    share = f" ({abs(saved) / kernel.traffic_before:.0%})" if kernel.traffic_before else ""
     lines = [
         f"intermediates     {size(kernel.bytes_before)} as separate ops, "
         f"{size(kernel.bytes_after)} in this kernel ({kernel.threads} threads)",
         f"their traffic     {size(kernel.traffic_before)} as separate ops, "
         f"{size(kernel.traffic_after)} in this kernel: {size(abs(saved))}{share} "
-        f"{'saved' if saved >= 0 else 'more'}",
+        f"{'saved' if saved >= 0 else 'more'}"
+        + (f"; padded copies {size(kernel.traffic_padding)}" if kernel.traffic_padding else ""),
         f"computed again   {most} {kernel.recompute:.3f} times each element of a stage"
         + _repeated(kernel),
     ]

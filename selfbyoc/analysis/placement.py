@@ -32,6 +32,11 @@ class Placement:
         return self.buffer.bytes * self.buffer.trips * (1 + len(self.consumers))
 
     @property
+    def pads(self) -> bool:
+        """A padded copy, which prepares an op's input and is no value between ops."""
+        return self.producer.role == "padded copy"
+
+    @property
     def in_registers(self) -> bool:
         """A tile that its own op stores right away."""
         return self.buffer.scope == "local"

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from .. import partition_for_tefuse, report
 from .._tvm import GENERATION, tvm
+from ..analysis.melting import melting
 from ..codegen.target import host_target
 from ..extra import extra
 from ..ir.graph import OpGraph
@@ -73,7 +74,9 @@ def demo(
     page = _page(title, decided, checked, measured)
     path = folder / f"{title.lower()}.html"
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(page, graph, decided), encoding="utf-8")
+    with _step(console, "the loop nest of each kernel"):
+        melted = melting(parted, target)
+    path.write_text(render(page, graph, decided, melted), encoding="utf-8")
     console.print(f"\nThe graph with its composites: [bold]{path}[/]")
     return checked.wrong is None
 

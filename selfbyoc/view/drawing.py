@@ -11,7 +11,7 @@ from typing import Any
 
 from ..extra import extra
 from ..ir.graph import OpCall, OpGraph, Value
-from ..partition.report import Report
+from ..partition.report import Record, Report
 
 # Paul Tol's "bright" and "muted" colours: told apart by colour-blind readers too.
 PALETTE = (
@@ -32,8 +32,11 @@ def colours(report: Report) -> dict[str, str]:
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def draw(graph: OpGraph, report: Report) -> str:
-    """An OpGraph and what partitioning decided about it -> an <svg> element."""
+def draw(graph: OpGraph, report: Report, links: Mapping[str, str] | None = None) -> str:
+    """An OpGraph and what partitioning decided about it -> an <svg> element.
+
+    `links` leads from the root of a match to the anchor of its panel.
+    """
     dot = extra("pygraphviz").AGraph(
         directed=True, ranksep="0.22", nodesep="0.18", bgcolor="transparent"
     )
@@ -53,6 +56,7 @@ def draw(graph: OpGraph, report: Report) -> str:
                 color=FAINT,
             )
     palette, boxes = colours(report), _boxes(report)
+    links = links or {}
     for call in shown.values():
         dot.add_node(
             call.name,
@@ -61,8 +65,10 @@ def draw(graph: OpGraph, report: Report) -> str:
             color=FAINT,
             style="rounded,filled,dashed",
         )
-    for number, (composite, names) in enumerate(boxes):
-        _box(dot, number, composite, names, palette[composite])
+    for number, (record, names) in enumerate(boxes):
+        _box(dot, number, record.composite, names, palette[record.composite])
+        if record.root in links:
+            _link(dot, number, names, f"#{links[record.root]}")
     for call in shown.values():
         for source in _sources(graph, call):
             dot.add_edge(source, call.name)
@@ -89,10 +95,18 @@ def _quiet() -> Iterator[None]:
         os.close(saved)
 
 
-def _boxes(report: Report) -> list[tuple[str, tuple[str, ...]]]:
-    """The matches: composite and its ops; those that canonicalising made up are not drawn."""
+def _boxes(report: Report) -> list[tuple[Record, tuple[str, ...]]]:
+    """The matches and their ops; those that canonicalising made up are not drawn."""
     names = {name for name, _, _ in report.ops}
-    return [(r.composite, tuple(n for n in r.ops if n in names)) for r in report.matched]
+    return [(r, tuple(n for n in r.ops if n in names)) for r in report.matched]
+
+
+def _link(dot: Any, number: int, names: tuple[str, ...], url: str) -> None:
+    """A click on a box or on one of its ops leads to its panel."""
+    for name in names:
+        dot.get_node(name).attr.update(URL=url)
+    if len(names) > 1:
+        dot.get_subgraph(f"cluster_{number}").graph_attr.update(URL=url)
 
 
 def _box(dot: Any, number: int, composite: str, names: tuple[str, ...], colour: str) -> None:

@@ -12,8 +12,10 @@ from rich.console import Console
 
 from ..analysis.explain import Explanation, explain
 from ..analysis.grouping import left, nearly
+from ..analysis.melting import Melting, melting
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import graph_of, import_onnx, read_onnx
+from ..partition import check_target, partition_for_tefuse
 from ..partition.report import Record
 from . import tables
 from .page import Page, render
@@ -59,7 +61,7 @@ def inspect(console: Console, asked: Question) -> None:
     if asked.html is not None:
         rows = left(found.report)
         page = Page(asked.model.stem, "Every coloured box is a composite: one kernel.", rows)
-        _write(asked.html, render(page, graph_of(mod), found.report))
+        _write(asked.html, render(page, graph_of(mod), found.report, _melted(mod, asked)))
         console.print(f"\nThe graph with its composites: [bold]{asked.html}[/]")
 
 
@@ -71,6 +73,11 @@ def _explained(mod: Any, asked: Question) -> Explanation:
     except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
         line = (str(err).strip() or type(err).__name__).splitlines()[0]
         raise InputError(f"TVM cannot normalise {asked.model.name}: {line}") from err
+
+
+def _melted(mod: Any, asked: Question) -> Melting:
+    target = None if asked.target is None else check_target(asked.target)
+    return melting(partition_for_tefuse(mod, target=target), target)
 
 
 def _asked_for(found: Explanation, asked: Question) -> list[Record]:

@@ -8,9 +8,12 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from ..analysis.grouping import Group, nearly
+from ..analysis.melting_records import Melting
 from ..ir.graph import OpGraph
 from ..partition.report import Report
 from .drawing import colours, draw
+from .panels import Panel, panel_html, panels, sums
 from .summary import Left, taken
 
 
@@ -26,28 +29,62 @@ class Page:
     facts: Sequence[tuple[str, str]] = field(default_factory=tuple)
 
 
-def render(page: Page, graph: OpGraph, report: Report) -> str:
-    """The page as HTML; it loads nothing."""
+def render(page: Page, graph: OpGraph, report: Report, melting: Melting | None = None) -> str:
+    """The page as HTML; it loads nothing. With `melting`, each kernel's panel draws its loops."""
+    found, palette = panels(report, melting), colours(report)
+    links = {root: panel.key for panel in found for root in panel.roots}
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=escape(page.title),
         subtitle=escape(page.subtitle),
-        numbers=_bars(page) + _facts(page),
-        legend=_legend(report),
+        numbers=_bars(page) + _list("Checked", page.facts) + _list("Melted", sums(melting)),
+        legend=_legend(report, found),
         left="".join(_left(row) for row in page.left),
-        graph=draw(graph, report),
+        near=_near(nearly(report)),
+        graph=draw(graph, report, links),
+        panels="".join(panel_html(panel, palette[panel.composite]) for panel in found),
     )
 
 
-def _legend(report: Report) -> str:
+def _legend(report: Report, found: Sequence[Panel]) -> str:
     palette = colours(report)
     rows = [
         f'<tr><td><i style="background:{palette[r.composite]}"></i></td>'
         f'<td class="n">{r.count}</td>'
-        f"<td><b>{escape(r.composite)}</b><small>{escape(r.why)}</small></td></tr>"
+        f"<td><b>{escape(r.composite)}</b><small>{escape(r.why)}</small>"
+        f"{_kernels([p for p in found if p.composite == r.composite])}</td></tr>"
         for r in taken(report)
     ]
     return "".join(rows) or "<tr><td>nothing matched</td></tr>"
+
+
+def _kernels(found: Sequence[Panel]) -> str:
+    """Links to a composite's panels, by the first root of each."""
+    links = [
+        f'<a href="#{p.key}">{escape(p.roots[0])}</a>'
+        + (f"&thinsp;({len(p.roots)})" if len(p.roots) > 1 else "")
+        for p in found
+    ]
+    return f"<nobr>{'</nobr>, <nobr>'.join(links)}</nobr>"
+
+
+def _near(groups: Sequence[Group]) -> str:
+    """What nearly became a kernel, by composite; each opens on a click."""
+    by_composite: dict[str, list[Group]] = {}
+    for group in groups:
+        by_composite.setdefault(group.composite, []).append(group)
+    parts = [
+        f"<details><summary><b>{escape(name)}</b> {sum(g.count for g in found)}</summary><ul>"
+        f"{''.join(map(_miss, found))}</ul></details>"
+        for name, found in by_composite.items()
+    ]
+    return f"<h2>Nearly a kernel</h2>{''.join(parts)}" if parts else ""
+
+
+def _miss(group: Group) -> str:
+    hint = f" ({group.hint})" if group.hint else ""
+    roots = ", ".join(group.roots)
+    return f"<li>{escape(group.reason + hint)}<small>at {escape(roots)}</small></li>"
 
 
 def _left(row: Left) -> str:
@@ -67,6 +104,6 @@ def _bars(page: Page) -> str:
     return "<h2>Latency</h2>" + "".join(bars) if bars else ""
 
 
-def _facts(page: Page) -> str:
-    rows = [f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in page.facts]
-    return f"<h2>Checked</h2><dl>{''.join(rows)}</dl>" if rows else ""
+def _list(title: str, facts: Sequence[tuple[str, str]]) -> str:
+    rows = [f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts]
+    return f"<h2>{title}</h2><dl>{''.join(rows)}</dl>" if rows else ""

@@ -1,0 +1,70 @@
+"""`python -m selfbyoc melting MODEL.onnx`: the loop nest of each kernel, and what it saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ..analysis.melting import Melting, melting
+from ..errors import InputError, SelfbyocError
+from ..models.onnx_model import import_onnx, read_onnx
+from ..partition import check_target, partition_for_tefuse
+
+WIDTH = 100  # the report's own; in a pipe or a file too
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks."""
+
+    model: Path
+    composite: str | None = None
+    target: str | None = None
+    time: bool = False
+    json: Path | None = None
+
+
+def show(console: Console, asked: Request) -> None:
+    """Print the melting report of an ONNX model; nothing is built unless times are asked for."""
+    found = _found(import_onnx(read_onnx(asked.model), asked.model.name), asked)
+    if not console.is_terminal:
+        console = Console(file=console.file, width=WIDTH)
+    for line in str(found).splitlines():
+        console.print(_styled(line), soft_wrap=True)
+    if asked.json is not None:
+        try:
+            asked.json.write_text(found.to_json(), encoding="utf-8")
+        except OSError as err:
+            raise InputError(f"{asked.json} cannot be written: {err.strerror}") from err
+
+
+def _found(mod: Any, asked: Request) -> Melting:
+    target = None if asked.target is None else check_target(asked.target)
+    try:
+        parted = partition_for_tefuse(mod, target=target)
+    except SelfbyocError:
+        raise
+    except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
+        line = (str(err).strip() or type(err).__name__).splitlines()[0]
+        raise InputError(f"TVM cannot normalise {asked.model.name}: {line}") from err
+    found = melting(parted, target, asked.time)
+    return found if asked.composite is None else only(found, asked.composite)
+
+
+def only(found: Melting, composite: str) -> Melting:
+    """The kernels of one composite; an unknown name is an error that lists those there are."""
+    failed = tuple(f for f in found.failures if f.composite == composite)
+    if not failed:
+        found.kernel(composite)
+    kernels = tuple(k for k in found.kernels if composite in (k.composite, k.symbol, *k.roots))
+    return replace(found, kernels=kernels, failures=failed)
+
+
+def _styled(line: str) -> Text:
+    if line and not line.startswith(" ") and ": " in line:
+        return Text(line, "bold")
+    return Text(line, "cyan" if line.endswith(":") and line.startswith("  ") else "")

@@ -1,0 +1,140 @@
+"""The page's panel of each kernel: its loop nest as a picture, its numbers, and why it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ..analysis.melting_records import KernelReport, Melting
+from ..analysis.melting_text import number, size
+from ..partition.report import Record, Report
+from .nest import draw_nest
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One kernel on the page: `key` is its anchor, `roots` the matches that lead there."""
+
+    key: str
+    composite: str
+    roots: tuple[str, ...]
+    record: Record  # of its first match
+    kernel: KernelReport | None
+    problem: str = ""
+
+
+def panels(report: Report, melting: Melting | None) -> list[Panel]:
+    """The panels in the order of the matches: one for each kernel, or for each match."""
+    matched = {record.root: record for record in report.matched}
+    found: list[Panel] = []
+    seen: set[str] = set()
+    kernels = {root: k for k in (melting.kernels if melting else ()) for root in k.roots}
+    failures = {root: f for f in (melting.failures if melting else ()) for root in f.roots}
+    for root, record in matched.items():
+        if root in seen:
+            continue
+        kernel, failure = kernels.get(root), failures.get(root)
+        source = kernel or failure
+        roots = tuple(r for r in source.roots if r in matched) if source else (root,)
+        seen.update(roots)
+        problem = failure.reason if failure else ""
+        found.append(Panel(f"k{len(found)}", record.composite, roots, record, kernel, problem))
+    return found
+
+
+def panel_html(panel: Panel, colour: str) -> str:
+    """One panel; it is shown while its anchor is the page's target."""
+    kernel = panel.kernel
+    places = f" and {len(panel.roots) - 1} more like it" if len(panel.roots) > 1 else ""
+    parts = [
+        f'<section class="kernel" id="{panel.key}" style="--own:{colour}">',
+        '<a class="close" href="#_" title="close">×</a>',  # noqa: RUF001 (the sign that closes)
+        f"<h2>{escape(panel.composite)}</h2>",
+        f"<p>at {escape(panel.roots[0])}{places}</p>",
+        f"<p><b>Why one kernel:</b> {escape(panel.record.reason)}.</p>",
+        _level(panel),
+    ]
+    if kernel is not None:
+        parts += [_numbers(kernel), "<h3>Loop nest</h3>", _drawn(kernel), _key(), _ops(kernel)]
+    elif panel.problem:
+        parts.append(f'<p class="problem">Its loop nest is not shown: {escape(panel.problem)}</p>')
+    parts.append(f"<h3>Ops</h3><p>{escape(', '.join(panel.record.ops))}</p></section>")
+    return "".join(parts)
+
+
+def _drawn(kernel: KernelReport) -> str:
+    try:
+        return draw_nest(kernel)
+    except Exception as err:  # a picture must not break the page
+        return f'<p class="problem">No picture: {escape(f"{type(err).__name__}: {err}")}</p>'
+
+
+def _level(panel: Panel) -> str:
+    kernel = panel.kernel
+    name = kernel.level.name if kernel else panel.record.level
+    reason = kernel.level.reason if kernel else panel.record.level_reason
+    return f"<p><b>Schedule:</b> {escape(name)}: {escape(reason)}.</p>" if name else ""
+
+
+def _numbers(kernel: KernelReport) -> str:
+    saved = kernel.traffic_before - kernel.traffic_after
+    rows = [
+        ("intermediates as separate ops", size(kernel.bytes_before)),
+        (f"in this kernel, {kernel.threads} threads", size(kernel.bytes_after)),
+        ("traffic saved" if saved >= 0 else "traffic added", _share(saved, kernel)),
+        ("each element computed", f"{kernel.recompute:.3f} times"),
+    ]
+    if kernel.traffic_padding:
+        rows.append(("traffic of padded copies", size(kernel.traffic_padding)))
+    if kernel.work is not None:
+        rows.append(("multiply-adds for each needed", f"{kernel.work:.3f}"))
+    rows.append(("operations", f"{number(kernel.flops)}FLOP"))
+    rows.append(("operations for each byte", f"{kernel.intensity:.3g}"))
+    if (timing := kernel.timing) is not None:
+        share = "" if timing.of_peak is None else f", {timing.of_peak:.0%} of peak"
+        rows.append(("measured", f"{timing.milliseconds:.3f} ms{share}"))
+    cells = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in rows)
+    bound = "" if kernel.exact else "<p>Counts are at most what is said.</p>"
+    return f'<dl class="two">{cells}</dl>{bound}'
+
+
+def _share(saved: int, kernel: KernelReport) -> str:
+    if not kernel.traffic_before:
+        return size(abs(saved))
+    return f"{size(abs(saved))} ({abs(saved) / kernel.traffic_before:.0%})"
+
+
+def _key() -> str:
+    return (
+        '<p class="key"><i class="stays"></i>stays in the cache '
+        '<i class="travels"></i>travels through memory '
+        '<i class="parallel"></i>parallel loop</p>'
+    )
+
+
+def _ops(kernel: KernelReport) -> str:
+    rows = "".join(
+        f'<tr><td class="n">{row.count}</td><td>{escape(row.kind)}</td>'
+        f'<td class="n">{number(row.flops)}FLOP</td></tr>'
+        for row in kernel.arithmetic
+    )
+    return f"<h3>Arithmetic</h3><table>{rows}</table>"
+
+
+def sums(melting: Melting | None) -> Sequence[tuple[str, str]]:
+    """What all kernels of the model save together."""
+    if melting is None or not melting.kernels:
+        return ()
+
+    def total(name: str) -> int:
+        return sum(getattr(k, name) * k.count for k in melting.kernels)
+
+    saved = total("traffic_before") - total("traffic_after")
+    return (
+        ("intermediates inside, as separate ops", size(total("bytes_before"))),
+        ("their traffic as separate ops", size(total("traffic_before"))),
+        ("saved" if saved >= 0 else "added", size(abs(saved))),
+        ("padded copies", size(total("traffic_padding"))),
+        ("operations in composites", f"{number(total('flops'))}FLOP"),
+    )
