@@ -62,7 +62,7 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     composite = match.composite
     builder = _Builder(graph, match, packed or {})
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
-    names = _block_names([*builder.params, *outputs])
+    names = block_names([*builder.params, *outputs])
     ops = builder.infos(names)
     owners = {block: info.name for info in ops for block in info.blocks}
     func = labelled(te.create_prim_func([*builder.params, *outputs]), owners)
@@ -175,7 +175,7 @@ class _Builder:
     def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:
         for value, tensor in zip(call.outputs, tensors, strict=True):
             self.tensors[id(value)] = tensor
-        self.stages[id(call)] = [op for op in _te_order(tensors) if op not in self.seen]
+        self.stages[id(call)] = [op for op in te_order(tensors) if op not in self.seen]
         self.seen.update(self.stages[id(call)])
         if call.sources or len(self.stages[id(call)]):
             self.described.append(call)
@@ -196,7 +196,7 @@ class _Builder:
             for value, tensor in zip(results, tensors, strict=True):
                 self.tensors[id(value)] = tensor
             self.stages[id(self.match.root)] = [
-                op for op in _te_order(tensors) if op not in self.seen
+                op for op in te_order(tensors) if op not in self.seen
             ]
         self.described.append(call)
 
@@ -270,7 +270,7 @@ def _identifier(name: str, position: int) -> str:
     return re.sub(r"\W", "_", name) or f"arg{position}"
 
 
-def _te_order(tensors: Sequence[Any]) -> list[Any]:
+def te_order(tensors: Sequence[Any]) -> list[Any]:
     """The te operations under some tensors, inputs first: the order in which create_prim_func makes
     blocks.
     """
@@ -288,11 +288,11 @@ def _te_order(tensors: Sequence[Any]) -> list[Any]:
     return list(found)
 
 
-def _block_names(args: Sequence[Any]) -> dict[Any, str]:
+def block_names(args: Sequence[Any]) -> dict[Any, str]:
     """te operation -> the name of its block; create_prim_func makes names unique by counting."""
     used: dict[str, int] = {}
     names: dict[Any, str] = {}
-    for operation in _te_order(args):
+    for operation in te_order(args):
         if not isinstance(operation, te.ComputeOp):
             continue
         base = str(operation.name)

@@ -14,7 +14,7 @@ from .._tvm import constant_numpy, tir, tvm
 from ..errors import UnsupportedOp
 from . import attrs as A
 from .canonical import canonicalize
-from .graph import OpGraph, Value
+from .graph import OpCall, OpGraph, Value
 from .reader import Reader
 
 Expr = Any  # relax.Expr: TVM ships no types
@@ -236,6 +236,18 @@ def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
     inputs = tuple(v for p in func.params for v in reader.values[p])
     graph = reader.finish(inputs, outputs)
     return graph if raw else canonicalize(graph)
+
+
+def read_call(call: relax.Call) -> OpCall:
+    """One call of an op, as it stands in a function."""
+    reader = _Reader(inlines=False)
+    for arg in call.args:
+        for leaf in arg.fields if isinstance(arg, relax.Tuple) else [arg]:
+            if isinstance(leaf, relax.Var):
+                reader.values[leaf] = _values(leaf.ty, leaf.name)
+    var = relax.Var("result", call.ty)
+    reader._call(var, call)
+    return reader.ops[0]
 
 
 def _bias_add(x: Expr, bias: Expr, axis: int) -> Expr:

@@ -85,6 +85,18 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
+def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
+    """A Relay op by its name, attribute node and result type -> its kind and attributes."""
+    kind, read_attrs = READ.get(name, (name, A.none))
+    attrs = read_attrs(attrs_dict(node))
+    if kind in ("reshape", "broadcast_to"):
+        attrs["shape"] = _values(result)[0].shape
+    elif kind == "transpose":
+        ndim = _values(result)[0].ndim
+        attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))
+    return kind, attrs
+
+
 class _Reader(Reader):
     """One walk over a function body: every expression gets its values, every call its OpCall."""
 
@@ -109,14 +121,8 @@ class _Reader(Reader):
             return self._inline(call)
         if not isinstance(call.op, tvm.ir.Op):
             return self._opaque(call, "call")
-        kind, read_attrs = READ.get(call.op.name, (call.op.name, A.none))
-        attrs = read_attrs(attrs_dict(call.attrs))
         inputs, sources = self._arguments(call)
-        if kind in ("reshape", "broadcast_to"):
-            attrs["shape"] = _values(call.checked_type)[0].shape
-        elif kind == "transpose":
-            ndim = inputs[0].ndim
-            attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))
+        kind, attrs = neutral(call.op.name, call.attrs, call.checked_type)
         return self._emit(call, kind, inputs, attrs, sources)
 
     def _arguments(self, call: relay.Call) -> tuple[tuple[Value, ...], list[Any]]:

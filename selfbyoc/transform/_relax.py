@@ -1,0 +1,291 @@
+"""Relax: op info attached when each op is legalised, and kept when TVM fuses.
+
+`AttachOpInfo` takes the place of `relax.transform.LegalizeOps`, `FuseTIR` that of
+`relax.transform.FuseTIR`; both are ordinary module passes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from tvm import relax
+
+from .._tvm import Schedule, child_blocks, tir, tvm
+from ..codegen.accesses import OP_LABEL, blocks_of, label_of
+from ..codegen.lineage import labelled
+from ..codegen.op_info import attach, op_info, record, recorded_of
+from ..codegen.op_record import Recorded, Ref, describe
+from ..codegen.pattern_kind import name_of
+from ..ir._relax import READ, read_call
+from ..ir.attrs import plain
+
+logger = logging.getLogger(__name__)
+
+Legalize = Callable[[Any, Any], Any]
+
+
+@tvm.transform.module_pass(opt_level=0, name="AttachOpInfo")
+class AttachOpInfo:
+    """Legalise op by op; each PrimFunc carries the info of its op. Equal ones stay shared."""
+
+    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+        """The pass."""
+        before = {gv.name_hint for gv in mod.get_global_vars()}
+        mod = relax.transform.LegalizeOps(dict(_legalizers()))(mod)
+        mod = relax.transform.AnnotateTIROpPattern()(mod)
+        return _without_plain_twins(_with_patterns(mod), before)
+
+
+@cache
+def _legalizers() -> tuple[tuple[str, Legalize], ...]:
+    """Every op that TVM legalises, with a legaliser that attaches its info."""
+    found = []
+    for name in map(str, tvm.ir.Op.list_op_names()):
+        own = tvm.ir.Op.get(name).get_attr("FLegalize") if name.startswith("relax.") else None
+        if own is not None:
+            found.append((name, _described(own)))
+    return tuple(found)
+
+
+def _described(own: Legalize) -> Legalize:
+    def legalize(builder: Any, call: Any) -> Any:
+        found = own(builder, call)
+        is_tir = isinstance(found, relax.Call) and getattr(found.op, "name", "") == "relax.call_tir"
+        if not is_tir:
+            return found
+        func = builder.get()[found.args[0]]
+        info = _attached(func, call, found)
+        if info is None:
+            return found
+        var = builder.add_func(info, found.args[0].name_hint)
+        return relax.Call(found.op, [var, *found.args[1:]], found.attrs, found.ty_args)
+
+    return legalize
+
+
+def _attached(func: Any, call: Any, lowered: Any) -> Any | None:
+    """The op's PrimFunc with its info; None for one that is not made of blocks."""
+    if not blocks_of(func):
+        return None
+    op = read_call(call)
+    attrs = dict(op.attrs) if _is_known(call) else _all_attrs(call)
+    ins = [(v.shape, v.dtype) for v in op.inputs]
+    outs = [(v.shape, v.dtype) for v in op.outputs]
+    info = describe(op.kind, op.kind, attrs, ins, outs)
+    names = [str(b.name_hint) for b in blocks_of(func)]
+    func = labelled(func, dict.fromkeys(names, info.name))
+    params = _tensors(lowered.args[1])
+    refs: list[Ref] = []
+    for argument in _tensors(relax.Tuple(call.args)):
+        at = next((i for i, p in enumerate(params) if p.same_as(argument)), None)
+        refs.append(None if at is None else ("param", at))
+    refs = refs[: len(ins)] if len(refs) >= len(ins) else [None] * len(ins)
+    results: list[Ref] = [("param", len(params) + i) for i in range(len(outs))]
+    return attach(func, record(func, [replace(info, blocks=tuple(names))], [(refs, results)]))
+
+
+def _is_known(call: Any) -> bool:
+    return call.op.name.removeprefix("relax.") in READ
+
+
+def _all_attrs(call: Any) -> dict[str, Any]:
+    """Every attribute of an op that the vocabulary has no name for."""
+    if call.attrs is None:
+        return {}
+    fields = type(call.attrs).__tvm_ffi_type_info__.fields
+    return {field.name: _text(getattr(call.attrs, field.name)) for field in fields}
+
+
+def _text(value: Any) -> Any:
+    found = plain(value)
+    is_data = found is None or isinstance(found, (bool, int, float, str, tuple))
+    return found if is_data else str(value)
+
+
+def _tensors(expr: Any) -> list[Any]:
+    """The tensors in an argument, tuples taken apart."""
+    if isinstance(expr, relax.Tuple):
+        return [t for field in expr.fields for t in _tensors(field)]
+    return [expr] if isinstance(expr.ty, relax.TensorType) else []
+
+
+def _with_patterns(mod: tvm.IRModule) -> tvm.IRModule:
+    """The pattern kind of each op as TVM's analyser has found it."""
+    mod = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    for var, func in list(mod.functions.items()):
+        found = recorded_of(func) if isinstance(func, tir.PrimFunc) else None
+        if found is None or "op_pattern" not in func.attrs.keys():  # noqa: SIM118 (no dict)
+            continue
+        pattern = name_of(int(func.attrs["op_pattern"]))
+        ops = tuple(replace(info, pattern=pattern) for info in found.ops)
+        mod.update_func(var, attach(func, replace(found, ops=ops)))
+    return mod
+
+
+def _without_plain_twins(mod: tvm.IRModule, before: set[str]) -> tvm.IRModule:
+    """Without the functions that legalising made before their info was attached."""
+    used: set[str] = set()
+    for func in mod.functions.values():
+        if isinstance(func, relax.Function):
+            relax.analysis.post_order_visit(func, lambda e: used.add(_called(e)))
+    kept = {
+        var: func
+        for var, func in mod.functions.items()
+        if not isinstance(func, tir.PrimFunc) or var.name_hint in used | before
+    }
+    return tvm.IRModule(kept, attrs=mod.attrs)
+
+
+def _called(expr: Any) -> str:
+    return str(expr.name_hint) if isinstance(expr, tvm.ir.GlobalVar) else ""
+
+
+@tvm.transform.module_pass(opt_level=0, name="FuseTIR")
+class FuseTIR:
+    """TVM's FuseTIR, which drops all attributes; the fused PrimFunc gets the ordered ops of its
+    parts.
+    """
+
+    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+        """The pass."""
+        parts = {
+            var.name_hint: _parts(func, mod)
+            for var, func in mod.functions.items()
+            if isinstance(func, relax.Function) and _is_primitive(func)
+        }
+        fused = relax.transform.FuseTIR()(mod)
+        for var, func in list(fused.functions.items()):
+            found = parts.get(var.name_hint)
+            if found and isinstance(func, tir.PrimFunc):
+                fused.update_func(var, _joined(func, found))
+        return fused
+
+
+def _is_primitive(func: Any) -> bool:
+    return func.attrs is not None and "Primitive" in func.attrs.keys()  # noqa: SIM118
+
+
+Source = tuple[str, int, int] | None  # ("param", position, 0) or ("part", number, output)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One call inside a fused function: its PrimFunc, and where its arguments come from."""
+
+    func: Any
+    sources: Sequence[Source]
+
+
+def _parts(func: Any, mod: tvm.IRModule) -> list[_Part] | None:
+    """The calls of a fused function in order; None if it does more than call PrimFuncs."""
+    came: dict[Any, list[Source]] = {}
+    position = 0
+    for param in func.params:
+        fields = param.ty.fields if isinstance(param.ty, relax.TupleType) else [param.ty]
+        came[param] = [("param", position + i, 0) for i in range(len(fields))]
+        position += len(fields)
+    parts: list[_Part] = []
+    for block in func.body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if isinstance(value, relax.TupleGetItem):
+                came[binding.var] = [came.get(value.tuple_value, [None] * 99)[value.index]]
+            elif isinstance(value, relax.Call) and value.op.name == "relax.call_tir":
+                args = value.args[1].fields if isinstance(value.args[1], relax.Tuple) else []
+                sources = [s for a in args for s in came.get(a, [None])]
+                outs = binding.var.ty.fields if isinstance(binding.var.ty, relax.TupleType) else [0]
+                came[binding.var] = [("part", len(parts), i) for i in range(len(outs))]
+                parts.append(_Part(mod[value.args[0]], sources))
+            elif isinstance(value, (relax.Var, relax.Tuple)):
+                fields = value.fields if isinstance(value, relax.Tuple) else [value]
+                came[binding.var] = [s for f in fields for s in came.get(f, [None])]
+            else:
+                return None
+    return parts
+
+
+def _joined(fused: Any, parts: Sequence[_Part]) -> Any:
+    """The fused PrimFunc with the ops of its parts, its blocks labelled with their new names."""
+    records = [recorded_of(part.func) for part in parts]
+    if any(r is None for r in records):
+        return fused
+    known = [r for r in records if r is not None]
+    names = _fresh_names(known)
+    blocks = blocks_of(fused)
+    wanted = [b.label for r in known for b in r.accesses.blocks]
+    if [label_of(b) for b in blocks] != wanted:
+        logger.warning("op info: the blocks of a fused function are not those of its parts")
+        return fused
+    owners = [new[b.op] for r, new in zip(known, names, strict=True) for b in r.accesses.blocks]
+    func = _relabelled(fused, owners)
+    starts = [sum(len(r.accesses.blocks) for r in known[:n]) for n in range(len(known))]
+    now = [str(b.name_hint) for b in blocks]
+    ops, refs = [], []
+    for n, (part, found, new) in enumerate(zip(parts, known, names, strict=True)):
+        for info, (ins, outs) in zip(op_info(part.func), found.refs, strict=True):
+            mine = tuple(b for b, owner in zip(now, owners, strict=True) if owner == new[info.name])
+            ops.append(replace(info, name=new[info.name], blocks=mine))
+            placed = [[_moved(r, n, parts, known, starts) for r in side] for side in (ins, outs)]
+            refs.append((placed[0], placed[1]))
+    return attach(func, record(func, ops, refs))
+
+
+def _fresh_names(records: Sequence[Recorded]) -> list[dict[str, str]]:
+    """Names local to each part -> names in the fused function: the kind, numbered."""
+    seen: dict[str, int] = {}
+    names = []
+    for found in records:
+        new = {}
+        for info in found.ops:
+            count = seen.get(info.kind, 0)
+            seen[info.kind] = count + 1
+            new[info.name] = f"{info.kind}_{count}" if count else info.kind
+        names.append(new)
+    return names
+
+
+def _relabelled(func: Any, owners: Sequence[str]) -> Any:
+    begin = tvm.IRModule(
+        {"main": func.with_attr("global_symbol", "main")}
+    )  # kept: codegen/apply.py
+    sch = Schedule(begin)
+    for position, (block, owner) in enumerate(zip(child_blocks(sch), owners, strict=True)):
+        sch.unannotate(block, OP_LABEL)
+        sch.annotate(block, OP_LABEL, f"{owner}:{position}")
+    done = sch.mod["main"]
+    has_symbol = func.attrs is not None and "global_symbol" in func.attrs.keys()  # noqa: SIM118
+    return done if has_symbol else done.without_attr("global_symbol")
+
+
+def _moved(
+    ref: Ref, part: int, parts: Sequence[_Part], records: Sequence[Recorded], starts: Sequence[int]
+) -> Ref:
+    """A part's buffer as one of the fused function's."""
+    if ref is None:
+        return None
+    kind, index = ref
+    if kind == "block":
+        return ("block", starts[part] + index)
+    inputs = len(parts[part].sources)
+    if index >= inputs:  # a result: what writes it is known
+        return _written(records[part], index, starts[part])
+    source = parts[part].sources[index]
+    if source is None:
+        return None
+    origin, number, output = source
+    if origin == "param":
+        return ("param", number)
+    first = len(parts[number].sources)
+    return _written(records[number], first + output, starts[number])
+
+
+def _written(found: Recorded, param: int, start: int) -> Ref:
+    buffer = found.accesses.params[param]
+    for position, block in enumerate(found.accesses.blocks):
+        if any(store.buffer == buffer for store in block.stores):
+            return ("block", start + position)
+    return None
