@@ -110,3 +110,71 @@ def test_onnxruntime_agrees():
     pytest.importorskip("onnx", reason="the onnx extra is not installed")
     session = runtime.InferenceSession(onnx_model().SerializeToString())
     np.testing.assert_allclose(session.run(None, {"x": data()})[0], reference(), atol=2e-6)
+
+
+def torch_block(torch, fused):
+    """layer_norm, attention of 2 heads, MLP with GELU; PyTorch's own attention, or written out."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, width=24, heads=2):
+            super().__init__()
+            self.heads = heads
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def attention(self, q, k, v):
+            if fused:
+                return nn.functional.scaled_dot_product_attention(q, k, v)
+            return ((q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5).softmax(-1) @ v
+
+        def forward(self, x):
+            batch, rows, width = x.shape
+            qkv = self.qkv(self.norm1(x)).reshape(batch, rows, 3, self.heads, -1)
+            y = self.attention(*qkv.permute(2, 0, 3, 1, 4).unbind(0))
+            x = x + self.out(y.transpose(1, 2).reshape(batch, rows, width))
+            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+    torch.manual_seed(0)
+    return Block().eval()
+
+
+def encoder_layer(torch):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(
+        24, 2, 48, activation="gelu", batch_first=True, norm_first=True
+    )
+    return layer.eval()
+
+
+TRANSFORMERS = {
+    "written out": (lambda torch: torch_block(torch, False), {"layer_norm_dense": 1, "dense": 1}),
+    "fused": (lambda torch: torch_block(torch, True), {"layer_norm_dense": 1, "dense": 1}),
+    # It turns the batch behind the rows before the first dense.
+    "encoder layer": (encoder_layer, {"layer_norm": 2, "dense": 2}),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_a_transformer_block_from_pytorch(name):
+    """All of its attention, MLP and layer_norm, though torch.export takes each of them apart."""
+    if GENERATION == "relay":
+        pytest.skip("torch.export is imported by Relax only")
+    torch = pytest.importorskip(
+        "torch", reason="the torch extra is not installed (make test TORCH=1)"
+    )
+    from tvm.relax.frontend.torch import from_exported_program
+
+    make, counts = TRANSFORMERS[name]
+    block, x = make(torch), torch.randn(2, 7, 24)
+    with torch.no_grad():
+        mod = from_exported_program(torch.export.export(block, (x,)))
+        expected = block(x).numpy()
+    found = selfbyoc.explain(mod)
+    left = {kind for _, kind, owner in found.report.ops if not owner}
+    assert left <= {"add", "multiply", "reshape", "strided_slice", "take", "transpose"}
+    assert found.report.counts == {
+        "attention": 1, "dense_gelu_dense": 1, "layer_norm": 1, **counts,
+    }  # fmt: skip
+    np.testing.assert_allclose(selfbyoc.build(mod)(x.numpy())[0], expected, atol=2e-6)
