@@ -23,7 +23,7 @@ from .allocations import allocations, item_bytes, threads_of
 from .flops import by_kind
 from .kernels import Kernel, kernels
 from .melting_records import Failure, Intermediate, KernelReport, Melting
-from .peak import peak_gflops, timing
+from .peak import Peak, measured_peak, timing
 from .placement import placements
 from .read_nest import loop_nest
 
@@ -34,28 +34,45 @@ __all__ = ["KernelReport", "Melting", "describe", "melting"]
 CACHE = 1 << 20
 
 
-def melting(mod_or_prim_func: Any, target: Any | None = None, time: bool = False) -> Melting:
+def melting(
+    mod_or_prim_func: Any,
+    target: Any | None = None,
+    time: bool = False,
+    composite: str | None = None,
+) -> Melting:
     """The report of a partitioned module, or of one scheduled PrimFunc.
 
     target None is the host. `time` measures each kernel, and the machine's peak to compare with.
+    `composite` names the one whose kernels to report, a root op or a symbol; None: all of them.
     A kernel of a module that cannot be analysed is among the failures; it breaks nothing.
     """
     target = host_target() if target is None else check_target(target)
-    peak = peak_gflops(target) if time else None
     if isinstance(mod_or_prim_func, tvm.IRModule):
         check_module(mod_or_prim_func)
-        return _of_module(mod_or_prim_func, target, peak)
+        asked = _asked(_equals(kernels(mod_or_prim_func)), composite)
+        return _of_kernels(asked, target, measured_peak(target) if time else None)
     if not hasattr(mod_or_prim_func, "body") or not hasattr(mod_or_prim_func, "attrs"):
         kind = type(mod_or_prim_func).__name__
         raise InputError(f"expected a partitioned IRModule or a scheduled PrimFunc, found {kind}")
-    found = describe(mod_or_prim_func, target, peak)
-    return Melting((found,), (), peak)
+    peak = measured_peak(target) if time else None
+    return Melting((describe(mod_or_prim_func, target, peak),), (), peak)
 
 
-def _of_module(mod: Any, target: Any, peak: float | None) -> Melting:
+def _asked(groups: list[list[Kernel]], name: str | None) -> list[list[Kernel]]:
+    """The kernels of one composite, root op or symbol."""
+    if name is None:
+        return groups
+    found = [g for g in groups for k in g if name in (k.composite.name, k.symbol, *k.roots)]
+    if not found:
+        known = sorted({kernel.composite.name for group in groups for kernel in group})
+        raise InputError(f"no kernel {name!r}; known composites: {known}")
+    return [group for group in groups if group in found]
+
+
+def _of_kernels(groups: list[list[Kernel]], target: Any, peak: Peak | None) -> Melting:
     found: list[KernelReport] = []
     failures: list[Failure] = []
-    for equal in _equals(kernels(mod)):
+    for equal in groups:
         kernel = equal[0]
         roots = tuple(root for k in equal for root in k.roots)
         try:
@@ -80,7 +97,7 @@ def _equals(found: Sequence[Kernel]) -> list[list[Kernel]]:
 
 
 def _of_kernel(
-    kernel: Kernel, roots: tuple[str, ...], target: Any, peak: float | None
+    kernel: Kernel, roots: tuple[str, ...], target: Any, peak: Peak | None
 ) -> KernelReport:
     stacked, scheduled = kernel.schedule(target)
     graph = kernel.source.graph
@@ -99,7 +116,7 @@ def _of_kernel(
 def describe(
     func: Any,
     target: Any,
-    peak: float | None = None,
+    peak: Peak | None = None,
     *,
     symbol: str = "",
     composite: str = "",

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .allocations import Allocation
 from .flops import Arithmetic, by_kind, multiply_adds_of
 from .loop_nest import Nest
-from .peak import Timing
+from .peak import Peak, Timing
 from .placement import Placement, is_melted
 from .read_nest import is_whole
 
@@ -148,7 +148,7 @@ class Melting:
 
     kernels: tuple[KernelReport, ...]
     failures: tuple[Failure, ...] = ()
-    peak: float | None = None  # GFLOP/s of multiply-adds in registers, when timed
+    peak: Peak | None = None  # of this machine, when timed
 
     def kernel(self, name: str) -> KernelReport:
         """The first kernel of this symbol, composite or root op."""

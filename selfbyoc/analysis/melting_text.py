@@ -41,7 +41,8 @@ def text(report: Melting) -> str:
     parts = [kernel_text(kernel) for kernel in report.kernels]
     parts += [f"{f.composite} {f.symbol}: not analysed: {f.reason}" for f in report.failures]
     if report.peak is not None:
-        parts.append(f"Peak of this machine, measured: {report.peak:.0f} GFLOP/s.")
+        noise = "" if report.peak.quiet else " (it was busy)"
+        parts.append(f"Peak of this machine{noise}, measured: {report.peak.gflops:.0f} GFLOP/s.")
     return "\n\n".join([*(parts or ["No kernels."]), "\n".join(wrap(RULE, WIDTH))])
 
 
@@ -105,7 +106,8 @@ def _placed(kernel: KernelReport) -> list[str]:
 
 def _bytes(place: Placement, threads: int) -> str:
     copies = min(place.buffer.tasks, threads)
-    return f"{size(place.buffer.bytes)}{f' x {copies} threads' if copies > 1 else ''}"
+    stack = " on the stack" if place.buffer.memory == "stack" else ""
+    return f"{size(place.buffer.bytes)}{stack}{f' x {copies} threads' if copies > 1 else ''}"
 
 
 def _inlined(kernel: KernelReport) -> str:

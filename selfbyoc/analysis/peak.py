@@ -30,6 +30,14 @@ TERMS, TURNS, SETS = 96, 4096, 4  # operands of 24 KB stay in L1; a call takes a
 
 
 @dataclass(frozen=True)
+class Peak:
+    """Multiply-adds in registers on all threads."""
+
+    gflops: float
+    quiet: bool
+
+
+@dataclass(frozen=True)
 class Timing:
     """A kernel's measured time, alone on warm caches."""
 
@@ -39,8 +47,8 @@ class Timing:
     of_peak: float | None  # None for other types than float32: the peak is of float32
 
 
-def peak_gflops(target: Any, windows: int = 9) -> float:
-    """GFLOP/s of multiply-adds on all threads: the best of some tiles that stay in registers."""
+def measured_peak(target: Any, windows: int = 9) -> Peak:
+    """The best of some tiles that stay in registers."""
     if str(target.kind) != "llvm":
         raise InputError(f"time: kernels are timed for llvm only, not {target.kind}")
     threads = threads_of(target)
@@ -52,10 +60,12 @@ def peak_gflops(target: Any, windows: int = 9) -> float:
         runs[f"{rows}x{lanes}"] = lambda function=function, arrays=arrays: function(*arrays)
     found = latency(runs, windows=windows, budget=2.0)
     work = {f"{rows}x{lanes}": rows * lanes for rows, lanes in TILES}
-    return max(
-        2e-6 * threads * TURNS * TERMS * work[name] / time.milliseconds
+    rates = {
+        name: 2e-6 * threads * TURNS * TERMS * work[name] / time.milliseconds
         for name, time in found.items()
-    )
+    }
+    best = max(rates, key=lambda name: rates[name])
+    return Peak(rates[best], found[best].quiet)
 
 
 def _multiply_adds(threads: int, rows: int, lanes: int) -> Any:
@@ -93,7 +103,7 @@ def _built(func: Any, target: Any) -> Any:
         return get_func(build_module(tvm.IRModule({"timed": func}), target), "timed")
 
 
-def timing(func: Any, target: Any, flops: int, peak: float) -> Timing:
+def timing(func: Any, target: Any, flops: int, peak: Peak) -> Timing:
     """Build a scheduled PrimFunc and time it on random arguments."""
     rng = np.random.default_rng(0)
     arrays, dtypes = [], set()
@@ -106,5 +116,5 @@ def timing(func: Any, target: Any, flops: int, peak: float) -> Timing:
     function = _built(func, target)
     found = latency({"kernel": lambda: function(*arrays)}, windows=15, budget=1.0)["kernel"]
     rate = 1e-6 * flops / found.milliseconds
-    share = rate / peak if dtypes == {"float32"} else None
+    share = rate / peak.gflops if dtypes == {"float32"} else None
     return Timing(found.milliseconds, found.quiet, rate, share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +51,7 @@ def _found(mod: Any, asked: Request) -> Melting:
     except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
         line = (str(err).strip() or type(err).__name__).splitlines()[0]
         raise InputError(f"TVM cannot normalise {asked.model.name}: {line}") from err
-    found = melting(parted, target, asked.time)
-    return found if asked.composite is None else only(found, asked.composite)
-
-
-def only(found: Melting, composite: str) -> Melting:
-    """The kernels of one composite; an unknown name is an error that lists those there are."""
-    failed = tuple(f for f in found.failures if f.composite == composite)
-    if not failed:
-        found.kernel(composite)
-    kernels = tuple(k for k in found.kernels if composite in (k.composite, k.symbol, *k.roots))
-    return replace(found, kernels=kernels, failures=failed)
+    return melting(parted, target, asked.time, asked.composite)
 
 
 def _styled(line: str) -> Text:

@@ -89,6 +89,10 @@ def _numbers(kernel: KernelReport) -> str:
         rows.append(("traffic of padded copies", size(kernel.traffic_padding)))
     if kernel.work is not None:
         rows.append(("multiply-adds for each needed", f"{kernel.work:.3f}"))
+        parts = [(op.name, w) for op in kernel.ops if (w := kernel.work_of(op.name)) is not None]
+        if len(parts) > 1:
+            name, most = max(parts, key=lambda part: part[1])
+            rows.append((f"most of all, {name}", f"{most:.3f}"))
     rows.append(("operations", f"{number(kernel.flops)}FLOP"))
     rows.append(("operations for each byte", f"{kernel.intensity:.3g}"))
     if (timing := kernel.timing) is not None:
