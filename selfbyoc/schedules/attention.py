@@ -60,6 +60,11 @@ def _plain(q: Any, k: Any, v: Any) -> Any:
     return op.batch_matmul(op.softmax(op.batch_matmul(q, k, transpose_b=True)), v)
 
 
+def _divided_queries(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    scores = op.bias_add(op.batch_matmul(op.divide(q, 3.0), k), mask, axis=2)
+    return op.batch_matmul(op.softmax(scores), v)
+
+
 attention = Composite(
     "attention",
     _pattern,
@@ -73,6 +78,7 @@ attention = Composite(
         Case(_masked, q=(2, 197, 40), k=(2, 197, 40), v=(2, 197, 40), mask=(1, 197, 197)),
         Case(_masked, q=(3, 33, 64), k=(3, 50, 64), v=(3, 50, 80), mask=(3, 1, 50)),
         Case(_scaled_queries, q=(3, 7, 5), k=(3, 5, 9), v=(3, 11, 9), mask=(3, 7, 9)),
+        Case(_divided_queries, q=(2, 13, 10), k=(2, 10, 21), v=(2, 21, 7), mask=(21,)),
         Case(_plain, q=(4, 1, 32), k=(4, 77, 32), v=(4, 77, 32)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(

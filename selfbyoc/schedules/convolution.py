@@ -99,12 +99,22 @@ conv2d = Composite(
 )
 
 
-def _nhwc(**attrs: Any) -> Any:
+def _nhwc(last: Any = op.relu, **attrs: Any) -> Any:
     def program(x: Any, weight: Any, bias: Any) -> Any:
         y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", **attrs)
-        return op.relu(op.bias_add(y, bias, axis=3))
+        return last(op.bias_add(y, bias, axis=3))
 
     return program
+
+
+def _bare_nhwc(last: Any) -> Any:
+    def program(x: Any, weight: Any) -> Any:
+        return last(op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1))
+
+    return program
+
+
+_SMALL_NHWC: dict[str, Any] = {"x": (1, 7, 6, 5), "weight": (3, 3, 5, 9)}
 
 
 conv2d_nhwc = Composite(
@@ -121,6 +131,9 @@ conv2d_nhwc = Composite(
             bias=(40,),
             constants=("weight", "bias"),
         ),
+        Case(_nhwc(lambda y: y), name="linear", **_SMALL_NHWC, bias=(9,)),
+        Case(_bare_nhwc(op.clip), name="clip", **_SMALL_NHWC),
+        Case(_bare_nhwc(op.silu), name="silu", **_SMALL_NHWC),
         Case(_nhwc(strides=2), name="tail", x=(2, 9, 12, 7), weight=(3, 2, 7, 19), bias=(19,)),
     ),
 )

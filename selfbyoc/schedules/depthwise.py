@@ -43,6 +43,18 @@ def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
     return program
 
 
+def _unbiased(first: Any, last: Any) -> Any:
+    def program(x: Any, w_depth: Any, w_point: Any) -> Any:
+        return last(op.conv2d(first(op.conv2d(x, w_depth, groups=7, padding=1)), w_point))
+
+    return program
+
+
+_UNBIASED: dict[str, Any] = {
+    "x": (2, 7, 9, 11),
+    "w_depth": (7, 1, 3, 3),
+    "w_point": (10, 7, 1, 1),
+}
 _PAIR = ("w_depth", "b_depth", "w_point", "b_point")
 
 depthwise_pointwise = Composite(
@@ -93,6 +105,8 @@ depthwise_pointwise = Composite(
             b_point=(17,),
             constants=_PAIR,
         ),
+        Case(_unbiased(op.silu, op.clip), name="silu-clip", **_UNBIASED),
+        Case(_unbiased(lambda y: y, op.silu), name="plain-silu", **_UNBIASED),
     ),
 )
 
@@ -129,6 +143,12 @@ def _inverted(groups: int, residual: bool, **attrs: Any) -> Any:
         return op.add(x, y) if residual else y
 
     return program
+
+
+def _unbiased_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+    expanded = op.clip(op.conv2d(x, w_expand))
+    hidden = op.clip(op.conv2d(expanded, w_depth, groups=18, padding=1))
+    return op.add(op.conv2d(hidden, w_project), x)
 
 
 _BLOCK = ("w_expand", "b_expand", "w_depth", "b_depth", "w_project", "b_project")
@@ -180,6 +200,14 @@ inverted_residual = Composite(
             x=(1, 7, 13, 9),
             **_sizes(7, 42, 9),
             constants=_BLOCK,
+        ),
+        Case(
+            _unbiased_block,
+            name="unbiased",
+            x=(1, 3, 11, 10),
+            w_expand=(18, 3, 1, 1),
+            w_depth=(18, 1, 3, 3),
+            w_project=(3, 18, 1, 1),
         ),
     ),
 )

@@ -87,6 +87,10 @@ def _gelu(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
     return op.gelu(_biased(x, gamma, beta, weight, bias))
 
 
+def _relu(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+    return op.relu(_plain(x, gamma, beta, weight))
+
+
 def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
     return {"x": (*rows, count), "gamma": (count,), "beta": (count,), "weight": (units, count)}
 
@@ -101,6 +105,7 @@ layer_norm_dense = Composite(
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(
         Case(_plain, **_shapes(7, count=33, units=17)),
+        Case(_relu, **_shapes(3, 5, count=20, units=9)),
         Case(_biased, **_shapes(2, 19, count=64, units=48), bias=(48,), constants=WEIGHTS),
         Case(_gelu, **_shapes(1, 45, count=96, units=130), bias=(130,), constants=WEIGHTS),
         Case(_biased, **_shapes(1, count=768, units=768), bias=(768,), constants=WEIGHTS),

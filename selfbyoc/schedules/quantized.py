@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..composite import Case, Composite, require
+from ..composite import Composite, require
 from ..partition.pattern import either, op
 from . import direct, direct_schedule
 from .exact import sum_dtype, widened
+from .quantized_cases import ANY_LAYOUT, NARROWED
 
 NCHW = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
 NARROW = ("int8", "uint8")
@@ -88,59 +89,6 @@ def _check(match: Any) -> None:
         )
 
 
-def _sums(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
-    return op.bias_add(op.conv2d(x, weight, out_dtype="int32", **attrs), bias)
-
-
-def _byte(y: Any, low: int = -128, high: int = 127) -> Any:
-    return op.cast(op.clip(y, a_min=low, a_max=high), dtype="int8")
-
-
-def _shift(x: Any, weight: Any, bias: Any) -> Any:
-    return _byte(op.right_shift(_sums(x, weight, bias, padding=1), 10))
-
-
-def _rounding_shift(x: Any, weight: Any, bias: Any) -> Any:
-    y = _sums(x, weight, bias, strides=2, padding=(0, 1, 1, 0))
-    return _byte(op.right_shift(op.add(op.relu(y), 512), 10), 0, 100)
-
-
-def _float_scale(x: Any, weight: Any, bias: Any) -> Any:
-    # A power of two: float32 and float64 round the same values, so the comparison can be exact.
-    y = op.cast(_sums(x, weight, bias, padding=1), dtype="float32")
-    return _byte(op.round(op.multiply(y, 2.0**-10)))
-
-
-def _requantize(x: Any, weight: Any, bias: Any) -> Any:
-    y = _sums(x, weight, bias, padding=1)
-    return op.clip(
-        op.requantize(y, input_scale=0.0037, output_scale=3.1, out_dtype="int8"),
-        a_min=-90,
-        a_max=90,
-    )
-
-
-def _depthwise(x: Any, weight: Any, bias: Any) -> Any:
-    return _byte(op.right_shift(_sums(x, weight, bias, groups=12, padding=1, strides=2), 6))
-
-
-def _nhwc(x: Any, weight: Any, bias: Any) -> Any:
-    y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1, out_dtype="int32")
-    return _byte(op.right_shift(op.bias_add(y, bias, axis=3), 10))
-
-
-def _wide_requantize(x: Any, weight: Any) -> Any:
-    y = op.conv2d(x, weight, out_dtype="int32", groups=4)
-    scales = {"input_scale": 0.002, "output_scale": 0.9, "output_zero_point": 3}
-    return _byte(op.requantize(y, out_dtype="int32", **scales))
-
-
-def _integers(x: tuple[int, ...], weight: tuple[int, ...], dtype: str = "int8") -> dict[str, Any]:
-    return {"x": (x, dtype), "weight": (weight, "int8"), "bias": ((weight[0],), "int32")}
-
-
-_WEIGHTS = ("weight", "bias")
-
 conv2d_narrowed = Composite(
     "conv2d_narrowed",
     _pattern,
@@ -149,37 +97,13 @@ conv2d_narrowed = Composite(
     compute={"conv2d": _conv2d},
     pack={"weight": _pack_weight},
     why="the int32 sums never leave the registers",
-    cases=(
-        Case(_shift, **_integers((1, 16, 14, 14), (32, 16, 3, 3)), constants=_WEIGHTS),
-        Case(_shift, **_integers((2, 5, 9, 11), (7, 5, 3, 3))),
-        Case(_rounding_shift, **_integers((3, 6, 15, 13), (10, 6, 2, 2)), constants=_WEIGHTS),
-        Case(_float_scale, **_integers((1, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS),
-        Case(_depthwise, **_integers((2, 12, 9, 11), (24, 1, 3, 3)), constants=_WEIGHTS),
-        Case(
-            _requantize, **_integers((2, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS,
-            generations=("relay",),
-        ),
-        Case(
-            _wide_requantize, x=((1, 16, 7, 8), "int8"), weight=((12, 4, 1, 1), "int8"),
-            constants=["weight"], generations=("relay",),
-        ),
-        Case(_shift, **_integers((1, 64, 28, 28), (64, 64, 3, 3)), constants=_WEIGHTS),
-    ),
-)  # fmt: skip
+    cases=NARROWED,
+)
 
 conv2d_narrowed_any_layout = Composite(
     "conv2d_narrowed_any_layout",
     _other_layouts,
     check=_check,
     why="the int32 sums never leave the registers",
-    cases=(
-        Case(
-            _nhwc, x=((2, 9, 7, 12), "int8"), weight=((3, 3, 12, 19), "int8"),
-            bias=((19,), "int32"), constants=_WEIGHTS,
-        ),
-        Case(
-            _nhwc, x=((1, 14, 14, 16), "int8"), weight=((3, 3, 16, 32), "int8"),
-            bias=((32,), "int32"),
-        ),
-    ),
-)  # fmt: skip
+    cases=ANY_LAYOUT,
+)

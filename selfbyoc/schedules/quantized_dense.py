@@ -132,6 +132,11 @@ def _biased(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
     return op.bias_add(sums, bias, axis=-1)
 
 
+def _divided(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+    normal = op.layer_norm(op.divide(op.cast(x, dtype="float32"), 16.0), gamma, beta)
+    return op.dense(_byte(op.multiply(normal, 4.0)), weight, out_dtype="int32")
+
+
 def _integers(*rows: int, count: int, units: int) -> dict[str, Any]:
     return {
         "x": ((*rows, count), "int8"),
@@ -157,6 +162,7 @@ layer_norm_dense_int8 = Composite(
             _biased, **_integers(2, 19, count=64, units=48), bias=((48,), "int32"),
             constants=[*_WEIGHTS, "bias"],
         ),
+        Case(_divided, **_integers(3, count=26, units=21)),
         Case(_plain, **_integers(1, count=96, units=130), constants=_WEIGHTS),
         Case(_plain, **_integers(128, count=768, units=768), constants=_WEIGHTS),
     ),
