@@ -320,3 +320,29 @@ def test_what_a_rule_declines():
     assert declined(graph)[0].reason == (
         "cast lies between conv2d and cast_1 and changes float32[2, 6, 8, 8] to float16[2, 6, 8, 8]"
     )
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay has an lrn of its own")
+def test_lrn_of_the_onnx_importer():
+    onnx = pytest.importorskip("onnx")
+    make = onnx.helper
+    x, y = (make.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 7, 5, 6]) for n in "xy")
+    node = make.make_node("LRN", ["x"], ["y"], size=5, alpha=0.2, beta=0.6, bias=1.5)
+    graph = make.make_graph([node], "g", [x], [y])
+    proto = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    from selfbyoc.models.onnx_model import import_onnx
+
+    mod = import_onnx(proto)
+    (call,) = ir.read(mod["main"]).ops
+    assert call.kind == "lrn"
+    assert call.attrs == pytest.approx(
+        {"size": 5, "axis": 1, "bias": 1.5, "alpha": 0.2, "beta": 0.6}
+    )
+    found, data = Composite("lrn", lambda x: op.lrn(x)), np.random.default_rng(0)
+    image = data.standard_normal((1, 7, 5, 6)).astype("float32")
+    squares = np.pad(image**2, ((0, 0), (2, 2), (0, 0), (0, 0)))
+    sums = sum(squares[:, i : i + 7] for i in range(5))
+    expected = image / (1.5 + 0.2 / 5 * sums) ** 0.6
+    library = selfbyoc.build(mod, composites=[found])
+    assert selfbyoc.explain(mod, composites=[found]).report.counts == {"lrn": 1}
+    np.testing.assert_allclose(library(image)[0], expected, rtol=1e-5)

@@ -64,8 +64,9 @@ def levels(report: Report) -> list[Group]:
 
 
 def nearly(report: Report) -> list[Group]:
-    """What nearly became a kernel: refused, or at least half of the longest way through the
-    pattern fitted; not where an earlier composite, or this one, took the root.
+    """What nearly became a kernel: refused, or more than half of the longest way through the
+    pattern fitted (half will do for an op that is left to TVM); not where an earlier composite, or
+    this one, took the root.
     """
     order = {c.name: i for i, c in enumerate(report.composites)}
     depth = {c.name: c.depth for c in report.composites}
@@ -76,9 +77,10 @@ def nearly(report: Report) -> list[Group]:
             return True
         taker = owner.get(r.root, "")
         free = not taker or order[taker] > order[r.composite]
-        half = 2 * r.fitted >= depth[r.composite] or bool(r.hint)
+        fitted = 2 * r.fitted - depth[r.composite] + (not taker)
         # Where the model begins, every longer pattern ends: that is near nothing.
-        return r.status == MISSED and free and r.fitted > 0 and half and r.cause != NO_OP
+        near = r.cause != NO_OP and r.fitted > 0 and (fitted > 0 or bool(r.hint))
+        return r.status == MISSED and free and near
 
     return grouped(filter(is_near, report.records))
 

@@ -72,6 +72,10 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "negative": ("negative", A.none),
     "nn.adaptive_avg_pool2d": ("adaptive_avg_pool2d", A.only("output_size", "layout")),
     "nn.avg_pool2d": ("avg_pool2d", A.avg_pool2d),
+    "nn.avg_pool3d": (
+        "nn.avg_pool3d",
+        A.only("pool_size", "strides", "dilation", "padding", "count_include_pad", "layout"),
+    ),
     "nn.batch_flatten": ("reshape", A.none),
     "nn.batch_norm": ("batch_norm", A.only("axis", "epsilon", "center", "scale", "training")),
     "nn.conv2d": ("conv2d", A.conv2d),

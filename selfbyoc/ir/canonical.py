@@ -19,6 +19,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | reshape(dense(reshape(x)) + bias) of merged rows   | bias_add(dense(x), bias)         |
 | reshape(batch_matmul(reshape(a), reshape(b)))      | batch_matmul(a, b)               |
 | where(all of the row is -inf, 0, softmax(product)) | softmax                          |
+| x / (k + a * avg_pool3d(x * x)) ** b               | lrn                              |
 | qnn_conv2d with zero points of 0                   | conv2d                           |
 | dropout; reshape, cast, ... that change nothing    | the op before, or behind         |
 

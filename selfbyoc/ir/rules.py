@@ -11,6 +11,7 @@ from dataclasses import replace
 from .activation_rules import gelu, relu, silu
 from .graph import OpCall, Value
 from .identity_rules import identity_before, identity_behind
+from .lrn_rules import local_response
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 from .row_rules import merged_rows
 from .softmax_rules import guarded_softmax
@@ -219,6 +220,7 @@ RULES: tuple[Rule, ...] = (
     relu,
     merged_rows,
     guarded_softmax,
+    local_response,
     _sum_of_two,
     _global_pool,
 )
