@@ -67,6 +67,9 @@ def _on_case(composite: Composite, case: Case, seen: _Seen) -> Iterator[tuple[st
     except CompositeError as err:
         yield "check-raises", first_line(err)
         return
+    except Exception as err:  # Relay infers types only now
+        yield "bad-case", f"it is no program: {first_line(err)}"
+        return
     if not decided.report.matched:
         yield _not_matched(decided.report)
         return
