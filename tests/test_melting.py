@@ -200,7 +200,7 @@ def test_the_rfc_program_melts():
     assert kernel.bytes_after < kernel.bytes_before / 9
     assert kernel.traffic_before == 2 * kernel.bytes_before
     assert kernel.traffic_after == 0
-    assert kernel.traffic_padding == 2 * 4 * 3 * 51075  # the image, before the parallel loop
+    assert kernel.traffic_copies == 2 * 4 * 3 * 51075  # the image, before the parallel loop
     assert kernel.flops == 2 * 224 * 224 * 32 * (27 + 288) + 2 * 224 * 224 * 32
     halo = 16 * 16 / 224  # 16 blocks of 14 rows compute 16 rows each
     assert kernel.work_of("conv2d") == pytest.approx(halo)

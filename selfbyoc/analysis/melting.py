@@ -3,8 +3,8 @@
 An intermediate travels through memory if it lies outside of all loops, between the one that writes
 it and the one that reads it, or if one copy of it is larger than CACHE; it does not if its reader,
 under the same loop, finds it in the cache or in registers. Separate ops write each intermediate
-once, and each of its readers reads it. Padded copies of an op's input are told apart: separate ops
-have theirs too.
+once, and each of its readers reads it. Padded and packed copies of an op's input are told apart:
+separate ops make theirs too.
 """
 
 from __future__ import annotations
@@ -62,11 +62,15 @@ def _asked(groups: list[list[Kernel]], name: str | None) -> list[list[Kernel]]:
     """The kernels of one composite, root op or symbol."""
     if name is None:
         return groups
-    found = [g for g in groups for k in g if name in (k.composite.name, k.symbol, *k.roots)]
+    found = [
+        group
+        for group in groups
+        if any(name in (k.composite.name, k.symbol, *k.roots) for k in group)
+    ]
     if not found:
         known = sorted({kernel.composite.name for group in groups for kernel in group})
         raise InputError(f"no kernel {name!r}; known composites: {known}")
-    return [group for group in groups if group in found]
+    return found
 
 
 def _of_kernels(groups: list[list[Kernel]], target: Any, peak: Peak | None) -> Melting:

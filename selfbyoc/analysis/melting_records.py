@@ -78,14 +78,14 @@ class KernelReport:
     @property
     def traffic_after(self) -> int:
         """Bytes of intermediates that still travel, by the rule of `analysis/melting.py`."""
-        return sum(p.traffic for p in self.placements if p.travels and not p.pads)
+        return sum(p.traffic for p in self.placements if p.travels and not p.prepares)
 
     @property
-    def traffic_padding(self) -> int:
-        """Bytes of padded copies that travel. Separate ops pad as well: it is not part of what is
-        compared.
+    def traffic_copies(self) -> int:
+        """Bytes of padded and packed copies of inputs that travel. Separate ops make theirs: it is
+        not part of what is compared.
         """
-        return sum(p.traffic for p in self.placements if p.travels and p.pads)
+        return sum(p.traffic for p in self.placements if p.travels and p.prepares)
 
     @property
     def flops(self) -> int:
@@ -100,7 +100,7 @@ class KernelReport:
     @property
     def intensity(self) -> float:
         """Operations for each byte that travels: arguments, and intermediates that still do."""
-        moved = self.argument_bytes + self.traffic_after + self.traffic_padding
+        moved = self.argument_bytes + self.traffic_after + self.traffic_copies
         return self.flops / max(1, moved)
 
     @property
@@ -172,6 +172,6 @@ class Melting:
 def _sums(kernel: KernelReport) -> dict[str, Any]:
     names = (
         "symbol", "bytes_before", "bytes_after", "traffic_before", "traffic_after",
-        "traffic_padding", "flops", "intensity", "recompute", "work", "exact",
+        "traffic_copies", "flops", "intensity", "recompute", "work", "exact",
     )  # fmt: skip
     return {name: getattr(kernel, name) for name in names}

@@ -16,7 +16,8 @@ WIDTH = 100
 RULE = (
     "An intermediate travels through memory if it lies at the root, between two loops, or if its "
     "tile is larger than 1 MiB; it does not if it is a tile under a loop that its reader shares. "
-    "Padded copies are told apart: separate ops have theirs too. 2 operations a multiply-add."
+    "Padded and packed copies of inputs are told apart: separate ops make theirs too. "
+    "A multiply-add is 2 operations."
 )
 
 
@@ -121,15 +122,8 @@ def _inlined(kernel: KernelReport) -> str:
 
 def _numbers(kernel: KernelReport) -> list[str]:
     most = "" if kernel.exact else " at most"
-    saved = kernel.traffic_before - kernel.traffic_after
-    share = f" ({abs(saved) / kernel.traffic_before:.0%})" if kernel.traffic_before else ""
     lines = [
-        f"intermediates     {size(kernel.bytes_before)} as separate ops, "
-        f"{size(kernel.bytes_after)} in this kernel ({kernel.threads} threads)",
-        f"their traffic     {size(kernel.traffic_before)} as separate ops, "
-        f"{size(kernel.traffic_after)} in this kernel: {size(abs(saved))}{share} "
-        f"{'saved' if saved >= 0 else 'more'}"
-        + (f"; padded copies {size(kernel.traffic_padding)}" if kernel.traffic_padding else ""),
+        *_memory(kernel),
         f"computed again   {most} {kernel.recompute:.3f} times each element of a stage"
         + _repeated(kernel),
     ]
@@ -150,6 +144,23 @@ def _numbers(kernel: KernelReport) -> list[str]:
             f"measured          {t.milliseconds:.3f} ms, {t.gflops:.0f} GFLOP/s{of_peak}{noise}"
         )
     return [part for line in lines for part in wrap(line, WIDTH - 4, subsequent_indent=" " * 18)]
+
+
+def _memory(kernel: KernelReport) -> Iterator[str]:
+    inside = f"{size(kernel.bytes_after)} in this kernel ({kernel.threads} threads)"
+    if not kernel.intermediates:
+        yield f"intermediates     none between ops, {inside}"
+    else:
+        yield f"intermediates     {size(kernel.bytes_before)} as separate ops, {inside}"
+    saved = kernel.traffic_before - kernel.traffic_after
+    share = f" ({abs(saved) / kernel.traffic_before:.0%})" if kernel.traffic_before else ""
+    copies = f"; copies of inputs {size(kernel.traffic_copies)}" if kernel.traffic_copies else ""
+    if kernel.intermediates or saved or copies:
+        yield (
+            f"their traffic     {size(kernel.traffic_before)} as separate ops, "
+            f"{size(kernel.traffic_after)} in this kernel: {size(abs(saved))}{share} "
+            f"{'saved' if saved >= 0 else 'more'}{copies}"
+        )
 
 
 def _repeated(kernel: KernelReport) -> str:

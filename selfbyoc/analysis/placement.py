@@ -20,6 +20,7 @@ class Placement:
     consumers: tuple[Stage, ...]
     loops: tuple[Loop, ...]  # that all of them share, outermost first, unit loops left out
     travels: bool
+    prepares: bool = False  # a padded or packed copy of an op's input: no value between ops
 
     @property
     def depth(self) -> int:
@@ -30,11 +31,6 @@ class Placement:
     def traffic(self) -> int:
         """Bytes written and read again, over all iterations of the loops around the buffer."""
         return self.buffer.bytes * self.buffer.trips * (1 + len(self.consumers))
-
-    @property
-    def pads(self) -> bool:
-        """A padded copy, which prepares an op's input and is no value between ops."""
-        return self.producer.role == "padded copy"
 
     @property
     def in_registers(self) -> bool:
@@ -61,7 +57,10 @@ def placements(nest: Nest, buffers: Sequence[Allocation], cache: int) -> tuple[P
         readers = [(s, above) for s, above in stages if buffer.name in s.reads and s is not stage]
         shared = _shared([loops, *(above for _, above in readers)])
         travels = buffer.bytes > cache or (not shared and buffer.scope != "local")
-        found.append(Placement(buffer, stage, tuple(s for s, _ in readers), shared, travels))
+        given = not {name for name in stage.reads if any(s.writes == name for s, _ in stages)}
+        prepares = stage.role == "padded copy" or (stage.role == "copy" and given)
+        reading = tuple(s for s, _ in readers)
+        found.append(Placement(buffer, stage, reading, shared, travels, prepares))
     return tuple(found)
 
 

@@ -85,8 +85,8 @@ def _numbers(kernel: KernelReport) -> str:
         ("traffic saved" if saved >= 0 else "traffic added", _share(saved, kernel)),
         ("each element computed", f"{kernel.recompute:.3f} times"),
     ]
-    if kernel.traffic_padding:
-        rows.append(("traffic of padded copies", size(kernel.traffic_padding)))
+    if kernel.traffic_copies:
+        rows.append(("traffic of copied inputs", size(kernel.traffic_copies)))
     if kernel.work is not None:
         rows.append(("multiply-adds for each needed", f"{kernel.work:.3f}"))
         parts = [(op.name, w) for op in kernel.ops if (w := kernel.work_of(op.name)) is not None]
@@ -139,6 +139,6 @@ def sums(melting: Melting | None) -> Sequence[tuple[str, str]]:
         ("intermediates inside, as separate ops", size(total("bytes_before"))),
         ("their traffic as separate ops", size(total("traffic_before"))),
         ("saved" if saved >= 0 else "added", size(abs(saved))),
-        ("padded copies", size(total("traffic_padding"))),
+        ("padded and packed copies", size(total("traffic_copies"))),
         ("operations in composites", f"{number(total('flops'))}FLOP"),
     )
