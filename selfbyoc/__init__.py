@@ -5,7 +5,9 @@ from .analysis.lint import Finding, lint
 from .analysis.melting import Melting, melting
 from .analysis.verify import verify
 from .codegen.hook import hook as _hook
-from .codegen.op_info import op_info
+from .codegen.layout_change import transform_layout
+from .codegen.op_info import UNKNOWN, op_info
+from .codegen.op_record import OpInfo, TensorInfo
 from .codegen.target import host_target
 from .composite import Case, Composite, Refused, Registry, require
 from .ir.emit import emit
@@ -20,14 +22,17 @@ from .schedules import BUILTIN
 __version__ = "0.1.0"
 __all__ = [
     "BUILTIN",
+    "UNKNOWN",
     "Case",
     "Composite",
     "Explanation",
     "Finding",
     "Library",
     "Melting",
+    "OpInfo",
     "Refused",
     "Registry",
+    "TensorInfo",
     "build",
     "either",
     "emit",
@@ -42,6 +47,7 @@ __all__ = [
     "partition_for_tefuse",
     "report",
     "require",
+    "transform_layout",
     "verify",
     "weights_once",
 ]

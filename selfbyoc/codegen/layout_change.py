@@ -1,0 +1,44 @@
+"""`transform_layout` that op info can follow, whatever the ops are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .op_info import op_info
+from .op_record import OpInfo
+from .unknown import UNKNOWN
+
+
+def transform_layout(
+    sch: Any, block: Any, buffer: tuple[str, int], index_map: Callable[..., Any]
+) -> bool:
+    """`sch.transform_layout(block, buffer, index_map)`, so that no attribute becomes UNKNOWN.
+
+    Where the ops around the buffer cannot be written in the new layout, the block gets a copy of
+    its own in that layout, and everybody else keeps the original. Returns whether the buffer itself
+    was transformed.
+    """
+    trial = sch.copy()
+    trial.transform_layout(block, buffer, index_map)
+    in_place = _unknowns(op_info(trial)) <= _unknowns(op_info(sch))
+    if not in_place:
+        side, index = buffer
+        if side == "read":
+            sch.cache_read(block, index, "global", [block])
+        else:
+            sch.cache_write(block, index, "global")
+    sch.transform_layout(block, buffer, index_map)
+    return in_place
+
+
+def _unknowns(infos: Sequence[OpInfo]) -> set[tuple[str, str]]:
+    """Everything that reads UNKNOWN, as (op, what)."""
+    found = set()
+    for info in infos:
+        found |= {(info.name, name) for name, value in info.attrs.items() if value is UNKNOWN}
+        for side in ("inputs", "outputs"):
+            for position, tensor in enumerate(getattr(info, side)):
+                if tensor.layout is UNKNOWN or tensor.shape is UNKNOWN:
+                    found.add((info.name, f"{side}[{position}]"))
+    return found
