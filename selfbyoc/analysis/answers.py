@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import InputError
 from ..partition.declared import Declared
-from ..partition.report import MATCHED, Record, Report
+from ..partition.report import MATCHED, MISSED, Record, Report
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,23 @@ class Answer:
 
     def __str__(self) -> str:
         lines = [*self.notes, self.reason]
-        for record in self.records:
-            if self.together:
-                lines += [f"  {a} -> {b}: {kind} stays inside" for a, b, kind in record.edges]
-                lines += [f"  {n} is {kind}, {_from(o)}" for n, kind, o in record.args]
-                continue
+        for record in self.records if self.together else ():
+            lines += [f"  {a} -> {b}: {kind} stays inside" for a, b, kind in record.edges]
+            lines += [f"  {n} is {kind}, {_from(o)}" for n, kind, o in record.args]
+        for record in () if self.together else _furthest(self.records):
             hint = f" ({record.hint})" if record.hint else ""
             lines.append(f"  {record.composite} at {record.root}: {record.reason}{hint}")
         return "\n".join(lines)
+
+
+def _furthest(records: Sequence[Record]) -> list[Record]:
+    """Of each composite the decision that came nearest to a match."""
+    best: dict[str, Record] = {}
+    for r in records:
+        known = best.setdefault(r.composite, r)
+        if (r.status != MISSED, r.fitted) > (known.status != MISSED, known.fitted):
+            best[r.composite] = r
+    return list(best.values())
 
 
 def _from(origin: str) -> str:

@@ -18,8 +18,9 @@ def show_short(console: Console, found: Explanation, composite: str | None = Non
     near = [g for g in nearly(found.report) if composite in (None, g.composite)]
     if near:
         console.print(tables.nearly_table(near))
-    if composite is None:
-        console.print(tables.left_table(left(found.report)))
+    rows = left(found.report) if composite is None else []
+    if rows:
+        console.print(tables.left_table(rows))
     for problem in found.report.problems:
         console.print(f"Not explained: {problem}", markup=False)
 

@@ -1,0 +1,26 @@
+"""The reports in docs/reports are what explain says today."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from selfbyoc._tvm import GENERATION
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs/reports" / ("relay" if GENERATION == "relay" else "")
+NEEDS = {"googlenet": "onnx", "transformer": "torch" if GENERATION == "relax" else "numpy"}
+
+
+def tool():
+    spec = importlib.util.spec_from_file_location("reports", ROOT / "tools" / "reports.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["googlenet", "rfc", "transformer"])
+def test_the_reports_are_current(name):
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    current = (FOLDER / f"{name}.txt").read_text(encoding="utf-8") == tool().text(name)
+    assert current, f"run tools/reports.py {FOLDER.relative_to(ROOT)} on {GENERATION}"
