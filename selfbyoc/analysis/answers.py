@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 from ..partition.declared import Declared
-from ..partition.report import MATCHED, MISSED, Record, Report
+from ..partition.report import MATCHED, MISSED, PART, Record, Report
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _stopped(report: Report, a: str, b: str) -> tuple[tuple[Record, ...], str]:
 def _reaches(composite: Declared, record: Record, *ahead: dict[str, int]) -> bool:
     """Whether the root comes after both ops, within the length of the pattern."""
     near = all(steps.get(record.root, composite.depth) < composite.depth for steps in ahead)
-    return near and record.status != MATCHED
+    return near and record.status not in (MATCHED, PART)
 
 
 def _steps_ahead(report: Report, start: str) -> dict[str, int]:
