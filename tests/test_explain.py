@@ -142,13 +142,25 @@ def test_why_an_op_is_left():
     found = selfbyoc.explain(model(leaking), composites=[conv_relu])
     answer = found.why("conv2d", "relu")
     assert [r.reader for r in answer.records] == ["tanh"]
-    assert found.why("conv2d", "tanh").reason.endswith("no composite has both conv2d and tanh")
+    assert found.why("conv2d", "tanh").reason.endswith("no composite has conv2d before tanh")
     assert found.why_not("relu")[0].cause == "used outside"
 
 
 def test_ops_too_far_apart():
     found = selfbyoc.explain(model(three), composites=[conv_relu])
     assert found.why("conv2d", "relu_2").reason.endswith("they are too far apart for conv_relu")
+    assert found.why("relu", "conv2d_1").reason.endswith("no composite has relu before conv2d")
+
+
+def test_the_outline_of_a_pattern():
+    outline = {c.name: declared(c) for c in selfbyoc.BUILTIN}
+    assert outline["dense"].before == (
+        ("bias_add", "gelu"), ("bias_add", "relu"), ("dense", "bias_add"), ("dense", "gelu"),
+        ("dense", "relu"),
+    )  # fmt: skip
+    assert (outline["parallel_conv2d"].depth, outline["inception"].depth) == (4, 7)
+    assert outline["parallel_conv2d"].roots == ("concatenate",)
+    assert outline["softmax"].before == ()
 
 
 def test_unknown_names():

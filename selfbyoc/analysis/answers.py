@@ -94,10 +94,13 @@ def _at(record: Record | None) -> str:
 def _stopped(report: Report, a: str, b: str) -> tuple[tuple[Record, ...], str]:
     """The decisions of composites that have both kinds of op, where both are within reach."""
     kinds = {name: kind for name, kind, _ in report.ops}
-    both = [c for c in report.composites if {kinds[a], kinds[b]} <= set(c.kinds)]
-    if not both:
-        return (), f"no composite has both {kinds[a]} and {kinds[b]}"
     ahead = _steps_ahead(report, a), _steps_ahead(report, b)
+    first, second = (b, a) if a in ahead[1] else (a, b)
+    in_order = b in ahead[0] or a in ahead[1]
+    both = [c for c in report.composites if c.can_hold(kinds[first], kinds[second], in_order)]
+    if not both:
+        how = "before" if in_order else "and"
+        return (), f"no composite has {kinds[first]} {how} {kinds[second]}"
     found = tuple(
         r for c in both for r in report.records if r.composite == c.name and _reaches(c, r, *ahead)
     )

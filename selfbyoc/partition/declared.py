@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,34 @@ class Declared:
     roots: tuple[str, ...]  # the kinds of op that the pattern can end in
     kinds: tuple[str, ...]  # all kinds of op in it
     depth: int  # the most ops behind one another
+    before: tuple[tuple[str, str], ...]  # (kind, kind of an op that is computed from it)
+
+    def can_hold(self, kind_a: str, kind_b: str, in_order: bool) -> bool:
+        """Whether the pattern has both kinds; `in_order`: the second computed from the first."""
+        if in_order:
+            return (kind_a, kind_b) in self.before
+        return kind_a in self.kinds and kind_b in self.kinds
 
 
 def declared(composite: Composite) -> Declared:
     """The outline of a composite."""
-    roots, found = sorted(root_kinds(composite.root)), sorted(kinds(composite))
-    return Declared(composite.name, composite.why, tuple(roots), tuple(found), depth(composite))
+    outline = _Outline(composite.root)
+    below = outline.below[id(composite.root)]
+    pairs = {
+        (kind, node.kind)
+        for node in outline.nodes
+        if isinstance(node, Op)
+        for child in outline.children[id(node)]
+        for kind in outline.below[id(child)]
+    }
+    return Declared(
+        composite.name,
+        composite.why,
+        tuple(sorted(root_kinds(composite.root))),
+        tuple(sorted(below)),
+        outline.depth[id(composite.root)],
+        tuple(sorted(pairs)),
+    )
 
 
 def root_kinds(node: Node) -> set[str]:
@@ -39,26 +61,36 @@ def root_kinds(node: Node) -> set[str]:
 
 
 def kinds(composite: Composite) -> set[str]:
-    """The op kinds in a composite's pattern."""
-    return {
-        node.kind for root in composite.outputs for node in _nodes(root) if isinstance(node, Op)
-    }
+    """The op kinds in a composite's pattern: one output is computed from all the others."""
+    return set(declared(composite).kinds)
 
 
-def depth(composite: Composite) -> int:
-    """The most ops behind one another that a pattern can take."""
-    known: dict[int, int] = {}
+class _Outline:
+    """Of each node of a pattern: its children, the kinds of op from it on, and how many lie behind
+    one another. The branches of `many` are as the first one.
+    """
 
-    def longest(node: Node) -> int:
-        if id(node) not in known:
-            below = max(map(longest, _below(node)), default=0)
-            known[id(node)] = below + isinstance(node, Op)
-        return known[id(node)]
+    def __init__(self, root: Node) -> None:
+        self.nodes: list[Node] = []  # kept, so that no id comes back
+        self.children: dict[int, tuple[Node, ...]] = {}
+        self.below: dict[int, frozenset[str]] = {}
+        self.depth: dict[int, int] = {}
+        self._visit(root)
 
-    return longest(composite.root)
+    def _visit(self, node: Node) -> None:
+        if id(node) in self.children:
+            return
+        children = tuple(_children(node))
+        self.children[id(node)] = children
+        self.nodes.append(node)
+        for child in children:
+            self._visit(child)
+        own = frozenset([node.kind] if isinstance(node, Op) else [])
+        self.below[id(node)] = own.union(*(self.below[id(c)] for c in children))
+        self.depth[id(node)] = len(own) + max((self.depth[id(c)] for c in children), default=0)
 
 
-def _below(node: Node) -> Iterable[Node]:
+def _children(node: Node) -> Iterable[Node]:
     if isinstance(node, Op):
         return node.inputs
     if isinstance(node, Either):
@@ -66,17 +98,3 @@ def _below(node: Node) -> Iterable[Node]:
     if isinstance(node, Item):
         return (node.of,)
     return (node.instance(0),) if isinstance(node, Many) else ()
-
-
-def _nodes(root: Node) -> Iterator[Node]:
-    """Every node once; those of `many` as its first branch has them."""
-    seen: set[int] = set()
-    kept, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        kept.append(node)  # or the id of a branch's node could come back as another's
-        stack.extend(_below(node))
-        yield node
