@@ -1,5 +1,7 @@
 """The linter: one composite for each kind of finding, and none for the built-in ones."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,7 @@ FINDINGS = {
     ),
     "unknown-attribute": (
         with_pattern(lambda x, w: op.conv2d(x, w, stride=(1, 1))),
-        "op.conv2d has no attribute 'stride'; it has .*; did you mean 'strides'?",
+        "op.conv2d has no attribute 'stride'; it has .*; did you mean 'strides'",
     ),
     "no-why": (dense_relu(why=""), "`why` is empty"),
     "no-cases": (dense_relu(cases=()), "it has no cases"),
@@ -77,7 +79,7 @@ FINDINGS = {
     "unknown-op": (
         dense_relu(compute={"densee": doubled}),
         r"compute has 'densee', which is no op of the pattern; it has \['dense', 'relu'\]; "
-        "did you mean 'dense'?",
+        "did you mean 'dense'",
     ),
     "signature": (
         dense_relu(schedule=lambda sch: None),
@@ -85,7 +87,7 @@ FINDINGS = {
     ),
     "unknown-target": (
         dense_relu(schedule={"lvm": lambda sch, ops, target: None}),
-        "schedule has 'lvm', which is no kind of target; did you mean 'llvm'?",
+        "schedule has 'lvm', which is no kind of target; did you mean 'llvm'",
     ),
     # The cases.
     "bad-case": (dense_relu(cases=(Case(x=(3, 5), w=(4,)),)), "case 3x5-4: it is no program: "),
@@ -148,14 +150,10 @@ def test_finding(kind):
     composite, message = FINDINGS[kind]
     found = [f for f in lint(composite) if f.kind == kind]
     assert found, lint(composite)
-    assert pytest.raises(AssertionError, _no, found[0].message).match(message)
+    assert re.search(message, found[0].message), found[0].message
     assert found[0].composite == composite.name
     assert found[0].file.endswith("test_lint.py")
     assert found[0].line > 0
-
-
-def _no(message):
-    raise AssertionError(message)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +172,7 @@ def _no(message):
 )
 def test_other_forms(wrong, message):
     if "reference" in wrong and message == "missing-argument":
-        with pytest.raises(selfbyoc.errors.CompositeError, match="names .'weight'.*"):
+        with pytest.raises(selfbyoc.errors.CompositeError, match=r"names ..weight.., which are no"):
             dense_relu(**wrong)
         return
     assert message in "\n".join(map(str, lint(dense_relu(**wrong))))
@@ -250,7 +248,7 @@ def test_a_file_without_findings_and_names(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(GOOD, encoding="utf-8")
     assert lint_file(path) == lint_file(path, "first") == []
-    with pytest.raises(InputError, match="no composite 'frist'.*did you mean 'first'?"):
+    with pytest.raises(InputError, match=r"no composite 'frist'; known: .*; did you mean 'first'"):
         lint_file(path, "frist")
     with pytest.raises(InputError, match="is no file"):
         lint_file(tmp_path / "absent.py")

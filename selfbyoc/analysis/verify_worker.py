@@ -38,7 +38,7 @@ def isolated(subjects: Sequence[Subject], plan: Plan) -> Iterator[Verdict]:
     """Verify in a fork, and in another one after each crash."""
     waiting = list(subjects)
     while waiting:
-        for subject, found in _one_fork(waiting, plan):
+        for subject, found in _one_fork(tuple(waiting), plan):
             waiting.remove(subject)
             yield verdict(subject, plan, found)
 
