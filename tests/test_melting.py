@@ -264,6 +264,17 @@ def test_those_that_run_stage_by_stage_say_so(name, label, producer, consumer):
         assert kernel.is_melted("conv2d", "clip")
 
 
+def test_tiles_melt_with_what_follows_but_not_always():
+    tile = report_of("conv2d", "3x3")
+    assert tile.is_melted("conv2d", "relu")
+    assert tile.traffic_after == 0
+    small = report_of("conv2d", "asymmetric")  # its lanes are output channels: turned at the end
+    assert small.traffic_after > 0
+    branches = report_of("parallel_conv2d", "fire")
+    assert not branches.is_melted("conv2d", "concatenate")
+    assert not branches.is_melted("conv2d_1", "concatenate")
+
+
 # ---- the records, the text and the failures
 
 
@@ -335,6 +346,24 @@ def test_a_scheduled_function_by_itself():
     (found,) = melting(scheduled.mod["main"], AVX512).kernels
     assert found.ops[0].kind == "dense"
     assert found.is_melted("products", "result")
+
+
+def test_a_function_for_a_gpu_without_op_info():
+    a = te.placeholder((128, 96), name="a")
+    b = te.compute((128, 96), lambda i, j: a[i, j] + 1.0, name="b")
+    sch = Schedule(tvm.IRModule({"main": te.create_prim_func([a, b])}))
+    rows, columns = sch.get_loops(get_block(sch, "b"))
+    sch.bind(rows, "blockIdx.x")
+    sch.bind(columns, "threadIdx.x")
+    gpu = {
+        "kind": "cuda", "arch": "sm_80", "max_threads_per_block": 1024, "thread_warp_size": 32,
+        "max_shared_memory_per_block": 49152,
+    }  # fmt: skip
+    text = str(melting(sch.mod["main"], gpu))
+    assert "b  from a; blockIdx.x 128; threadIdx.x 96" in text
+    assert "operations        " not in text
+    with pytest.raises(InputError, match="timed for llvm only, not cuda"):
+        melting(sch.mod["main"], gpu, time=True)
 
 
 def test_time_is_measured_on_request():

@@ -63,7 +63,9 @@ def item_bytes(dtype: str) -> int:
 
 
 def threads_of(target: Any | None) -> int:
-    """Threads that a kernel of this target runs on."""
+    """Threads that a kernel of this target runs on; 1 for a GPU, which is not counted so."""
+    if target is not None and str(target.kind) not in ("llvm", "c"):
+        return 1
     told = target.attrs.get("num-cores") if target is not None else None
     return int(told or 0) or len(os.sched_getaffinity(0))
 

@@ -173,7 +173,8 @@ def stage_text(stage: Stage, loops: tuple[Loop, ...]) -> str:
 
 
 def _own_loops(loops: tuple[Loop, ...]) -> list[str]:
-    found = []
+    known = (SERIAL, PARALLEL, VECTORIZED, UNROLLED)
+    found = [f"{loop.kind} {loop.extent}" for loop in loops if loop.kind not in known]  # GPUs
     for kind, text in ((PARALLEL, "parallel {}"), (SERIAL, "for {}"), (UNROLLED, "unrolled {}"),
                        (VECTORIZED, "{} lanes")):  # fmt: skip
         extents = [str(loop.extent) for loop in loops if loop.kind == kind]

@@ -65,8 +65,9 @@ def _head(kernel: KernelReport) -> Iterator[str]:
     times = f" and {kernel.count - 1} more like it" if kernel.count > 1 else ""
     yield f"{kernel.composite or kernel.symbol}{where}{times}: {kernel.level.name}"
     yield from (f"  {line}" for line in wrap(kernel.why, WIDTH - 2))
-    ops = " -> ".join(op.name for op in kernel.ops)
-    yield from (f"  {line}" for line in wrap(f"ops: {ops}", WIDTH - 2))
+    if kernel.ops:
+        ops = " -> ".join(op.name for op in kernel.ops)
+        yield from (f"  {line}" for line in wrap(f"ops: {ops}", WIDTH - 2))
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
@@ -134,9 +135,9 @@ def _numbers(kernel: KernelReport) -> list[str]:
             f"multiply-adds    {most} {kernel.work:.3f} for each that the ops ask for"
             + (f" ({each})" if each else "")
         )
-    lines.append(
-        f"operations        {number(kernel.flops)}FLOP, {kernel.intensity:.3g} for each byte moved"
-    )
+    rate = f"{kernel.intensity:.3g} for each byte moved"
+    if kernel.ops:  # a function that was not stacked has no op info
+        lines.append(f"operations        {number(kernel.flops)}FLOP, {rate}")
     if (t := kernel.timing) is not None:
         of_peak = "" if t.of_peak is None else f", {t.of_peak:.0%} of peak"
         noise = "" if t.quiet else " (the machine was busy)"
@@ -147,7 +148,8 @@ def _numbers(kernel: KernelReport) -> list[str]:
 
 
 def _memory(kernel: KernelReport) -> Iterator[str]:
-    inside = f"{size(kernel.bytes_after)} in this kernel ({kernel.threads} threads)"
+    threads = f" ({kernel.threads} threads)" if kernel.threads > 1 else ""
+    inside = f"{size(kernel.bytes_after)} in this kernel{threads}"
     if not kernel.intermediates:
         yield f"intermediates     none between ops, {inside}"
     else:

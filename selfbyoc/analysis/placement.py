@@ -58,7 +58,8 @@ def placements(nest: Nest, buffers: Sequence[Allocation], cache: int) -> tuple[P
         shared = _shared([loops, *(above for _, above in readers)])
         travels = buffer.bytes > cache or (not shared and buffer.scope != "local")
         given = not {name for name in stage.reads if any(s.writes == name for s, _ in stages)}
-        prepares = stage.role == "padded copy" or (stage.role == "copy" and given)
+        copies = stage.role == "padded copy" or (stage.role == "copy" and given)
+        prepares = copies and stage.name != stage.op  # not an op that itself moves data
         reading = tuple(s for s, _ in readers)
         found.append(Placement(buffer, stage, reading, shared, travels, prepares))
     return tuple(found)

@@ -136,7 +136,7 @@ def _has_blocks(body: Any) -> bool:
 
 def _role(block: Any, written: Any) -> str:
     """What a block does to what it writes."""
-    value = _stored(block)
+    value = _uncast(_stored(block))
     kind = type(value).__name__
     if any(is_reduction(iv) for iv in block.iter_vars):
         own = [_own_load(operand, written) for operand in _operands(value)]
@@ -144,7 +144,7 @@ def _role(block: Any, written: Any) -> str:
     if kind in _LOADS:
         return "copy"
     if kind == "Call" and str(value.op.name).endswith("if_then_else"):
-        one, other = (type(a).__name__ for a in value.args[1:])
+        one, other = (type(_uncast(a)).__name__ for a in value.args[1:])
         return "padded copy" if one in _LOADS and other.endswith("Imm") else "compute"
     return "compute"
 
@@ -154,6 +154,12 @@ def _stored(block: Any) -> Any:
     found: list[Any] = []
     walk(block.body, lambda n: found.extend([n] if type(n).__name__ == "BufferStore" else []))
     return found[0].value if found else None
+
+
+def _uncast(expr: Any) -> Any:
+    while type(expr).__name__ == "Cast":
+        expr = expr.value
+    return expr
 
 
 def _operands(value: Any) -> list[Any]:
@@ -170,8 +176,7 @@ def _multiplies(block: Any) -> bool:
     what a product of matrices does.
     """
     for operand in _operands(_stored(block)):
-        while type(operand).__name__ == "Cast":
-            operand = operand.value
+        operand = _uncast(operand)
         if type(operand).__name__ == "Mul":
             square = structural_equal(operand.a, operand.b)
             return not square and all(_reads(side) for side in (operand.a, operand.b))
