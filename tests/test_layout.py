@@ -58,6 +58,21 @@ def test_schedules_are_not_known_on_the_way(folder):
         assert not [n for n in names(path) if n.startswith("selfbyoc.schedules")], relative(path)
 
 
+def test_analysis_asks_and_view_draws():
+    """view imports analysis, never the other way round; neither is needed to build a model."""
+    for path in (ROOT / "analysis").rglob("*.py"):
+        barred = ("selfbyoc.schedules", "selfbyoc.view", "selfbyoc.demo")
+        assert not [n for n in names(path) if n.startswith(barred)], relative(path)
+    for path in FILES:
+        who = path.relative_to(ROOT).parts[0]
+        if who not in ("view", "demo", "__main__.py"):
+            assert not [n for n in names(path) if n.startswith("selfbyoc.view")], relative(path)
+        # build(verify=True) is the one place on the road that asks, and it imports when asked.
+        asks = ("analysis", "view", "demo", "__main__.py", "__init__.py", "runtime")
+        if who not in asks:
+            assert not [n for n in names(path) if n.startswith("selfbyoc.analysis")], relative(path)
+
+
 def test_schedules_know_no_graph_ir_and_no_pipeline():
     allowed = (
         "selfbyoc.schedules", "selfbyoc.composite", "selfbyoc.partition.pattern", "selfbyoc._tvm",
@@ -76,7 +91,7 @@ def test_the_neutral_graph_knows_nothing_else():
         assert [n for n in found if not n.startswith("selfbyoc.ir.")] == [], name
 
 
-@pytest.mark.parametrize("name", ["ir", "partition", "codegen", "runtime"])
+@pytest.mark.parametrize("name", ["ir", "partition", "codegen", "runtime", "analysis"])
 def test_generations_come_in_pairs(name):
     """The same public functions on both sides."""
 
@@ -101,6 +116,7 @@ def test_generations_come_in_pairs(name):
         },
         "codegen": {"composites", "read", "build_target", "codegen", "register"},
         "runtime": {"compile_module", "session", "run", "to_tensor"},
+        "analysis": {"unfused"},
     }[name]
     for side in ("_relay.py", "_relax.py"):
         assert shared <= public(ROOT / name / side)
