@@ -14,7 +14,7 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-relax test-relay lint format fuzz venv venv-relay clean
+.PHONY: help demo test test-relax test-relay lint format fuzz verify venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
+	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -49,6 +50,11 @@ test-relay: venv-relay
 # Random shapes for as long as you like: make fuzz N=2000
 fuzz: venv
 	SELFBYOC_FUZZ=$(or $(N),500) $(RELAX)/bin/python -m pytest tests/test_random_*.py
+
+# Minutes: NumPy computes whole models seven times over.
+verify: venv venv-relay
+	$(RELAX)/bin/python -m pytest tests/verify_all.py
+	$(RELAY)/bin/python -m pytest tests/verify_all.py
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check

@@ -1,0 +1,34 @@
+"""`make verify`: every case of every built-in composite, and whole models, on every kind of input.
+
+Too long for the suite, which verifies one case of each composite.
+"""
+
+import pytest
+from harness import model, random_args
+
+from selfbyoc import BUILTIN, verify
+from selfbyoc._tvm import GENERATION
+from selfbyoc.models.onnx_model import import_onnx, light_model
+
+CASES = [
+    pytest.param(composite, case, id=f"{composite.name}-{case.name}")
+    for composite in BUILTIN
+    for case in composite.cases
+    if GENERATION in case.generations
+]
+
+
+@pytest.mark.parametrize(("composite", "case"), CASES)
+def test_case(composite, case):
+    found = verify(model(composite, case, random_args(case)), composites=[composite])
+    assert found.ok, str(found)
+    assert found.counts == {"passed": 1}, str(found)
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "inception_v1", "resnet50", "inception_v2"])
+def test_model(name, capsys):
+    found = verify(import_onnx(light_model(name)), isolate=True)
+    with capsys.disabled():
+        print(f"\n{name}: {found.summary}")
+    assert found.ok, str(found)
+    assert set(found.counts) == {"passed"}, str(found)
