@@ -72,7 +72,7 @@ class Script:
     def reads(self, *regions):
         pass
 
-    writes = reads
+    writes = block_attr = sblock_attr = reads
 
     def alloc_buffer(self, shape, dtype="float32", scope="global"):
         return np.zeros(shape)

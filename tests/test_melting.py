@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from harness import model, random_args
+from harness import assert_close, model, random_args, run_case
 from melting_programs import executed
 
 import selfbyoc
@@ -96,6 +96,45 @@ def test_the_halo_is_counted_as_the_program_runs_it(size, tile, pad):
     assert kernel.recompute > 1
     assert kernel.is_melted("first", "last")
     assert "computed again" in str(kernel)
+
+
+def own_chain(in_order, tile):
+    """A composite of its own, whose schedule computes the first convolution under row blocks."""
+
+    def pattern(x, w1, w2):
+        return op.relu(op.conv2d(op.relu(op.conv2d(x, w1)), w2))
+
+    def schedule(sch, ops, target):
+        sch.compute_inline(ops.relu.block)
+        _, channels, rows, columns = sch.get_loops(ops.relu_1.block)
+        outer, inner = sch.split(rows, [None, tile])
+        if in_order:
+            sch.reorder(outer, channels, inner, columns)
+        for producer in (ops.conv2d_1, ops.conv2d):
+            sch.compute_at(producer.block, outer)
+
+    return Composite("own", pattern, schedule)
+
+
+@pytest.mark.parametrize(("in_order", "tile"), [(True, 2), (True, 3), (False, 3)])
+def test_the_halo_of_a_chain_of_convolutions(in_order, tile):
+    """6 rows of the second convolution, in blocks; 8 of the first, of which blocks share two."""
+    case = Case(x=(1, 2, 10, 9), w1=(3, 2, 3, 3), w2=(4, 3, 3, 3))
+    composite = own_chain(in_order, tile)
+    mod = partitioned(composite, case)
+    (kernel,) = melting(mod, AVX512).kernels
+    (source,) = kernels(mod)
+    points = executed(source.schedule(AVX512)[1].mod["main"])
+    for stage in kernel.nest.stages:
+        seen = points[stage.name]
+        assert (stage.runs, stage.covers) == (len(seen), len(set(seen)))
+    again = (6 // tile) * (tile + 2) / 8 * (1 if in_order else 4)
+    assert kernel.recompute == kernel.work_of("conv2d") == again > 1
+    assert kernel.work_of("conv2d_1") == 1
+    assert kernel.is_melted("conv2d", "conv2d_1")
+    assert kernel.is_melted("relu", "conv2d_1")  # inlined
+    assert "inlined into their readers: relu" in str(kernel)
+    assert_close(run_case(composite, case, target=AVX512))
 
 
 def test_nothing_is_computed_again_without_a_halo():
