@@ -95,7 +95,9 @@ class Matcher:
         self.nearest = Nearest()
 
     def _missed(self, bound: Bound, near: int, *difference: Any) -> None:
-        self.nearest.add((bound.level + len(bound.ops), near), Miss(*difference))
+        score = (bound.level + len(bound.ops), near)
+        if score >= self.nearest.score:  # most are not, and need no object
+            self.nearest.add(score, Miss(*difference))
 
     def match(self, node: Node, value: Value, bound: Bound) -> Iterator[Bound]:
         """Every way in which `node` fits `value`, given what is bound already."""
@@ -216,8 +218,8 @@ def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
     """Match the composite with `root` as its last op; the nearest miss if it does not fit."""
     matcher = Matcher(graph)
     for bound in _roots(matcher, composite.root, root):
-        position = {id(call): i for i, call in enumerate(graph.ops)}
-        ops = tuple(sorted(bound.ops, key=lambda call: position[id(call)]))
+        taken = {id(call) for call in bound.ops}
+        ops = tuple(call for call in graph.ops if id(call) in taken)
         outputs = tuple(_value_of(node, bound) for node in composite.outputs)
         return Match(composite, bound.args, ops, outputs)
     return matcher.nearest.miss or Miss(OUTPUT, root.name, "a result", "none")

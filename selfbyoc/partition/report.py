@@ -50,8 +50,10 @@ class Record:
 
     def data(self) -> dict[str, Any]:
         """The fields that apply, by name."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {f.name: found[f.name] for f in fields(self) if found[f.name] != f.default}
+        return {n: v for n, v in vars(self).items() if v != _DEFAULTS[n]}
+
+
+_DEFAULTS = {f.name: f.default for f in fields(Record)}
 
 
 @dataclass(frozen=True)
