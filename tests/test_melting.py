@@ -133,7 +133,7 @@ def test_the_halo_of_a_chain_of_convolutions(in_order, tile):
     assert kernel.work_of("conv2d_1") == 1
     assert kernel.is_melted("conv2d", "conv2d_1")
     assert kernel.is_melted("relu", "conv2d_1")  # inlined
-    assert "inlined into their readers: relu" in str(kernel)
+    assert "inlined into conv2d_1: relu" in str(kernel)
     assert_close(run_case(composite, case, target=AVX512))
 
 
@@ -329,6 +329,17 @@ def test_equal_kernels_are_told_once():
     assert "and 1 more like it" in str(found)
     with pytest.raises(InputError, match="no kernel 'lstm'; known composites: \\['dense'\\]"):
         found.kernel("lstm")
+
+
+def test_what_is_inlined_is_melted():
+    def pattern(x):
+        return op.tanh(op.relu(x))
+
+    composite = Composite("two", pattern, lambda sch, ops, _: sch.compute_inline(ops.relu.block))
+    (kernel,) = melting(partitioned(composite, Case(x=(5, 7))), AVX512).kernels
+    assert [stage.op for stage in kernel.nest.stages] == ["tanh"]
+    assert kernel.is_melted("relu", "tanh")
+    assert "inlined into tanh: relu" in str(kernel)
 
 
 def test_the_report_is_deterministic_and_data():

@@ -113,12 +113,15 @@ def _bytes(place: Placement, threads: int) -> str:
 
 
 def _inlined(kernel: KernelReport) -> str:
-    """The ops whose every block was inlined into their readers'."""
+    """The ops whose every block was inlined, by the op that they are computed in."""
     if kernel.own_compute:
         return ""
     there = {stage.op for stage in kernel.nest.stages}
-    names = [op.name for op in kernel.ops if op.name not in there]
-    return f"inlined into their readers: {', '.join(names)}" if names else ""
+    inside: dict[str, list[str]] = {}
+    for op in kernel.ops:
+        if op.name not in there:
+            inside.setdefault(op.within or "their readers", []).append(op.name)
+    return "; ".join(f"inlined into {into}: {', '.join(names)}" for into, names in inside.items())
 
 
 def _numbers(kernel: KernelReport) -> list[str]:

@@ -194,7 +194,7 @@ def op_of(block: str, ops: Sequence[OpInfo]) -> str:
     the block's name decides, if it begins with an op's.
     """
     base = block.removesuffix("_init").removesuffix("_update")
-    names = {base, base.removesuffix("_local")}
+    names = {block, base, base.removesuffix("_local")}
     owners = [op.name for op in ops if names & set(op.blocks)]
     if owners and not is_whole(ops):
         return owners[0]
@@ -203,8 +203,11 @@ def op_of(block: str, ops: Sequence[OpInfo]) -> str:
 
 
 def is_whole(ops: Sequence[OpInfo]) -> bool:
-    """Whether one compute made all stages of several ops."""
-    return len(ops) > 1 and sum(bool(op.blocks) for op in ops) == 1
+    """Whether one compute made all stages of several ops, and gave them names of its own."""
+    owners = [op for op in ops if op.blocks]
+    if len(ops) == 1 or len(owners) != 1:
+        return False
+    return not all(block.startswith(owners[0].name) for block in owners[0].blocks)
 
 
 def _without_inits(scope: _Scope) -> _Scope:
