@@ -195,7 +195,28 @@ LAST = Composite(
     check=lambda match: require(match.x.shape[-1] > 4, f"rows of {match.x.shape[-1]} are short"),
 )
 NORM_EPSILON = Composite("norm", lambda x, gamma, beta: op.layer_norm(x, gamma, beta, epsilon=1e-5))
+TWICE = Composite("twice", lambda x: op.add(op.relu(x), op.relu(x)))
+RESIDUAL = Composite("residual", lambda x, w: op.add(op.conv2d(x, w), op.relu(x)))
 BROKEN = Composite("broken", lambda x: op.relu(op.abs(x)), check=lambda match: 1 / 0)
+
+
+def twice(x):
+    y = op.relu(x)
+    return op.add(y, y)
+
+
+def branches(count):
+    def program(x, w):
+        return op.concatenate([op.relu(op.conv2d(x, w)) for _ in range(count)])
+
+    return program
+
+
+def shared_bias(x, w, b):
+    """The importer's broadcast of the bias has another reader."""
+    shaped = op.broadcast_to(b, shape=(1, 4, 6, 6))
+    y = op.relu(op.add(op.conv2d(x, w), shaped))
+    return op.multiply(y, shaped)
 
 
 def plain(**attrs):
@@ -407,6 +428,26 @@ ROWS = [
         refused("only NCHW is scheduled, found NHWC")),
     Row("a dtype", "max_pool2d", pool(), {"x": ((1, 4, 9, 9), "int8")}, "max_pool2d",
         refused("only float32 is scheduled, found int8")),
+    # several outputs, any number of inputs, one op in two places, a weight that is computed
+    Row("the mean of the norm", B, normed(item=1), NORMED, "relu",
+        missed("batch_norm", "output 0 of batch_norm", "another of its outputs", cause="output")),
+    Row("one branch alone", "parallel_conv2d", branches(1), {"x": (1, 4, 6, 6), "w": (4, 4, 1, 1)},
+        "concatenate", missed("concatenate", "2 inputs or more", "1 input", cause="inputs")),
+    Row("three branches", G, branches(3), {"x": (1, 4, 6, 6), "w": (4, 4, 1, 1)}, "concatenate",
+        missed("concatenate", "4 inputs", "3 inputs", cause="inputs")),
+    Row("one relu for two", TWICE, twice, {"x": (3, 5)}, "add",
+        missed("relu", "another relu", "an op that is taken already", cause="op taken twice")),
+    Row("both inputs changed", RESIDUAL,
+        lambda x, w: op.add(op.abs(op.conv2d(x, w)), op.tanh(x)),
+        {"x": (1, 4, 6, 6), "w": (4, 4, 1, 1)}, "add",
+        missed("abs", "op conv2d", "op abs", also=("at tanh: wanted op conv2d, found op tanh",))),
+    Row("a bias that is read elsewhere", "conv2d", shared_bias,
+        {"x": (1, 4, 6, 6), "w": (4, 4, 1, 1), "b": (1, 4, 1, 1)}, "relu",
+        missed("add", BIASED, "op add", hint="broadcast_to before add is read by multiply too")),
+    Row("a computed weight", C, chain(w1=op.tanh), CHAIN, "relu_1", {"status": "matched", "args": (
+        ("x", "float32[1, 3, 10, 12]", "input"), ("w1", "float32[8, 3, 3, 3]", "tanh"),
+        ("b1", "float32[8]", "input"), ("w2", "float32[8, 8, 3, 3]", "input"),
+        ("b2", "float32[8]", "input"))}),
     # attributes, constants and checks of composites of one's own
     Row("a stride", STRIDED, plain(strides=1), PLAIN, "relu",
         missed("conv2d", "strides=(2, 2)", "strides=(1, 1)", attribute="strides")),

@@ -182,12 +182,12 @@ class Matcher:
         if len(nodes) == 1 and isinstance(nodes[0], Many):
             many = nodes[0]
             if len(call.inputs) < many.at_least:
-                wanted, found = f"{many.at_least} inputs or more", f"{len(call.inputs)} inputs"
+                wanted, found = f"{many.at_least} inputs or more", _inputs_of(call)
                 self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
                 return
             nodes = tuple(many.instance(i) for i in range(len(call.inputs)))
         if len(nodes) != len(call.inputs):
-            wanted, found = f"{len(nodes)} inputs", f"{len(call.inputs)} inputs"
+            wanted, found = f"{len(nodes)} inputs", _inputs_of(call)
             self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
             return
         yield from self._all(nodes, call.inputs, bound)
@@ -202,6 +202,10 @@ class Matcher:
             return
         for first in self.match(nodes[0], values[0], bound):
             yield from self._all(nodes[1:], values[1:], first)
+
+
+def _inputs_of(call: OpCall) -> str:
+    return f"{len(call.inputs)} input{'s' * (len(call.inputs) != 1)}"
 
 
 def _leaf(value: Value) -> str:
