@@ -79,7 +79,7 @@ def maps(draw, shape):
     parts = []
     for axis, extent in enumerate(shape):
         factors = [f for f in (2, 3, 4) if extent % f == 0 and f < extent]
-        if factors and draw(st.integers(0, 3)) == 0:
+        if factors and draw(st.integers(0, 5)) == 0:
             factor = draw(st.sampled_from(factors))
             parts += [Part(axis, OUTER, factor), Part(axis, INNER, factor)]
         else:
@@ -95,24 +95,35 @@ class Changes:
         self.sch = Schedule(self.begin)
         self.maps = [[] for _ in params(func)]
 
-    def step(self):
-        blocks = child_blocks(self.sch)
-        block = self.draw(st.sampled_from(blocks))
-        kind = self.draw(st.sampled_from([self.layout] * 4 + [self.noise] * 3))
-        kind(block)
+    def step(self, kinds):
+        block = self.draw(st.sampled_from(child_blocks(self.sch)))
+        self.draw(st.sampled_from(kinds))(block)
+
+    def regions(self, block):
+        stmt = self.sch.get(block)
+        found = [("read", i, r) for i, r in enumerate(stmt.reads)]
+        found += [("write", i, r) for i, r in enumerate(stmt.writes)]
+        return [(side, i, region_buffer(r)) for side, i, r in found if region_buffer(r).shape]
 
     def layout(self, block):
-        stmt = self.sch.get(block)
-        side = self.draw(st.sampled_from(["read", "write"]))
-        regions = list(stmt.reads if side == "read" else stmt.writes)
-        if not regions:
-            return
-        index = self.draw(st.integers(0, len(regions) - 1))
-        buffer = region_buffer(regions[index])
-        shape = [int(e) for e in buffer.shape]
-        if not shape:
-            return
-        layout = self.draw(maps(shape))
+        """One buffer in a layout of its own."""
+        regions = self.regions(block)
+        if regions:
+            side, index, buffer = self.draw(st.sampled_from(regions))
+            self.move(block, side, index, buffer, self.draw(maps(list(map(int, buffer.shape)))))
+
+    def alike(self, _):
+        """Every buffer of one shape in the same layout."""
+        shape = list(map(int, params(self.sch.mod["main"])[0].shape))
+        layout, done = self.draw(maps(shape)), set()
+        for block in child_blocks(self.sch):
+            for side, index, buffer in self.regions(block):
+                if list(map(int, buffer.shape)) == shape and str(buffer.name) not in done:
+                    done.add(str(buffer.name))
+                    self.move(block, side, index, buffer, layout)
+
+    def move(self, block, side, index, buffer, layout):
+        shape = buffer.shape
         position = next(
             (i for i, p in enumerate(params(self.sch.mod["main"])) if p.same_as(buffer)), None
         )
@@ -203,8 +214,9 @@ def test_it_says_the_truth_or_unknown(name):
     @hypothesis.given(st.data())
     def check(data):
         changes = Changes(data.draw, begin.func)
-        for _ in range(data.draw(st.integers(0, 4))):
-            changes.step()
+        for _ in range(data.draw(st.integers(1, 2))):
+            changes.step([changes.layout, changes.alike, changes.alike])
+            changes.step([changes.noise, changes.layout])
         func = changes.sch.mod["main"]
         inputs = laid_out([*arrays, np.zeros([int(e) for e in begin.ops[-1].outputs[0].shape])],
                           changes)[:-1]  # fmt: skip
@@ -220,4 +232,4 @@ def test_it_says_the_truth_or_unknown(name):
                 np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
     check()
-    assert math.fsum(KNOWN[name]) / len(KNOWN[name]) > 0.3, "too often UNKNOWN to mean anything"
+    assert math.fsum(KNOWN[name]) / len(KNOWN[name]) > 0.2, "too often UNKNOWN to mean anything"
