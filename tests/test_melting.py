@@ -476,3 +476,20 @@ def test_melting_command(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("error: no kernel 'lstm'; known composites: ")
     assert main(["melting", str(tmp_path / "none.onnx")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_changed_layout_does_not_change_the_arithmetic():
+    def schedule(sch, ops, target):
+        sch.transform_layout(ops.relu.block, ("write", 0), lambda i, j: (j, i))
+
+    def pattern(x, w):
+        return op.tanh(op.relu(op.dense(x, w)))
+
+    case = Case(x=(5, 12), w=(7, 12))
+    (plain,) = melting(
+        partitioned(Composite("one", pattern, lambda *_: None), case), AVX512
+    ).kernels
+    (turned,) = melting(partitioned(Composite("one", pattern, schedule), case), AVX512).kernels
+    assert turned.arithmetic == plain.arithmetic
+    assert turned.bytes_before == plain.bytes_before
+    assert [stage.op for stage in turned.nest.stages] == ["dense", "relu", "tanh"]

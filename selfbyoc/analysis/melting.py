@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._tvm import param_buffers, tvm
 from ..codegen.apply import Level
-from ..codegen.op_info import op_info
+from ..codegen.op_info import OpInfo, op_info, recorded_of
 from ..codegen.target import host_target
 from ..errors import InputError, SelfbyocError
 from ..partition import check_module, check_target
@@ -130,7 +131,7 @@ def describe(
     values: Sequence[Intermediate] | None = None,
 ) -> KernelReport:
     """One scheduled PrimFunc; without `values` its ops are taken for a chain."""
-    ops, nest, buffers = op_info(func), loop_nest(func), allocations(func)
+    ops, nest, buffers = _ops(func), loop_nest(func), allocations(func)
     chain = [Intermediate(op.name, _bytes(*op.outputs[0]), 1) for op in ops[:-1]]
     arguments = sum(_bytes([int(e) for e in b.shape], str(b.dtype)) for b in param_buffers(func))
     return KernelReport(
@@ -148,6 +149,18 @@ def describe(
         arguments,
         threads_of(target),
         timing(func, target, sum(a.flops for a in by_kind(ops)), peak) if peak else None,
+    )
+
+
+def _ops(func: Any) -> tuple[OpInfo, ...]:
+    """The ops with their blocks of today, in the layouts that they had when they were stacked: an
+    op's arithmetic does not depend on its layout.
+    """
+    recorded = recorded_of(func)
+    now = {op.name: op for op in op_info(func)}
+    return tuple(
+        replace(op, blocks=now[op.name].blocks, within=now[op.name].within)
+        for op in (recorded.ops if recorded else ())
     )
 
 
