@@ -346,3 +346,33 @@ def test_lrn_of_the_onnx_importer():
     library = selfbyoc.build(mod, composites=[found])
     assert selfbyoc.explain(mod, composites=[found]).report.counts == {"lrn": 1}
     np.testing.assert_allclose(library(image)[0], expected, rtol=1e-5)
+
+
+def guarded(mask, factor):
+    """PyTorch's softmax: rows of -inf alone give 0."""
+    from tvm import relax
+
+    def body(q, k, m):
+        scores = relax.op.multiply(relax.op.matmul(q, k), relax.const(factor, "float32"))
+        scores = {"none": lambda: scores, "added": lambda: relax.op.add(scores, m),
+                  "multiplied": lambda: relax.op.multiply(scores, m)}[mask]()  # fmt: skip
+        soft = relax.op.nn.softmax(scores)
+        is_inf = relax.op.equal(scores, relax.const(-np.inf, "float32"))
+        some = relax.op.astype(relax.op.logical_not(is_inf), "int8")
+        some = relax.op.astype(relax.op.max(some, axis=-1, keepdims=True), "bool")
+        zeros = relax.op.full_like(soft, relax.const(0.0, "float32"))
+        return [relax.op.where(relax.op.logical_not(some), zeros, soft)]
+
+    square = ((2, 5, 5), "float32")
+    mod = ir.emit_module({"q": square, "k": square, "m": square}, body)
+    return ir.read(relax.transform.Normalize()(mod)["main"])
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
+def test_a_guarded_softmax():
+    assert [c.kind for c in guarded("none", 0.5)] == ["batch_matmul", "multiply", "softmax"]
+    for graph in (guarded("added", 0.5), guarded("multiplied", 0.5), guarded("none", np.inf)):
+        assert graph.ops[-1].kind == "where"
+        (found,) = [d for d in declined(graph) if d.kind == "softmax"]
+        assert found.op == "where"
+        assert "rows of -inf alone, which a mask can make" in found.reason

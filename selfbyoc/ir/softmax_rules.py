@@ -60,8 +60,15 @@ def _is_guard(guard: list[OpCall], scores: Value) -> bool:
 
 
 def _is_product(rw: Rewriter, scores: Value) -> bool:
-    """Whether the scores are a product, perhaps scaled, and nothing was added."""
+    """Whether the scores are a product, perhaps times a constant, and no mask is in them."""
     call = rw.producer(scores)
     while call is not None and call.kind in ("divide", "multiply", "reshape"):
-        call = rw.producer(call.inputs[0])
+        tensor, *factors = sorted(call.inputs, key=lambda v: v.scalar is not None)
+        if not all(map(_is_finite, factors)):
+            return False
+        call = rw.producer(tensor)
     return call is not None and call.kind in ("batch_matmul", "matmul")
+
+
+def _is_finite(value: Value) -> bool:
+    return value.scalar is not None and math.isfinite(value.scalar) and value.scalar != 0
