@@ -24,6 +24,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     if params:
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = relax.transform.Normalize()(mod)
+    # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
+    mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = relax.transform.CanonicalizeBindings()(mod)
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.

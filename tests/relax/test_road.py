@@ -92,6 +92,17 @@ def test_an_item_of_a_tuple_is_a_root():
     assert [type(c.op).__name__ for c in calls if isinstance(c, relax.Call)] == ["GlobalVar"]
 
 
+def test_a_main_without_a_dataflow_block():
+    """FuseOpsByPattern looks inside such blocks alone, and would mark nothing."""
+    x = relax.Var("x", relax.TensorType((3, 5), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(builder.emit(relax.op.exp(x)))))
+    composite = Composite("exp_relu", lambda x: op.relu(op.exp(x)))
+    mod = partition_for_tefuse(builder.get(), composites=[composite])
+    assert len(external_functions(mod)) == 1
+
+
 def test_weights_that_are_not_constant(mod, data):
     x, params = data
     parted = partition_for_tefuse(mod, composites=ROAD)
