@@ -36,6 +36,19 @@ agrees with NumPy: True
 composite my_conv2d, conv2d: computes float32[1, 55, 59, 16], but type inference expects \
 float32[1, 29, 31, 16]
 """,
+    "tiles_from_attributes": """\
+strides (1, 1), padding (1, 1, 1, 1): 12 tiles
+strides (2, 2), padding (1, 1, 1, 1): 8 tiles
+strides (1, 1), padding (0, 0, 0, 0): 23 tiles
+agrees with NumPy: True
+""",
+    "pass_on_pools": """\
+conv2d + relu: as it was
+max_pool2d: as it was
+max_pool2d + tanh: vectorised
+  still known: max_pool2d (2, 2) NCHW
+  agrees with NumPy: True
+""",
 }
 
 
