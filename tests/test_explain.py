@@ -226,6 +226,12 @@ def test_equal_reasons_are_one_group():
     ]  # fmt: skip
 
 
+def test_other_shapes_are_the_same_reason():
+    reasons = ("x is unknown: float32[?, 8]", "x is unknown: float32[?, 10]")
+    (group,) = grouped(Record("c", f"relu_{i}", "refused", r) for i, r in enumerate(reasons))
+    assert (group.count, group.reason) == (2, reasons[0])
+
+
 def test_other_numbers_are_the_same_reason():
     records = [Record("c", f"relu_{i}", "missed", f"at add_{i}: wanted op dense") for i in (1, 2)]
     (group,) = grouped(records)

@@ -64,17 +64,18 @@ def levels(report: Report) -> list[Group]:
 
 
 def nearly(report: Report) -> list[Group]:
-    """What nearly became a kernel: refused, or more than half of the longest way through the
-    pattern fitted (half will do for an op that is left to TVM); not where an earlier composite, or
-    this one, took the root.
+    """What nearly became a kernel: refused; or more than half of the longest way through the
+    pattern fitted (half will do for an op that is left to TVM), where none was refused and no
+    earlier composite, or this one, took the root.
     """
     order = {c.name: i for i, c in enumerate(report.composites)}
     depth = {c.name: c.depth for c in report.composites}
     owner = {name: composite for name, _, composite in report.ops}
+    refused = {r.root for r in report.records if r.status in (REFUSED, BROKEN)}
 
     def is_near(r: Record) -> bool:
-        if r.status in (REFUSED, BROKEN):
-            return True
+        if r.root in refused:
+            return r.status in (REFUSED, BROKEN)
         taker = owner.get(r.root, "")
         free = not taker or order[taker] > order[r.composite]
         fitted = 2 * r.fitted - depth[r.composite] + (not taker)
@@ -127,5 +128,8 @@ def _reason(report: Report, kind: str, at: Iterable[Record], about: Iterable[Rec
 
 
 def without_numbers(reason: str) -> str:
-    """`conv2d_12` -> `conv2d`: the same reason at many places is one reason."""
+    """`conv2d_12` -> `conv2d`, `float32[?, 8]` -> `float32`: the same reason at many places is one
+    reason.
+    """
+    reason = re.sub(r"\b(\w+)\[[^\]]*\]", r"\1", reason)
     return re.sub(r"\b([a-z_]*[a-z]\w*?)_\d+\b", r"\1", reason)
