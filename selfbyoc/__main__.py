@@ -1,4 +1,6 @@
-"""The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint`."""
+"""The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint |
+op-info`.
+"""
 
 from __future__ import annotations
 
@@ -101,6 +103,23 @@ def _add_lint(commands: Any) -> None:
     lint.set_defaults(run=_lint)
 
 
+def _op_info(args: argparse.Namespace, console: Console) -> int:
+    from .view.op_info_command import Request, show
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    show(console, Request(**asked))
+    return 0
+
+
+def _add_op_info(commands: Any) -> None:
+    info = commands.add_parser("op-info", help="the ops of each kernel, stacked and scheduled")
+    info.add_argument("composite", nargs="?", metavar="COMPOSITE", help="this composite alone")
+    info.add_argument("--target", help="what to schedule for; default: this machine's CPU")
+    info.add_argument("--json", type=Path, metavar="FILE", help="also write all as data")
+    info.add_argument("--markdown", action="store_true", help="as in docs/reports/op-info.md")
+    info.set_defaults(run=_op_info)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m selfbyoc", description="TVM as its own external compiler."
@@ -117,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_melting(commands)
     _add_verify(commands)
     _add_lint(commands)
+    _add_op_info(commands)
     return parser
 
 

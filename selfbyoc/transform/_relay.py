@@ -127,8 +127,8 @@ def _described(func: Any, args: list[Any], names: Mapping[Any, str], params: int
         seen.update(stages)
         blocks = tuple(names[op] for op in stages if op in names)
         ops.append(replace(_info(lowered, ops), blocks=blocks))
-        sides = (lowered.inputs, lowered.outputs)
-        refs.append(tuple([place.get(t.op) for t in side] for side in sides))
+        ins, outs = ([place.get(t.op) for t in s] for s in (lowered.inputs, lowered.outputs))
+        refs.append((ins, outs))
     owners = {block: info.name for info in ops for block in info.blocks}
     func = labelled(func, owners)
     return attach(func, record(func, ops, refs))
