@@ -59,7 +59,7 @@ def panel_html(panel: Panel, colour: str) -> str:
         parts += [_numbers(kernel), "<h3>Loop nest</h3>", _drawn(kernel), _key(), _ops(kernel)]
     elif panel.problem:
         parts.append(f'<p class="problem">Its loop nest is not shown: {escape(panel.problem)}</p>')
-    parts.append(f"<h3>Ops</h3><p>{escape(', '.join(panel.record.ops))}</p></section>")
+    parts.append(f"<h3>Ops in the model</h3><p>{escape(', '.join(panel.record.ops))}</p></section>")
     return "".join(parts)
 
 
