@@ -7,11 +7,12 @@ import pytest
 from wrong import COMPOSITES, SCHEDULES, K, M, N, dense_relu, pattern
 
 import selfbyoc
-from selfbyoc import Composite, op
+from selfbyoc import Composite, host_target, op
+from selfbyoc.analysis.verify_build import verified
 from selfbyoc.codegen.apply import DEFAULT, OWN
 from selfbyoc.errors import VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit
-from selfbyoc.partition.report import REFUSED
+from selfbyoc.partition.report import MATCHED, REFUSED
 
 ARGS = {"x": ((M, K), "float32"), "w": ((N, K), "float32")}
 
@@ -56,8 +57,22 @@ def test_a_wrong_composite_is_not_taken(name):
     assert library.report.counts == {}
     (record,) = library.report.why_not("relu")
     assert record.status == REFUSED
-    assert record.reason.startswith("verification found its default schedule wrong: ")
+    assert record.reason.startswith("verification found it wrong on the default schedule: ")
     assert library.verification.verdicts == ()
+
+
+def test_explain_says_it():
+    wrong, (_, w) = COMPOSITES["compute"][0], data()
+    for options, status, cause in (
+        ({"schedule": SCHEDULES["in the tail"][0]}, MATCHED, ""),
+        (wrong, REFUSED, "verification"),
+    ):
+        with pytest.warns(VerificationWarning):
+            found = verified(model(w), None, host_target(), [dense_relu(**options)])
+        (record,) = selfbyoc.explain(found.mod, target=host_target()).records
+        assert (record.status, record.cause) == (status, cause)
+        said = record.reason if status == REFUSED else record.level_reason
+        assert said.startswith("verification found it wrong on ")
 
 
 def test_another_composite_takes_the_ops():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from tvm import relay
+from tvm import autotvm, relay
 from tvm.contrib import graph_executor
 
 from .._tvm import tensor, tvm
@@ -35,6 +36,17 @@ def _source(expr: Any) -> Any:
     return expr
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the remark that operators have not been tuned."""
+    scope = autotvm.env.GLOBAL_SCOPE
+    before, scope.silent = scope.silent, True
+    try:
+        yield
+    finally:
+        scope.silent = before
+
+
 def unfused(func: relay.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, Any]) -> Any:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order).
 
@@ -49,7 +61,7 @@ def unfused(func: relay.Function, arrays: Sequence[np.ndarray], fixed: Mapping[i
     )
     order = [i for i in positions if names[i] not in bound]
     # AlterOpLayout of TVM 0.17 changes what some graphs compute.
-    with tvm.transform.PassContext(opt_level=0, disabled_pass=["AlterOpLayout"]):
+    with _silent(), tvm.transform.PassContext(opt_level=0, disabled_pass=["AlterOpLayout"]):
         lib = relay.build(tvm.IRModule.from_expr(main), target="llvm")
     module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
 

@@ -39,7 +39,8 @@ class Disabled:
     @property
     def reason(self) -> str:
         """For reports and warnings."""
-        return f"verification found its {self.level} wrong: {self.check}"
+        schedule = "its own schedule" if self.level == OWN else "the default schedule"
+        return f"verification found it wrong on {schedule}: {self.check}"
 
     def __str__(self) -> str:
         where = ", ".join(self.roots)

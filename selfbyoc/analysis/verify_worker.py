@@ -8,6 +8,7 @@ the old ones: the checks run in a new thread, which gets a pool of its own.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import pickle
 import select
@@ -145,6 +146,7 @@ class _Worker:
 
 def _run_and_exit(body: Callable[[Callable[[Any], None]], None], pipe: int) -> None:
     """In the fork: nothing of the parent's exit handlers may run."""
+    faulthandler.disable()  # a crash is reported by name; a dump would look like the parent's
     finished: list[bool] = []
 
     def send(item: Any) -> None:
