@@ -7,7 +7,7 @@ a constant an int, anything else `[operator, left, right]`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import is_reduction, param_buffers, region_buffer, tir, walk
@@ -66,26 +66,31 @@ class Accesses:
     params: tuple[int, ...]
     blocks: tuple[BlockAccesses, ...]
 
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
+    def to_data(self) -> list[Any]:
+        """Plain data for JSON; lists, for there are many of them."""
+        blocks = [
+            [b.name, b.label, b.axes, [[a.buffer, a.index] for a in b.stores],
+             [[a.buffer, a.index] for a in b.loads], b.is_leaf, b.copies, b.inside]
+            for b in self.blocks
+        ]  # fmt: skip
+        return [self.shapes, self.params, blocks]
 
 
-def from_data(data: Mapping[str, Any]) -> Accesses:
+def from_data(data: Any) -> Accesses:
     """The inverse of `Accesses.to_data`, after JSON made lists of the tuples."""
+    shapes, params, found = data
 
-    def accesses(found: Any) -> tuple[Access, ...]:
-        return tuple(Access(int(a["buffer"]), _tupled(a["index"])) for a in found)
+    def accesses(listed: Any) -> tuple[Access, ...]:
+        return tuple(Access(int(buffer), _tupled(index)) for buffer, index in listed)
 
     blocks = tuple(
         BlockAccesses(
-            str(b["name"]), str(b["label"]), _tupled(b["axes"]),
-            accesses(b["stores"]), accesses(b["loads"]),
-            bool(b["is_leaf"]), bool(b["copies"]), tuple(b["inside"]),
+            str(name), str(label), _tupled(axes), accesses(stores), accesses(loads),
+            bool(is_leaf), bool(copies), _tupled(inside),
         )
-        for b in data["blocks"]
+        for name, label, axes, stores, loads, is_leaf, copies, inside in found
     )  # fmt: skip
-    return Accesses(_tupled(data["shapes"]), _tupled(data["params"]), blocks)
+    return Accesses(_tupled(shapes), _tupled(params), blocks)
 
 
 def _tupled(value: Any) -> Any:

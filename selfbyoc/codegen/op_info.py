@@ -7,11 +7,12 @@ the function as it is now: its blocks, and whether its layout has changed since.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import Schedule, structural_equal, structural_hash, tvm
+from .._tvm import Schedule, TVMError, structural_hash, tir, tvm
 from ..errors import InputError
 from .accesses import Accesses, accesses_of
 from .layout_map import LayoutMap
@@ -21,6 +22,8 @@ from .lineage import block_owners, computed_in
 from .op_record import OP_INFO, OpInfo, Recorded, TensorInfo, from_json, to_json
 from .trace import is_clean, layout_prefix
 from .unknown import UNKNOWN
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "Ops", "TensorInfo", "attach", "op_info", "resealed"]
 
@@ -104,7 +107,7 @@ def seal_of(func: Any) -> str:
 
 def recorded_of(func: Any) -> Recorded | None:
     """What was recorded on a PrimFunc; None for a function that has no op info."""
-    if not isinstance(func, tvm.tir.PrimFunc if hasattr(tvm, "tir") else tvm.tirx.PrimFunc):
+    if not isinstance(func, tir.PrimFunc):
         raise InputError(f"expected a PrimFunc or a Schedule of one, found {type(func).__name__}")
     if func.attrs is None or OP_INFO not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
         return None
@@ -118,15 +121,16 @@ def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
     from the function; what cannot is UNKNOWN. Given the function that a schedule began with, its
     trace is evidence too.
     """
+    proved = None
     if isinstance(func, Schedule):
         proved = _by_trace(func, original)
-        func, original = func.mod["main"], proved
+        func = func.mod[_working_on(func)]
     recorded = recorded_of(func)
     if recorded is None:
         return ()
     now = accesses_of(func)
     blocks = block_owners(recorded, now)
-    found = original
+    found = proved
     if found is None:
         unchanged = recorded.seal == seal_of(func)
         found = recorded.ops if unchanged else _in_layouts(recorded, places(recorded.accesses, now))
@@ -136,18 +140,29 @@ def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
     )
 
 
+def _working_on(sch: Any) -> Any:
+    """The function that a schedule works on: the one it was told, the only one, or `main`."""
+    variables = list(sch.mod.get_global_vars())
+    if sch.func_working_on is not None:
+        return sch.func_working_on
+    return variables[0] if len(variables) == 1 else sch.mod.get_global_var("main")
+
+
 def _by_trace(sch: Any, original: Any) -> tuple[OpInfo, ...] | None:
     """The ops as the trace left them, if it is the whole way from `original` to the schedule."""
     if original is None or sch.trace is None:
         return None
-    name = "main"
+    name = _working_on(sch).name_hint
     begin = tvm.IRModule({name: original.with_attr("global_symbol", name)})  # kept: see apply.py
     replayed, until = Schedule(begin), Schedule(begin)
-    sch.trace.apply_to_schedule(replayed, False)
-    if not structural_equal(replayed.mod[name].body, sch.mod[name].body, True):
+    try:
+        sch.trace.apply_to_schedule(replayed, False)
+        layout_prefix(sch.trace).apply_to_schedule(until, False)
+    except (TVMError, RuntimeError) as err:
+        logger.debug("the trace does not fit the function it is said to begin with: %s", err)
         return None
-    layout_prefix(sch.trace).apply_to_schedule(until, False)
-    return op_info(until.mod[name])
+    is_all = seal_of(replayed.mod[name]) == seal_of(sch.mod[name])
+    return op_info(until.mod[name]) if is_all else None
 
 
 def resealed(func: Any, sch: Any, recorded: Recorded) -> Any:
