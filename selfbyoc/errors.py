@@ -85,3 +85,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'weight'?` for a word that is nearly a known one, else nothing."""
     near = difflib.get_close_matches(word, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def one_line(err: BaseException) -> str:
+    """`ValueError: what it says`, without TVM's further lines."""
+    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+    text = lines[0] if lines else ""
+    head, traceback, _ = text.partition("Traceback (most recent call last)")
+    if traceback:  # TVM 0.17 says at the end what is wrong
+        text = head + lines[-1]
+    return f"{type(err).__name__}: {text}" if text else type(err).__name__

@@ -55,7 +55,7 @@ def test_built_in_composites(composite, case):
 
 
 @pytest.mark.parametrize("isolate", [False, True])
-@pytest.mark.parametrize("name", [n for n in SCHEDULES if n != "crashes"])
+@pytest.mark.parametrize("name", [n for n in SCHEDULES if "crashes" not in n])
 def test_a_wrong_schedule(name, isolate):
     schedule, kind, said = SCHEDULES[name]
     found = verify(dense_model(), composites=[dense_relu(schedule=schedule)], isolate=isolate)

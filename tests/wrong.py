@@ -89,6 +89,8 @@ SCHEDULES = {
     "raises": (_raises, "build", "its schedule raised IndexError: no such loop"),
     "illegal": (_illegal, "build", "could not lower it"),
     "crashes": (_crashes, "build", "SIGSEGV"),
+    # Reads 2 GiB behind its input.
+    "crashes when run": (replaced(lambda i, j, x: x[i + (1 << 24), 0]), "nan", "SIGSEGV"),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from .._tvm import GENERATION
 from ..codegen.pack import packable, packed_type
 from ..codegen.stack import stack
 from ..composite import Case, Composite
-from ..errors import CompositeError, SelfbyocError
+from ..errors import CompositeError, SelfbyocError, one_line
 from ..ir.emit import emit
 from ..ir.generation import ir
 from ..partition import partitioning
@@ -27,7 +27,7 @@ from ..runtime.tolerance import difference, longest_reduction
 from .inputs import Array, arrays
 from .kernels import Kernel, kernels
 from .lint_declaration import below, nodes
-from .lint_records import Finding, first_line, place
+from .lint_records import Finding, place
 from .verify_reference import own_reference
 
 
@@ -60,15 +60,15 @@ def _on_case(composite: Composite, case: Case, seen: _Seen) -> Iterator[tuple[st
         constants = {n: _constant(*case.args[n]) for n in case.constants if n in case.args}
         mod = emit(case.program or composite.pattern, case.args, constants)
     except Exception as err:  # TVM's type inference raises plain errors of many kinds
-        yield "bad-case", f"it is no program: {first_line(err)}"
+        yield "bad-case", f"it is no program: {one_line(err)}"
         return
     try:
         decided = partitioning(mod, None, None, [composite])
     except CompositeError as err:
-        yield "check-raises", first_line(err)
+        yield "check-raises", one_line(err)
         return
     except Exception as err:  # Relay infers types only now
-        yield "bad-case", f"it is no program: {first_line(err)}"
+        yield "bad-case", f"it is no program: {one_line(err)}"
         return
     if not decided.report.matched:
         yield _not_matched(decided.report)
@@ -112,13 +112,13 @@ def _stacked(kernel: Kernel) -> Iterator[tuple[str, str]]:
             if position in constant
         }
     except SelfbyocError as err:
-        yield "pack", first_line(err)
+        yield "pack", one_line(err)
         return
     for label, given in {"": {}, " (weights packed)": packed}.items():
         try:
             stack(graph, match, given)
         except SelfbyocError as err:
-            yield "compute", first_line(err) + (label if given else "")
+            yield "compute", one_line(err) + (label if given else "")
             return
 
 
@@ -137,7 +137,7 @@ def _reference(kernel: Kernel, seen: _Seen) -> Iterator[tuple[str, str]]:
         found = own_reference(kernel.match, graph, values)
     except Exception as err:  # whatever a user's function raises is the reference's error
         seen.reference = True
-        yield "reference-raises", f"reference raised {first_line(err)}"
+        yield "reference-raises", f"reference raised {one_line(err)}"
         return
     if found is None:
         return

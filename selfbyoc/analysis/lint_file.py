@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from ..composite import Composite
-from ..errors import CompositeError, InputError, RegistryError, did_you_mean
-from .lint_records import Finding, first_line
+from ..errors import CompositeError, InputError, RegistryError, did_you_mean, one_line
+from .lint_records import Finding
 
 
 def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
@@ -27,7 +27,7 @@ def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
     except (CompositeError, RegistryError) as err:
         return [], [Finding("declaration", str(err), file=str(path), line=_line(err, path))]
     except (Exception, SystemExit) as err:  # a user's file raises whatever it likes
-        text = f"importing it raised {first_line(err)}"
+        text = f"importing it raised {one_line(err)}"
         return [], [Finding("import", text, file=str(path), line=_line(err, path))]
     found = [(n, c) for n, c in _composites(vars(module)) if _is_from(c, path)]
     if not found:

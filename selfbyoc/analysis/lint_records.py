@@ -32,9 +32,3 @@ def place(function: Callable[..., Any] | None) -> tuple[str, int]:
         return file, inspect.getsourcelines(target)[1]  # type: ignore[arg-type]
     except (TypeError, OSError):
         return "", 0
-
-
-def first_line(err: BaseException) -> str:
-    """`ValueError: what it says`, without TVM's further lines."""
-    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
-    return f"{type(err).__name__}: {lines[0]}" if lines else type(err).__name__

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen.apply import level_of
 from ..codegen.lower import NOT_OWN
-from ..errors import SelfbyocError
+from ..errors import SelfbyocError, one_line
 from ..runtime.tolerance import Difference, difference, longest_reduction
 from .generation import default_road
 from .inputs import Array, kinds_for
@@ -77,18 +77,13 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
     try:
         runner = Runner(subject.kernel.source, plan.target)
     except SelfbyocError as err:
-        yield Event(BUILD, Check(BUILD, RAISED, _first_line(err)))
+        yield Event(BUILD, Check(BUILD, RAISED, one_line(err)))
         return
     judge = _Judge(subject, runner, plan)
     for kind in kinds_for(subject.graph, subject.constants):
         if kind == "nan" or plan.kinds is None or kind in plan.kinds:
             yield Event(kind)
             yield Event(kind, judge.check(kind))
-
-
-def _first_line(err: BaseException) -> str:
-    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
-    return f"{type(err).__name__}: {lines[0] if lines else ''}"
 
 
 class _Judge:
@@ -111,7 +106,7 @@ class _Judge:
         except Overrun as err:
             return Check(kind, WRONG, str(err), against="its own memory")
         except Exception as err:  # a kernel's own checks of its arguments raise plain errors
-            return Check(kind, RAISED, _first_line(err))
+            return Check(kind, RAISED, one_line(err))
         if kind == "nan":
             return Check(kind, PASSED)
         return self._compared(asked, found)
@@ -132,7 +127,7 @@ class _Judge:
         try:
             own = own_reference(self.subject.kernel.match, self.graph, asked.values or {})
         except Exception as err:  # whatever a user's function raises is the reference's error
-            return Check(asked.kind, WRONG, f"it raised {_first_line(err)}", OWN_REFERENCE)
+            return Check(asked.kind, WRONG, f"it raised {one_line(err)}", OWN_REFERENCE)
         if own is None:
             return before
         types = [(a.shape, b.shape) for a, b in zip(own, found, strict=False) if a.shape != b.shape]
@@ -203,7 +198,7 @@ class _Judge:
                 )
             return self._tvm(asked.inputs)
         except Exception as err:  # TVM raises plain errors of many kinds for what it cannot build
-            return f"TVM cannot build it alone: {_first_line(err)}"
+            return f"TVM cannot build it alone: {one_line(err)}"
 
 
 def _allowed(known: Sequence[Rounding]) -> str:
