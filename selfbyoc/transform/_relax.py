@@ -34,10 +34,9 @@ class AttachOpInfo:
 
     def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
         """The pass."""
-        before = {gv.name_hint for gv in mod.get_global_vars()}
         mod = relax.transform.LegalizeOps(dict(_legalizers()))(mod)
         mod = relax.transform.AnnotateTIROpPattern()(mod)
-        return _without_plain_twins(_with_patterns(mod), before)
+        return _with_patterns(mod)
 
 
 @cache
@@ -52,16 +51,21 @@ def _legalizers() -> tuple[tuple[str, Legalize], ...]:
 
 
 def _described(own: Legalize) -> Legalize:
+    """A legaliser that adds the op's PrimFunc with its info, and not without it as well."""
+
     def legalize(builder: Any, call: Any) -> Any:
-        found = own(builder, call)
-        is_tir = isinstance(found, relax.Call) and getattr(found.op, "name", "") == "relax.call_tir"
-        if not is_tir:
-            return found
-        func = builder.get()[found.args[0]]
-        info = _attached(func, call, found)
-        if info is None:
-            return found
-        var = builder.add_func(info, found.args[0].name_hint)
+        apart = relax.BlockBuilder()
+        try:
+            found = own(apart, call)
+        except Exception as err:  # it needs the function around it, or refuses the op altogether
+            logger.debug("op info: %s is legalised without: %s", call.op.name, err)
+            return own(builder, call)
+        if not isinstance(found, relax.Call) or found.op.name != "relax.call_tir":
+            return own(builder, call)
+        func = _attached(apart.get()[found.args[0]], call, found)
+        if func is None:
+            return own(builder, call)
+        var = builder.add_func(func, found.args[0].name_hint)
         return relax.Call(found.op, [var, *found.args[1:]], found.attrs, found.ty_args)
 
     return legalize
@@ -124,24 +128,6 @@ def _with_patterns(mod: tvm.IRModule) -> tvm.IRModule:
         ops = tuple(replace(info, pattern=pattern) for info in found.ops)
         mod.update_func(var, attach(func, replace(found, ops=ops)))
     return mod
-
-
-def _without_plain_twins(mod: tvm.IRModule, before: set[str]) -> tvm.IRModule:
-    """Without the functions that legalising made before their info was attached."""
-    used: set[str] = set()
-    for func in mod.functions.values():
-        if isinstance(func, relax.Function):
-            relax.analysis.post_order_visit(func, lambda e: used.add(_called(e)))
-    kept = {
-        var: func
-        for var, func in mod.functions.items()
-        if not isinstance(func, tir.PrimFunc) or var.name_hint in used | before
-    }
-    return tvm.IRModule(kept, attrs=mod.attrs)
-
-
-def _called(expr: Any) -> str:
-    return str(expr.name_hint) if isinstance(expr, tvm.ir.GlobalVar) else ""
 
 
 @tvm.transform.module_pass(opt_level=0, name="FuseTIR")
