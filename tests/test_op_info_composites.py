@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 from harness import model, random_args
+from layouts import module, params
 
 import selfbyoc
-from selfbyoc import BUILTIN, host_target, op_info
-from selfbyoc._tvm import GENERATION
+from selfbyoc import BUILTIN, UNKNOWN, host_target, op_info
+from selfbyoc._tvm import GENERATION, Schedule, get_block, region_buffer
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.accesses import accesses_of
 
@@ -43,3 +44,20 @@ def test_scheduling_changes_only_the_blocks(composite):
     for info in after:
         assert bool(info.blocks) != bool(info.within), info
         assert not info.within or info.within in names
+
+
+def test_a_packed_weight_that_is_packed_again():
+    """Its parameter never had the op's own axes: moved, it is not known."""
+    dense = next(c for c in BUILTIN if c.name == "dense")
+    stacked, _ = kernel(dense, dense.cases[1]).schedule(host_target())
+    held = module(stacked.func)
+    sch = Schedule(held)
+    assert op_info(sch) == stacked.ops
+    weight = next(i for i, p in enumerate(params(stacked.func)) if len(p.shape) == 3)
+    block = get_block(sch, "products")
+    reads = [region_buffer(r) for r in sch.get(block).reads]
+    position = next(i for i, b in enumerate(reads) if b.same_as(params(sch.mod["main"])[weight]))
+    sch.transform_layout(block, ("read", position), lambda panel, k, lane: (k, panel, lane))
+    info = op_info(sch)[0]
+    assert info.inputs[1].layout is UNKNOWN
+    assert info.inputs[0].layout is None

@@ -21,6 +21,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Mul": lambda a, b: a * b,
     "FloorDiv": tir.floordiv,
     "FloorMod": tir.floormod,
+    "Min": tir.Min,
+    "Max": tir.Max,
 }
 _BLOCKS = ("Block", "SBlock")
 _LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
@@ -29,7 +31,7 @@ _LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
 @dataclass(frozen=True)
 class Access:
     """One place where a block reads or writes; `index` is None where it is not made of integers,
-    variables and the five operators.
+    variables and the operators below.
     """
 
     buffer: int

@@ -6,6 +6,8 @@ import tvm
 from layouts import is_known, params
 from tvm import relax
 from tvm.s_tir import meta_schedule as ms
+from vocabulary import MISSING
+from vocabulary import model as vocabulary_model
 
 import selfbyoc
 from selfbyoc import UNKNOWN, Composite, op, op_info
@@ -13,6 +15,7 @@ from selfbyoc._tvm import Schedule, get_block, make_target, structural_equal
 from selfbyoc.codegen.accesses import accesses_of
 from selfbyoc.codegen.op_record import OP_INFO
 from selfbyoc.ir.emit import emit
+from selfbyoc.partition.pattern import VOCABULARY
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import AttachOpInfo, FuseTIR
 
@@ -268,3 +271,15 @@ def test_records_are_found_by_functions_with_the_same_info(attached):
     (other,) = [f for f in functions(fused()).values() if kinds(f) == ["conv2d", "relu"]]
     found = database.query_tuning_record(ms.tune_context._normalize_mod(other), target, "main")
     assert (found is not None) == attached
+
+
+@pytest.mark.parametrize("kind", sorted(set(VOCABULARY) - MISSING))
+def test_every_op_of_the_vocabulary(kind):
+    """Its info says its tensors and owns all its blocks, wherever TVM legalises it."""
+    mod = AttachOpInfo()(vocabulary_model(kind))
+    for func in functions(mod).values():
+        (info,) = op_info(func)
+        assert info.blocks == tuple(b.name for b in accesses_of(func).blocks)
+        shapes = [tuple(int(e) for e in p.shape) for p in params(func)]
+        assert [t.shape for t in (*info.inputs, *info.outputs)] == shapes
+        assert is_known(info)

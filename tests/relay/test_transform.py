@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 import tvm
+from layouts import is_known
 from tvm import meta_schedule as ms
 from tvm import relay
+from vocabulary import model as vocabulary_model
 
 import selfbyoc
 from selfbyoc import UNKNOWN, Composite, op, op_info
 from selfbyoc._tvm import Schedule, get_block, make_target
 from selfbyoc.codegen.accesses import accesses_of
 from selfbyoc.ir.emit import emit
+from selfbyoc.partition.pattern import VOCABULARY
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import extract_tasks, lower, op_info_attached
 
@@ -177,3 +180,17 @@ def test_a_pattern_across_a_layout_transform():
             "w": rng.standard_normal((8, 4, 3, 3)).astype("float32")}  # fmt: skip
     (found,) = selfbyoc.build(parted)(**data)
     assert first_wrong(found, run(relay.build(mod, "llvm"), data), "float32", 36) is None
+
+
+@pytest.mark.parametrize("kind", sorted(set(VOCABULARY) - {"batch_norm", "layer_norm"}))
+def test_every_op_of_the_vocabulary(kind):
+    """Its info owns all blocks of its function; the two left out are rewritten before fusion."""
+    mod = relay.transform.InferType()(vocabulary_model(kind))
+    if kind == "requantize":  # qnn is canonicalised first
+        mod = relay.transform.InferType()(relay.qnn.transform.CanonicalizeOps()(mod))
+    for primitive in primitives(mod):
+        func = lower(primitive, GENERIC)
+        infos = op_info(func)
+        names = [b.name for b in accesses_of(func).blocks]
+        assert sorted(b for i in infos for b in i.blocks) == sorted(names)
+        assert all(map(is_known, infos))

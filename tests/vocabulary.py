@@ -1,0 +1,44 @@
+"""Every op of the vocabulary as a model of its own."""
+
+from selfbyoc import op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.ir.emit import emit
+from selfbyoc.partition.pattern import VOCABULARY
+
+X = (2, 4, 6, 6)
+SHAPES = {
+    "batch_matmul": [(2, 4, 8), (2, 8, 6)],
+    "batch_norm": [X, (4,), (4,), (4,), (4,)],
+    "bias_add": [X, (4,)],
+    "broadcast_to": [(1, 4, 1, 1)],
+    "concatenate": [X, X],
+    "conv2d": [X, (8, 4, 3, 3)],
+    "dense": [(4, 8), (6, 8)],
+    "layer_norm": [(4, 8), (8,), (8,)],
+}
+ATTRS = {
+    "batch_matmul": {"transpose_b": False},
+    "broadcast_to": {"shape": X},
+    "cast": {"dtype": "int32"},
+    "max": {"axis": (1,)},
+    "mean": {"axis": (1,)},
+    "requantize": {"input_scale": 0.5, "output_scale": 1.0},
+    "reshape": {"shape": (8, 36)},
+    "split": {"indices_or_sections": 2, "axis": 1},
+    "sum": {"axis": (1,)},
+    "transpose": {"axes": (0, 2, 3, 1)},
+}
+# Known to one generation only.
+MISSING = {"relay": set(), "relax": {"lrn", "requantize"}}[GENERATION]
+
+
+def model(kind):
+    count = VOCABULARY[kind] or 2
+    shapes = SHAPES.get(kind, [X] * count)
+    dtype = "int32" if kind in ("right_shift", "requantize") else "float32"
+    names = [f"a{i}" for i in range(len(shapes))]
+    several = kind in ("split", "batch_norm")
+    inputs = f"[{', '.join(names)}]" if kind == "concatenate" else ", ".join(names)
+    text = f"lambda {', '.join(names)}: op.{kind}({inputs}, **attrs){'[0]' if several else ''}"
+    program = eval(text, {"op": op, "attrs": ATTRS.get(kind, {})})
+    return emit(program, {n: (s, dtype) for n, s in zip(names, shapes, strict=True)})
