@@ -172,11 +172,11 @@ def test_a_float_weight_is_refused():
     def program(x, gamma, beta, weight):
         normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)
         levels = op.cast(
-            op.clip(op.round(op.multiply(normal, 4.0)), a_min=-9, a_max=9), dtype="float32"
+            op.clip(op.round(op.multiply(normal, 4.0)), a_min=-9, a_max=9), dtype="float64"
         )
         return op.dense(levels, weight)
 
-    types = {"x": ((5, 8), "int8"), "weight": ((3, 8), "float32")}
+    types = {"x": ((5, 8), "int8"), "weight": ((3, 8), "float64")}
     types |= {name: ((8,), "float32") for name in ("gamma", "beta")}
     mod = emit(program, {n: types[n] for n in ("x", "gamma", "beta", "weight")})
     report = selfbyoc.report(selfbyoc.partition_for_tefuse(mod, composites=[layer_norm_dense_int8]))
@@ -204,7 +204,7 @@ def test_narrowing_of_floats_is_refused():
             dtype="int8",
         )
 
-    types = {name: (shape, "float32") for name, (shape, _) in SHAPES.items()}
+    types = {name: (shape, "float64") for name, (shape, _) in SHAPES.items()}
     report = selfbyoc.report(
         selfbyoc.partition_for_tefuse(emit(program, types), composites=[conv2d_narrowed])
     )
