@@ -86,9 +86,10 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
 
 
 def test_the_neutral_graph_knows_nothing_else():
-    for name in ("graph.py", "canonical.py", "rules.py", "reader.py", "attrs.py"):
-        found = [n for n in names(ROOT / "ir" / name) if n.startswith("selfbyoc.")]
-        assert [n for n in found if not n.startswith("selfbyoc.ir.")] == [], name
+    files = ("graph.py", "canonical.py", "rewriter.py", "reader.py", "attrs.py")
+    for path in [*(ROOT / "ir" / name for name in files), *(ROOT / "ir").glob("*rules.py")]:
+        found = [n for n in names(path) if n.startswith("selfbyoc.")]
+        assert [n for n in found if not n.startswith("selfbyoc.ir.")] == [], relative(path)
 
 
 @pytest.mark.parametrize("name", ["ir", "partition", "codegen", "runtime", "analysis"])
@@ -145,3 +146,9 @@ def test_no_broad_silence():
             if isinstance(node, ast.ExceptHandler):
                 assert node.type is not None, relative(path)
                 assert not isinstance(node.body[0], ast.Pass), relative(path)
+
+
+def test_questions_are_asked_without_drawing_or_schedules():
+    for path in (ROOT / "analysis").rglob("*.py"):
+        known = ("selfbyoc.view", "selfbyoc.schedules")
+        assert not [n for n in names(path) if n.startswith(known)], relative(path)
