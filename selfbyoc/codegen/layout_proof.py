@@ -153,7 +153,11 @@ class _Proof:
         """One buffer whose writer is not known any more is the one recorded buffer left over."""
         nameless = [b for b in sources if b not in self.stands_for]
         left = [b for b in recorded if b not in self.stands_for.values()]
-        if len(nameless) == len(left) == 1:
+        if len(nameless) != 1 or len(left) != 1:
+            return
+        writer = self.then.writer.get(left[0])
+        written = [b for b in self.now.blocks if any(a.buffer == nameless[0] for a in b.stores)]
+        if writer is not None and any(b.label == writer.label for b in written):
             self.stands_for[nameless[0]] = left[0]
 
     def _recorded_as(self, source: int, recorded: Mapping[int, object]) -> int | None:
