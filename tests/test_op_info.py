@@ -259,3 +259,16 @@ def test_attributes_of_other_functions_do_not_matter(begin):
 
 def test_an_index_map_of_the_tests_is_one():
     assert index_map(permuted(0, 2, 1), 3)(1, 2, 3) == (1, 3, 2)
+
+
+def test_it_survives_saving_and_printing(begin):
+    """As JSON and as TVMScript, which both databases and people pass around."""
+    sch = scheduled(begin, decompose, inline("bias_add"))
+    sch.transform_layout(
+        get_block(sch, "conv2d_pad"), ("read", 0), index_map(permuted(0, 2, 3, 1), 4)
+    )
+    wanted = op_info(sch)
+    assert wanted[0].attrs["data_layout"] == "NHWC"
+    mod = sch.mod
+    assert op_info(tvm.ir.load_json(tvm.ir.save_json(mod))["main"]) == wanted
+    assert op_info(tvm.script.from_source(mod.script())["main"]) == wanted

@@ -61,6 +61,7 @@ class OpView:
         self.info, self._get = info, block
         self.name, self.kind, self.attrs = info.name, info.kind, info.attrs
         self.inputs, self.outputs = info.inputs, info.outputs
+        self.pattern, self.layout_sensitive = info.pattern, info.layout_sensitive
 
     @property
     def blocks(self) -> list[Any]:
