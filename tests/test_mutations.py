@@ -309,7 +309,16 @@ ROWS = [
     Row("tanh for softmax", A, attend(soften=op.tanh), ATTEND, "batch_matmul_1",
         missed("tanh", "op softmax", "op tanh")),
     Row("softmax over the queries", A, attend(soften=lambda y: op.softmax(y, axis=1)), ATTEND,
-        "batch_matmul_1", refused("the softmax is not over the keys", cause="check")),
+        "batch_matmul_1", refused("softmax is over axis 1, not over the keys, axis 2",
+                                  cause="check")),
+    Row("a mask of more batches", A, attend(),
+        shapes(ATTEND, q=(1, 7, 8), k=(1, 7, 8)), "batch_matmul_1",
+        refused("the mask has more elements than the scores: it makes float32[1, 7, 7] "
+                "float32[2, 7, 7]")),
+    Row("a scale of each score", A, lambda q, k, v, mask: op.batch_matmul(
+        op.softmax(op.multiply(op.batch_matmul(q, k, transpose_b=True), mask)), v),
+        ATTEND, "batch_matmul_1",
+        refused("the scores are scaled by more than one number, found mask: float32[2, 7, 7]")),
     Row("a power for the scale", A, attend(scaled=lambda y: op.power(y, 2.0)), ATTEND,
         "batch_matmul_1",
         missed("power", "op multiply, divide or batch_matmul", "op power")),

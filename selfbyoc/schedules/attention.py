@@ -29,16 +29,21 @@ def _check(match: Any) -> None:
     softmax = match.op("softmax")
     scores = softmax.inputs[0]
     require(scores.dtype == "float32", f"only float32 is scheduled, found {scores.dtype}")
-    require(
-        softmax.attrs["axis"] % scores.ndim == scores.ndim - 1, "the softmax is not over the keys"
-    )
+    axis, keys = softmax.attrs["axis"] % scores.ndim, scores.ndim - 1
+    require(axis == keys, f"{softmax.name} is over axis {axis}, not over the keys, axis {keys}")
     require(
         not second.attrs["transpose_a"], "the probabilities are transposed before they are used"
     )
-    require(first.outputs[0].shape == scores.shape, "the mask has more elements than the scores")
+    raw = first.outputs[0]
+    require(
+        raw.shape == scores.shape,
+        f"the mask has more elements than the scores: it makes {raw.type} {scores.type}",
+    )
     of_queries = match.ops[0] is not first
     one = match.scale is None or all(extent == 1 for extent in match.scale.shape)
-    require(of_queries or one, "the scores are scaled by more than one number")
+    require(
+        of_queries or one, f"the scores are scaled by more than one number, found {match.scale!r}"
+    )
 
 
 def _scaled(q: Any, k: Any, v: Any) -> Any:
