@@ -13,6 +13,7 @@ from selfbyoc._tvm import GENERATION, te
 from selfbyoc.analysis.inputs import KINDS, arrays, data_positions
 from selfbyoc.analysis.lint_declaration import _has_tail
 from selfbyoc.analysis.verify_records import CRASHED, PASSED, RAISED, REFUSED, SKIPPED, WRONG
+from selfbyoc.analysis.verify_reference import no_worse
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
@@ -169,6 +170,24 @@ def test_rounding_decides():
     assert verdict.status == PASSED, str(verdict)
     left_out = [c for c in verdict.checks if "rounding decides" in c.detail]
     assert all(c.status in (PASSED, SKIPPED) for c in left_out)
+
+
+def test_what_no_f32_can_compute_is_no_error():
+    """Rows of two numbers, of which some nearly cancel."""
+    (norm,) = (c for c in BUILTIN if c.name == "layer_norm")
+    case = Case(x=(15, 34, 2), gamma=(2,), beta=(2,))
+    verdict = only(verify(model(norm, case, random_args(case)), composites=[norm]))
+    assert verdict.status == PASSED, str(verdict)
+    assert any("wider: values on the way are rounded" in note for note in verdict.notes)
+
+
+def test_no_worse_than_tvm():
+    exact = [np.array([1.0, 2.0])]
+    ours, theirs = [np.array([1.0, 2.0001])], [np.array([1.0001, 2.0])]
+    assert no_worse(ours, theirs, exact)
+    assert not no_worse(ours, exact, exact)
+    assert not no_worse([np.array([1.0, 2.1])], [np.array([1.1, 2.0])], exact)
+    assert not no_worse([np.array([1.0, np.nan])], theirs, exact)
 
 
 def test_denormals_are_compared():

@@ -21,6 +21,7 @@ from .verify_reference import (
     TVM,
     Question,
     Rounding,
+    no_worse,
     own_reference,
     question,
     rounding,
@@ -119,7 +120,7 @@ class _Judge:
         if check.status == PASSED:
             check = self._with_own_reference(asked, found, check)
         if check.status == WRONG or not self.asked_tvm:
-            return self._second_opinion(asked, expected, check)
+            return self._second_opinion(asked, found, expected, check)
         return check
 
     def _with_own_reference(self, asked: Question, found: list[Array], before: Check) -> Check:
@@ -170,12 +171,16 @@ class _Judge:
                 return n, wrong
         return None
 
-    def _second_opinion(self, asked: Question, expected: list[Array], check: Check) -> Check:
+    def _second_opinion(
+        self, asked: Question, found: list[Array], expected: list[Array], check: Check
+    ) -> Check:
         """TVM's own build on the first kind of input, and wherever the kernel was found wrong."""
         theirs = self._unfused(asked)
         if isinstance(theirs, str):
             return check if check.detail else _with(check, theirs)
         agrees = self._difference(theirs, expected, []) is None
+        if check.status == WRONG and check.against == NUMPY and no_worse(found, theirs, expected):
+            return Check(asked.kind, PASSED, f"{TVM} is as far off: an op rounds within itself")
         if check.status == WRONG:
             side = "agrees with NumPy" if agrees else "disagrees with NumPy too"
             return _with(check, f"{TVM} {side}")
