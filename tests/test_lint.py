@@ -254,6 +254,12 @@ def test_a_file_without_findings_and_names(tmp_path):
         lint_file(tmp_path / "absent.py")
 
 
+def test_what_a_file_imports_is_not_linted(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("from selfbyoc import BUILTIN\n", encoding="utf-8")
+    assert [f.kind for f in lint_file(path)] == ["no-composite"]
+
+
 def test_a_file_of_the_package():
     """With its relative imports."""
     file = BUILTIN[0].source

@@ -136,6 +136,16 @@ def test_inputs_are_what_they_are_called(kind):
     }[kind]()
 
 
+def test_a_kind_that_says_nothing():
+    composite = Composite("plus", lambda x: op.relu(op.add(x, x)))
+    case = Case(x=((3, 5), "int8"))
+    mod = model(composite, case, {})
+    assert only(verify(mod, composites=[composite])).status == PASSED
+    verdict = only(verify(mod, composites=[composite], kinds=["large"]))
+    assert verdict.status == REFUSED
+    assert "only random, zeros, borders, extremes say something of it" in str(verdict)
+
+
 def test_what_is_always_positive():
     """A variance below zero would make the reference NaN on every kind of input."""
     composite = Composite("norm", lambda x, g, b, m, v: op.relu(op.batch_norm(x, g, b, m, v)[0]))

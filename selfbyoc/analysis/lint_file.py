@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..builtin import default_registry
 from ..composite import Composite
 from ..errors import CompositeError, InputError, RegistryError, did_you_mean, one_line
 from .lint_records import Finding
@@ -29,7 +30,7 @@ def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
     except (Exception, SystemExit) as err:  # a user's file raises whatever it likes
         text = f"importing it raised {one_line(err)}"
         return [], [Finding("import", text, file=str(path), line=_line(err, path))]
-    found = [(n, c) for n, c in _composites(vars(module)) if _is_from(c, path)]
+    found = [(n, c) for n, c in _composites(vars(module)) if not _is_imported(c, path)]
     if not found:
         return [], [Finding("no-composite", "it declares no Composite", file=str(path))]
     return found, []
@@ -91,5 +92,7 @@ def _composites(values: dict[str, Any]) -> Iterator[tuple[str, Composite]]:
                 yield name, each
 
 
-def _is_from(composite: Composite, path: Path) -> bool:
-    return Path(composite.source).resolve() == path.resolve()
+def _is_imported(composite: Composite, path: Path) -> bool:
+    """Whether it is a built-in one that the file only uses; a pattern may come from elsewhere."""
+    elsewhere = Path(composite.source).resolve() != path.resolve()
+    return elsewhere and any(composite is known for known in default_registry())

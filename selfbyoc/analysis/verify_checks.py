@@ -81,8 +81,12 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
         yield Event(BUILD, Check(BUILD, RAISED, one_line(err)))
         return
     judge = _Judge(subject, runner, plan)
-    for kind in kinds_for(subject.graph, subject.constants):
-        if kind == "nan" or plan.kinds is None or kind in plan.kinds:
+    known = kinds_for(subject.graph, subject.constants)
+    asked = [kind for kind in known if plan.kinds is None or kind in plan.kinds]
+    if not asked:
+        yield Event(BUILD, Check("inputs", SKIPPED, f"only {', '.join(known)} say something of it"))
+    for kind in known:
+        if kind in (*asked, "nan"):  # it leaves NaN in scratch memory for the others
             yield Event(kind)
             yield Event(kind, judge.check(kind))
 
