@@ -1,13 +1,13 @@
 """TVM as its own external compiler: your pattern, your schedule, one kernel."""
 
-from .analysis.explain import Explanation, explain
-from .analysis.lint import Finding, lint
-from .analysis.melting import Melting, melting
-from .analysis.verify import verify
+from .analysis.explain.explanation import Explanation, explain
+from .analysis.lint.linter import Finding, lint
+from .analysis.melting.report import Melting, melting
+from .analysis.verify.verification import verify
 from .codegen.hook import hook as _hook
-from .codegen.layout_change import transform_layout
-from .codegen.op_info import UNKNOWN, op_info
-from .codegen.op_record import OpInfo, TensorInfo
+from .codegen.info.layout_change import transform_layout
+from .codegen.info.op_info import UNKNOWN, op_info
+from .codegen.info.op_record import OpInfo, TensorInfo
 from .codegen.target import host_target
 from .composite import Case, Composite, Refused, Registry, require
 from .ir.emit import emit

@@ -88,7 +88,7 @@ def _add_verify(commands: Any) -> None:
 
 
 def _lint(args: argparse.Namespace, console: Console) -> int:
-    from .analysis.lint import lint_file
+    from .analysis.lint.linter import lint_file
     from .view.verdicts import print_findings
 
     findings = lint_file(args.file, args.name)

@@ -8,8 +8,8 @@ import numpy as np
 
 from selfbyoc import UNKNOWN, Composite
 from selfbyoc._tvm import param_buffers, tvm
-from selfbyoc.codegen.layout_map import INNER, OUTER, LayoutMap, Part
-from selfbyoc.codegen.op_info import recorded_of
+from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
+from selfbyoc.codegen.info.op_info import recorded_of
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir

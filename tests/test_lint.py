@@ -8,8 +8,8 @@ import pytest
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, either, lint, many, op
 from selfbyoc._tvm import te
-from selfbyoc.analysis.lint import lint_file
-from selfbyoc.analysis.lint_declaration import attributes
+from selfbyoc.analysis.lint.declaration import attributes
+from selfbyoc.analysis.lint.linter import lint_file
 from selfbyoc.errors import InputError
 
 ARGS = {"x": (3, 5), "w": (4, 5)}

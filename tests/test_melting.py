@@ -21,11 +21,11 @@ from selfbyoc._tvm import (
     tir,
     tvm,
 )
-from selfbyoc.analysis import melting as melting_module
-from selfbyoc.analysis.counting import Range, count
-from selfbyoc.analysis.flops import flops_of
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.op_info import OpInfo
+from selfbyoc.analysis.melting.counting import Range, count
+from selfbyoc.analysis.melting.flops import flops_of
+from selfbyoc.analysis.melting.report import report as melting_module
+from selfbyoc.codegen.info.op_info import OpInfo
 from selfbyoc.errors import InputError
 from selfbyoc.schedules import chain_stages
 

@@ -18,9 +18,9 @@ from selfbyoc._tvm import (
     te,
     tvm,
 )
-from selfbyoc.codegen.accesses import OP_LABEL, accesses_of
-from selfbyoc.codegen.op_info import attach, recorded_of, resealed
-from selfbyoc.codegen.op_record import OP_INFO, from_json, info_from, to_json
+from selfbyoc.codegen.info.accesses import OP_LABEL, accesses_of
+from selfbyoc.codegen.info.op_info import attach, recorded_of, resealed
+from selfbyoc.codegen.info.op_record import OP_INFO, from_json, info_from, to_json
 from selfbyoc.errors import InputError, OpInfoError, UnknownValue
 
 

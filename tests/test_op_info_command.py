@@ -8,7 +8,7 @@ import pytest
 from selfbyoc import BUILTIN
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION
-from selfbyoc.codegen.op_record import info_from
+from selfbyoc.codegen.info.op_record import info_from
 
 REPORT = Path(__file__).parents[1] / "docs" / "reports" / "op-info.md"
 

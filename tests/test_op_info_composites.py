@@ -10,7 +10,7 @@ import selfbyoc
 from selfbyoc import BUILTIN, UNKNOWN, host_target, op_info
 from selfbyoc._tvm import GENERATION, Schedule, get_block, region_buffer
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.accesses import accesses_of
+from selfbyoc.codegen.info.accesses import accesses_of
 
 
 def bare(info):

@@ -16,9 +16,9 @@ from selfbyoc._tvm import (
     tensor,
     tvm,
 )
-from selfbyoc.codegen.layout_map import INNER, OUTER, LayoutMap, Part
-from selfbyoc.codegen.layout_rules import RULES, SENSITIVE
-from selfbyoc.codegen.pattern_kind import PATTERN_KINDS
+from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
+from selfbyoc.codegen.info.layout_rules import RULES, SENSITIVE
+from selfbyoc.codegen.info.pattern_kind import PATTERN_KINDS
 from selfbyoc.partition.pattern import VOCABULARY
 
 NHWC = permuted(0, 2, 3, 1)

@@ -19,7 +19,7 @@ from selfbyoc._tvm import (
     tensor,
     tvm,
 )
-from selfbyoc.codegen.layout_map import INNER, OUTER, LayoutMap, Part
+from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 
 st = hypothesis.strategies
 SETTINGS = hypothesis.settings(
@@ -186,7 +186,7 @@ def run(func, inputs):
 
 def check_claims(infos, original, func, arrays, inputs):
     """Each claim about a parameter by itself, whatever else is not known."""
-    from selfbyoc.codegen.op_info import recorded_of
+    from selfbyoc.codegen.info.op_info import recorded_of
 
     for info, before, (ins, outs) in zip(infos, original, recorded_of(func).refs, strict=True):
         tensors = zip([*info.inputs, *info.outputs], [*before.inputs, *before.outputs],

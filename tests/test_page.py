@@ -12,8 +12,8 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, melting, op
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION, make_target
-from selfbyoc.analysis.grouping import left
-from selfbyoc.analysis.melting_records import Failure
+from selfbyoc.analysis.explain.grouping import left
+from selfbyoc.analysis.melting.records import Failure
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.view.nest import draw_nest
 from selfbyoc.view.page import Page, render

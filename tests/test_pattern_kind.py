@@ -4,7 +4,7 @@ import pytest
 from vocabulary import MISSING, model
 
 from selfbyoc._tvm import GENERATION, tvm
-from selfbyoc.codegen.pattern_kind import NAMES, PATTERN_KINDS, name_of, pattern_kind
+from selfbyoc.codegen.info.pattern_kind import NAMES, PATTERN_KINDS, name_of, pattern_kind
 from selfbyoc.errors import UnsupportedOp
 from selfbyoc.partition.pattern import VOCABULARY
 

@@ -10,10 +10,10 @@ from wrong import SCHEDULES, K, M, N, dense_relu, pattern
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op, verify
 from selfbyoc._tvm import GENERATION, te
-from selfbyoc.analysis.inputs import KINDS, arrays, data_positions
-from selfbyoc.analysis.lint_declaration import _has_tail
-from selfbyoc.analysis.verify_records import CRASHED, PASSED, RAISED, REFUSED, SKIPPED, WRONG
-from selfbyoc.analysis.verify_reference import no_worse
+from selfbyoc.analysis.lint.declaration import _has_tail
+from selfbyoc.analysis.verify.inputs import KINDS, arrays, data_positions
+from selfbyoc.analysis.verify.records import CRASHED, PASSED, RAISED, REFUSED, SKIPPED, WRONG
+from selfbyoc.analysis.verify.reference import no_worse
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
@@ -89,7 +89,7 @@ def test_a_crash_names_its_kernel_and_the_rest_goes_on():
 
 def test_a_kernel_that_writes_beyond_its_output(monkeypatch):
     """Guards around the memory, as for a store past the end."""
-    from selfbyoc.analysis import verify_run
+    from selfbyoc.analysis.verify.verification import run as verify_run
 
     real = verify_run._tensor
 

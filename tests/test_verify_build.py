@@ -8,7 +8,7 @@ from wrong import COMPOSITES, SCHEDULES, K, M, N, dense_relu, pattern
 
 import selfbyoc
 from selfbyoc import Composite, host_target, op
-from selfbyoc.analysis.verify_build import verified
+from selfbyoc.analysis.verify.build import verified
 from selfbyoc.codegen.apply import DEFAULT, OWN
 from selfbyoc.errors import VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit

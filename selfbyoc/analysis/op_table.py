@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._tvm import GENERATION
-from ..codegen.op_info import op_info
-from ..codegen.op_record import OpInfo
+from ..codegen.info.op_info import op_info
+from ..codegen.info.op_record import OpInfo
 from ..composite import Case, Composite
 from ..ir.emit import emit
 from ..partition import partition_for_tefuse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import Schedule, get_block, tvm
 from ..errors import ScheduleError, SelfbyocError
-from .op_info import Ops, resealed
+from .info.op_info import Ops, resealed
 from .stack import Stacked
 
 if TYPE_CHECKING:

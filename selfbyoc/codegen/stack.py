@@ -14,9 +14,9 @@ from .._tvm import te, tir
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .compute import compute_of
-from .lineage import labelled
-from .op_info import OpInfo, Ops, attach, record
-from .op_record import Recorded, Ref, describe
+from .info.lineage import labelled
+from .info.op_info import OpInfo, Ops, attach, record
+from .info.op_record import Recorded, Ref, describe
 
 if TYPE_CHECKING:
     from ..composite import Composite

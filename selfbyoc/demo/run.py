@@ -14,7 +14,7 @@ from rich.console import Console
 
 from .. import partition_for_tefuse, report
 from .._tvm import GENERATION, tvm
-from ..analysis.melting import melting
+from ..analysis.melting.report import melting
 from ..codegen.target import host_target
 from ..extra import extra
 from ..ir.graph import OpGraph

@@ -31,8 +31,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .graph import OpCall, OpGraph, name_ops
-from .rewriter import Declined, Rewriter
-from .rules import RULES
+from .rules.general import RULES
+from .rules.rewriter import Declined, Rewriter
 
 
 def canonicalize(graph: OpGraph) -> OpGraph:

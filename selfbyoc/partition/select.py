@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import CompositeError
 from ..ir.canonical import declined
 from ..ir.graph import OpCall, OpGraph, Value
-from ..ir.rewriter import Declined
+from ..ir.rules.rewriter import Declined
 from .declared import declared, root_kinds
 from .match import Match, find
 from .miss import Miss

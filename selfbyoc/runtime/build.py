@@ -38,7 +38,7 @@ def build(
     check_module(mod)
     target = host_target() if target is None else check_target(target)
     if verify:
-        from ..analysis.verify_build import verified
+        from ..analysis.verify.build import verified
 
         found = verified(mod, params, target, composites)
         library = _compiled(found.mod, target)

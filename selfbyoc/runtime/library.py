@@ -14,8 +14,8 @@ from ..errors import InputError
 from .generation import runtime
 
 if TYPE_CHECKING:
-    from ..analysis.verify_build import Disabled
-    from ..analysis.verify_records import Verification
+    from ..analysis.verify.build import Disabled
+    from ..analysis.verify.records import Verification
     from ..partition.report import Report
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from tvm import relax
 
 from .._tvm import Schedule, child_blocks, tir, tvm
-from ..codegen.accesses import OP_LABEL, blocks_of, label_of
-from ..codegen.lineage import labelled
-from ..codegen.op_info import attach, op_info, record, recorded_of
-from ..codegen.op_record import Recorded, Ref, describe
-from ..codegen.pattern_kind import name_of
+from ..codegen.info.accesses import OP_LABEL, blocks_of, label_of
+from ..codegen.info.lineage import labelled
+from ..codegen.info.op_info import attach, op_info, record, recorded_of
+from ..codegen.info.op_record import Recorded, Ref, describe
+from ..codegen.info.pattern_kind import name_of
 from ..ir._relax import READ, read_call
 from ..ir.attrs import plain
 

@@ -17,11 +17,11 @@ from tvm import relay
 from tvm.relay.backend import te_compiler
 
 from .._tvm import attrs_dict, make_target, register_func, te, tvm
-from ..codegen.accesses import blocks_of
-from ..codegen.lineage import labelled
-from ..codegen.op_info import attach, record
-from ..codegen.op_record import OpInfo, Ref, describe
-from ..codegen.pattern_kind import name_of
+from ..codegen.info.accesses import blocks_of
+from ..codegen.info.lineage import labelled
+from ..codegen.info.op_info import attach, record
+from ..codegen.info.op_record import OpInfo, Ref, describe
+from ..codegen.info.pattern_kind import name_of
 from ..codegen.stack import block_names, te_order
 from ..ir._relay import READ, neutral
 from ..ir.attrs import plain

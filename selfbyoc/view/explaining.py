@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ..analysis.explain import Explanation
-from ..analysis.grouping import left, nearly
+from ..analysis.explain.explanation import Explanation
+from ..analysis.explain.grouping import left, nearly
 from ..partition.report import Record
 from . import tables
 

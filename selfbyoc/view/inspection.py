@@ -10,9 +10,9 @@ from typing import Any
 
 from rich.console import Console
 
-from ..analysis.explain import Explanation, explain
-from ..analysis.grouping import left
-from ..analysis.melting import Melting, melting
+from ..analysis.explain.explanation import Explanation, explain
+from ..analysis.explain.grouping import left
+from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import graph_of, import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..analysis.melting import Melting, melting
+from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse

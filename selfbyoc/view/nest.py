@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from ..analysis.loop_nest import PARALLEL, Row, rows, scope_text, stage_text
-from ..analysis.melting_records import KernelReport
-from ..analysis.melting_text import size
-from ..analysis.placement import Placement
+from ..analysis.melting.loop_nest import PARALLEL, Row, rows, scope_text, stage_text
+from ..analysis.melting.placement import Placement
+from ..analysis.melting.records import KernelReport
+from ..analysis.melting.text import size
 from .drawing import FAINT, INK, PALETTE
 
 WIDTH, GUTTER, INDENT = 600, 64, 12  # of the boxes, of the arrows beside them, of each loop

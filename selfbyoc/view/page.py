@@ -8,8 +8,8 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from ..analysis.grouping import Group, nearly
-from ..analysis.melting_records import Melting
+from ..analysis.explain.grouping import Group, nearly
+from ..analysis.melting.records import Melting
 from ..ir.graph import OpGraph
 from ..partition.report import Report
 from .drawing import colours, draw

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ..analysis.melting_records import KernelReport, Melting
-from ..analysis.melting_text import number, size
+from ..analysis.melting.records import KernelReport, Melting
+from ..analysis.melting.text import number, size
 from ..partition.report import Record, Report
 from .nest import draw_nest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ..analysis.grouping import Left, left
+from ..analysis.explain.grouping import Left, left
 from ..partition.declared import kinds
 from ..partition.report import Report
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis.grouping import Group, levels
+from ..analysis.explain.grouping import Group, levels
 from ..composite import Composite
 from ..partition.report import Record, Report
 from ..runtime.timing import Latency

@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ..analysis.lint import Finding
-from ..analysis.verify import check_kinds, verify
-from ..analysis.verify_records import PASSED, REFUSED, Verdict, Verification
+from ..analysis.lint.linter import Finding
+from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
+from ..analysis.verify.verification import check_kinds, verify
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import import_onnx, read_onnx
 

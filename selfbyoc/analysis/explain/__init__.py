@@ -1,0 +1,1 @@
+"""`selfbyoc.explain`: what was decided about every composite and root, and why."""

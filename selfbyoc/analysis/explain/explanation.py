@@ -1,0 +1,147 @@
+"""`selfbyoc.explain`: for every composite and every candidate root, what was decided and why.
+
+All of it comes from the code that decides: the records of partitioning, and `level_of`. Nothing is
+found out here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..._tvm import make_target, target_dict, tvm
+from ...builtin import composite_of, registry_of
+from ...codegen.apply import Level, level_of
+from ...codegen.hook import hook
+from ...codegen.lower import COMPOSITE, NOT_OWN, TARGET, read_attrs
+from ...codegen.target import host_target
+from ...errors import InputError
+from ...ir.generation import ir as reader
+from ...partition import check_module, check_target, is_partitioned
+from ...partition.generation import ir
+from ...partition.report import MATCHED, Record, Report, report
+from ...partition.select import select
+from .answers import Answer, answer, resolve
+from .grouping import left, levels, nearly
+
+if TYPE_CHECKING:
+    from ...composite import Composite
+
+Leveler = Callable[[Record], Level]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Every decision about a module, for one target. `print` it for the short form."""
+
+    report: Report
+    target: str
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """One for every composite and every op that its pattern could end in."""
+        return self.report.records
+
+    def of(self, composite: str) -> tuple[Record, ...]:
+        """The decisions about one composite."""
+        known = [c.name for c in self.report.composites]
+        if composite not in known:
+            raise InputError(f"composite {composite!r} was not asked; known: {known}")
+        return tuple(r for r in self.records if r.composite == composite)
+
+    def resolve(self, op: str) -> tuple[str, str]:
+        """The op's name here, where the model as it was written has another; and a note on that."""
+        return resolve(self.report, op)
+
+    def why_not(self, root: str) -> tuple[Record, ...]:
+        """The decisions against a root op."""
+        name, _ = self.resolve(root)
+        return tuple(self.report.why_not(name))
+
+    def why(self, op_a: str, op_b: str) -> Answer:
+        """Whether two ops are in one kernel, and why or why not."""
+        return answer(self.report, op_a, op_b)
+
+    def to_json(self) -> str:
+        """As JSON; `from_json` is the inverse."""
+        return json.dumps({"target": self.target, **self.report.data()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """Read what `to_json` wrote."""
+        data = json.loads(text)
+        return cls(Report.from_data(data), data["target"])
+
+    def __str__(self) -> str:
+        lines = [f"Kernels, for {self.target}"]
+        lines += [f"  {g.count} x {g.composite}, {g.reason}" for g in levels(self.report)]
+        lines.append("Nearly")
+        lines += [f"  {g}" for g in nearly(self.report)]
+        lines.append("Left to TVM")
+        lines += [f"  {row.count} x {row.kind}: {row.why}" for row in left(self.report)]
+        return "\n".join([*lines, *(f"Not explained: {p}" for p in self.report.problems)])
+
+
+def explain(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None = None,
+    target: Any | None = None,
+    composites: Iterable[Composite] | None = None,
+) -> Explanation:
+    """What matches in a module, what nearly does, and why not. Nothing is built or changed.
+
+    Of a partitioned module, what was decided; of any other, what `partition_for_tefuse` with the
+    same arguments would decide. `target` decides which schedules there are; None: the host's CPU.
+    """
+    check_module(mod)
+    target = host_target() if target is None else check_target(target)
+    if is_partitioned(mod):
+        if composites is not None:
+            raise InputError(
+                "composites: this module is partitioned already; give explain the module as it "
+                "was before"
+            )
+        return _with_levels(report(mod), target, _levels_of_kernels(mod, target))
+    registry = registry_of(composites)
+    graph = reader.read(ir.prepare(mod, params)["main"])
+    _, decided = select(graph, registry, strict=False)
+    return _with_levels(decided, target, lambda r: level_of(registry[r.composite], target))
+
+
+def _levels_of_kernels(mod: Any, target: Any) -> Leveler:
+    """The level of a match by its external function, which may say more than its composite."""
+    functions = {
+        str(f.attrs["global_symbol"]): f for f in ir.external_functions(mod).values() if f.attrs
+    }
+
+    def level(record: Record) -> Level:
+        func = functions[record.symbol]
+        attrs = read_attrs(func.attrs)
+        composite = composite_of([record.composite], attrs.get(COMPOSITE))
+        assert composite is not None, f"no composite behind {hook.composites(func)}"
+        told = make_target(attrs[TARGET]) if TARGET in attrs else target
+        return level_of(composite, told, attrs.get(NOT_OWN, ""))
+
+    return level
+
+
+def _with_levels(decided: Report, target: Any, level: Leveler) -> Explanation:
+    """The report with the level of each match; what cannot be found out is said, not raised."""
+    records, problems = [], list(decided.problems)
+    for record in decided.records:
+        if record.status == MATCHED:
+            try:
+                found = level(record)
+                record = replace(record, level=found.name, level_reason=found.reason)
+            except Exception as err:
+                problems.append(f"level of {record.composite} at {record.root}: {err}")
+        records.append(record)
+    done = replace(decided, records=tuple(records), problems=tuple(problems))
+    return Explanation(done, _text(target))
+
+
+def _text(target: Any) -> str:
+    known = target_dict(target)
+    return " ".join(str(known[name]) for name in ("kind", "mcpu") if known.get(name))

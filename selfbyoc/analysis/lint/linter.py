@@ -1,0 +1,46 @@
+"""`lint`: what is wrong with a composite's declaration, found before anything is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...composite import Composite, Registry
+from ...errors import RegistryError
+from .cases import on_cases
+from .declaration import declaration
+from .file import load_file, named
+from .records import Finding, place
+
+
+def lint(composites: Composite | Iterable[Composite]) -> list[Finding]:
+    """Check composites: their text, and their computes, checks and references on their own cases.
+
+    Nothing is scheduled, lowered or run. Cases of the other TVM generation are left out.
+    """
+    asked = [composites] if isinstance(composites, Composite) else list(composites)
+    found = _duplicates(asked)
+    for composite in asked:
+        found += [*declaration(composite), *on_cases(composite)]
+    return found
+
+
+def lint_file(path: str | Path, name: str | None = None) -> list[Finding]:
+    """Check the composites that a file declares, or the one with a name."""
+    declared, found = load_file(Path(path))
+    return found or lint(named(declared, name))
+
+
+def _duplicates(composites: Iterable[Composite]) -> list[Finding]:
+    """Names that are taken twice, in the order in which a registry would meet them."""
+    known, found = Registry(), []
+    for composite in composites:
+        try:
+            known.add(composite)
+        except RegistryError as err:
+            where = place(getattr(composite, "pattern", None))
+            found.append(Finding("duplicate-name", str(err), composite.name, *where))
+    return found
+
+
+__all__ = ["Finding", "lint", "lint_file"]

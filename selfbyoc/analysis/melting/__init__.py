@@ -1,0 +1,1 @@
+"""`selfbyoc.melting`: loop nests, where values lie, and what a fused kernel saves."""

@@ -1,0 +1,116 @@
+"""The intermediate buffers of a scheduled function: where they lie, and how large they really are.
+
+TVM's own passes decide it: a buffer goes under the innermost loop that holds all its uses, and
+shrinks to what is used there. Sizes are before TVM lets buffers of disjoint lifetimes share memory.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from ..._tvm import storage_passes, tvm, walk
+from .counting import Range, enter
+
+# TVM's code generators put smaller buffers on the stack and ask the runtime for others
+# (kMaxStackAlloca); a `local` buffer always gets a workspace, which LLVM keeps in registers while
+# a tile is computed.
+STACK = 1024
+PARALLEL = 1  # tir.ForKind
+_SIZES = {"bool": 8, "handle": 64}
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One buffer: its full shape as stacked, and what is allocated of it."""
+
+    name: str
+    dtype: str
+    full: tuple[int, ...]  # shape before compaction
+    shape: tuple[int, ...]
+    scope: str
+    trips: int = 1  # iterations of the loops around it
+    tasks: int = 0  # of the parallel ones among them; 0 outside of any
+
+    @property
+    def bytes(self) -> int:
+        """Of one copy."""
+        return math.prod(self.shape) * item_bytes(self.dtype)
+
+    @property
+    def full_bytes(self) -> int:
+        """What it would take outside of all loops."""
+        return math.prod(self.full) * item_bytes(self.dtype)
+
+    @property
+    def memory(self) -> str:
+        """Where it is: "local tile", "stack" or "heap"."""
+        if self.scope not in ("global", ""):
+            return "local tile" if self.scope == "local" else self.scope
+        return "stack" if self.bytes < STACK else "heap"
+
+    def live(self, threads: int) -> int:
+        """Bytes that exist at once: one copy a thread inside of a parallel loop."""
+        return self.bytes * max(1, min(self.tasks, threads))
+
+
+def item_bytes(dtype: str) -> int:
+    """Bytes of one element."""
+    bits = _SIZES.get(dtype) or int("".join(c for c in dtype if c.isdigit()) or 32)
+    return max(1, bits // 8)
+
+
+def threads_of(target: Any | None) -> int:
+    """Threads that a kernel of this target runs on; 1 for a GPU, which is not counted so."""
+    if target is not None and str(target.kind) not in ("llvm", "c"):
+        return 1
+    told = target.attrs.get("num-cores") if target is not None else None
+    return int(told or 0) or len(os.sched_getaffinity(0))
+
+
+def allocations(func: Any) -> tuple[Allocation, ...]:
+    """The buffers that a scheduled PrimFunc allocates, outermost first."""
+    before: dict[str, Any] = {}
+
+    def remember(node: Any) -> None:
+        before.update({str(b.name): b for b in getattr(node, "alloc_buffers", ())})
+
+    walk(func.body, remember)
+    mod = tvm.IRModule({"main": func})
+    for step in storage_passes():
+        mod = step(mod)
+    found: list[Allocation] = []
+    _visit(mod["main"].body, (), 0, before, found)
+    return tuple(found)
+
+
+def _visit(
+    stmt: Any, loops: tuple[Range, ...], tasks: int, before: dict[str, Any], found: list[Allocation]
+) -> None:
+    kind = type(stmt).__name__
+    if kind == "For":
+        loop, _ = enter(stmt, loops)
+        inside = max(1, tasks) * loop.extent if int(stmt.kind) == PARALLEL else tasks
+        _visit(stmt.body, (*loops, loop), inside, before, found)
+    elif kind == "SeqStmt":
+        for part in stmt.seq:
+            _visit(part, loops, tasks, before, found)
+    elif kind in ("BlockRealize", "SBlockRealize"):
+        trips = math.prod(loop.extent for loop in loops)
+        for buffer in stmt.block.alloc_buffers:
+            found.append(_allocation(buffer, before.get(str(buffer.name), buffer), trips, tasks))
+        _visit(stmt.block.body, loops, tasks, before, found)
+    elif kind == "IfThenElse":
+        for part in (stmt.then_case, stmt.else_case):
+            if part is not None:
+                _visit(part, loops, tasks, before, found)
+    elif hasattr(stmt, "body"):
+        _visit(stmt.body, loops, tasks, before, found)
+
+
+def _allocation(buffer: Any, old: Any, trips: int, tasks: int) -> Allocation:
+    scope = buffer.scope() if callable(buffer.scope) else buffer.scope
+    full, shape = (tuple(int(e) for e in b.shape) for b in (old, buffer))
+    return Allocation(str(buffer.name), str(buffer.dtype), full, shape, str(scope), trips, tasks)

@@ -1,0 +1,120 @@
+"""Measured times: a kernel's, and the machine's peak of multiply-adds to compare it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._tvm import (
+    Schedule,
+    any_alignment,
+    build_module,
+    get_block,
+    get_func,
+    kernel_config,
+    param_buffers,
+    te,
+    tensor,
+    tir,
+    tvm,
+)
+from ...errors import InputError
+from ...runtime.timing import latency
+from .allocations import threads_of
+
+# Rows and lanes of tiles of accumulators: for 32 registers of AVX-512, 16 of AVX2, 32 of NEON.
+TILES = ((8, 32), (6, 16), (12, 8))
+TERMS, TURNS, SETS = 96, 4096, 4  # operands of 24 KB stay in L1; a call takes about 1 ms
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Multiply-adds in registers on all threads."""
+
+    gflops: float
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A kernel's measured time, alone on warm caches."""
+
+    milliseconds: float
+    quiet: bool  # whether there were windows that nothing disturbed
+    gflops: float
+    of_peak: float | None  # None for other types than float32: the peak is of float32
+
+
+def measured_peak(target: Any, windows: int = 9) -> Peak:
+    """The best of some tiles that stay in registers."""
+    if str(target.kind) != "llvm":
+        raise InputError(f"time: kernels are timed for llvm only, not {target.kind}")
+    threads = threads_of(target)
+    runs: dict[str, Any] = {}
+    for rows, lanes in TILES:
+        shapes = (SETS, TERMS, rows), (TERMS, lanes), (threads, TURNS, rows, lanes)
+        arrays = [tensor(np.ones(shape, "float32")) for shape in shapes]
+        function = _built(_multiply_adds(threads, rows, lanes), target)
+        runs[f"{rows}x{lanes}"] = lambda function=function, arrays=arrays: function(*arrays)
+    found = latency(runs, windows=windows, budget=2.0)
+    work = {f"{rows}x{lanes}": rows * lanes for rows, lanes in TILES}
+    rates = {
+        name: 2e-6 * threads * TURNS * TERMS * work[name] / time.milliseconds
+        for name, time in found.items()
+    }
+    best = max(rates, key=lambda name: rates[name])
+    return Peak(rates[best], found[best].quiet)
+
+
+def _multiply_adds(threads: int, rows: int, lanes: int) -> Any:
+    """Tiles of sums in registers, one behind the other; each thread its own."""
+    left = te.placeholder((SETS, TERMS, rows), name="left")
+    right = te.placeholder((TERMS, lanes), name="right")
+    k = te.reduce_axis((0, TERMS), name="k")
+    out = te.compute(
+        (threads, TURNS, rows, lanes),
+        # The operand changes with the turn: else the compiler may compute one tile only.
+        lambda t, n, r, x: te.sum(left[tir.floormod(n, SETS), k, r] * right[k, x], axis=k),
+        name="out",
+    )
+    func = te.create_prim_func([left, right, out])
+    sch = Schedule(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}))
+    block = get_block(sch, "out")
+    store = sch.cache_write(block, 0, "local")
+    thread, turn, row, lane, term = sch.get_loops(block)
+    sch.reorder(thread, turn, term, row, lane)
+    sch.reverse_compute_at(store, turn)
+    sch.parallel(thread)
+    sch.unroll(row)
+    sch.vectorize(lane)
+    sch.unroll(sch.get_loops(store)[-2])
+    sch.vectorize(sch.get_loops(store)[-1])
+    init = sch.decompose_reduction(block, term)
+    sch.unroll(sch.get_loops(init)[-2])
+    sch.vectorize(sch.get_loops(init)[-1])
+    return sch.mod["main"]
+
+
+def _built(func: Any, target: Any) -> Any:
+    func = any_alignment(func).with_attr("global_symbol", "timed")
+    with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
+        return get_func(build_module(tvm.IRModule({"timed": func}), target), "timed")
+
+
+def timing(func: Any, target: Any, flops: int, peak: Peak) -> Timing:
+    """Build a scheduled PrimFunc and time it on random arguments."""
+    rng = np.random.default_rng(0)
+    arrays, dtypes = [], set()
+    for buffer in param_buffers(func):
+        shape, dtype = tuple(int(e) for e in buffer.shape), str(buffer.dtype)
+        dtypes.add(dtype)
+        floats = dtype.startswith("float")
+        values = rng.standard_normal(shape) if floats else rng.integers(0, 3, shape)
+        arrays.append(tensor(np.asarray(values).astype(dtype)))
+    function = _built(func, target)
+    found = latency({"kernel": lambda: function(*arrays)}, windows=15, budget=1.0)["kernel"]
+    rate = 1e-6 * flops / found.milliseconds
+    share = rate / peak.gflops if dtypes == {"float32"} else None
+    return Timing(found.milliseconds, found.quiet, rate, share)

@@ -1,0 +1,10 @@
+"""TVM's own build of a composite's ops, of the generation at hand, as `default_road`."""
+
+from ..._tvm import GENERATION
+
+if GENERATION == "relay":
+    from . import _relay as default_road
+else:
+    from . import _relax as default_road  # type: ignore[no-redef]
+
+__all__ = ["default_road"]

@@ -1,0 +1,139 @@
+"""The verdicts of verification: plain records, for a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...runtime.tolerance import Difference
+
+PASSED, WRONG, CRASHED, RAISED = "passed", "wrong", "crashed", "raised"
+REFUSED, SKIPPED = "refused", "skipped"
+_FAILED = (CRASHED, RAISED, WRONG)  # worst first
+
+
+@dataclass(frozen=True)
+class Check:
+    """One run of a kernel on one kind of input."""
+
+    kind: str
+    status: str
+    detail: str = ""
+    against: str = ""  # of a wrong one: which reference it differs from
+    output: int = 0
+    difference: Difference | None = None
+
+    def __str__(self) -> str:
+        if self.difference is None:
+            return f"{self.kind} {self.status}" + (f": {self.detail}" if self.detail else "")
+        more = f" ({self.detail})" if self.detail else ""
+        output = f", output {self.output}" if self.output else ""
+        return f"{self.kind} {self.status} against {self.against}{output}: {self.difference}{more}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All checks of one kernel at one level."""
+
+    composite: str
+    roots: tuple[str, ...]
+    symbol: str
+    level: str
+    type: str  # of the inputs and outputs, for people
+    checks: tuple[Check, ...]
+
+    @property
+    def failures(self) -> list[Check]:
+        """The checks that say that the kernel must not be used; the worst first."""
+        found = [c for c in self.checks if c.status in _FAILED]
+        return sorted(found, key=lambda c: _FAILED.index(c.status))
+
+    @property
+    def status(self) -> str:
+        """The worst of its checks; refused where nothing could be compared."""
+        if self.failures:
+            return self.failures[0].status
+        return PASSED if self.compared else REFUSED
+
+    @property
+    def compared(self) -> list[Check]:
+        """The runs that agree with the reference; on NaN nothing is compared."""
+        return [c for c in self.checks if c.status == PASSED and c.kind != "nan"]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is no failure and should be known: skipped kinds, elements that were left out."""
+        return [str(c) for c in self.checks if c.detail and c.status not in _FAILED]
+
+    def __str__(self) -> str:
+        passed = [c.kind for c in self.checks if c.status == PASSED]
+        lines = [f"{self.composite} at {self.where}, {self.level}: {self.status}"]
+        lines += [f"  {check}" for check in self.failures]
+        lines += [f"  passed: {', '.join(passed)}"] if passed else []
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def where(self) -> str:
+        """Its first root op, and how many others share the kernel."""
+        first = self.roots[0] if self.roots else self.symbol
+        return first + (f" and {len(self.roots) - 1} more" if len(self.roots) > 1 else "")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What verifying a model found."""
+
+    verdicts: tuple[Verdict, ...]
+    target: str
+    seed: int
+
+    @property
+    def failed(self) -> list[Verdict]:
+        """The kernels that must not be used."""
+        return [v for v in self.verdicts if v.failures]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no kernel failed."""
+        return not self.failed
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Status -> number of kernels."""
+        return dict(Counter(v.status for v in self.verdicts))
+
+    def to_json(self) -> str:
+        """As JSON; numbers that JSON has no form for (NaN, infinity) are text."""
+        kernels = [{**asdict(v), "status": v.status} for v in self.verdicts]
+        data = {"target": self.target, "seed": self.seed, "ok": self.ok, "kernels": kernels}
+        return json.dumps(_finite(data), indent=1)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.verdicts), self.summary])
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        if not self.verdicts:
+            return "no kernel: no composite matched"
+        runs = sum(len(v.compared) for v in self.verdicts)
+        found = ", ".join(f"{n} {status}" for status, n in sorted(self.counts.items()))
+        return f"{len(self.verdicts)} kernels: {found}; {runs} runs agree with the reference"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def merge(verifications: Sequence[Verification]) -> Verification:
+    """Several models (the cases of the composites) as one."""
+    verdicts = tuple(v for found in verifications for v in found.verdicts)
+    return Verification(verdicts, verifications[0].target, verifications[0].seed)

@@ -1,0 +1,79 @@
+"""One kernel as it will be used: its outputs full of NaN before, and guards around all memory."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._tvm import GENERATION, get_func, tvm
+from ...codegen.lower import External, lower
+from ...ir.graph import Value
+from .inputs import Array
+
+GUARD = 64  # bytes before and after each array: TVM wants multiples of 64
+_POISON = 0xFF  # as floating point: NaN
+
+
+class Overrun(Exception):
+    """The kernel wrote where it must not."""
+
+
+class Runner:
+    """The compiled kernel."""
+
+    def __init__(self, source: External, target: Any) -> None:
+        self.outputs = source.graph.outputs
+        self.function = get_func(lower(source, target), source.symbol)
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run once; the outputs as the kernel left them, in memory of their own."""
+        given = [_Guarded(a.shape, str(a.dtype)) for a in inputs]
+        for guarded, array in zip(given, inputs, strict=True):
+            guarded.array[...] = array
+        results = [_Guarded(_extents(v), v.dtype) for v in self.outputs]
+        self.function(*(_tensor(g.array) for g in [*given, *results]))
+        for n, (guarded, array) in enumerate(zip(given, inputs, strict=True)):
+            if guarded.overrun or guarded.array.tobytes() != array.tobytes():
+                raise Overrun(f"it wrote to input {n} or around it")
+        for n, guarded in enumerate(results):
+            if guarded.overrun:
+                raise Overrun(f"it wrote outside output {n}")
+        return [guarded.array for guarded in results]
+
+
+class _Guarded:
+    """An array full of NaN (of -1, if integers) between two guards."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        whole = np.full(size + 3 * GUARD, _POISON, "uint8")
+        start = GUARD + -whole.ctypes.data % GUARD
+        self.before, self.after = whole[:start], whole[start + size :]
+        self.array = whole[start : start + size].view(dtype).reshape(shape)
+
+    @property
+    def overrun(self) -> bool:
+        """Whether a guard was written to."""
+        return bool((self.before != _POISON).any() or (self.after != _POISON).any())
+
+
+def _extents(value: Value) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in value.shape)
+
+
+def _tensor(array: Array) -> Any:
+    """The array's own memory as a TVM tensor."""
+    return (tvm.runtime if GENERATION == "relax" else tvm.nd).from_dlpack(array)
+
+
+def cannot_run(target: Any) -> str:
+    """Why this machine cannot run a kernel for the target, or ''."""
+    if str(target.kind) != "llvm":
+        return f"kernels for {target.kind} are not run here"
+    machine, asked = platform.machine(), str(target.attrs.get("mtriple") or "")
+    if asked and asked.split("-")[0] != machine:
+        return f"kernels for {asked} do not run on {machine}"
+    return ""

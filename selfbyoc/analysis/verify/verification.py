@@ -1,0 +1,78 @@
+"""`verify`: every composite of a model on its real shapes against references that are not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...codegen.target import host_target
+from ...errors import InputError
+from ...partition import check_module, check_target, is_partitioned, partitioning
+from .checks import Plan
+from .inputs import KINDS
+from .records import Verdict, Verification
+from .subjects import Subject, subjects
+from .worker import can_isolate, in_place, isolated
+
+if TYPE_CHECKING:
+    from ...composite import Composite
+
+
+def verify(
+    mod: Any,
+    params: Mapping[str, Any] | None = None,
+    target: Any | None = None,
+    composites: Iterable[Composite] | None = None,
+    *,
+    kinds: Sequence[str] | None = None,
+    seed: int = 0,
+    isolate: bool = False,
+    watch: Callable[[Verdict], None] | None = None,
+) -> Verification:
+    """Build every kernel of a model as the hook does, run it on edge inputs, compare with NumPy.
+
+    mod, params, target, composites   as for partition_for_tefuse; a partitioned module serves too
+    kinds      some of analysis.verify.inputs.KINDS; None: all that say something of the kernel
+    isolate    in a process of its own: a kernel that crashes is reported, and the rest goes on
+    watch      called with each verdict as it comes
+
+    A kernel that cannot be built or that computes something else is in `.failed`; nothing is
+    raised for it.
+    """
+    plan = Plan(verified_target(mod, target), check_kinds(kinds), seed)
+    found = []
+    for verdict in run(subjects_of(mod, params, target, composites, seed), plan, isolate=isolate):
+        found.append(verdict)
+        if watch is not None:
+            watch(verdict)
+    return Verification(tuple(found), str(plan.target), seed)
+
+
+def run(what: Sequence[Subject], plan: Plan, *, isolate: bool) -> Iterable[Verdict]:
+    """A verdict for each subject, in order."""
+    return isolated(what, plan) if isolate and can_isolate() else in_place(what, plan)
+
+
+def subjects_of(
+    mod: Any, params: Any, target: Any, composites: Any, seed: int = 0
+) -> list[Subject]:
+    """The kernels of a module, partitioned or not."""
+    check_module(mod)
+    if is_partitioned(mod):
+        return subjects(mod, None, seed)
+    decided = partitioning(mod, params, target, composites)
+    return subjects(decided.finish(pack=True), decided.finish(pack=False), seed)
+
+
+def verified_target(mod: Any, target: Any) -> Any:
+    """The target that kernels are built for: the given one, or the host's."""
+    check_module(mod)
+    return host_target() if target is None else check_target(target)
+
+
+def check_kinds(kinds: Sequence[str] | None) -> Sequence[str] | None:
+    """Known kinds of inputs, or an InputError."""
+    unknown = sorted(set(kinds or ()) - set(KINDS))
+    if unknown:
+        raise InputError(f"kinds: {unknown} are unknown; expected some of {list(KINDS)}")
+    return kinds

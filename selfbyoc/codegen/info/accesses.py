@@ -1,0 +1,233 @@
+"""How the blocks of a function index its buffers: what layouts are read off.
+
+Index expressions are plain data, so that they can be kept in an attribute: a variable is its name,
+a constant an int, anything else `[operator, left, right]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._tvm import is_reduction, param_buffers, region_buffer, tir, walk
+
+OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
+
+Expr = Any  # str | int | tuple[str, Expr, Expr]
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "FloorDiv": tir.floordiv,
+    "FloorMod": tir.floormod,
+    "Min": tir.Min,
+    "Max": tir.Max,
+}
+_BLOCKS = ("Block", "SBlock")
+_LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
+
+
+@dataclass(frozen=True)
+class Access:
+    """One place where a block reads or writes; `index` is None where it is not made of integers,
+    variables and the operators below.
+    """
+
+    buffer: int
+    index: tuple[Expr, ...] | None
+
+
+@dataclass(frozen=True)
+class BlockAccesses:
+    """One block: its axes as (name, extent, reduces), and all its accesses in order.
+
+    `is_leaf` says that no block is inside it; `copies` that it stores what it loads, unchanged.
+    """
+
+    name: str
+    label: str
+    axes: tuple[tuple[str, int, bool], ...]
+    stores: tuple[Access, ...]
+    loads: tuple[Access, ...]
+    is_leaf: bool = True
+    copies: bool = False
+    inside: tuple[str, ...] = ()  # labels of the blocks inside
+
+    @property
+    def op(self) -> str:
+        """The op that the block's label names; empty without a label."""
+        return self.label.rpartition(":")[0]
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """A function's buffers by number, those of its parameters, and its blocks in order."""
+
+    shapes: tuple[tuple[int | None, ...], ...]
+    params: tuple[int, ...]
+    blocks: tuple[BlockAccesses, ...]
+
+    def to_data(self) -> list[Any]:
+        """Plain data for JSON; lists, for there are many of them."""
+        blocks = [
+            [b.name, b.label, b.axes, [[a.buffer, a.index] for a in b.stores],
+             [[a.buffer, a.index] for a in b.loads], b.is_leaf, b.copies, b.inside]
+            for b in self.blocks
+        ]  # fmt: skip
+        return [self.shapes, self.params, blocks]
+
+
+def from_data(data: Any) -> Accesses:
+    """The inverse of `Accesses.to_data`, after JSON made lists of the tuples."""
+    shapes, params, found = data
+
+    def accesses(listed: Any) -> tuple[Access, ...]:
+        return tuple(Access(int(buffer), _tupled(index)) for buffer, index in listed)
+
+    blocks = tuple(
+        BlockAccesses(
+            str(name), str(label), _tupled(axes), accesses(stores), accesses(loads),
+            bool(is_leaf), bool(copies), _tupled(inside),
+        )
+        for name, label, axes, stores, loads, is_leaf, copies, inside in found
+    )  # fmt: skip
+    return Accesses(_tupled(shapes), _tupled(params), blocks)
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, (list, tuple)) else value
+
+
+def accesses_of(func: Any) -> Accesses:
+    """Read them off a PrimFunc that is made of blocks."""
+    return _Scan(func).result()
+
+
+class _Scan:
+    """Numbers buffers as it meets them, the parameters first."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        self.numbers: dict[Any, int] = {}
+        self.shapes: list[tuple[int | None, ...]] = []
+        self.params = tuple(self._number(b) for b in param_buffers(func) if hasattr(b, "shape"))
+
+    def _number(self, buffer: Any) -> int:
+        if buffer not in self.numbers:
+            self.numbers[buffer] = len(self.shapes)
+            self.shapes.append(tuple(_extent(e) for e in buffer.shape))
+        return self.numbers[buffer]
+
+    def result(self) -> Accesses:
+        found = blocks_of(self.func)
+        blocks = tuple(self._block(block) for block in found)
+        return Accesses(tuple(self.shapes), self.params, blocks)
+
+    def _block(self, block: Any) -> BlockAccesses:
+        # An axis of one element is always 0; TVM writes either.
+        names: dict[Any, Expr] = {
+            iv.var: 0 if _extent(iv.dom.extent) == 1 else str(iv.var.name) for iv in block.iter_vars
+        }
+        axes = tuple(
+            (str(iv.var.name), _extent(iv.dom.extent) or 0, is_reduction(iv))
+            for iv in block.iter_vars
+        )
+        inside: list[Any] = []
+        stores: list[Access] = []
+        loads: list[Access] = []
+        values: list[Any] = []
+
+        def visit(node: Any) -> None:
+            kind = type(node).__name__
+            if kind in _BLOCKS:
+                inside.append(node)
+            elif kind == "BufferStore":
+                stores.append(self._access(node.buffer, node.indices, names))
+                values.append(node.value)
+            elif kind in _LOADS:
+                source = node.source if hasattr(node, "source") else node.buffer
+                loads.append(self._access(source, node.indices, names))
+
+        walk(block.body, visit)
+        copies = len(values) == 1 and type(values[0]).__name__ in _LOADS and block.init is None
+        if block.init is not None:
+            walk(block.init, visit)
+        written = {s.buffer for s in stores}
+        stores += [a for a in loads if a.buffer in written]  # a sum reads itself
+        loads = [a for a in loads if a.buffer not in written]
+        regions = {self._number(region_buffer(r)) for r in [*block.reads, *block.writes]}
+        hidden = regions - written - {a.buffer for a in loads}  # behind an intrinsic or an alias
+        stores += [Access(buffer, None) for buffer in sorted(hidden)]
+        return BlockAccesses(
+            str(block.name_hint), label_of(block), axes, tuple(dict.fromkeys(stores)),
+            tuple(loads), not inside, copies and not hidden, tuple(label_of(b) for b in inside),
+        )  # fmt: skip
+
+    def _access(self, buffer: Any, indices: Any, names: Mapping[Any, Expr]) -> Access:
+        index = tuple(_encoded(i, names) for i in indices)
+        return Access(self._number(buffer), None if None in index else index)
+
+
+def blocks_of(func: Any) -> list[Any]:
+    """Every block of a function in program order, inner ones before those around them, without the
+    root.
+    """
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if type(node).__name__ in _BLOCKS:
+            found.append(node)
+
+    walk(func.body, visit)
+    return found[:-1]
+
+
+def label_of(block: Any) -> str:
+    """The label that recording put on a block, or nothing."""
+    annotations = block.annotations
+    names = [str(key) for key in annotations.keys()]  # noqa: SIM118 (no Python dict)
+    return str(annotations[OP_LABEL]) if OP_LABEL in names else ""
+
+
+def _extent(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, tir.IntImm)) else None
+
+
+def _encoded(expr: Any, names: Mapping[Any, Expr]) -> Expr | None:
+    kind = type(expr).__name__
+    if kind == "IntImm":
+        return int(expr.value)
+    if kind == "Cast":
+        return _encoded(expr.value, names)
+    if kind in _OPERATORS:
+        left, right = _encoded(expr.a, names), _encoded(expr.b, names)
+        return None if left is None or right is None else (kind, left, right)
+    return names.get(expr) if isinstance(expr, tir.Var) else None
+
+
+def variables(expr: Expr) -> Iterator[str]:
+    """The variables in an expression."""
+    if isinstance(expr, str):
+        yield expr
+    elif isinstance(expr, tuple):
+        yield from variables(expr[1])
+        yield from variables(expr[2])
+
+
+def substituted(expr: Expr, new: Mapping[str, Expr]) -> Expr:
+    """The expression with variables replaced."""
+    if isinstance(expr, str):
+        return new.get(expr, expr)
+    if isinstance(expr, tuple):
+        return (expr[0], substituted(expr[1], new), substituted(expr[2], new))
+    return expr
+
+
+def decoded(expr: Expr, env: Mapping[str, Any]) -> Any:
+    """The expression as TIR over the given variables."""
+    if isinstance(expr, str):
+        return env[expr]
+    if isinstance(expr, int):
+        return tir.IntImm("int32", expr)
+    return _OPERATORS[expr[0]](decoded(expr[1], env), decoded(expr[2], env))

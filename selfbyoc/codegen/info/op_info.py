@@ -1,0 +1,227 @@
+"""Op info: the ordered ops of a function, as an attribute, as users read it and as schedules see
+it.
+
+What is kept on the function is what was true when it was recorded (`Recorded`). Reading it looks at
+the function as it is now: its blocks, and whether its layout has changed since.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..._tvm import Schedule, TVMError, structural_hash, tir, tvm
+from ...errors import InputError
+from .accesses import Accesses, accesses_of
+from .layout_map import LayoutMap
+from .layout_proof import Place, places
+from .layout_rules import Before, moved
+from .lineage import block_owners, computed_in
+from .op_record import OP_INFO, OpInfo, Recorded, TensorInfo, from_json, to_json
+from .trace import is_clean, layout_prefix
+from .unknown import UNKNOWN
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "Ops", "TensorInfo", "attach", "op_info", "resealed"]
+
+
+class Ops:
+    """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by
+    iteration.
+    """
+
+    def __init__(self, infos: Sequence[OpInfo], block: Callable[[str], Any] | None = None) -> None:
+        self._views = {info.name: OpView(info, block) for info in infos}
+
+    def __getattr__(self, name: str) -> OpView:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._views:
+            raise AttributeError(f"no op {name!r} in this function; it has {list(self._views)}")
+        return self._views[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._views
+
+    def __iter__(self) -> Iterator[OpView]:
+        return iter(self._views.values())
+
+    def of(self, kind: str) -> list[OpView]:
+        """The ops of one kind, in order."""
+        return [view for view in self if view.kind == kind]
+
+
+class OpView:
+    """One op: its info, and its blocks in the schedule at hand."""
+
+    def __init__(self, info: OpInfo, block: Callable[[str], Any] | None) -> None:
+        self.info, self._get = info, block
+        self.name, self.kind, self.attrs = info.name, info.kind, info.attrs
+        self.inputs, self.outputs = info.inputs, info.outputs
+        self.pattern, self.layout_sensitive = info.pattern, info.layout_sensitive
+
+    @property
+    def blocks(self) -> list[Any]:
+        """Its blocks that are still there (not inlined), in order."""
+        assert self._get is not None, "blocks exist only while scheduling"
+        return [self._get(name) for name in self.info.blocks]
+
+    @property
+    def block(self) -> Any:
+        """The block that computes the op's result."""
+        assert self._get is not None, "blocks exist only while scheduling"
+        return self._get(self.info.blocks[-1])
+
+    def __repr__(self) -> str:
+        return f"{self.name}{self.attrs} -> {self.outputs}"
+
+
+def attach(func: Any, recorded: Recorded) -> Any:
+    """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and
+    databases.
+    """
+    return func.with_attr(OP_INFO, to_json(recorded))
+
+
+def record(
+    func: Any, ops: Sequence[OpInfo], refs: Sequence[tuple[Sequence[Any], Sequence[Any]]]
+) -> Recorded:
+    """What to keep of a function in its original layouts, whose blocks are labelled.
+
+    `refs` says for the inputs and outputs of each op which buffer holds them (see
+    `op_record.Ref`).
+    """
+    held = tuple((tuple(ins), tuple(outs)) for ins, outs in refs)
+    return Recorded(tuple(ops), held, accesses_of(func), seal_of(func))
+
+
+def seal_of(func: Any) -> str:
+    """Equal for functions that are equal but for their attributes."""
+    names = [str(n) for n in func.attrs.keys()] if func.attrs is not None else []  # noqa: SIM118
+    for name in names:
+        func = func.without_attr(name)
+    return str(structural_hash(func))
+
+
+def recorded_of(func: Any) -> Recorded | None:
+    """What was recorded on a PrimFunc; None for a function that has no op info."""
+    if not isinstance(func, tir.PrimFunc):
+        raise InputError(f"expected a PrimFunc or a Schedule of one, found {type(func).__name__}")
+    if func.attrs is None or OP_INFO not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
+        return None
+    return from_json(str(func.attrs[OP_INFO]))
+
+
+def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
+    """The ordered ops of a PrimFunc, or of `main` in a Schedule; nothing where none were attached.
+
+    Attributes follow a layout that was changed (`transform_layout`), as far as that can be proved
+    from the function; what cannot is UNKNOWN. Given the function that a schedule began with, its
+    trace is evidence too.
+    """
+    proved = None
+    if isinstance(func, Schedule):
+        proved = _by_trace(func, original)
+        func = func.mod[_working_on(func)]
+    recorded = recorded_of(func)
+    if recorded is None:
+        return ()
+    now = accesses_of(func)
+    blocks = block_owners(recorded, now)
+    found = proved
+    if found is None:
+        unchanged = recorded.seal == seal_of(func)
+        found = recorded.ops if unchanged else _in_layouts(recorded, places(recorded.accesses, now))
+    return tuple(
+        replace(info, blocks=blocks.get(info.name, ()), within=computed_in(info, recorded, now))
+        for info in found
+    )
+
+
+def _working_on(sch: Any) -> Any:
+    """The function that a schedule works on: the one it was told, the only one, or `main`."""
+    variables = list(sch.mod.get_global_vars())
+    if sch.func_working_on is not None:
+        return sch.func_working_on
+    return variables[0] if len(variables) == 1 else sch.mod.get_global_var("main")
+
+
+def _by_trace(sch: Any, original: Any) -> tuple[OpInfo, ...] | None:
+    """The ops as the trace left them, if it is the whole way from `original` to the schedule."""
+    if original is None or sch.trace is None:
+        return None
+    name = _working_on(sch).name_hint
+    begin = tvm.IRModule({name: original.with_attr("global_symbol", name)})  # kept: see apply.py
+    replayed, until = Schedule(begin), Schedule(begin)
+    try:
+        sch.trace.apply_to_schedule(replayed, False)
+        layout_prefix(sch.trace).apply_to_schedule(until, False)
+    except (TVMError, RuntimeError) as err:
+        logger.debug("the trace does not fit the function it is said to begin with: %s", err)
+        return None
+    is_all = seal_of(replayed.mod[name]) == seal_of(sch.mod[name])
+    return op_info(until.mod[name]) if is_all else None
+
+
+def resealed(func: Any, sch: Any, recorded: Recorded) -> Any:
+    """A function that `sch` made of a recorded one, with its op info (a schedule may have replaced
+    the function); sealed anew if the schedule changed no layout.
+    """
+    clean = sch.trace is not None and is_clean(sch.trace)
+    return attach(func, replace(recorded, seal=seal_of(func)) if clean else recorded)
+
+
+def _in_layouts(recorded: Recorded, found: dict[int, Place]) -> tuple[OpInfo, ...]:
+    return tuple(
+        _op_in_layouts(info, refs, recorded.accesses, found)
+        for info, refs in zip(recorded.ops, recorded.refs, strict=True)
+    )
+
+
+def _op_in_layouts(
+    info: OpInfo, refs: tuple[Any, Any], then: Accesses, found: dict[int, Place]
+) -> OpInfo:
+    """One op with attributes and tensors as they are now."""
+    ins = [_place(t, ref, then, found) for t, ref in zip(info.inputs, refs[0], strict=True)]
+    outs = [_place(t, ref, then, found) for t, ref in zip(info.outputs, refs[1], strict=True)]
+    maps = [[place.layout for place in side] for side in (ins, outs)]
+    if all(m is not None and m.is_identity for side in maps for m in side):
+        return info
+    before = Before(
+        info.attrs, tuple(t.shape for t in info.inputs), tuple(t.shape for t in info.outputs)
+    )
+    change = moved(info.kind, before, *maps)
+    return replace(
+        info,
+        attrs={**info.attrs, **change.attrs},
+        inputs=tuple(map(_tensor, info.inputs, ins, change.inputs)),
+        outputs=tuple(map(_tensor, info.outputs, outs, change.outputs)),
+    )
+
+
+def _place(tensor: TensorInfo, ref: Any, then: Accesses, found: dict[int, Place]) -> Place:
+    """Where a tensor of an op is; one that no buffer ever held is as the op defines it."""
+    if ref is None:
+        return Place(LayoutMap.identity(len(tensor.shape)))
+    buffer = then.params[ref[1]] if ref[0] == "param" else then.blocks[ref[1]].stores[0].buffer
+    place = found[buffer]
+    if tuple(then.shapes[buffer]) == tuple(tensor.shape):
+        return place
+    # The buffer never had the op's own axes (a packed weight): unchanged, or not known.
+    if place.layout is not None and place.layout.is_identity:
+        return Place(LayoutMap.identity(len(tensor.shape)))
+    return Place(None)
+
+
+def _tensor(tensor: TensorInfo, place: Place, layout: Any) -> TensorInfo:
+    if place.layout is None:
+        held = place.present if place.present is not None else UNKNOWN
+        return TensorInfo(held, tensor.dtype, UNKNOWN)
+    if tensor.layout is None and layout is None and place.layout.is_identity:
+        return tensor
+    if None in tensor.shape:
+        return TensorInfo(UNKNOWN, tensor.dtype, layout)
+    return TensorInfo(place.layout.shape(tensor.shape), tensor.dtype, layout)

@@ -1,0 +1,1 @@
+"""The rules of canonicalisation, by what importers do."""

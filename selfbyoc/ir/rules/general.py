@@ -1,0 +1,226 @@
+"""The rules of canonicalisation: each looks at one op and may say what it really is.
+
+A rule returns the ops that stand in for the call and the ops that it absorbed, or None. The table
+of what is read as what stands in canonical.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph import OpCall, Value
+from .activation import gelu, relu, silu
+from .identity import identity_before, identity_behind
+from .lrn import local_response
+from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
+from .rows import merged_rows
+from .softmax import guarded_softmax
+
+HEAVY = frozenset({"conv2d", "dense", "batch_matmul"})
+
+
+def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
+    """The channel axis of an op's result, if `bias` is broadcast along just that one."""
+    if not bias.is_static or bias.ndim > data.ndim:
+        return None
+    shape = (1,) * (data.ndim - bias.ndim) + bias.shape
+    axis = heavy.attrs["out_layout"].index("C") if heavy.kind == "conv2d" else data.ndim - 1
+    others = shape[:axis] + shape[axis + 1 :]
+    return axis if shape[axis] == data.shape[axis] and set(others) <= {1} else None
+
+
+def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    if call.kind != "add":
+        return None
+    for data, bias in either_order(call):
+        heavy = rw.producer(data)
+        # A bias is data, never computed from activations: only re-shaping ops may stand before it.
+        if heavy is None or heavy.kind not in HEAVY:
+            _decline_between(rw, call, data, bias)
+            continue
+        absorbed: list[OpCall] = []
+        axis = _bias_axis(heavy, data, bias)
+        if bias.shape == data.shape or axis is None:
+            spread = rw.producer(bias, "broadcast_to")
+            if spread is None or not rw.only_reader(bias):
+                _decline_bias(rw, call, heavy, bias)
+                continue
+            absorbed, bias = [spread], spread.inputs[0]
+            axis = _bias_axis(heavy, data, bias)
+        if axis is None or rw.producer(bias) not in (None, rw.producer(bias, "reshape")):
+            _decline_bias(rw, call, heavy, bias)
+            continue
+        return _finish_bias(rw, call, data, bias, axis, absorbed)
+    return None
+
+
+def _decline_between(rw: Rewriter, call: OpCall, data: Value, bias: Value) -> None:
+    """An op between a convolution or product and what would be its bias."""
+    between = rw.producer(data)
+    heavy = rw.producer(between.inputs[0]) if between is not None and between.inputs else None
+    if between is None or heavy is None or heavy.kind not in HEAVY or rw.producer(bias) is not None:
+        return
+    same = between.outputs[0].ndim == heavy.outputs[0].ndim
+    if same and bias.scalar is None and _bias_axis(heavy, data, bias) is not None:
+        rw.decline(call, "bias_add", f"{between.name} lies between {heavy.name} and {call.name}")
+
+
+def _decline_bias(rw: Rewriter, call: OpCall, heavy: OpCall, bias: Value) -> None:
+    """Why what is added to a convolution or product is no bias; a residual needs no reason."""
+    shaping = rw.producer(bias)
+    if shaping is None and bias.shape == heavy.outputs[0].shape:
+        return
+    if shaping is not None and shaping.kind not in ("reshape", "broadcast_to"):
+        if bias.shape != heavy.outputs[0].shape:
+            text = f"what is added to {heavy.name} is computed by {shaping.name}, so it is no bias"
+            rw.decline(call, "bias_add", text)
+        return
+    readers = [u.name for u in rw.graph.users(bias) if u is not call]
+    if shaping is not None and readers:
+        text = f"{shaping.name} before {call.name} is read by {', '.join(readers)} too"
+    elif shaping is not None:
+        text = f"an importer's {shaping.name} lies before {call.name}"
+    else:
+        text = f"{call.name} adds {bias.name or 'a constant'} to {heavy.name}"
+    shape = f"its shape {list(bias.shape)} is no bias of {heavy.outputs[0].type}"
+    rw.decline(call, "bias_add", text if readers else f"{text}: {shape}")
+
+
+def _finish_bias(
+    rw: Rewriter, call: OpCall, data: Value, bias: Value, axis: int, absorbed: list[OpCall]
+) -> Rewrite:
+    """Bring the bias to one axis: see through the importer's reshape, or add a reshape of ours."""
+    stand_in: list[OpCall] = []
+    shaping = rw.producer(bias, "reshape")
+    if shaping is not None and shaping.inputs[0].ndim == 1 and rw.only_reader(bias):
+        absorbed, bias = [shaping, *absorbed], shaping.inputs[0]
+    elif bias.ndim != 1:
+        flat = replace(bias, shape=(data.shape[axis],), name=f"{bias.name}_flat")
+        stand_in.append(OpCall("reshape", (bias,), {"shape": flat.shape}, (flat,)))
+        bias = flat
+    done = absorb(call, absorbed, kind="bias_add", inputs=(data, bias), attrs={"axis": axis})
+    return [*stand_in, done], absorbed
+
+
+def _dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """matmul with a matrix on the right; the weight of `dense` is [units, in]."""
+    if call.kind != "matmul" or call.inputs[0].ndim < 2:
+        return None
+    data, weight = call.inputs
+    spread = rw.producer(weight, "broadcast_to")
+    if spread is not None and spread.inputs[0].ndim == 2 and rw.only_reader(weight):
+        # PyTorch repeats the matrix for every batch.
+        same = data.is_static and data.shape[:-1] == call.outputs[0].shape[:-1]
+        inputs = (data, spread.inputs[0])
+        return ([absorb(call, [spread], inputs=inputs)], [spread]) if same else None
+    if weight.ndim != 2:
+        return None
+    attrs = {"out_dtype": call.attrs.get("out_dtype") or call.outputs[0].dtype}
+    turned = rw.producer(weight, "transpose")
+    if turned is not None and rw.only_reader(weight):
+        done = absorb(call, [turned], kind="dense", inputs=(data, turned.inputs[0]), attrs=attrs)
+        return [done], [turned]
+    flipped = replace(weight, shape=weight.shape[::-1], name=f"{weight.name}_t")
+    turn = OpCall("transpose", (weight,), {"axes": (1, 0)}, (flipped,))
+    return [turn, replace(call, kind="dense", inputs=(data, flipped), attrs=attrs)], []
+
+
+def _batch_matmul(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """matmul of batches; transposed operands are the next rule's."""
+    if call.kind != "matmul" or call.inputs[1].ndim < 3:
+        return None
+    attrs = {"transpose_a": False, "transpose_b": False, "out_dtype": call.outputs[0].dtype}
+    return [replace(call, kind="batch_matmul", attrs=attrs)], []
+
+
+def _turned_operand(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """batch_matmul of an operand whose last two axes were transposed just before."""
+    if call.kind != "batch_matmul":
+        return None
+    for i, name in enumerate(("transpose_a", "transpose_b")):
+        turned = rw.producer(call.inputs[i], "transpose")
+        ndim = call.inputs[i].ndim
+        swap = (*range(ndim - 2), ndim - 1, ndim - 2)
+        if turned is None or not turned.sources or not rw.only_reader(call.inputs[i]):
+            continue
+        if tuple(turned.attrs["axes"]) == swap:
+            inputs = [*call.inputs[:i], turned.inputs[0], *call.inputs[i + 1 :]]
+            attrs = {**call.attrs, name: not call.attrs[name]}
+            return [absorb(call, [turned], inputs=tuple(inputs), attrs=attrs)], [turned]
+    return None
+
+
+def _sum_of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """ONNX Sum of two tensors, which Relax's importer writes with a stack."""
+    stacked = rw.producer(call.inputs[0], "stack") if call.kind == "sum" else None
+    if stacked is None or len(stacked.inputs) != 2 or not rw.only_reader(call.inputs[0]):
+        return None
+    if stacked.attrs["axis"] != 0 or call.attrs["axis"] not in (0, (0,)) or call.attrs["keepdims"]:
+        return None
+    absorbed, terms = [stacked], []
+    for term in stacked.inputs:
+        spread = rw.producer(term, "broadcast_to")
+        if spread is not None and rw.only_reader(term):
+            absorbed.insert(0, spread)
+            term = spread.inputs[0]
+        terms.append(term)
+    return [absorb(call, absorbed, kind="add", inputs=tuple(terms), attrs={})], absorbed
+
+
+def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    if call.kind != "mean" or call.inputs[0].ndim != 4:
+        return None
+    axes = call.attrs["axis"]
+    axes = (axes,) if isinstance(axes, int) else axes or ()
+    if sorted(a % 4 for a in axes) != [2, 3] or not call.attrs["keepdims"]:
+        text = f"a mean over axis={axes} with keepdims={call.attrs['keepdims']}"
+        rw.decline(call, "global_avg_pool2d", f"{text}, not over (2, 3) with True")
+        return None
+    return [replace(call, kind="global_avg_pool2d", attrs={"layout": "NCHW"})], []
+
+
+def _requantize(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """Scales and zero points as attributes, where they are scalar constants."""
+    scales = call.inputs[1:]
+    if call.kind != "requantize" or not scales:
+        return None
+    if any(v.scalar is None for v in scales):
+        text = "its scales and zero points are not all constants of one element"
+        rw.decline(call, "requantize", text)
+        return None
+    names = ("input_scale", "input_zero_point", "output_scale", "output_zero_point")
+    attrs = {**call.attrs, **{n: v.scalar for n, v in zip(names, scales, strict=True)}}
+    return [replace(call, inputs=call.inputs[:1], attrs=attrs)], []
+
+
+def _symmetric_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """qnn.conv2d(x, weight, zero points, scales) with zero points of 0 is a plain integer
+    conv2d.
+    """
+    if call.kind != "qnn_conv2d":
+        return None
+    points = [v.scalar for v in call.inputs[2:4]]
+    if points != [0, 0]:
+        rw.decline(call, "conv2d", f"its zero points are {points}, not constants of 0")
+        return None
+    return [replace(call, kind="conv2d", inputs=call.inputs[:2])], []
+
+
+RULES: tuple[Rule, ...] = (
+    identity_behind,
+    identity_before,
+    _dense,
+    _batch_matmul,
+    _turned_operand,
+    _requantize,
+    _symmetric_conv2d,
+    _bias_add,
+    silu,
+    gelu,
+    relu,
+    merged_rows,
+    guarded_softmax,
+    local_response,
+    _sum_of_two,
+    _global_pool,
+)

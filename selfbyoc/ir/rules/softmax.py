@@ -1,0 +1,74 @@
+"""Rule of canonicalisation: PyTorch's softmax that gives rows of -inf alone the value 0."""
+
+from __future__ import annotations
+
+import math
+
+from ..graph import OpCall, Value
+from .rewriter import Rewrite, Rewriter, absorb
+
+# From where()'s condition back to the scores.
+_GUARD = ("logical_not", "cast", "max", "cast", "logical_not", "equal")
+
+
+def guarded_softmax(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """where(all scores of the row are -inf, 0, softmax(scores)) of scores that no mask made -inf.
+
+    Products that overflow to -inf in a whole row would be NaN instead of 0.
+    """
+    if call.kind != "where" or len(call.inputs) != 3:
+        return None
+    condition, zeros, soft = call.inputs
+    softmax, filled = rw.producer(soft, "softmax"), rw.producer(zeros, "full_like")
+    guard = _chain(rw, condition)
+    if softmax is None or filled is None or len(guard) != len(_GUARD):
+        return None
+    scores = softmax.inputs[0]
+    if not (_is_guard(guard, scores) and filled.inputs[0] is soft and filled.inputs[1].scalar == 0):
+        return None
+    readers = [user for user in rw.graph.users(soft) if user is not filled and user is not call]
+    if readers or rw.graph.is_output(soft) or not rw.only_reader(zeros):
+        return None
+    if not _is_product(rw, scores):
+        text = "the softmax gives rows of -inf alone, which a mask can make, the value 0"
+        rw.decline(call, "softmax", text)
+        return None
+    gone = [softmax, *reversed(guard), filled]
+    done = absorb(call, gone, kind="softmax", inputs=(scores,), attrs=softmax.attrs)
+    return [done], gone
+
+
+def _chain(rw: Rewriter, condition: Value) -> list[OpCall]:
+    """The ops of the guard, the last first; fewer where it is something else."""
+    found: list[OpCall] = []
+    value = condition
+    for kind in _GUARD:
+        call = rw.producer(value, kind)
+        if call is None or not rw.only_reader(value):
+            break
+        found.append(call)
+        value = call.inputs[0]
+    return found
+
+
+def _is_guard(guard: list[OpCall], scores: Value) -> bool:
+    largest, equal = guard[2], guard[-1]
+    axis = largest.attrs["axis"]
+    last = (axis,) if isinstance(axis, int) else tuple(axis or ())
+    over_rows = [a % scores.ndim for a in last] == [scores.ndim - 1] and largest.attrs["keepdims"]
+    return bool(over_rows and equal.inputs[0] is scores and equal.inputs[1].scalar == -math.inf)
+
+
+def _is_product(rw: Rewriter, scores: Value) -> bool:
+    """Whether the scores are a product, perhaps times a constant, and no mask is in them."""
+    call = rw.producer(scores)
+    while call is not None and call.kind in ("divide", "multiply", "reshape"):
+        tensor, *factors = sorted(call.inputs, key=lambda v: v.scalar is not None)
+        if not all(map(_is_finite, factors)):
+            return False
+        call = rw.producer(tensor)
+    return call is not None and call.kind in ("batch_matmul", "matmul")
+
+
+def _is_finite(value: Value) -> bool:
+    return value.scalar is not None and math.isfinite(value.scalar) and value.scalar != 0
