@@ -9,7 +9,7 @@ from models import program, weights
 
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse, require
-from selfbyoc.analysis.explain.explanation import explanation as module
+from selfbyoc.analysis.explain import explanation as module
 from selfbyoc.analysis.explain.grouping import grouped, left, nearly
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit

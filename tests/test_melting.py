@@ -22,9 +22,9 @@ from selfbyoc._tvm import (
     tvm,
 )
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.analysis.melting import report as melting_module
 from selfbyoc.analysis.melting.counting import Range, count
 from selfbyoc.analysis.melting.flops import flops_of
-from selfbyoc.analysis.melting.report import report as melting_module
 from selfbyoc.codegen.info.op_info import OpInfo
 from selfbyoc.errors import InputError
 from selfbyoc.schedules import chain_stages
