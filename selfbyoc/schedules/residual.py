@@ -1,4 +1,4 @@
-"""conv2d (+bias) + residual (+relu): the end of a residual block."""
+"""conv2d (+bias) (+batch_norm) + residual (+relu): the end of a residual block."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from . import direct, direct_schedule
 from .convolution import biased, direct_layout
 
 
-def _residual(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
-    y = op.add(biased(op.conv2d(x, weight), bias), residual)
+def _residual(
+    x: Any, weight: Any, bias: Any, gamma: Any, beta: Any, mean: Any, var: Any, residual: Any
+) -> Any:
+    y = biased(op.conv2d(x, weight), bias)
+    y = op.add(either(op.batch_norm(y, gamma, beta, mean, var)[0], y), residual)
     return either(op.relu(y), y)
 
 
@@ -22,6 +25,11 @@ def _same_shape(match: Any) -> None:
         residual.shape == out.shape,
         f"residual must be as large as the convolution's {out.type}, found {residual.type}",
     )
+
+
+def _normed(x: Any, weight: Any, gamma: Any, beta: Any, mean: Any, var: Any, residual: Any) -> Any:
+    y = op.batch_norm(op.conv2d(x, weight), gamma, beta, mean, var)[0]
+    return op.relu(op.add(y, residual))
 
 
 conv2d_add = Composite(
@@ -50,6 +58,15 @@ conv2d_add = Composite(
             x=(2, 7, 9, 11),
             weight=(5, 7, 1, 1),
             residual=(2, 5, 9, 11),
+        ),
+        Case(
+            _normed,
+            name="batch-norm",
+            x=(1, 18, 14, 13),
+            weight=(21, 18, 1, 1),
+            **dict.fromkeys(("gamma", "beta", "mean", "var"), (21,)),
+            residual=(1, 21, 14, 13),
+            constants=("weight", "gamma", "beta", "mean", "var"),
         ),
     ),
 )
