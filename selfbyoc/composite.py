@@ -170,6 +170,8 @@ class Registry:
 
     def __init__(self, composites: Iterable[Composite] = ()) -> None:
         self._by_name: dict[str, Composite] = {}
+        if isinstance(composites, Composite):
+            raise RegistryError(f"expected a list of composites, found {composites.name} alone")
         for composite in composites:
             self.add(composite)
 

@@ -35,6 +35,39 @@ def test_bias_through_reshape():
     assert kinds(program, **CONV, b=(6,)) == ["conv2d", "bias_add"]
 
 
+@pytest.mark.parametrize(("x", "w"), [
+    ((1, 4, 3, 3), (6, 4, 3, 3)), ((1, 4, 3, 3), (1, 4, 3, 3)), ((1, 4, 8, 8), (1, 4, 3, 3)),
+    ((2, 4, 3, 3), (1, 4, 3, 3)),
+])  # fmt: skip
+def test_bias_of_a_result_with_one_element_a_channel_or_one_channel(x, w):
+    """There the reshaped bias has the shape of the whole result."""
+    channels = w[0]
+
+    def program(x, w, b):
+        return op.relu(op.add(op.conv2d(x, w), op.reshape(b, shape=(1, channels, 1, 1))))
+
+    case = Case(program, x=x, w=w, b=(channels,))
+    run = run_case(BUILTIN["conv2d"], case, composites=selfbyoc.BUILTIN)
+    assert run.counts == {"conv2d": 1}
+    assert kinds(program, x=x, w=w, b=(channels,)) == ["conv2d", "bias_add", "relu"]
+    assert_close(run)
+
+
+@pytest.mark.parametrize("constants", [(), ("b",)])
+def test_a_residual_of_one_element_a_channel(constants):
+    """Nothing tells it from a bias that has its shape already; both are added right."""
+
+    def program(x, w, b):
+        return op.relu(op.add(op.conv2d(x, w), b))
+
+    case = Case(program, x=(1, 4, 3, 3), w=(6, 4, 3, 3), b=(1, 6, 1, 1), constants=constants)
+    run = run_case(BUILTIN["conv2d_add"], case, composites=selfbyoc.BUILTIN)
+    assert run.counts == {"conv2d_add": 1}
+    assert_close(run)
+    (record,) = selfbyoc.explain(run.mod, composites=[BUILTIN["conv2d"]]).why_not("relu")
+    assert "has the shape of all of conv2d's result, float32[1, 6, 1, 1]" in record.hint
+
+
 def test_bias_through_reshape_and_broadcast_to():
     def program(x, w, b):
         shaped = op.reshape(b, shape=(1, 6, 1, 1))
@@ -348,7 +381,7 @@ def test_lrn_of_the_onnx_importer():
     np.testing.assert_allclose(library(image)[0], expected, rtol=1e-5)
 
 
-def guarded(mask, factor):
+def guarded_module(mask, factor):
     """PyTorch's softmax: rows of -inf alone give 0."""
     from tvm import relax
 
@@ -365,7 +398,11 @@ def guarded(mask, factor):
 
     square = ((2, 5, 5), "float32")
     mod = ir.emit_module({"q": square, "k": square, "m": square}, body)
-    return ir.read(relax.transform.Normalize()(mod)["main"])
+    return relax.transform.Normalize()(mod)
+
+
+def guarded(mask, factor):
+    return ir.read(guarded_module(mask, factor)["main"])
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
@@ -376,3 +413,17 @@ def test_a_guarded_softmax():
         (found,) = [d for d in declined(graph) if d.kind == "softmax"]
         assert found.op == "where"
         assert "rows of -inf alone, which a mask can make" in found.reason
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
+def test_a_guarded_softmax_is_not_cut_out_without_its_product():
+    mod = guarded_module("none", 0.5)
+    composites = [
+        Composite("rows", lambda x: op.softmax(op.multiply(x, 0.5))),
+        Composite("whole", lambda q, k: op.softmax(op.multiply(op.batch_matmul(q, k), 0.5))),
+    ]
+    rows, whole = selfbyoc.explain(mod, composites=composites).records
+    assert rows.reason == "softmax is read so because of batch_matmul, which the group has not"
+    assert (rows.cause, whole.status) == ("read by context", "matched")
+    parted = selfbyoc.partition_for_tefuse(mod, composites=composites)
+    assert selfbyoc.report(parted).counts == {"whole": 1}

@@ -105,7 +105,8 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
 
 
 def _value(ty: Any, name: str = "", **known: Any) -> Value:
-    dims = ty.shape.values if isinstance(ty.shape, relax.ShapeExpr) else [None] * max(ty.ndim, 0)
+    # Of an unknown number of axes (-1), one of unknown extent: nothing that is known.
+    dims = ty.shape.values if isinstance(ty.shape, relax.ShapeExpr) else [None] * abs(ty.ndim)
     shape = tuple(int(e) if isinstance(e, tir.IntImm) else None for e in dims)
     return Value(shape, str(ty.dtype), name, **known)
 

@@ -50,6 +50,8 @@ class OpCall:
     outputs: tuple[Value, ...]
     name: str = ""
     sources: tuple[Any, ...] = field(default=(), repr=False)
+    # Read as this only because a convolution or product is before it: they are cut out together
+    needs_product: bool = field(default=False, repr=False)
     # Ops with the same tie are cut out of the IR together or not at all; see row_rules.py
     tie: object = field(default=None, repr=False)
 

@@ -71,13 +71,12 @@ def partitioning(
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..builtin import registry_of
     from .generation import ir
-    from .select import select
 
     check_module(mod)
     target = None if target is None else check_target(target)
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
-    matches, report = select(_graph(prepared), registry, refused=refused)
+    matches, report = decide(prepared, registry, refused=refused)
     return Partitioning(ir.mark(prepared, matches), registry, target, matches, report)
 
 
@@ -86,10 +85,20 @@ def is_partitioned(mod: tvm.IRModule) -> bool:
     return mod.attrs is not None and REPORT in mod.attrs.keys()  # noqa: SIM118 (no Python dict)
 
 
-def _graph(mod: tvm.IRModule) -> Any:
-    from ..ir.generation import ir
+def decide(
+    prepared: tvm.IRModule,
+    registry: Registry,
+    *,
+    strict: bool = True,
+    refused: Mapping[tuple[str, str], str] | None = None,
+) -> tuple[list[Match], Report]:
+    """The matches in a prepared module, and the reasons for all the rest; see `select`."""
+    from ..ir.generation import ir as reader
+    from .generation import ir
+    from .select import select
 
-    return ir.read(mod["main"])
+    graph, block_of = reader.read(prepared["main"]), ir.block_of(prepared)
+    return select(graph, registry, strict=strict, refused=refused, block_of=block_of)
 
 
 def check_module(mod: Any) -> None:

@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.relax import dpl
 
 from .._tvm import constant_numpy, structural_hash, tvm
+from ..errors import InputError
 from ..ir._relax import ITEM, Constant
 from ..ir.graph import Value
 from .match import Match
@@ -22,6 +23,10 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     touched.
     """
     if params:
+        known = [p.name for p in mod["main"].params]
+        unknown = sorted(set(params) - set(known))
+        if unknown:
+            raise InputError(f"params: main has no parameters {unknown}; it has {known}")
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = relax.transform.Normalize()(mod)
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
@@ -57,6 +62,12 @@ class _WithoutItemCalls(relax.PyExprMutator):
         if isinstance(call.op, tvm.ir.Op) and call.op.name == f"relax.{ITEM}":
             return self.visit_expr(call.args[0])
         return super().visit_call_(call)
+
+
+def block_of(mod: tvm.IRModule) -> dict[Any, int]:
+    """In which block of main each bound IR node is: FuseOpsByPattern marks within one only."""
+    blocks = enumerate(mod["main"].body.blocks)
+    return {b.value: number for number, block in blocks for b in block.bindings}
 
 
 class _Bindings:

@@ -31,6 +31,11 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     return relay.transform.InferType()(mod)
 
 
+def block_of(mod: tvm.IRModule) -> dict[Any, int]:
+    """Relay has no blocks: a composite may take any ops."""
+    return {}
+
+
 def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
     names = {p.name_hint for p in mod["main"].params}
     return {

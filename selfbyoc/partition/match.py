@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,10 @@ from .pattern import COMMUTATIVE, Arg, Either, Item, Many, Node, Number, Op
 
 if TYPE_CHECKING:
     from ..composite import Composite
+
+
+class PredicateError(Exception):
+    """A pattern's predicate on an attribute raised."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Matcher:
 
     def _number(self, node: Number, value: Value, bound: Bound) -> Iterator[Bound]:
         scalar = value.scalar
-        if scalar is not None and abs(float(scalar) - node.value) <= 1e-5 * abs(node.value):
+        if scalar is not None and _equal(float(scalar), node.value):
             yield bound
             return
         found = _leaf(value) if scalar is None else str(scalar)
@@ -142,7 +147,7 @@ class Matcher:
             wanted, found = f"op {node.kind}", f"op {call.kind}"
             self._missed(bound, OTHER_KIND, KIND, call.name, wanted, found)
             return
-        if call.outputs[index] is not value:
+        if index >= len(call.outputs) or call.outputs[index] is not value:
             wanted, found = f"output {index} of {node.kind}", "another of its outputs"
             self._missed(bound, RIGHT_KIND, OUTPUT, call.name, wanted, found)
             return
@@ -167,7 +172,7 @@ class Matcher:
             found = call.attrs.get(name)
             if not callable(wanted) and name in NORMALIZERS:
                 wanted = NORMALIZERS[name](wanted)
-            fits = wanted(found) if callable(wanted) else _same(wanted, found)
+            fits = _asked(wanted, name, found) if callable(wanted) else _same(wanted, found)
             if not fits:
                 text = getattr(wanted, "__name__", "a predicate")
                 difference = f"{name}={text if callable(wanted) else repr(wanted)}"
@@ -208,8 +213,22 @@ def _inputs_of(call: OpCall) -> str:
     return f"{len(call.inputs)} input{'s' * (len(call.inputs) != 1)}"
 
 
+def _equal(found: float, wanted: float) -> bool:
+    """As constants: an infinity is near itself alone."""
+    return found == wanted or abs(found - wanted) <= 1e-5 * abs(wanted) < math.inf
+
+
 def _leaf(value: Value) -> str:
     return f"{'a constant' if value.is_constant else 'an input'}, {value.type}"
+
+
+def _asked(predicate: Any, name: str, found: Any) -> bool:
+    """What a pattern's predicate on an attribute says."""
+    try:
+        return bool(predicate(found))
+    except Exception as err:  # whatever it raises is its own error, with its name
+        text = f"the predicate on {name} raised {type(err).__name__} for {found!r}: {err}"
+        raise PredicateError(text) from err
 
 
 def _same(wanted: Any, found: Any) -> bool:
@@ -222,6 +241,11 @@ def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
     """Match the composite with `root` as its last op; the nearest miss if it does not fit."""
     matcher = Matcher(graph)
     for bound in _roots(matcher, composite.root, root):
+        absent = next((n for n in composite.outputs if not _took_part(n, bound)), None)
+        if absent is not None:  # an alternative without it was taken
+            where, wanted = root.name, f"{absent!r}, an output of the pattern"
+            matcher.nearest.add((len(bound.ops), RIGHT_KIND), Miss(OUTPUT, where, wanted, "none"))
+            continue
         taken = {id(call) for call in bound.ops}
         ops = tuple(call for call in graph.ops if id(call) in taken)
         outputs = tuple(_value_of(node, bound) for node in composite.outputs)

@@ -13,7 +13,8 @@ from .declared import Declared
 
 REPORT = "tefuse.report"  # the module's attribute that carries it
 # missed: the structure differs; refused: by its check, or it cannot be cut out; taken: by an
-# earlier composite; part: a larger match of the same composite holds it; broken: its check raised.
+# earlier composite; part: a larger match of the same composite holds it; broken: its check, or a
+# predicate on an attribute, raised.
 MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN = (
     "matched", "missed", "refused", "taken", "part", "broken",
 )  # fmt: skip

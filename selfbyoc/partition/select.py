@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CompositeError
 from ..ir.canonical import declined
 from ..ir.graph import OpCall, OpGraph, Value
 from ..ir.rules.rewriter import Declined
 from .declared import declared, root_kinds
-from .match import Match, find
+from .match import Match, PredicateError, find
 from .miss import Miss
 from .report import BROKEN, MATCHED, MISSED, PART, REFUSED, TAKEN, Record, Report, owners
 
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from ..composite import Composite
 
 # Why a match is turned down, beside the differences that miss.py names.
-CHECK, READER, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED = (
+CHECK, READER, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS, ALONE = (
     "check", "used outside", "tied", "cycle", "unknown shape", "overlap", "larger match",
-    "check raised", "verification",
+    "check raised", "verification", "predicate raised", "dataflow blocks",
+    "read by context",
 )  # fmt: skip
+# What `OpCall.needs_product` is about.
+PRODUCTS = ("batch_matmul", "conv2d", "dense", "matmul")
 Hints = dict[str, list[Declined]]
 
 
@@ -45,10 +48,12 @@ def select(
     *,
     strict: bool = True,
     refused: Mapping[tuple[str, str], str] | None = None,
+    block_of: Mapping[Any, int] | None = None,
 ) -> tuple[list[Match], Report]:
     """Graph -> the chosen matches in topological order of their roots, and the reasons for all the
     rest. A check that raises is an error, or a record if not `strict`. `refused` is why a
-    composite (by name) must not be taken at a root: verification found it wrong there.
+    composite (by name) must not be taken at a root: verification found it wrong there. `block_of`
+    says in which block of main an IR node is, where no kernel can hold ops of two.
     """
     asked = list(composites)
     hints, problems = _hints(graph)
@@ -56,11 +61,12 @@ def select(
     chosen: list[Match] = []
     records: list[Record] = []
     for composite in asked:
-        found, missed = _candidates(graph, composite, hints)
+        found, missed = _candidates(graph, composite, hints, strict)
         records += missed
         for match in sorted(found, key=lambda m: -len(m.ops)):
             told = (refused or {}).get((composite.name, match.root.name), "")
-            record = _decide(graph, match, taken, strict, told)
+            refusal = Refusal(VERIFIED, told) if told else _apart(match, block_of or {})
+            record = _decide(graph, match, taken, strict, refusal)
             records.append(record)
             if record.status == MATCHED:
                 chosen.append(match)
@@ -107,16 +113,20 @@ def _origin(graph: OpGraph, value: Value) -> str:
 
 
 def _candidates(
-    graph: OpGraph, composite: Composite, hints: Hints
+    graph: OpGraph, composite: Composite, hints: Hints, strict: bool
 ) -> tuple[list[Match], list[Record]]:
     """Every op that the pattern could end in: a match, or a record of the nearest miss."""
     kinds = root_kinds(composite.root)
     found: list[Match] = []
     missed: list[Record] = []
     for root in graph.ops:
-        if root.kind not in kinds:
+        if root.kind not in kinds or not root.sources:  # no sources: not an op of the model
             continue
-        result = find(composite, graph, root)
+        try:
+            result = find(composite, graph, root)
+        except PredicateError as err:
+            missed.append(_broken(Record(composite.name, root.name, BROKEN, str(err)), strict, err))
+            continue
         if isinstance(result, Miss):
             hint = _hint(result, hints)
             record = Record(composite.name, root.name, MISSED, str(result), hint=hint)
@@ -124,6 +134,13 @@ def _candidates(
         else:
             found.append(result)
     return found, missed
+
+
+def _broken(record: Record, strict: bool, err: PredicateError) -> Record:
+    """The pattern itself raised: an error, or a record."""
+    if strict:
+        raise CompositeError(f"composite {record.composite}: {record.reason}") from err
+    return replace(record, cause=PREDICATE, where=record.root)
 
 
 def _hint(miss: Miss, hints: Hints) -> str:
@@ -134,15 +151,18 @@ def _hint(miss: Miss, hints: Hints) -> str:
 
 
 def _decide(
-    graph: OpGraph, match: Match, taken: dict[int, Match], strict: bool, told: str = ""
+    graph: OpGraph,
+    match: Match,
+    taken: dict[int, Match],
+    strict: bool,
+    refusal: Refusal | None = None,
 ) -> Record:
     ops = tuple(call.name for call in match.ops)
     record = Record(match.composite.name, match.root.name, MATCHED, match.composite.why, ops)
     overlap = next((call for call in match.ops if id(call) in taken), None)
     if overlap is not None:
         return _overlapping(record, overlap, match, taken)
-    refusal = Refusal(VERIFIED, told) if told else None
-    refusal = refusal or _leak(graph, match) or _tied(graph, match)
+    refusal = refusal or _leak(graph, match) or _tied(graph, match) or _alone(graph, match)
     refusal = refusal or _unknown_shape(match) or _checked(match, strict)
     if refusal is not None:
         return replace(record, **vars(refusal))
@@ -213,6 +233,37 @@ def _leak(graph: OpGraph, match: Match) -> Refusal | None:
             return Refusal(CYCLE, text, name, found=producer.name)
     # With one result, whatever is computed from the group comes after all that it reads.
     return _cycle(graph, match, inside) if len(match.outputs) > 1 else None
+
+
+def _alone(graph: OpGraph, match: Match) -> Refusal | None:
+    """An op that is what it was read as only behind a product: alone in a function, nobody could
+    read it so again.
+    """
+    inside = {id(call) for call in match.ops}
+    for call in match.ops:
+        before = graph.producer(call.inputs[0]) if call.needs_product else None
+        while before is not None and id(before) in inside and before.kind not in PRODUCTS:
+            tensors = [v for v in before.inputs if v.scalar is None]
+            before = graph.producer(tensors[0]) if tensors else None
+        if before is not None and id(before) not in inside:
+            text = f"{call.name} is read so because of {before.name}, which the group has not"
+            return Refusal(ALONE, text, call.name, found=before.name)
+    return None
+
+
+def _apart(match: Match, block_of: Mapping[Any, int]) -> Refusal | None:
+    """Ops of two blocks of main, between which something has effects: no kernel reaches over it."""
+    blocks = {
+        block_of[source]: call
+        for call in match.ops
+        for source in call.sources
+        if source in block_of
+    }
+    if len(blocks) < 2:
+        return None
+    (_, first), *_, (_, last) = sorted(blocks.items(), key=lambda item: item[0])
+    text = f"{first.name} and {last.name} are in different dataflow blocks"
+    return Refusal(BLOCKS, f"{text}, with something that has effects between them", last.name)
 
 
 def _tied(graph: OpGraph, match: Match) -> Refusal | None:

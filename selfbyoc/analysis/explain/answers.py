@@ -57,7 +57,7 @@ def resolve(report: Report, name: str) -> tuple[str, str]:
         return name, ""
     if name in now:
         return now[name][1], f"{name} was read as {now[name][1]}, or as part of it"
-    near = difflib.get_close_matches(name, [*names, *now], 5, 0.5)
+    near = difflib.get_close_matches(str(name), [*names, *now], 5, 0.5)
     raise InputError(f"{name!r} is no op of this model; near it: {near or names[:5]}")
 
 

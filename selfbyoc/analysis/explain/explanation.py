@@ -18,11 +18,9 @@ from ...codegen.hook import hook
 from ...codegen.lower import COMPOSITE, NOT_OWN, TARGET, read_attrs
 from ...codegen.target import host_target
 from ...errors import InputError
-from ...ir.generation import ir as reader
-from ...partition import check_module, check_target, is_partitioned
+from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
 from ...partition.report import MATCHED, Record, Report, report
-from ...partition.select import select
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
 
@@ -71,8 +69,11 @@ class Explanation:
     @classmethod
     def from_json(cls, text: str) -> Explanation:
         """Read what `to_json` wrote."""
-        data = json.loads(text)
-        return cls(Report.from_data(data), data["target"])
+        try:
+            data = json.loads(text)
+            return cls(Report.from_data(data), data["target"])
+        except (ValueError, TypeError, LookupError) as err:
+            raise InputError(f"this is not what to_json wrote: {err!r}") from err
 
     def __str__(self) -> str:
         lines = [f"Kernels, for {self.target}"]
@@ -105,8 +106,7 @@ def explain(
             )
         return _with_levels(report(mod), target, _levels_of_kernels(mod, target))
     registry = registry_of(composites)
-    graph = reader.read(ir.prepare(mod, params)["main"])
-    _, decided = select(graph, registry, strict=False)
+    _, decided = decide(ir.prepare(mod, params), registry, strict=False)
     return _with_levels(decided, target, lambda r: level_of(registry[r.composite], target))
 
 

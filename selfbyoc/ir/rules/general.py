@@ -40,6 +40,8 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
             continue
         absorbed: list[OpCall] = []
         axis = _bias_axis(heavy, data, bias)
+        if bias.shape == data.shape and _is_column(rw, bias):
+            return _finish_bias(rw, call, data, bias, axis or 0, absorbed)
         if bias.shape == data.shape or axis is None:
             spread = rw.producer(bias, "broadcast_to")
             if spread is None or not rw.only_reader(bias):
@@ -52,6 +54,14 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
             continue
         return _finish_bias(rw, call, data, bias, axis, absorbed)
     return None
+
+
+def _is_column(rw: Rewriter, bias: Value) -> bool:
+    """Whether an importer made this shape out of a bias of one axis: where the result has one
+    element a channel, only that tells it from a residual, also in a function that was cut out.
+    """
+    shaping = rw.producer(bias, "reshape")
+    return shaping is not None and shaping.inputs[0].ndim == 1 and rw.only_reader(bias)
 
 
 def _decline_between(rw: Rewriter, call: OpCall, data: Value, bias: Value) -> None:
@@ -69,6 +79,9 @@ def _decline_bias(rw: Rewriter, call: OpCall, heavy: OpCall, bias: Value) -> Non
     """Why what is added to a convolution or product is no bias; a residual needs no reason."""
     shaping = rw.producer(bias)
     if shaping is None and bias.shape == heavy.outputs[0].shape:
+        if _bias_axis(heavy, heavy.outputs[0], bias) is not None:
+            text = f"{bias.name or 'a constant'} has the shape of all of {heavy.name}'s result"
+            rw.decline(call, "bias_add", f"{text}, {bias.type}: a bias, or as here a residual")
         return
     if shaping is not None and shaping.kind not in ("reshape", "broadcast_to"):
         if bias.shape != heavy.outputs[0].shape:
@@ -92,13 +105,16 @@ def _finish_bias(
     """Bring the bias to one axis: see through the importer's reshape, or add a reshape of ours."""
     stand_in: list[OpCall] = []
     shaping = rw.producer(bias, "reshape")
-    if shaping is not None and shaping.inputs[0].ndim == 1 and rw.only_reader(bias):
+    if shaping is not None and _is_column(rw, bias):
         absorbed, bias = [shaping, *absorbed], shaping.inputs[0]
     elif bias.ndim != 1:
         flat = replace(bias, shape=(data.shape[axis],), name=f"{bias.name}_flat")
         stand_in.append(OpCall("reshape", (bias,), {"shape": flat.shape}, (flat,)))
         bias = flat
-    done = absorb(call, absorbed, kind="bias_add", inputs=(data, bias), attrs={"axis": axis})
+    done = absorb(
+        call, absorbed,
+        kind="bias_add", inputs=(data, bias), attrs={"axis": axis}, needs_product=True,
+    )  # fmt: skip
     return [*stand_in, done], absorbed
 
 

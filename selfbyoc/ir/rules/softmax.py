@@ -34,7 +34,9 @@ def guarded_softmax(rw: Rewriter, call: OpCall) -> Rewrite | None:
         rw.decline(call, "softmax", text)
         return None
     gone = [softmax, *reversed(guard), filled]
-    done = absorb(call, gone, kind="softmax", inputs=(scores,), attrs=softmax.attrs)
+    done = absorb(
+        call, gone, kind="softmax", inputs=(scores,), attrs=softmax.attrs, needs_product=True
+    )
     return [done], gone
 
 
