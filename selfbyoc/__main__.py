@@ -83,6 +83,9 @@ def _add_verify(commands: Any) -> None:
     verify.add_argument("--target", help="what to build for; default: this machine's CPU")
     verify.add_argument("--kind", action="append", help="a kind of input; default: all of them")
     verify.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    verify.add_argument(
+        "--timeout", type=float, default=300.0, help="seconds for one build or run; default: 300"
+    )
     verify.add_argument("--json", type=Path, metavar="FILE", help="also write all as data")
     verify.set_defaults(run=_verify)
 

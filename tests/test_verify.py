@@ -1,6 +1,7 @@
 """`verify`: what it finds, what it says, and that the built-in composites pass it."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -9,10 +10,10 @@ from wrong import SCHEDULES, K, M, N, dense_relu, pattern
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op, verify
-from selfbyoc._tvm import GENERATION, te
+from selfbyoc._tvm import GENERATION, te, tir
 from selfbyoc.analysis.lint.declaration import _has_tail
 from selfbyoc.analysis.verify.inputs import KINDS, arrays, data_positions
-from selfbyoc.analysis.verify.records import CRASHED, PASSED, RAISED, REFUSED, SKIPPED, WRONG
+from selfbyoc.analysis.verify.records import CRASHED, HUNG, PASSED, RAISED, REFUSED, SKIPPED, WRONG
 from selfbyoc.analysis.verify.reference import no_worse
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
@@ -89,7 +90,7 @@ def test_a_crash_names_its_kernel_and_the_rest_goes_on():
 
 def test_a_kernel_that_writes_beyond_its_output(monkeypatch):
     """Guards around the memory, as for a store past the end."""
-    from selfbyoc.analysis.verify.verification import run as verify_run
+    from selfbyoc.analysis.verify import run as verify_run
 
     real = verify_run._tensor
 
@@ -102,6 +103,48 @@ def test_a_kernel_that_writes_beyond_its_output(monkeypatch):
     monkeypatch.setattr(verify_run, "_tensor", spoiling)
     found = only(verify(dense_model(), composites=[dense_relu()]))
     assert "random wrong: it wrote outside output 0" in str(found)
+
+
+def test_a_kernel_that_reads_beyond_its_input():
+    """A maximum drops the NaN that lies there; other bytes show it."""
+
+    def dense(ins, call):
+        x, w = ins
+        k = te.reduce_axis((0, K), name="k")
+        sums = te.compute((M, N), lambda i, j: te.sum(x[i, k] * w[j, k], axis=k), name="sums")
+        last = tir.const(N - 1, "int32")
+        return te.compute(
+            (M, N),
+            lambda i, j: tir.if_then_else(j == last, tir.Max(w[j, K], sums[i, j]), sums[i, j]),
+            name="most",
+        )
+
+    found = verify(dense_model(), composites=[dense_relu(compute={"dense": dense})])
+    first = only(found).failures[0]
+    assert (first.kind, first.status, first.against) == ("random", WRONG, "itself")
+    assert "two runs on the same input differ in output 0, first [0, 18]" in str(first)
+    assert "it reads memory that nobody wrote" in str(first)
+
+
+@pytest.mark.parametrize("hangs", ["schedule", "reference"])
+def test_a_hang_is_ended(hangs):
+    def schedule(sch, ops, target):
+        time.sleep(1000)
+
+    def reference(x, w):
+        time.sleep(1000)
+
+    composite = dense_relu(**{hangs: locals()[hangs]})
+    found = only(verify(dense_model(), composites=[composite], timeout=2))
+    stage = "build" if hangs == "schedule" else "random"
+    assert (found.status, found.failures[0].kind) == (HUNG, stage)
+    assert "it did not end within 2 s (timeout)" in str(found)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), True, "3"])
+def test_a_timeout_that_is_none(timeout):
+    with pytest.raises(InputError, match="timeout: expected seconds above 0, found"):
+        verify(dense_model(), timeout=timeout)
 
 
 def test_the_kinds_of_input():
@@ -221,7 +264,7 @@ def test_equal_kernels_once_and_the_own_reference():
         return np.maximum(x @ w.T, 0)
 
     args = {**ARGS, "v": ((K, K), "float32")}
-    found = verify(emit(program, args), composites=[dense_relu(reference=reference)])
+    found = verify(emit(program, args), composites=[dense_relu(reference=reference)], isolate=False)
     assert [v.roots for v in found.verdicts] == [("relu", "relu_1"), ("relu_2",)]
     assert len(calls) == 2 * (len(FLOATS) - 1)
 

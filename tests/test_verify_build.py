@@ -2,6 +2,8 @@
 right.
 """
 
+import time
+
 import numpy as np
 import pytest
 from wrong import COMPOSITES, SCHEDULES, K, M, N, dense_relu, pattern
@@ -152,3 +154,16 @@ def test_a_target_that_does_not_run_here():
     with pytest.warns(VerificationWarning, match="1 of 1 kernels are not verified: .*aarch64"):
         library = selfbyoc.build(model(w), target, verify=True)
     assert library.report.counts == {"dense": 1}
+
+
+def test_a_hang_gives_way_to_the_default_schedule():
+    def schedule(sch, ops, target):
+        time.sleep(1000)
+
+    x, w = data()
+    with pytest.warns(VerificationWarning, match=r"build hung: it did not end within 2 s"):
+        library = selfbyoc.build(
+            model(w), composites=[dense_relu(schedule=schedule)], verify=True, verify_timeout=2
+        )
+    check(library, x, w)
+    assert [d.level for d in library.disabled] == [OWN]

@@ -23,6 +23,7 @@ def build(
     composites: Iterable[Composite] | None = None,
     *,
     verify: bool = False,
+    verify_timeout: float = 300.0,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
@@ -31,16 +32,16 @@ def build(
     composite that fails.
 
     `verify` runs every kernel against references first, in a process of its own. A schedule or a
-    composite that raises, crashes or computes something else is left out with a
+    composite that raises, crashes, hangs or computes something else is left out with a
     VerificationWarning: its default schedule serves, or another composite, or TVM
-    (`library.disabled`).
+    (`library.disabled`). `verify_timeout` is how many seconds one build or one run may take there.
     """
     check_module(mod)
     target = host_target() if target is None else check_target(target)
     if verify:
         from ..analysis.verify.build import verified
 
-        found = verified(mod, params, target, composites)
+        found = verified(mod, params, target, composites, verify_timeout)
         library = _compiled(found.mod, target)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if not is_partitioned(mod):

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..analysis.lint.linter import Finding
+from ..analysis.verify.checks import TIMEOUT
 from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
-from ..analysis.verify.verification import check_kinds, verify
+from ..analysis.verify.verification import check_kinds, check_timeout, verify
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import import_onnx, read_onnx
 
@@ -27,12 +28,14 @@ class Request:
     target: str | None = None
     kind: Sequence[str] | None = None
     seed: int = 0
+    timeout: float = TIMEOUT
     json: Path | None = None
 
 
 def run(console: Console, asked: Request) -> bool:
     """Verify an ONNX model, one line a kernel as it is done; -> whether all is well."""
     check_kinds(asked.kind)
+    check_timeout(asked.timeout)
     mod = import_onnx(read_onnx(asked.model), asked.model.name)
     with console.status("partitioning") as status:
 
@@ -48,9 +51,9 @@ def run(console: Console, asked: Request) -> bool:
 
 
 def _verified(mod: Any, asked: Request, watch: Any) -> Verification:
-    options = {"kinds": asked.kind, "seed": asked.seed, "isolate": True, "watch": watch}
+    options = {"kinds": asked.kind, "seed": asked.seed, "timeout": asked.timeout}
     try:
-        return verify(mod, target=asked.target, **options)
+        return verify(mod, target=asked.target, isolate=True, watch=watch, **options)
     except SelfbyocError:
         raise
     except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds

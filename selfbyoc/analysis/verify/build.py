@@ -15,10 +15,10 @@ from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.report import REPORT, report
-from .checks import Plan
+from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
-from .verification import run
+from .verification import check_timeout, run
 
 if TYPE_CHECKING:
     from ...composite import Composite
@@ -80,13 +80,14 @@ def verified(
     params: Mapping[str, Any] | None,
     target: Any,
     composites: Iterable[Composite] | None,
+    timeout: float = TIMEOUT,
 ) -> Verified:
     """Partition; verify each kernel as it will be used; go down a level where it fails.
 
     own schedule -> default schedule -> the composite is not taken there, and the ops are anybody
     else's. Terminates: each round refuses at least one composite at one more root.
     """
-    state = _State(Plan(target))
+    state = _State(Plan(target, timeout=check_timeout(timeout)))
     composites = None if composites is None else list(composites)
     while True:
         before = len(state.refused)

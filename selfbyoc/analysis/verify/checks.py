@@ -27,9 +27,12 @@ from .reference import (
     rounding,
 )
 from .run import Overrun, Runner, cannot_run
+from .steady import unsteady
 from .subjects import Subject
 
 BUILD = "build"
+# Seconds for one build, or one run with its references. The slowest of GoogLeNet take 5 s here.
+TIMEOUT = 300.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Plan:
     target: Any
     kinds: Sequence[str] | None = None  # None: all that say something
     seed: int = 0
+    timeout: float = TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,11 @@ class _Judge:
             return Check(kind, RAISED, one_line(err))
         if kind == "nan":
             return Check(kind, PASSED)
-        return self._compared(asked, found)
+        check = self._compared(asked, found)
+        if kind == "random" and check.status != WRONG:
+            text = unsteady(self.runner, self.subject.passed(list(asked.inputs)), found)
+            return Check(kind, WRONG, text, against="itself") if text else check
+        return check
 
     def _compared(self, asked: Question, found: list[Array]) -> Check:
         if asked.values is None:

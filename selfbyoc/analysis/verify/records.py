@@ -11,9 +11,9 @@ from typing import Any
 
 from ...runtime.tolerance import Difference
 
-PASSED, WRONG, CRASHED, RAISED = "passed", "wrong", "crashed", "raised"
+PASSED, WRONG, CRASHED, RAISED, HUNG = "passed", "wrong", "crashed", "raised", "hung"
 REFUSED, SKIPPED = "refused", "skipped"
-_FAILED = (CRASHED, RAISED, WRONG)  # worst first
+_FAILED = (CRASHED, HUNG, RAISED, WRONG)  # worst first
 
 
 @dataclass(frozen=True)

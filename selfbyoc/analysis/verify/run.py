@@ -14,7 +14,8 @@ from ...ir.graph import Value
 from .inputs import Array
 
 GUARD = 64  # bytes before and after each array: TVM wants multiples of 64
-_POISON = 0xFF  # as floating point: NaN
+POISON = 0xFF  # as floating point: NaN
+OTHER_POISON = 0x7B  # large: a maximum or a comparison drops a NaN that it should not have read
 
 
 class Overrun(Exception):
@@ -28,12 +29,12 @@ class Runner:
         self.outputs = source.graph.outputs
         self.function = get_func(lower(source, target), source.symbol)
 
-    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+    def __call__(self, inputs: Sequence[Array], poison: int = POISON) -> list[Array]:
         """Run once; the outputs as the kernel left them, in memory of their own."""
-        given = [_Guarded(a.shape, str(a.dtype)) for a in inputs]
+        given = [_Guarded(a.shape, str(a.dtype), poison) for a in inputs]
         for guarded, array in zip(given, inputs, strict=True):
             guarded.array[...] = array
-        results = [_Guarded(_extents(v), v.dtype) for v in self.outputs]
+        results = [_Guarded(_extents(v), v.dtype, poison) for v in self.outputs]
         self.function(*(_tensor(g.array) for g in [*given, *results]))
         for n, (guarded, array) in enumerate(zip(given, inputs, strict=True)):
             if guarded.overrun or guarded.array.tobytes() != array.tobytes():
@@ -45,11 +46,12 @@ class Runner:
 
 
 class _Guarded:
-    """An array full of NaN (of -1, if integers) between two guards."""
+    """An array full of one byte (255: of NaN; of -1, if integers) between two guards."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: str, poison: int) -> None:
+        self.poison = poison
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        whole = np.full(size + 3 * GUARD, _POISON, "uint8")
+        whole = np.full(size + 3 * GUARD, poison, "uint8")
         start = GUARD + -whole.ctypes.data % GUARD
         self.before, self.after = whole[:start], whole[start + size :]
         self.array = whole[start : start + size].view(dtype).reshape(shape)
@@ -57,7 +59,7 @@ class _Guarded:
     @property
     def overrun(self) -> bool:
         """Whether a guard was written to."""
-        return bool((self.before != _POISON).any() or (self.after != _POISON).any())
+        return bool((self.before != self.poison).any() or (self.after != self.poison).any())
 
 
 def _extents(value: Value) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...codegen.target import host_target
 from ...errors import InputError
 from ...partition import check_module, check_target, is_partitioned, partitioning
-from .checks import Plan
+from .checks import TIMEOUT, Plan
 from .inputs import KINDS
 from .records import Verdict, Verification
 from .subjects import Subject, subjects
@@ -26,20 +26,23 @@ def verify(
     *,
     kinds: Sequence[str] | None = None,
     seed: int = 0,
-    isolate: bool = False,
+    isolate: bool = True,
+    timeout: float = TIMEOUT,
     watch: Callable[[Verdict], None] | None = None,
 ) -> Verification:
     """Build every kernel of a model as the hook does, run it on edge inputs, compare with NumPy.
 
     mod, params, target, composites   as for partition_for_tefuse; a partitioned module serves too
     kinds      some of analysis.verify.inputs.KINDS; None: all that say something of the kernel
-    isolate    in a process of its own: a kernel that crashes is reported, and the rest goes on
+    isolate    in a process of its own: a kernel that crashes or hangs is reported, and the rest
+               goes on; without it, or where the system has no fork, this process crashes or hangs
+    timeout    seconds for one build, or one run with its references; what takes longer hangs
     watch      called with each verdict as it comes
 
     A kernel that cannot be built or that computes something else is in `.failed`; nothing is
     raised for it.
     """
-    plan = Plan(verified_target(mod, target), check_kinds(kinds), seed)
+    plan = Plan(verified_target(mod, target), check_kinds(kinds), seed, check_timeout(timeout))
     found = []
     for verdict in run(subjects_of(mod, params, target, composites, seed), plan, isolate=isolate):
         found.append(verdict)
@@ -76,3 +79,10 @@ def check_kinds(kinds: Sequence[str] | None) -> Sequence[str] | None:
     if unknown:
         raise InputError(f"kinds: {unknown} are unknown; expected some of {list(KINDS)}")
     return kinds
+
+
+def check_timeout(timeout: float) -> float:
+    """A positive number of seconds, or an InputError."""
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise InputError(f"timeout: expected seconds above 0, found {timeout!r}")
+    return min(float(timeout), 1e6)  # as long as a system's call waits

@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .checks import BUILD, Plan, checks, verdict
-from .records import CRASHED, Check, Verdict
+from .records import CRASHED, HUNG, Check, Verdict
 from .subjects import Subject
 
-TIMEOUT = 600.0  # seconds without an answer: one build, or one run with its references
 _SIZE = struct.Struct("<Q")
 
 
@@ -50,7 +49,7 @@ def can_isolate() -> bool:
 
 def _one_fork(subjects: Sequence[Subject], plan: Plan) -> Iterator[tuple[Subject, list[Check]]]:
     """The subjects that one worker gets through; the last may be the one that it crashed on."""
-    worker = _Worker(lambda send: _work(subjects, plan, send))
+    worker = _Worker(lambda send: _work(subjects, plan, send), plan.timeout)
     try:
         for subject in subjects:
             found: list[Check] = []
@@ -60,7 +59,7 @@ def _one_fork(subjects: Sequence[Subject], plan: Plan) -> Iterator[tuple[Subject
                 found += [event.check] if event.check is not None else []
             if event is None:
                 crash = worker.ending()
-                found.append(Check(stage, CRASHED, crash))
+                found.append(Check(stage, HUNG if worker.late else CRASHED, crash))
             yield subject, found
             if crash:
                 return
@@ -78,7 +77,8 @@ def _work(subjects: Sequence[Subject], plan: Plan, send: Callable[[Any], None]) 
 class _Worker:
     """A forked process that sends pickled objects."""
 
-    def __init__(self, body: Callable[[Callable[[Any], None]], None]) -> None:
+    def __init__(self, body: Callable[[Callable[[Any], None]], None], timeout: float) -> None:
+        self.timeout = timeout
         self.pipe, to_parent = os.pipe()
         self.status: int | None = None
         self.late = False
@@ -99,7 +99,7 @@ class _Worker:
 
     def _read(self, size: int) -> bytes:
         parts = b""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + self.timeout
         while len(parts) < size:
             ready, _, _ = select.select([self.pipe], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
@@ -115,7 +115,7 @@ class _Worker:
         """How the process ended, in words."""
         self.end()
         if self.late:
-            return f"no answer in {TIMEOUT:.0f} s"
+            return f"it did not end within {self.timeout:g} s (timeout)"
         assert self.status is not None
         if os.WIFSIGNALED(self.status):
             return f"the process ended by {signal.Signals(os.WTERMSIG(self.status)).name}"
