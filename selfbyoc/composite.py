@@ -8,7 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from .errors import CompositeError, RegistryError, did_you_mean
 from .partition.pattern import Node, branch_names, reachable, trace
@@ -62,7 +62,7 @@ def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
     is_sequence = isinstance(value, (tuple, list))
     if is_sequence and len(value) == 2 and isinstance(value[1], str):
         return tuple(value[0]), value[1]
-    if is_sequence and all(isinstance(extent, int) for extent in value):
+    if is_sequence and all(isinstance(extent, int) and extent >= 0 for extent in value):
         return tuple(value), "float32"
     raise CompositeError(f"argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
 
@@ -90,10 +90,11 @@ class Composite:
     why: str = ""
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
+        if not _NAME.match(str(self.name)):
             raise CompositeError(
                 f"composite name {self.name!r}: expected lower case letters, digits and underscores"
             )
+        self._check_types()
         outputs, names = trace(self.name, self.pattern)
         if not all(output.is_op() for output in outputs):
             raise CompositeError(
@@ -117,6 +118,32 @@ class Composite:
         raise CompositeError(
             f"composite {self.name}: no output of the pattern is computed from all the others; "
             f"expected the further outputs on the way to one last op"
+        )
+
+    def _check_types(self) -> None:
+        """Functions are functions, or in mappings where these are allowed; cases are cases."""
+        pack, cases = cast(Any, self.pack), cast(Any, self.cases)
+        if not isinstance(pack, Mapping):
+            self._refuse("pack", "{argument: function}", pack)
+        if not isinstance(cases, (list, tuple)):
+            self._refuse("cases", "a list or a tuple of Case", cases)
+        functions = {"pattern": self.pattern, **{f"pack for {n!r}": f for n, f in pack.items()}}
+        for label in ("schedule", "compute", "reference", "check"):
+            given = getattr(self, label)
+            if isinstance(given, Mapping):
+                functions |= {f"{label} for {key!r}": f for key, f in given.items()}
+            elif given is not None:
+                functions[label] = given
+        for label, function in functions.items():
+            if not callable(function):
+                self._refuse(label, "a function", function)
+        for case in cases:
+            if not isinstance(case, Case):
+                self._refuse("cases", "a list or a tuple of Case", case)
+
+    def _refuse(self, label: str, expected: str, found: Any) -> None:
+        raise CompositeError(
+            f"composite {self.name}: {label}: expected {expected}, found {found!r}"
         )
 
     def _check_names(self) -> None:
@@ -161,7 +188,11 @@ class Composite:
 def _named_parameters(function: Callable[..., Any]) -> list[str]:
     """The parameters that are passed by name; `*args` and `**kwargs` take any."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as err:  # written in C
+        text = f"{function!r} has no names of arguments to pass them by; wrap it in a function"
+        raise CompositeError(text) from err
     return [p.name for p in parameters if p.kind not in kinds]
 
 

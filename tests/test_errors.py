@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import Composite, op, partition_for_tefuse
+from selfbyoc import Case, Composite, op, partition_for_tefuse
 from selfbyoc._tvm import GENERATION, te, tvm
 from selfbyoc.codegen.hook import hook
 from selfbyoc.errors import (
@@ -272,3 +272,32 @@ def test_every_error_is_ours():
 def test_a_report_of_a_module_that_was_not_partitioned():
     with pytest.raises(InputError, match="was not partitioned"):
         selfbyoc.report(model())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": 5}, "schedule: expected a function, found 5"),
+        ({"schedule": {"llvm": 5}}, "schedule for 'llvm': expected a function, found 5"),
+        ({"reference": "abc"}, "reference: expected a function, found 'abc'"),
+        ({"reference": max}, "has no names of arguments"),
+        ({"check": True}, "check: expected a function, found True"),
+        ({"compute": {"dense": 3}}, "compute for 'dense': expected a function, found 3"),
+        ({"pack": {"w": None}}, "pack for 'w': expected a function, found None"),
+        ({"cases": 3}, "cases: expected a list or a tuple of Case, found 3"),
+        ({"cases": [3]}, "cases: expected a list or a tuple of Case, found 3"),
+    ],
+)
+def test_what_a_composite_is_made_of(options, message):
+    with pytest.raises(CompositeError, match=message):
+        dense_relu(**options)
+
+
+def test_a_pattern_that_is_no_function():
+    with pytest.raises(CompositeError, match="pattern: expected a function, found 17"):
+        Composite("seventeen", 17)
+
+
+def test_a_shape_below_zero():
+    with pytest.raises(CompositeError, match="expected a shape or"):
+        Case(x=(-1, 5))

@@ -233,6 +233,8 @@ first = Composite("first", pattern, why="a test", cases=(Case(x=(3, 5), w=(4, 5)
         (GOOD.replace("w=(4", "v=(4"), "declaration", 7, "names ['v']"),
         (GOOD.replace("w=(4, 5)", "w=3"), "declaration", 7, "expected a shape"),
         ("x = 3\n", "no-composite", 0, "declares no Composite"),
+        (GOOD.replace('why="a test", ', "schedule=5, "), "declaration", 7,
+         "composite first: schedule: expected a function, found 5"),
         (GOOD.replace('why="a test", ', ""), "no-why", 4, "`why` is empty"),
     ],
 )  # fmt: skip

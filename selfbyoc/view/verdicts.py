@@ -51,7 +51,7 @@ def run(console: Console, asked: Request) -> bool:
 
 
 def _verified(mod: Any, asked: Request, watch: Any) -> Verification:
-    options = {"kinds": asked.kind, "seed": asked.seed, "timeout": asked.timeout}
+    options: dict[str, Any] = {"kinds": asked.kind, "seed": asked.seed, "timeout": asked.timeout}
     try:
         return verify(mod, target=asked.target, isolate=True, watch=watch, **options)
     except SelfbyocError:

@@ -16,6 +16,8 @@ from ...composite import Composite
 from ...errors import CompositeError, InputError, RegistryError, did_you_mean, one_line
 from .records import Finding
 
+_NONE = "it declares no Composite at its top level; one made inside a function is not seen"
+
 
 def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
     """The composites that a file declares, with the names of their variables; or findings."""
@@ -32,7 +34,7 @@ def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
         return [], [Finding("import", text, file=str(path), line=_line(err, path))]
     found = [(n, c) for n, c in _composites(vars(module)) if not _is_imported(c, path)]
     if not found:
-        return [], [Finding("no-composite", "it declares no Composite", file=str(path))]
+        return [], [Finding("no-composite", _NONE, file=str(path))]
     return found, []
 
 
