@@ -12,8 +12,8 @@ FOLDER = ROOT / "docs/reports" / ("relay" if GENERATION == "relay" else "")
 NEEDS = {"googlenet": "onnx", "transformer": "torch" if GENERATION == "relax" else "numpy"}
 
 
-def tool():
-    spec = importlib.util.spec_from_file_location("reports", ROOT / "tools" / "reports.py")
+def tool(name="reports"):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -24,3 +24,9 @@ def test_the_reports_are_current(name):
     pytest.importorskip(NEEDS.get(name, "numpy"))
     current = (FOLDER / f"{name}.txt").read_text(encoding="utf-8") == tool().text(name)
     assert current, f"run tools/reports.py {FOLDER.relative_to(ROOT)} on {GENERATION}"
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="the table is made on Relax")
+def test_the_table_of_mutations_is_current():
+    page = (ROOT / "docs/reports/mutations.md").read_text(encoding="utf-8")
+    assert page == tool("mutations").table(), "run tools/mutations.py on Relax"
