@@ -10,9 +10,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 HEAD = """\
 # What explain says of a change
 
-Programs that a composite takes, with one thing changed, and what the composite's record says then. Each row is a test
-([test_mutations.py](../../tests/test_mutations.py)); every op of every case of every built-in composite is changed in
-turn by [test_mutations_everywhere.py](../../tests/test_mutations_everywhere.py). Made on Relax by `tools/mutations.py`.
+Programs that a composite takes, with one thing changed, and what the composite's record says then.
+Each row is a test ([test_mutations.py](../../tests/test_mutations.py)); every op of every case of
+every built-in composite is changed in turn by
+[test_mutations_everywhere.py](../../tests/test_mutations_everywhere.py). Made on Relax by
+`tools/mutations.py`.
 
 | composite | changed | at | what explain says |
 |---|---|---|---|
@@ -21,7 +23,7 @@ turn by [test_mutations_everywhere.py](../../tests/test_mutations_everywhere.py)
 
 def table() -> str:
     """The page, one row a mutation."""
-    from test_mutations import ROWS, explained
+    from test_mutations import ROWS, explained  # type: ignore[import-not-found]
 
     rows = []
     for row in ROWS:
