@@ -238,6 +238,17 @@ def test_other_numbers_are_the_same_reason():
     assert (group.roots, group.reason) == (("relu_1", "relu_2"), "at add_1: wanted op dense")
 
 
+def test_a_predicate_without_a_name_is_told_by_its_place():
+    square = Composite("square", lambda x, w: op.conv2d(x, w, groups=lambda groups: groups == 1))
+    shapes = {"x": (1, 4, 5, 7), "w": (4, 2, 3, 3)}
+    found = selfbyoc.explain(
+        emit(lambda x, w: op.conv2d(x, w, groups=2), shapes), composites=[square]
+    )
+    (record,) = found.of("square")
+    line = square.pattern.__code__.co_firstlineno
+    assert record.wanted == f"groups=a predicate (test_explain.py, line {line})"
+
+
 SCRIPT = """
 import sys; sys.path.insert(0, {tests!r})
 from test_explain import network

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ..ir.attrs import NORMALIZERS
@@ -174,8 +175,7 @@ class Matcher:
                 wanted = NORMALIZERS[name](wanted)
             fits = _asked(wanted, name, found) if callable(wanted) else _same(wanted, found)
             if not fits:
-                text = getattr(wanted, "__name__", "a predicate")
-                difference = f"{name}={text if callable(wanted) else repr(wanted)}"
+                difference = f"{name}={_text(wanted)}"
                 self._missed(
                     bound, RIGHT_KIND, ATTRIBUTE, call.name, difference, f"{name}={found!r}", name
                 )
@@ -220,6 +220,16 @@ def _equal(found: float, wanted: float) -> bool:
 
 def _leaf(value: Value) -> str:
     return f"{'a constant' if value.is_constant else 'an input'}, {value.type}"
+
+
+def _text(wanted: Any) -> str:
+    """What an attribute should be; a predicate by its name, or where it stands."""
+    if not callable(wanted):
+        return repr(wanted)
+    name, code = getattr(wanted, "__name__", ""), getattr(wanted, "__code__", None)
+    if code is None or name != "<lambda>":
+        return name or "a predicate"
+    return f"a predicate ({PurePath(code.co_filename).name}, line {code.co_firstlineno})"
 
 
 def _asked(predicate: Any, name: str, found: Any) -> bool:
