@@ -213,12 +213,12 @@ def dtype_of(expr: Any) -> str:
 
 
 def param_buffers(func: Any) -> list[Any]:
-    """The buffers of a PrimFunc's parameters; 0.27 has no buffer_map, its parameters are the
-    buffers.
+    """The buffers of a PrimFunc's parameters, and parameters that are none (a scalar, an address
+    after lowering). 0.27 has no buffer_map, its parameters are the buffers.
     """
     if GENERATION == "relax":
         return list(func.params)
-    return [func.buffer_map[p] for p in func.params]
+    return [func.buffer_map.get(p, p) for p in func.params]
 
 
 def any_alignment(func: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import is_reduction, param_buffers, region_buffer, tir, walk
+from ..._tvm import dtype_of, is_reduction, param_buffers, region_buffer, tir, walk
 
 OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
 
@@ -67,6 +67,7 @@ class Accesses:
     shapes: tuple[tuple[int | None, ...], ...]
     params: tuple[int, ...]
     blocks: tuple[BlockAccesses, ...]
+    dtypes: tuple[str, ...]
 
     def to_data(self) -> list[Any]:
         """Plain data for JSON; lists, for there are many of them."""
@@ -75,12 +76,12 @@ class Accesses:
              [[a.buffer, a.index] for a in b.loads], b.is_leaf, b.copies, b.inside]
             for b in self.blocks
         ]  # fmt: skip
-        return [self.shapes, self.params, blocks]
+        return [self.shapes, self.params, blocks, self.dtypes]
 
 
 def from_data(data: Any) -> Accesses:
     """The inverse of `Accesses.to_data`, after JSON made lists of the tuples."""
-    shapes, params, found = data
+    shapes, params, found, dtypes = data
 
     def accesses(listed: Any) -> tuple[Access, ...]:
         return tuple(Access(int(buffer), _tupled(index)) for buffer, index in listed)
@@ -92,7 +93,7 @@ def from_data(data: Any) -> Accesses:
         )
         for name, label, axes, stores, loads, is_leaf, copies, inside in found
     )  # fmt: skip
-    return Accesses(_tupled(shapes), _tupled(params), blocks)
+    return Accesses(_tupled(shapes), _tupled(params), blocks, _tupled(dtypes))
 
 
 def _tupled(value: Any) -> Any:
@@ -111,18 +112,20 @@ class _Scan:
         self.func = func
         self.numbers: dict[Any, int] = {}
         self.shapes: list[tuple[int | None, ...]] = []
+        self.dtypes: list[str] = []
         self.params = tuple(self._number(b) for b in param_buffers(func) if hasattr(b, "shape"))
 
     def _number(self, buffer: Any) -> int:
         if buffer not in self.numbers:
             self.numbers[buffer] = len(self.shapes)
             self.shapes.append(tuple(_extent(e) for e in buffer.shape))
+            self.dtypes.append(dtype_of(buffer))
         return self.numbers[buffer]
 
     def result(self) -> Accesses:
         found = blocks_of(self.func)
         blocks = tuple(self._block(block) for block in found)
-        return Accesses(tuple(self.shapes), self.params, blocks)
+        return Accesses(tuple(self.shapes), self.params, blocks, tuple(self.dtypes))
 
     def _block(self, block: Any) -> BlockAccesses:
         # An axis of one element is always 0; TVM writes either.

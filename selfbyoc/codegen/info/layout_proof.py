@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from .accesses import Accesses, BlockAccesses, Expr
 from .layout_map import LayoutMap, Pair, Prover, infer
 from .layout_record import Index, Inlined, index_of, replaced
+from .unknown import UNKNOWN
 
 # transform_block_layout names the new axes v0, v1, ...: recorded axes of such names prove nothing.
 _RENAMED = re.compile(r"v\d+\Z")
@@ -27,6 +29,7 @@ class Place:
 
     layout: LayoutMap | None
     present: tuple[int | None, ...] | None = None  # the present shape, where the buffer is known
+    dtype: Any = None  # another one than recorded, or UNKNOWN
 
 
 def places(then: Accesses, now: Accesses) -> dict[int, Place]:
@@ -41,7 +44,7 @@ class _Proof:
         self.now = now
         self.then = Inlined(then, {b.label for b in now.blocks if b.label})
         self.recorded = self.then.blocks
-        self.shapes, self.params = then.shapes, then.params
+        self.shapes, self.params, self.dtypes = then.shapes, then.params, then.dtypes
         self.prover = Prover({f"{b.label}/{n}": e for b in then.blocks for n, e, _ in b.axes})
         self.copies = self._copies()
         # Present buffers that a known block accesses in a way that the record does not explain.
@@ -204,7 +207,12 @@ class _Proof:
                 self.found[buffer] = self._place(buffer, param[buffer])
             elif held:
                 self.found[buffer] = _one_of(held, len(shape))
-        return {buffer: self._value(buffer) for buffer in range(len(self.shapes))}
+        return {buffer: self._typed(self._value(buffer)) for buffer in range(len(self.shapes))}
+
+    def _typed(self, place: Place) -> Place:
+        """A value that no present buffer is known to hold may be in any dtype that is new here."""
+        is_new = place.present is None and not set(self.now.dtypes) <= set(self.dtypes)
+        return replace(place, dtype=UNKNOWN) if is_new else place
 
     def _value(self, buffer: int) -> Place:
         """Of a buffer that is gone: the layout of what its values are computed from, in place."""
@@ -224,11 +232,12 @@ class _Proof:
         return Place(LayoutMap.identity(len(self.shapes[buffer])) if unchanged else None)
 
     def _place(self, recorded: int, present: int) -> Place:
-        shape = self.now.shapes[present]
+        shape, dtype = self.now.shapes[present], self.now.dtypes[present]
+        other = None if dtype == self.dtypes[recorded] else dtype
         pairs = self.pairs.get((recorded, present), [])
         if present in self.tainted or not pairs:
-            return Place(None, shape)
-        return Place(infer(pairs, self.shapes[recorded], shape, self.prover), shape)
+            return Place(None, shape, other)
+        return Place(infer(pairs, self.shapes[recorded], shape, self.prover), shape, other)
 
 
 def _one_of(held: list[Place], ndim: int) -> Place:

@@ -146,7 +146,12 @@ def _working_on(sch: Any) -> Any:
     variables = list(sch.mod.get_global_vars())
     if sch.func_working_on is not None:
         return sch.func_working_on
-    return variables[0] if len(variables) == 1 else sch.mod.get_global_var("main")
+    if len(variables) == 1:
+        return variables[0]
+    names = [v.name_hint for v in variables]
+    if "main" not in names:
+        raise InputError(f"the schedule has {names}; say which one with `sch.work_on(name)`")
+    return sch.mod.get_global_var("main")
 
 
 def _by_trace(sch: Any, original: Any) -> tuple[OpInfo, ...] | None:
@@ -188,7 +193,8 @@ def _op_in_layouts(
     ins = [_place(t, ref, then, found) for t, ref in zip(info.inputs, refs[0], strict=True)]
     outs = [_place(t, ref, then, found) for t, ref in zip(info.outputs, refs[1], strict=True)]
     maps = [[place.layout for place in side] for side in (ins, outs)]
-    if all(m is not None and m.is_identity for side in maps for m in side):
+    same_dtypes = all(place.dtype is None for place in (*ins, *outs))
+    if same_dtypes and all(m is not None and m.is_identity for side in maps for m in side):
         return info
     before = Before(
         info.attrs, tuple(t.shape for t in info.inputs), tuple(t.shape for t in info.outputs)
@@ -212,11 +218,13 @@ def _place(tensor: TensorInfo, ref: Any, then: Accesses, found: dict[int, Place]
         return place
     # The buffer never had the op's own axes (a packed weight): unchanged, or not known.
     if place.layout is not None and place.layout.is_identity:
-        return Place(LayoutMap.identity(len(tensor.shape)))
-    return Place(None)
+        return Place(LayoutMap.identity(len(tensor.shape)), dtype=place.dtype)
+    return Place(None, dtype=place.dtype)
 
 
 def _tensor(tensor: TensorInfo, place: Place, layout: Any) -> TensorInfo:
+    if place.dtype is not None:
+        tensor = replace(tensor, dtype=place.dtype)
     if place.layout is None:
         held = place.present if place.present is not None else UNKNOWN
         return TensorInfo(held, tensor.dtype, UNKNOWN)

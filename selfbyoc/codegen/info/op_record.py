@@ -29,7 +29,7 @@ class TensorInfo:
     """
 
     shape: Any  # tuple[int, ...], with None for an extent not known when compiling, or UNKNOWN
-    dtype: str
+    dtype: Any  # str, or UNKNOWN
     layout: str | Unknown | None = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -40,7 +40,8 @@ class TensorInfo:
 
     def __repr__(self) -> str:
         axes = "?" if self.shape is UNKNOWN else ", ".join(map(str, self.shape))
-        return f"{self.dtype}[{axes}]" + ("" if self.layout is None else f" {self.layout!r}")
+        dtype = "?" if self.dtype is UNKNOWN else self.dtype
+        return f"{dtype}[{axes}]" + ("" if self.layout is None else f" {self.layout!r}")
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def _refs(found: Any) -> tuple[Ref, ...]:
 
 
 def _tensor_data(tensor: TensorInfo) -> list[Any]:
-    return [_plain(tensor.shape), tensor.dtype, _plain(tensor.layout)]
+    return [_plain(tensor.shape), _plain(tensor.dtype), _plain(tensor.layout)]
 
 
 def _tensor_from(data: Any) -> TensorInfo:
