@@ -65,7 +65,7 @@ def test_a_residual_of_one_element_a_channel(constants):
     assert run.counts == {"conv2d_add": 1}
     assert_close(run)
     (record,) = selfbyoc.explain(run.mod, composites=[BUILTIN["conv2d"]]).why_not("relu")
-    assert "has the shape of all of conv2d's result, float32[1, 6, 1, 1]" in record.hint
+    assert "has the shape of conv2d's whole result, float32[1, 6, 1, 1], so" in record.hint
 
 
 def test_bias_through_reshape_and_broadcast_to():

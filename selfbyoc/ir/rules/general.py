@@ -80,8 +80,9 @@ def _decline_bias(rw: Rewriter, call: OpCall, heavy: OpCall, bias: Value) -> Non
     shaping = rw.producer(bias)
     if shaping is None and bias.shape == heavy.outputs[0].shape:
         if _bias_axis(heavy, heavy.outputs[0], bias) is not None:
-            text = f"{bias.name or 'a constant'} has the shape of all of {heavy.name}'s result"
-            rw.decline(call, "bias_add", f"{text}, {bias.type}: a bias, or as here a residual")
+            text = f"{bias.name or 'a constant'} has the shape of {heavy.name}'s whole result"
+            why = f"{text}, {bias.type}, so it is taken for a residual; give a bias one axis"
+            rw.decline(call, "bias_add", why)
         return
     if shaping is not None and shaping.kind not in ("reshape", "broadcast_to"):
         if bias.shape != heavy.outputs[0].shape:
