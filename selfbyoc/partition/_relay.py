@@ -250,7 +250,10 @@ def update(
             new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), whole)
-    return relay.transform.InferType()(_one_symbol_each(done))
+    done = relay.transform.InferType()(_one_symbol_each(done))
+    for name, value in (mod.attrs or {}).items():
+        done = done.with_attr(name, value)
+    return done
 
 
 def _one_symbol_each(mod: tvm.IRModule) -> tvm.IRModule:

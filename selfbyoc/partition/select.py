@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompositeError
@@ -13,33 +13,23 @@ from ..ir.rules.rewriter import Declined
 from .declared import declared, root_kinds
 from .match import Match, PredicateError, find
 from .miss import Miss
-from .report import BROKEN, MATCHED, MISSED, PART, REFUSED, TAKEN, Record, Report, owners
+from .refusal import (
+    CHECK,
+    LARGER,
+    OVERLAP,
+    PREDICATE,
+    RAISED,
+    VERIFIED,
+    Refusal,
+    apart,
+    not_cut_out,
+)
+from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners
 
 if TYPE_CHECKING:
     from ..composite import Composite
 
-# Why a match is turned down, beside the differences that miss.py names.
-CHECK, READER, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS, ALONE = (
-    "check", "used outside", "tied", "cycle", "unknown shape", "overlap", "larger match",
-    "check raised", "verification", "predicate raised", "dataflow blocks",
-    "read by context",
-)  # fmt: skip
-# What `OpCall.needs_product` is about.
-PRODUCTS = ("batch_matmul", "conv2d", "dense", "matmul")
 Hints = dict[str, list[Declined]]
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a structural match is not taken; the fields are those of the record."""
-
-    cause: str
-    reason: str
-    where: str = ""
-    wanted: str = ""
-    found: str = ""
-    reader: str = ""
-    status: str = REFUSED
 
 
 def select(
@@ -65,7 +55,7 @@ def select(
         records += missed
         for match in sorted(found, key=lambda m: -len(m.ops)):
             told = (refused or {}).get((composite.name, match.root.name), "")
-            refusal = Refusal(VERIFIED, told) if told else _apart(match, block_of or {})
+            refusal = Refusal(VERIFIED, told) if told else apart(match, block_of or {})
             record = _decide(graph, match, taken, strict, refusal)
             records.append(record)
             if record.status == MATCHED:
@@ -162,8 +152,7 @@ def _decide(
     overlap = next((call for call in match.ops if id(call) in taken), None)
     if overlap is not None:
         return _overlapping(record, overlap, match, taken)
-    refusal = refusal or _leak(graph, match) or _tied(graph, match) or _alone(graph, match)
-    refusal = refusal or _unknown_shape(match) or _checked(match, strict)
+    refusal = refusal or not_cut_out(graph, match) or _checked(match, strict)
     if refusal is not None:
         return replace(record, **vars(refusal))
     outside = ((name, v.type, _origin(graph, v)) for name, v in match.args.items())
@@ -207,103 +196,4 @@ def _checked(match: Match, strict: bool) -> Refusal | None:
         if strict:
             raise CompositeError(f"composite {match.composite.name}: {text}") from err
         return Refusal(RAISED, text, status=BROKEN)
-    return None
-
-
-def _leak(graph: OpGraph, match: Match) -> Refusal | None:
-    """Why the group cannot be cut out: a value used outside, or an input computed from the group's
-    results.
-    """
-    inside = {id(call) for call in match.ops}
-    for call in match.ops:
-        for value in call.outputs:
-            if any(value is out for out in match.outputs):
-                continue
-            reader = next((u for u in graph.users(value) if id(u) not in inside), None)
-            if reader is not None:
-                text = f"{call.name} is also used outside the group, by {reader.name}"
-                return Refusal(READER, text, call.name, reader=reader.name)
-            if graph.is_output(value):
-                text = f"{call.name} is also a result of the model"
-                return Refusal(READER, text, call.name, reader="output")
-    for name, value in match.args.items():
-        producer = graph.producer(value)
-        if producer is not None and id(producer) in inside:
-            text = f"argument {name} is computed inside the group, by {producer.name}"
-            return Refusal(CYCLE, text, name, found=producer.name)
-    # With one result, whatever is computed from the group comes after all that it reads.
-    return _cycle(graph, match, inside) if len(match.outputs) > 1 else None
-
-
-def _alone(graph: OpGraph, match: Match) -> Refusal | None:
-    """An op that is what it was read as only behind a product: alone in a function, nobody could
-    read it so again.
-    """
-    inside = {id(call) for call in match.ops}
-    for call in match.ops:
-        before = graph.producer(call.inputs[0]) if call.needs_product else None
-        while before is not None and id(before) in inside and before.kind not in PRODUCTS:
-            tensors = [v for v in before.inputs if v.scalar is None]
-            before = graph.producer(tensors[0]) if tensors else None
-        if before is not None and id(before) not in inside:
-            text = f"{call.name} is read so because of {before.name}, which the group has not"
-            return Refusal(ALONE, text, call.name, found=before.name)
-    return None
-
-
-def _apart(match: Match, block_of: Mapping[Any, int]) -> Refusal | None:
-    """Ops of two blocks of main, between which something has effects: no kernel reaches over it."""
-    blocks = {
-        block_of[source]: call
-        for call in match.ops
-        for source in call.sources
-        if source in block_of
-    }
-    if len(blocks) < 2:
-        return None
-    (_, first), *_, (_, last) = sorted(blocks.items(), key=lambda item: item[0])
-    text = f"{first.name} and {last.name} are in different dataflow blocks"
-    return Refusal(BLOCKS, f"{text}, with something that has effects between them", last.name)
-
-
-def _tied(graph: OpGraph, match: Match) -> Refusal | None:
-    """Ops that the IR holds in another form, which only the group of all of them undoes."""
-    inside = {id(call) for call in match.ops}
-    last = {id(call.tie): call for call in match.ops if call.tie is not None}
-    for call in graph.ops if last else ():
-        end = last.get(id(call.tie))
-        if end is None or call is end:
-            continue
-        returned = any(value is out for value in call.outputs for out in match.outputs)
-        if id(call) not in inside or returned:
-            text = f"{end.name} is cut out together with {call.name}, or not at all"
-            return Refusal(TIED, text, end.name, reader=call.name)
-    return None
-
-
-def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> Refusal | None:
-    """An outside op that reads a result of the group and feeds the group again."""
-    after: set[int] = set()
-    for call in graph.ops:
-        for value in call.inputs:
-            producer = graph.producer(value)
-            if producer is None or id(call) in inside:
-                continue
-            if id(producer) in after or id(producer) in inside:
-                after.add(id(call))
-    for name, value in match.args.items():
-        producer = graph.producer(value)
-        if producer is not None and id(producer) in after:
-            text = f"argument {name} is computed from a result of the group, by {producer.name}"
-            return Refusal(CYCLE, text, name, found=producer.name)
-    return None
-
-
-def _unknown_shape(match: Match) -> Refusal | None:
-    values: list[tuple[str, Value]] = [*match.args.items()]
-    values += [(call.name, v) for call in match.ops for v in call.outputs]
-    for name, value in values:
-        if not value.is_static:
-            text = f"{name} has an extent that is not known when compiling: {value.type}"
-            return Refusal(SHAPE, text, name, "every extent known", value.type)
     return None
