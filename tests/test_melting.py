@@ -493,3 +493,27 @@ def test_a_changed_layout_does_not_change_the_arithmetic():
     assert turned.arithmetic == plain.arithmetic
     assert turned.bytes_before == plain.bytes_before
     assert [stage.op for stage in turned.nest.stages] == ["dense", "relu", "tanh"]
+
+
+def test_a_block_in_a_block_counts_with_the_axes_of_the_outer_one():
+    """What blockize leaves, as for tensorize: the inner block's own axes say a part."""
+    a = te.placeholder((16, 24), name="a")
+    b = te.compute((16, 24), lambda i, j: a[i, j] + 1.0, name="b")
+    sch = Schedule(tvm.IRModule({"main": te.create_prim_func([a, b])}))
+    _, columns = sch.get_loops(get_block(sch, "b"))
+    sch.blockize(sch.split(columns, [None, 8])[1])
+    (found,) = melting(sch.mod["main"], AVX512).kernels
+    assert found.recompute == 1.0
+    assert [stage.runs for stage in found.nest.stages] == [16 * 24]
+
+
+def test_functions_without_loops():
+    a = te.placeholder((), name="a")
+    b = te.compute((), lambda: a() * 2.0, name="b")
+    (found,) = melting(te.create_prim_func([a, b]), AVX512).kernels
+    assert [(str(stage), stage.runs) for stage in found.nest.stages] == [("b", 1)]
+    rows = te.var("n")
+    a = te.placeholder((rows, 4), name="a")
+    b = te.compute((rows, 4), lambda i, j: a[i, j] * 2.0, name="b")
+    with pytest.raises(InputError, match="a loop of unknown extent: variable n"):
+        melting(te.create_prim_func([a, b]), AVX512)

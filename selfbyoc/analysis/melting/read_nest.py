@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..._tvm import is_reduction, region_buffer, structural_equal, walk
+from ..._tvm import is_reduction, region_buffer, walk
 from ...codegen.info.op_info import OpInfo, op_info
 from ...errors import InputError
 from .counting import Range, count, enter, variables
 from .loop_nest import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Loop, Nest, Stage
+from .roles import multiplies, role_of
 
 _KINDS = {0: SERIAL, 1: PARALLEL, 2: VECTORIZED, 3: UNROLLED}  # tir.ForKind
-_LOADS = ("BufferLoad", "TensorLoad")
 
 
 @dataclass
@@ -102,8 +102,9 @@ class _Reader:
         reads = [region_buffer(r) for r in block.reads]
         domain = math.prod(int(iv.dom.extent) for iv in block.iter_vars)
         runs = count(at.loops, at.conditions, at.bound)
-        covers = count(at.loops, at.conditions, at.bound, list(realize.iter_values))
-        name, role = str(block.name_hint), _role(block, written)
+        outer = _outer_variables(block, at)
+        covers = count(at.loops, at.conditions, at.bound, [*realize.iter_values, *outer])
+        name, role = str(block.name_hint), role_of(block, written)
         stage = Stage(
             name,
             op_of(name, self.ops),
@@ -113,15 +114,31 @@ class _Reader:
             tuple((_plain(iv), int(iv.dom.extent)) for iv in block.iter_vars if is_reduction(iv)),
             domain,
             runs.times,
-            min(covers.times, domain),
+            covers.times if outer else min(covers.times, domain),
             runs.exact and covers.exact,
-            role == "sum" and _multiplies(block),
+            role == "sum" and multiplies(block),
         )
         axes = (
             (_plain(iv), frozenset(variables(value, at.bound)))
             for iv, value in zip(block.iter_vars, realize.iter_values, strict=True)
         )
         return _Found(stage, tuple(axes))
+
+
+def _outer_variables(block: Any, at: _Context) -> list[Any]:
+    """What a block's body takes from around it beside its own axes, as blockize and opaque blocks
+    leave it: the axes of the block that it is in, and loops.
+    """
+    own = {hash(iv.var) for iv in block.iter_vars}
+    known = {hash(loop.var) for loop in at.loops} | set(at.bound)
+    used: dict[int, Any] = {}
+
+    def visit(node: Any) -> None:
+        if type(node).__name__ == "Var" and hash(node) in known - own:
+            used[hash(node)] = node
+
+    walk(block.body, visit)
+    return list(used.values())
 
 
 def _plain(iter_var: Any) -> str:
@@ -131,61 +148,6 @@ def _plain(iter_var: Any) -> str:
 def _has_blocks(body: Any) -> bool:
     found: list[bool] = []
     walk(body, lambda n: found.extend([True] * type(n).__name__.endswith("BlockRealize")))
-    return bool(found)
-
-
-def _role(block: Any, written: Any) -> str:
-    """What a block does to what it writes."""
-    value = _uncast(_stored(block))
-    kind = type(value).__name__
-    if any(is_reduction(iv) for iv in block.iter_vars):
-        own = [_own_load(operand, written) for operand in _operands(value)]
-        return {"Add": "sum", "Max": "max"}.get(kind, "reduce") if any(own) else "reduce"
-    if kind in _LOADS:
-        return "copy"
-    if kind == "Call" and str(value.op.name).endswith("if_then_else"):
-        one, other = (type(_uncast(a)).__name__ for a in value.args[1:])
-        return "padded copy" if one in _LOADS and other.endswith("Imm") else "compute"
-    return "compute"
-
-
-def _stored(block: Any) -> Any:
-    """The value of a block's store."""
-    found: list[Any] = []
-    walk(block.body, lambda n: found.extend([n] if type(n).__name__ == "BufferStore" else []))
-    return found[0].value if found else None
-
-
-def _uncast(expr: Any) -> Any:
-    while type(expr).__name__ == "Cast":
-        expr = expr.value
-    return expr
-
-
-def _operands(value: Any) -> list[Any]:
-    return [value.a, value.b] if hasattr(value, "a") and hasattr(value, "b") else []
-
-
-def _own_load(expr: Any, written: Any) -> bool:
-    source = getattr(expr, "buffer", None) or getattr(expr, "source", None)
-    return type(expr).__name__ in _LOADS and source is not None and source.same_as(written)
-
-
-def _multiplies(block: Any) -> bool:
-    """Whether what a sum adds is a product of two values that are read; a norm's squares are not
-    what a product of matrices does.
-    """
-    for operand in _operands(_stored(block)):
-        operand = _uncast(operand)
-        if type(operand).__name__ == "Mul":
-            square = structural_equal(operand.a, operand.b)
-            return not square and all(_reads(side) for side in (operand.a, operand.b))
-    return False
-
-
-def _reads(expr: Any) -> bool:
-    found: list[bool] = []
-    walk(expr, lambda n: found.extend([True] * (type(n).__name__ in _LOADS)))
     return bool(found)
 
 

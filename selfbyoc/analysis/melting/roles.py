@@ -1,0 +1,64 @@
+"""What a block does to what it writes: a sum, a copy, a padded copy, or anything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._tvm import is_reduction, structural_equal, walk
+
+_LOADS = ("BufferLoad", "TensorLoad")
+
+
+def role_of(block: Any, written: Any) -> str:
+    """What a block does to what it writes."""
+    value = _uncast(_stored(block))
+    kind = type(value).__name__
+    if any(is_reduction(iv) for iv in block.iter_vars):
+        own = [_own_load(operand, written) for operand in _operands(value)]
+        return {"Add": "sum", "Max": "max"}.get(kind, "reduce") if any(own) else "reduce"
+    if kind in _LOADS:
+        return "copy"
+    if kind == "Call" and str(value.op.name).endswith("if_then_else"):
+        one, other = (type(_uncast(a)).__name__ for a in value.args[1:])
+        return "padded copy" if one in _LOADS and other.endswith("Imm") else "compute"
+    return "compute"
+
+
+def _stored(block: Any) -> Any:
+    """The value of a block's store."""
+    found: list[Any] = []
+    walk(block.body, lambda n: found.extend([n] if type(n).__name__ == "BufferStore" else []))
+    return found[0].value if found else None
+
+
+def _uncast(expr: Any) -> Any:
+    while type(expr).__name__ == "Cast":
+        expr = expr.value
+    return expr
+
+
+def _operands(value: Any) -> list[Any]:
+    return [value.a, value.b] if hasattr(value, "a") and hasattr(value, "b") else []
+
+
+def _own_load(expr: Any, written: Any) -> bool:
+    source = getattr(expr, "buffer", None) or getattr(expr, "source", None)
+    return type(expr).__name__ in _LOADS and source is not None and source.same_as(written)
+
+
+def multiplies(block: Any) -> bool:
+    """Whether what a sum adds is a product of two values that are read; a norm's squares are not
+    what a product of matrices does.
+    """
+    for operand in _operands(_stored(block)):
+        operand = _uncast(operand)
+        if type(operand).__name__ == "Mul":
+            square = structural_equal(operand.a, operand.b)
+            return not square and all(_reads(side) for side in (operand.a, operand.b))
+    return False
+
+
+def _reads(expr: Any) -> bool:
+    found: list[bool] = []
+    walk(expr, lambda n: found.extend([True] * (type(n).__name__ in _LOADS)))
+    return bool(found)
