@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import module_with_attr
 from ...codegen.apply import OWN
 from ...codegen.lower import NOT_OWN
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
-from ...partition.report import REPORT, report
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
@@ -171,7 +169,4 @@ def _with_levels(mod: Any, what: Sequence[Subject], state: _State) -> Any:
         for name, func in external.items()
         if (symbol := str(func.attrs["global_symbol"])) in reasons
     }
-    if not told:
-        return mod
-    # Relay's update drops the module's attributes.
-    return module_with_attr(ir.update(mod, told, {}), REPORT, report(mod).to_json())
+    return ir.update(mod, told, {}) if told else mod
