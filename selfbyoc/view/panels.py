@@ -79,9 +79,10 @@ def _level(panel: Panel) -> str:
 
 def _numbers(kernel: KernelReport) -> str:
     saved = kernel.traffic_before - kernel.traffic_after
+    threads = f"{kernel.threads} thread{'s' if kernel.threads > 1 else ''}"
     rows = [
         ("intermediates as separate ops", size(kernel.bytes_before)),
-        (f"in this kernel, {kernel.threads} threads", size(kernel.bytes_after)),
+        (f"in this kernel, {threads}", size(kernel.bytes_after)),
         ("traffic saved" if saved >= 0 else "traffic added", _share(saved, kernel)),
         ("each element computed", f"{kernel.recompute:.3f} times"),
     ]
@@ -92,7 +93,7 @@ def _numbers(kernel: KernelReport) -> str:
         parts = [(op.name, w) for op in kernel.ops if (w := kernel.work_of(op.name)) is not None]
         if len(parts) > 1:
             name, most = max(parts, key=lambda part: part[1])
-            rows.append((f"most of all, {name}", f"{most:.3f}"))
+            rows.append((f"most for {name}", f"{most:.3f}"))
     rows.append(("operations", f"{number(kernel.flops)}FLOP"))
     rows.append(("operations for each byte", f"{kernel.intensity:.3g}"))
     if (timing := kernel.timing) is not None:
