@@ -7,7 +7,7 @@ Relax has no such limit: there the example only builds the chain and checks it.
 import numpy as np
 
 import selfbyoc
-from selfbyoc import Composite, emit, op
+from selfbyoc import Case, Composite, emit, op
 from selfbyoc._tvm import GENERATION
 
 SHAPES = {"x": (1, 3, 224, 224), "w1": (32, 3, 3, 3), "w2": (32, 32, 3, 3)}
@@ -30,7 +30,13 @@ def relu_conv(x, w):
     return np.maximum(np.einsum("nchwij,ocij->nohw", view, w, optimize=True), 0)
 
 
-chain = Composite("conv_chain", pattern, reference=reference)
+chain = Composite(
+    "conv_chain",
+    pattern,
+    reference=reference,
+    cases=(Case(x=(1, 3, 17, 19), w1=(8, 3, 3, 3), w2=(5, 8, 3, 3)),),
+    why="the first convolution's result need not be a tensor of the model",
+)
 
 
 def refusal_of_relay(mod):

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import te
 
 import selfbyoc
-from selfbyoc import Composite, emit, op
+from selfbyoc import Case, Composite, emit, op
 from selfbyoc.errors import ComputeError
 
 LAYOUT = {"data_layout": "NHWC", "kernel_layout": "OIHW"}
@@ -66,11 +66,19 @@ def network(data, kernel):
     return op.conv2d(data, kernel, strides=(2, 2), padding=(1, 1), **LAYOUT)
 
 
+mine = Composite(
+    "my_conv2d",
+    pattern,
+    compute={"conv2d": conv2d},
+    cases=(Case(network, data=(2, 11, 13, 3), kernel=(5, 3, 3, 3)),),
+    why="its compute is our own",
+)
+
+
 def main():
     """Build with the complete compute, then see the incomplete one refused."""
     shapes = {"data": (1, 57, 61, 3), "kernel": (16, 3, 3, 3)}
     mod = emit(network, {name: (shape, "float32") for name, shape in shapes.items()})
-    mine = Composite("my_conv2d", pattern, reference=reference, compute={"conv2d": conv2d})
     parted = selfbyoc.partition_for_tefuse(mod, composites=[mine])
     print(selfbyoc.report(parted))
     rng = np.random.default_rng(0)

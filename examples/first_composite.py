@@ -7,7 +7,7 @@ import numpy as np
 from tvm import te
 
 import selfbyoc
-from selfbyoc import Composite, emit, op, require
+from selfbyoc import Case, Composite, emit, op, require
 
 ROWS, COLUMNS = 8, 16  # a tile of the result: 8 accumulators of 16 floats, one AVX-512 vector each
 
@@ -80,6 +80,7 @@ dense_bias_relu = Composite(
     check=check,
     compute={"dense": dense},
     pack={"weight": transposed},
+    cases=(Case(x=(24, 37), weight=(48, 37), bias=(48,), constants=("weight", "bias")),),
     why="the result leaves the registers only when it is finished",
 )
 

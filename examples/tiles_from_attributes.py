@@ -8,7 +8,7 @@ schedule is given, not from shapes written into it.
 import numpy as np
 
 import selfbyoc
-from selfbyoc import Composite, emit, op
+from selfbyoc import Case, Composite, emit, op
 
 CACHE = 12 * 1024  # bytes of input that a tile may read: a part of a first-level cache
 
@@ -50,7 +50,18 @@ def schedule(sch, ops, target):
     tiles.append((conv.attrs["strides"], conv.attrs["padding"], conv.outputs[0][0][2] // rows))
 
 
-tiled = Composite("tiled_conv2d_relu", pattern, schedule=schedule)
+def strided(data, kernel):
+    """A case of the pattern with attributes of its own."""
+    return op.relu(op.conv2d(data, kernel, strides=(2, 2), padding=(1, 1)))
+
+
+tiled = Composite(
+    "tiled_conv2d_relu",
+    pattern,
+    schedule,
+    cases=(Case(strided, data=(2, 3, 17, 19), kernel=(7, 3, 3, 3)),),
+    why="the rows of one tile stay in the first-level cache",
+)
 
 
 def reference(data, kernel, stride, pad):

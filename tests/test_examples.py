@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness import model, random_args
 
+import selfbyoc
 from selfbyoc._tvm import GENERATION
+from selfbyoc.analysis.lint.file import load_file, named
+from selfbyoc.analysis.lint.linter import lint_file
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,6 +75,20 @@ def test_pytorch_example():
     printed = output_of("pytorch_model")
     assert "2 x dense" in printed
     assert printed.endswith("agrees with PyTorch: True\n")
+
+
+@pytest.mark.parametrize("name", [n for n in PRINTS if n != "pass_on_pools"])
+def test_the_composites_of_an_example(name):
+    """Nothing to say of the file, and every case is right."""
+    path = ROOT / "examples" / f"{name}.py"
+    assert lint_file(path) == []
+    for composite in named(load_file(path)[0], None):
+        for case in composite.cases:
+            found = selfbyoc.verify(
+                model(composite, case, random_args(case)), None, None, [composite]
+            )
+            assert found.ok, str(found)
+            assert found.verdicts
 
 
 def test_every_example_is_tested():
