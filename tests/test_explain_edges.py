@@ -96,3 +96,19 @@ def test_an_op_that_is_read_by_what_is_before_it():
     assert record.reason == ("bias_add is read so because of conv2d, which the group has not")
     whole = Composite("whole", lambda x, w, b: op.relu(op.bias_add(op.conv2d(x, w), b)))
     assert only(mod, whole).status == "matched"
+
+
+@pytest.mark.parametrize("attrs", [{"padding": "abc"}, {"dilation": None}])
+def test_an_attribute_that_is_no_value(attrs):
+    record = only(
+        emit(conv_relu, SHAPES), Composite("odd", lambda x, w: op.relu(op.conv2d(x, w, **attrs)))
+    )
+    assert record.status == "broken"
+    (name, value), *_ = attrs.items()
+    assert record.reason.startswith(f"the pattern wants {name}={value!r}, which is no value of it")
+
+
+def test_partitioning_twice():
+    parted = selfbyoc.partition_for_tefuse(emit(conv_relu, SHAPES))
+    with pytest.raises(InputError, match="is partitioned already"):
+        selfbyoc.partition_for_tefuse(parted)

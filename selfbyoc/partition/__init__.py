@@ -73,6 +73,10 @@ def partitioning(
     from .generation import ir
 
     check_module(mod)
+    if is_partitioned(mod):
+        raise InputError(
+            "mod: this module is partitioned already; give the module as it was before"
+        )
     target = None if target is None else check_target(target)
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)

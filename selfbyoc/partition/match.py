@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PredicateError(Exception):
-    """A pattern's predicate on an attribute raised."""
+    """What a pattern wants of an attribute cannot be asked: it raised, or is no value of it."""
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,10 @@ class Matcher:
     def _attrs_fit(self, node: Op, call: OpCall, bound: Bound) -> bool:
         for name, wanted in node.attrs.items():
             found = call.attrs.get(name)
-            if not callable(wanted) and name in NORMALIZERS:
-                wanted = NORMALIZERS[name](wanted)
-            fits = _asked(wanted, name, found) if callable(wanted) else _same(wanted, found)
+            if callable(wanted):
+                fits = _asked(wanted, name, found)
+            else:
+                wanted, fits = _compared(wanted, name, found)
             if not fits:
                 difference = f"{name}={_text(wanted)}"
                 self._missed(
@@ -239,6 +240,16 @@ def _asked(predicate: Any, name: str, found: Any) -> bool:
     except Exception as err:  # whatever it raises is its own error, with its name
         text = f"the predicate on {name} raised {type(err).__name__} for {found!r}: {err}"
         raise PredicateError(text) from err
+
+
+def _compared(wanted: Any, name: str, found: Any) -> tuple[Any, bool]:
+    """What a pattern wants of an attribute, in neutral form, and whether it is that."""
+    try:
+        neutral = NORMALIZERS[name](wanted) if name in NORMALIZERS else wanted
+        return neutral, _same(neutral, found)
+    except Exception as err:  # the pattern may hold anything
+        text = f"the pattern wants {name}={wanted!r}, which is no value of it"
+        raise PredicateError(f"{text}: {type(err).__name__}: {err}") from err
 
 
 def _same(wanted: Any, found: Any) -> bool:
