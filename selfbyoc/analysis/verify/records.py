@@ -122,7 +122,9 @@ class Verification:
             return "no kernel: no composite matched"
         runs = sum(len(v.compared) for v in self.verdicts)
         found = ", ".join(f"{n} {status}" for status, n in sorted(self.counts.items()))
-        return f"{len(self.verdicts)} kernels: {found}; {runs} runs agree with the reference"
+        count = len(self.verdicts)
+        kernels = f"{count} kernel{'s' if count > 1 else ''}"
+        return f"{kernels}: {found}; {runs} runs agree with the reference"
 
 
 def _finite(value: Any) -> Any:
