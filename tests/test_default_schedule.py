@@ -133,3 +133,18 @@ def test_rows_are_told_from_columns():
     assert rows.reduces_rows()
     columns, _columns = first_reduction(lambda x: op.sum(x, axis=0), x=(5, 9))
     assert not columns.reduces_rows()
+
+
+@pytest.mark.parametrize("sections", [2, (3,)])
+def test_parts_of_a_tensor(sections):
+    """A gated unit: two parts of one product, in one kernel."""
+
+    def gated(x, w):
+        parts = op.split(op.dense(x, w), indices_or_sections=sections, axis=1)
+        gate = op.sum(op.sigmoid(parts[1]), axis=1, keepdims=True)
+        return op.multiply(parts[0], gate)
+
+    composite = Composite("gated", gated)
+    run = run_case(composite, Case(gated, x=(5, 17), w=(14, 17)))
+    assert run.counts == {"gated": 1}
+    assert_close(run)

@@ -100,6 +100,20 @@ def _reshape(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return topi.reshape(ins[0], call.attrs["shape"])
 
 
+def _split(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:
+    (x,), axis = ins, call.attrs["axis"] % len(ins[0].shape)
+
+    def part(index: int) -> Tensor:
+        start = sum(v.shape[axis] for v in call.outputs[:index])
+        return te.compute(
+            call.outputs[index].shape,
+            lambda *i: x(*(v + start if n == axis else v for n, v in enumerate(i))),
+            name=f"{call.name}_{index}",
+        )
+
+    return [part(index) for index in range(len(call.outputs))]
+
+
 def _transpose(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     (x,) = ins
     axes = call.attrs["axes"]
@@ -198,6 +212,7 @@ COMPUTE: dict[str, Compute] = {
     "sigmoid": _elementwise(M.sigmoid),
     "silu": _elementwise(lambda a: a * M.sigmoid(a)),
     "softmax": softmax,
+    "split": _split,
     "sqrt": _elementwise(te.sqrt),
     "subtract": _elementwise(lambda a, b: a - b),
     "sum": reduce("sum"),

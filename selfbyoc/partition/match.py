@@ -253,6 +253,8 @@ def _compared(wanted: Any, name: str, found: Any) -> tuple[Any, bool]:
 
 
 def _same(wanted: Any, found: Any) -> bool:
+    if isinstance(found, tuple) and isinstance(wanted, int):
+        wanted = (wanted,)  # the axis of a sum
     if isinstance(wanted, (tuple, list)):
         return found is not None and tuple(wanted) == tuple(found)
     return bool(wanted == found)

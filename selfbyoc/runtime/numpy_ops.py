@@ -148,6 +148,12 @@ def _lrn(ins: Sequence[Array], call: OpCall) -> Array:
     return x / (a["bias"] + a["alpha"] * view.sum(axis=-1) / a["size"]) ** a["beta"]
 
 
+def _split(ins: Sequence[Array], call: OpCall) -> list[Array]:
+    axis = call.attrs["axis"]
+    ends = np.cumsum([value.shape[axis] for value in call.outputs])
+    return np.split(ins[0], ends[:-1], axis=axis)
+
+
 def _requantize(ins: Sequence[Array], call: OpCall) -> Array:
     a, dtype = call.attrs, np.dtype(call.outputs[0].dtype)
     multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
@@ -205,7 +211,7 @@ NUMPY: dict[str, Evaluate] = {
     "right_shift": _pure(np.right_shift),
     "round": _round, "rsqrt": _pure(lambda x: 1 / np.sqrt(x)),
     "sigmoid": _pure(lambda x: 1 / (1 + np.exp(-x))), "silu": _pure(lambda x: x / (1 + np.exp(-x))),
-    "softmax": _softmax, "sqrt": _pure(np.sqrt), "subtract": _pure(np.subtract),
+    "softmax": _softmax, "split": _split, "sqrt": _pure(np.sqrt), "subtract": _pure(np.subtract),
     "sum": _reducer(np.sum),
     "tanh": _pure(np.tanh), "transpose": lambda ins, call: ins[0].transpose(call.attrs["axes"]),
 }  # fmt: skip
