@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .pattern import Either, Item, Many, Node, Op
+from .pattern import Either, Item, Node, Op, below
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -80,7 +79,7 @@ class _Outline:
     def _visit(self, node: Node) -> None:
         if id(node) in self.children:
             return
-        children = tuple(_children(node))
+        children = below(node)
         self.children[id(node)] = children
         self.nodes.append(node)
         for child in children:
@@ -88,13 +87,3 @@ class _Outline:
         own = frozenset([node.kind] if isinstance(node, Op) else [])
         self.below[id(node)] = own.union(*(self.below[id(c)] for c in children))
         self.depth[id(node)] = len(own) + max((self.depth[id(c)] for c in children), default=0)
-
-
-def _children(node: Node) -> Iterable[Node]:
-    if isinstance(node, Op):
-        return node.inputs
-    if isinstance(node, Either):
-        return node.options
-    if isinstance(node, Item):
-        return (node.of,)
-    return (node.instance(0),) if isinstance(node, Many) else ()

@@ -185,8 +185,19 @@ def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
 op = Vocabulary()
 
 
+def below(node: Node) -> tuple[Node, ...]:
+    """What a node is computed from: all options of a choice, the first of many branches."""
+    if isinstance(node, Op):
+        return node.inputs
+    if isinstance(node, Either):
+        return node.options
+    if isinstance(node, Item):
+        return (node.of,)
+    return (node.instance(0),) if isinstance(node, Many) else ()
+
+
 def reachable(root: Node) -> list[Node]:
-    """A node and everything that it is computed from."""
+    """A node and everything that it is computed from, branches of `many` aside."""
     found: dict[int, Node] = {}
     stack = [root]
     while stack:
@@ -194,12 +205,7 @@ def reachable(root: Node) -> list[Node]:
         if id(node) in found:
             continue
         found[id(node)] = node
-        if isinstance(node, Either):
-            stack.extend(node.options)
-        elif isinstance(node, Item):
-            stack.append(node.of)
-        elif isinstance(node, Op):
-            stack.extend(node.inputs)
+        stack.extend(() if isinstance(node, Many) else below(node))
     return list(found.values())
 
 

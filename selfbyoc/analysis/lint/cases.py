@@ -20,14 +20,14 @@ from ...ir.emit import emit
 from ...ir.generation import ir
 from ...partition import partitioning
 from ...partition.match import Bound, Matcher
-from ...partition.pattern import Arg, Either, Item, Many, Node, Op
+from ...partition.pattern import Arg, Either, Item, Many, Node, Op, below
 from ...partition.report import MISSED, REFUSED, Report
 from ...runtime.numpy_ops import all_values
 from ...runtime.tolerance import difference, longest_reduction
 from ..kernels import Kernel, kernels
 from ..verify.inputs import Array, arrays
 from ..verify.reference import own_reference
-from .declaration import below, nodes
+from .declaration import nodes
 from .records import Finding, place
 
 

@@ -11,7 +11,7 @@ from ..._tvm import tvm
 from ...composite import Case, Composite
 from ...errors import did_you_mean
 from ...ir.attrs import DEFAULTS
-from ...partition.pattern import Arg, Either, Item, Many, Node, Op
+from ...partition.pattern import Arg, Either, Many, Node, Op, below
 from .records import Finding, place
 
 # Attributes of the neutral ops beside those that a program may set (ir/attrs.py).
@@ -48,17 +48,6 @@ def nodes(outputs: Sequence[Node]) -> list[Node]:
         found[id(node)] = node
         stack.extend(below(node))
     return list(found.values())
-
-
-def below(node: Node) -> Sequence[Node]:
-    """What a node is computed from, all options of a choice."""
-    if isinstance(node, Op):
-        return node.inputs
-    if isinstance(node, Either):
-        return node.options
-    if isinstance(node, Item):
-        return (node.of,)
-    return (node.instance(0),) if isinstance(node, Many) else ()
 
 
 def declaration(composite: Composite) -> Iterator[Finding]:
