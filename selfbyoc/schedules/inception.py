@@ -68,7 +68,7 @@ inception = Composite(
     pack={
         name: direct.pack_weight for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
     },
-    why="four branches read the input while it is in cache, and share one epilogue",
+    why="bias, activation and concatenation of all four branches are one pass",
     cases=(
         Case(
             _googlenet(pad=True),
