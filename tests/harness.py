@@ -8,13 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 import selfbyoc
+from selfbyoc._tvm import GENERATION
 from selfbyoc.composite import Case, Composite
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+
+# Every case of every built-in composite that exists on this generation, to parametrise tests with.
+CASES = [
+    pytest.param(composite, case, id=f"{composite.name}-{case.name}")
+    for composite in selfbyoc.BUILTIN
+    for case in composite.cases
+    if GENERATION in case.generations
+]
 
 
 @dataclass

@@ -1,17 +1,9 @@
 """Every built-in composite on every one of its cases: used exactly once, and right."""
 
 import pytest
-from harness import assert_close, run_case
+from harness import CASES, assert_close, run_case
 
 from selfbyoc import BUILTIN
-from selfbyoc._tvm import GENERATION
-
-CASES = [
-    pytest.param(composite, case, id=f"{composite.name}-{case.name}")
-    for composite in BUILTIN
-    for case in composite.cases
-    if GENERATION in case.generations
-]
 
 
 @pytest.mark.parametrize(("composite", "case"), CASES)

@@ -4,18 +4,10 @@ Too long for the suite, which verifies one case of each composite.
 """
 
 import pytest
-from harness import model, random_args
+from harness import CASES, model, random_args
 
-from selfbyoc import BUILTIN, verify
-from selfbyoc._tvm import GENERATION
+from selfbyoc import verify
 from selfbyoc.models.onnx_model import import_onnx, light_model
-
-CASES = [
-    pytest.param(composite, case, id=f"{composite.name}-{case.name}")
-    for composite in BUILTIN
-    for case in composite.cases
-    if GENERATION in case.generations
-]
 
 
 @pytest.mark.parametrize(("composite", "case"), CASES)

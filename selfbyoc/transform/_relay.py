@@ -22,7 +22,7 @@ from ..codegen.info.lineage import labelled
 from ..codegen.info.op_info import attach, record
 from ..codegen.info.op_record import OpInfo, Ref, describe
 from ..codegen.info.pattern_kind import name_of
-from ..codegen.stack import block_names, te_order
+from ..codegen.te_blocks import block_names, te_order
 from ..ir._relay import READ, neutral
 from ..ir.attrs import plain
 

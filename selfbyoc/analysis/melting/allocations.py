@@ -40,11 +40,6 @@ class Allocation:
         return math.prod(self.shape) * item_bytes(self.dtype)
 
     @property
-    def full_bytes(self) -> int:
-        """What it would take outside of all loops."""
-        return math.prod(self.full) * item_bytes(self.dtype)
-
-    @property
     def memory(self) -> str:
         """Where it is: "local tile", "stack" or "heap"."""
         if self.scope not in ("global", ""):

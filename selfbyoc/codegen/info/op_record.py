@@ -127,7 +127,7 @@ def from_json(text: str) -> Recorded:
     """The inverse; OpInfoError for a text that is no op info."""
     try:
         data = json.loads(text)
-        ops = tuple(map(_op_from, data["ops"]))
+        ops = tuple(map(info_from, data["ops"]))
         refs = tuple((_refs(ins), _refs(outs)) for ins, outs in data["refs"])
         accesses = from_data(data["accesses"])
         return _checked(Recorded(ops, refs, accesses, str(data["seal"])))
@@ -155,10 +155,6 @@ def _checked(recorded: Recorded) -> Recorded:
 
 def info_from(data: Mapping[str, Any]) -> OpInfo:
     """The inverse of `OpInfo.to_dict`."""
-    return _op_from(data)
-
-
-def _op_from(data: Mapping[str, Any]) -> OpInfo:
     return OpInfo(
         str(data["name"]), str(data["kind"]),
         {str(k): _value(v) for k, v in data["attrs"].items()},

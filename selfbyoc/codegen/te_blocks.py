@@ -1,0 +1,39 @@
+"""The te operations under a result, and the names of the blocks that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._tvm import te
+
+
+def te_order(tensors: Sequence[Any]) -> list[Any]:
+    """The te operations under some tensors, inputs first: the order in which create_prim_func makes
+    blocks.
+    """
+    found: dict[Any, None] = {}
+
+    def visit(operation: Any) -> None:
+        if operation in found:
+            return
+        for tensor in operation.input_tensors:
+            visit(tensor.op)
+        found[operation] = None
+
+    for tensor in tensors:
+        visit(tensor.op)
+    return list(found)
+
+
+def block_names(args: Sequence[Any]) -> dict[Any, str]:
+    """te operation -> the name of its block; create_prim_func makes names unique by counting."""
+    used: dict[str, int] = {}
+    names: dict[Any, str] = {}
+    for operation in te_order(args):
+        if not isinstance(operation, te.ComputeOp):
+            continue
+        base = str(operation.name)
+        names[operation] = base if base not in used else f"{base}_{used[base]}"
+        used[base] = used.get(base, 0) + 1
+    return names
