@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import storage_passes, tvm, walk
+from ..._tvm import storage_passes, tvm
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others
@@ -24,11 +24,10 @@ _SIZES = {"bool": 8, "handle": 64}
 
 @dataclass(frozen=True)
 class Allocation:
-    """One buffer: its full shape as stacked, and what is allocated of it."""
+    """One buffer, as it is allocated."""
 
     name: str
     dtype: str
-    full: tuple[int, ...]  # shape before compaction
     shape: tuple[int, ...]
     scope: str
     trips: int = 1  # iterations of the loops around it
@@ -67,45 +66,37 @@ def threads_of(target: Any | None) -> int:
 
 def allocations(func: Any) -> tuple[Allocation, ...]:
     """The buffers that a scheduled PrimFunc allocates, outermost first."""
-    before: dict[str, Any] = {}
-
-    def remember(node: Any) -> None:
-        before.update({str(b.name): b for b in getattr(node, "alloc_buffers", ())})
-
-    walk(func.body, remember)
     mod = tvm.IRModule({"main": func})
     for step in storage_passes():
         mod = step(mod)
     found: list[Allocation] = []
-    _visit(mod["main"].body, (), 0, before, found)
+    _visit(mod["main"].body, (), 0, found)
     return tuple(found)
 
 
-def _visit(
-    stmt: Any, loops: tuple[Range, ...], tasks: int, before: dict[str, Any], found: list[Allocation]
-) -> None:
+def _visit(stmt: Any, loops: tuple[Range, ...], tasks: int, found: list[Allocation]) -> None:
     kind = type(stmt).__name__
     if kind == "For":
         loop, _ = enter(stmt, loops)
         inside = max(1, tasks) * loop.extent if int(stmt.kind) == PARALLEL else tasks
-        _visit(stmt.body, (*loops, loop), inside, before, found)
+        _visit(stmt.body, (*loops, loop), inside, found)
     elif kind == "SeqStmt":
         for part in stmt.seq:
-            _visit(part, loops, tasks, before, found)
+            _visit(part, loops, tasks, found)
     elif kind in ("BlockRealize", "SBlockRealize"):
         trips = math.prod(loop.extent for loop in loops)
         for buffer in stmt.block.alloc_buffers:
-            found.append(_allocation(buffer, before.get(str(buffer.name), buffer), trips, tasks))
-        _visit(stmt.block.body, loops, tasks, before, found)
+            found.append(_allocation(buffer, trips, tasks))
+        _visit(stmt.block.body, loops, tasks, found)
     elif kind == "IfThenElse":
         for part in (stmt.then_case, stmt.else_case):
             if part is not None:
-                _visit(part, loops, tasks, before, found)
+                _visit(part, loops, tasks, found)
     elif hasattr(stmt, "body"):
-        _visit(stmt.body, loops, tasks, before, found)
+        _visit(stmt.body, loops, tasks, found)
 
 
-def _allocation(buffer: Any, old: Any, trips: int, tasks: int) -> Allocation:
+def _allocation(buffer: Any, trips: int, tasks: int) -> Allocation:
     scope = buffer.scope() if callable(buffer.scope) else buffer.scope
-    full, shape = (tuple(int(e) for e in b.shape) for b in (old, buffer))
-    return Allocation(str(buffer.name), str(buffer.dtype), full, shape, str(scope), trips, tasks)
+    shape = tuple(int(e) for e in buffer.shape)
+    return Allocation(str(buffer.name), str(buffer.dtype), shape, str(scope), trips, tasks)
