@@ -2,6 +2,7 @@
 
 import pytest
 
+from selfbyoc import host, host_target
 from selfbyoc._tvm import make_target
 from selfbyoc.schedules.machine import machine
 
@@ -35,3 +36,40 @@ def test_lanes_by_dtype():
 def test_cores_of_the_target_come_before_those_of_the_process():
     assert machine(make_target("llvm -num-cores=7")).cores == 7
     assert machine(make_target("llvm")).cores >= 1
+
+
+@pytest.mark.parametrize(
+    ("target", "l1", "l2"),
+    [
+        ("llvm -mcpu=znver2", 32, 512),
+        ("llvm -mcpu=sapphirerapids", 48, 2048),
+        ("llvm -mcpu=x86-64-v3", 32, 256),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", 64, 1024),
+        ("llvm -mtriple=aarch64-linux-gnu", 32, 256),
+        ("llvm", 32, 256),
+    ],
+)
+def test_caches_by_name(target, l1, l2, monkeypatch):
+    monkeypatch.setattr(host, "cpu", lambda: "")
+    cpu = machine(make_target(target))
+    assert (cpu.l1_bytes, cpu.l2_bytes) == (l1 << 10, l2 << 10)
+
+
+def test_the_hosts_own_caches_are_asked_for(monkeypatch):
+    target = host_target()
+    monkeypatch.setattr(host, "cpu", lambda: target.attrs.get("mcpu"))
+    monkeypatch.setattr(host, "cache_bytes", lambda: {1: 12345})
+    cpu = machine(target)
+    assert cpu.l1_bytes == (12345 if target.attrs.get("mcpu") else 32 << 10)
+    assert cpu.l2_bytes >= 256 << 10  # not told: by the name
+
+
+def test_caches_as_linux_lists_them(tmp_path):
+    for n, (level, kind, size) in enumerate(
+        [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2M"), ("3", "U", "?")]
+    ):
+        (tmp_path / f"index{n}").mkdir()
+        for name, text in (("level", level), ("type", kind), ("size", size)):
+            (tmp_path / f"index{n}" / name).write_text(text + "\n")
+    (tmp_path / "index9").mkdir()
+    assert host.cache_bytes(tmp_path) == {1: 48 << 10, 2: 2 << 20}

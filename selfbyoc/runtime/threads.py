@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import os
 
+from .. import host
+
 
 def configure() -> None:
     """Set the thread count from the process's affinity, and leave the affinity alone."""
     if "OMP_NUM_THREADS" not in os.environ:
-        os.environ.setdefault("TVM_NUM_THREADS", str(available_cores()))
+        os.environ.setdefault("TVM_NUM_THREADS", str(host.cores()))
     os.environ.setdefault("TVM_BIND_THREADS", "0")
-
-
-def available_cores() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
 
 
 def count() -> int:
     """The threads that kernels started from this thread will use."""
     asked = os.environ.get("TVM_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
-    return int(asked) if asked else available_cores()
+    return int(asked) if asked else host.cores()
