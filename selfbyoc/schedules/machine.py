@@ -16,7 +16,7 @@ _AVX2 = (
     "avx2", "x86-64-v3", "core-avx2", "haswell", "broadwell", "skylake", "znver", "alderlake",
     "raptorlake", "arrowlake",
 )  # fmt: skip
-# KiB of one core's L1 data and L2 cache by a part of its name, from the vendors; the first that fits.
+# KiB of a core's L1 data and L2 cache by a part of its name, from the vendors; the first that fits.
 _CACHES = (
     ("skylake-avx512", 32, 1024), ("cascadelake", 32, 1024), ("cooperlake", 32, 1024),
     ("icelake-server", 48, 1280), ("icelake", 48, 512), ("rocketlake", 48, 512),
