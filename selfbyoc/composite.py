@@ -76,7 +76,8 @@ class Composite:
     reference  NumPy, independent of TVM; None means: the matched ops one by one in NumPy
     check      `check(match)` may refuse with `require(condition, reason)`
     compute    None, or {op kind: function} to stand in for single ops, or one for the whole
-    pack       {argument: function}: how a weight is laid out ahead of time
+    pack       {argument: function(tensor) or function(tensor, call)}: how a weight is laid out
+               ahead of time; `call` is the op that reads it, with its attributes and shapes
     """
 
     name: str

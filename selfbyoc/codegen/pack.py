@@ -10,8 +10,9 @@ import numpy as np
 from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
+from .arguments import argument_chain, reader_of, run_pack
 from .compute import compute_of
-from .stack import Packed, argument_chain
+from .stack import Packed
 
 if TYPE_CHECKING:
     from ..partition.match import Match
@@ -50,7 +51,7 @@ def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tupl
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
     try:
-        return first, pack(current)
+        return first, run_pack(pack, current, reader_of(match, match.args[name]))
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error
@@ -74,28 +75,24 @@ def pack_constants(
 
 
 def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarray) -> np.ndarray:
-    source = graph.inputs[position]
-    chain = tuple((c.kind, tuple(c.attrs.items())) for c in _chain(graph, match, name))
-    key = (match.composite.pack_for(name), chain, source.shape, source.dtype)
+    first, last = _pack_stages(graph, match, position, name)
+    func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")
+    key = func.script()
     if key not in _kernels:
-        _kernels[key] = _kernel(match, name, *_pack_stages(graph, match, position, name))
-    kernel, shape, dtype = _kernels[key]
-    out = empty(shape, dtype)
-    kernel(tensor(np.ascontiguousarray(array)), out)
+        _kernels[key] = _kernel(match, name, func)
+    out = empty(tuple(int(extent) for extent in last.shape), str(last.dtype))
+    _kernels[key](tensor(np.ascontiguousarray(array)), out)
     return out.numpy()
 
 
-# (pack function, what canonicalising put before it, type) -> its kernel and the packed type.
-_kernels: dict[Any, tuple[Any, tuple[int, ...], str]] = {}
+_kernels: dict[str, Any] = {}  # text of a packing function -> its kernel
 
 
-def _kernel(match: Match, name: str, first: Any, last: Any) -> tuple[Any, tuple[int, ...], str]:
-    func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")
+def _kernel(match: Match, name: str, func: Any) -> Any:
     try:
         module = build_module(tvm.IRModule({"pack": func}), make_target("llvm"))
     except Exception as err:
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"
         ) from err
-    shape = tuple(int(extent) for extent in last.shape)
-    return get_func(module, "pack"), shape, str(last.dtype)
+    return get_func(module, "pack")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import te, tir
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
+from .arguments import argument_chain, reader_of, run_pack
 from .compute import compute_of
 from .info.lineage import labelled
 from .info.op_info import OpInfo, Ops, attach, record
@@ -44,15 +45,6 @@ class Packed:
 
     arg: str
     value: Value
-
-
-def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
-    """The ops made up by canonicalising between a graph input and an argument, first to last."""
-    chain: list[OpCall] = []
-    while (call := graph.producer(value)) is not None and not call.sources:
-        chain.insert(0, call)
-        value = call.inputs[0]
-    return chain
 
 
 def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = None) -> Stacked:
@@ -157,7 +149,13 @@ class _Builder:
                 f"composite {self.composite.name}: argument {name!r} is packed, but no compute of "
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
-        return self._users(f"pack of {name!r}", pack, self.tensors[id(value)])
+        return self._users(
+            f"pack of {name!r}",
+            run_pack,
+            pack,
+            self.tensors[id(value)],
+            reader_of(self.match, value),
+        )
 
     def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Call a function of the composite; whatever it raises is reported as the composite's

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..composite import Case, Composite
 from ..partition.pattern import either, op
-from . import direct, direct_schedule
+from . import direct_schedule, float_conv
 from .convolution import biased, direct_layout
 
 
@@ -36,8 +36,8 @@ conv2d_batch_norm_relu = Composite(
     _pattern,
     direct_schedule.CPU,
     check=direct_layout,
-    compute={"conv2d": direct.conv2d},
-    pack={"weight": direct.pack_weight},
+    compute={"conv2d": float_conv.conv2d},
+    pack={"weight": float_conv.pack_weight},
     why="the norm is one multiplication and one addition on the tile in registers",
     cases=(
         Case(

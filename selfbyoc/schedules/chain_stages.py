@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import te, tir
-from . import direct_schedule
+from . import direct_schedule, float_conv
 from .blocks import facts
-from .direct import convolution, extents, product
+from .direct import extents, product
+from .direct import pack_weight as pack_direct
 from .direct_tiles import Work, pad_rows, tile, tile_under
 from .lanes import LANES, Plan, plan, reader
 from .machine import machine
@@ -101,6 +102,24 @@ def compute(
     return (melted if pays(ops) else staged)(x, w1, w2, ops, b1, b2)
 
 
+def pack_first(weight: Tensor, call: Any) -> Tensor:
+    """The first weight as its convolution reads it."""
+    return _pack(weight, call, call.outputs[0].shape)
+
+
+def pack_second(weight: Tensor, call: Any) -> Tensor:
+    """The second weight as its convolution reads it."""
+    return _pack(weight, call, call.inputs[0].shape)
+
+
+def _pack(weight: Tensor, call: Any, hidden: Sequence[int]) -> Tensor:
+    """Winograd's where the intermediate stays in the caches; where it does not, the direct
+    convolutions melt.
+    """
+    stays = 4 * math.prod(hidden) <= CACHES
+    return float_conv.pack_weight(weight, call) if stays else pack_direct(weight)
+
+
 def _relu(value: Any, bias: Tensor | None, channel: Any) -> Any:
     value = value if bias is None else value + bias(channel)
     return tir.Max(value, tir.const(0, "float32"))
@@ -114,7 +133,10 @@ def staged(
         (ops.conv2d, w1, b1, "relu"),
         (ops.conv2d_1, w2, b2, "relu_1"),
     ):
-        x = _stage(convolution(x, weight, conv.attrs, conv.outputs[0][0], conv.name), bias, name)
+        kernel, out = conv.inputs[1][0], conv.outputs[0][0]
+        x = _stage(
+            float_conv.convolution(x, weight, kernel, conv.attrs, out, conv.name), bias, name
+        )
     return x
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from ..composite import Case, Composite
 from ..partition.pattern import op
-from . import direct
-from .chain_stages import compute, schedule
+from .chain_stages import compute, pack_first, pack_second, schedule
 from .convolution import biased, direct_layout
 
 
@@ -39,7 +38,7 @@ conv2d_relu_conv2d_relu = Composite(
     {"llvm": schedule, "c": schedule},
     check=direct_layout,
     compute=compute,
-    pack={"w1": direct.pack_weight, "w2": direct.pack_weight},
+    pack={"w1": pack_first, "w2": pack_second},
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(
         Case(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
-from . import direct, direct_schedule
+from . import direct_schedule, float_conv
 
 
 def biased(y: Any, bias: Any) -> Any:
@@ -74,8 +74,8 @@ conv2d = Composite(
     _pattern,
     direct_schedule.CPU,
     check=direct_layout,
-    compute={"conv2d": direct.conv2d},
-    pack={"weight": direct.pack_weight},
+    compute={"conv2d": float_conv.conv2d},
+    pack={"weight": float_conv.pack_weight},
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         _case("3x3", _relu(padding=1), (1, 64, 56, 56), (64, 64, 3, 3)),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import winograd_schedule
 from .blocks import Facts, facts
 from .channel_tiles import tile_channels
 from .direct import plan_of
-from .direct_tiles import Work, pad_rows, tile
+from .direct_tiles import Work, is_copy, pad_rows, tile
 from .machine import machine
 from .reductions import stages
 from .steps import inline_injective
@@ -17,13 +18,16 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a
     recomputed halo.
     """
+    winograd = winograd_schedule.join(sch)
     tiled = [b for b in facts(sch) if b.name.endswith(("_tiles", "_channels"))]
     plans = {b.name: plan_of(view_of(b, ops)) for b in tiled}
     pads = {_stem(name) + "_pad": p for name, p in plans.items()}
     # What stands before a padded copy is applied to the tiles: the copy, which tests for the
     # border, only copies.
-    inline_injective(sch, {p.name for b in facts(sch) if b.name in pads for p in b.producers})
+    copies = [b for b in facts(sch) if b.name in pads or is_copy(b.name)]
+    inline_injective(sch, {p.name for b in copies for p in b.producers} | winograd.keys())
     work = Work(sch, machine(target))
+    winograd_schedule.transform_all(work, winograd)
     for block in facts(sch):
         if block.name.endswith("_channels"):
             tile_channels(work, block)

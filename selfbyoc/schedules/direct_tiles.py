@@ -58,12 +58,17 @@ def _copy_rows(work: Work, block: Facts, p: Plan) -> Any:
     return vertical, row
 
 
+def is_copy(name: str) -> bool:
+    """Whether a block lays an image out for a convolution."""
+    return name.endswith(("_pad", "_wino_image"))
+
+
 def image_of(block: Facts) -> Facts | None:
     """The one elementwise reader of sums: no padded copy, and of nothing else that is computed."""
     readers = block.consumers
     if len(readers) != 1 or readers[0].reduction or len(readers[0].spatial) != 4:
         return None
-    alone = len(readers[0].producers) == 1 and not readers[0].name.endswith("_pad")
+    alone = len(readers[0].producers) == 1 and not is_copy(readers[0].name)
     return readers[0] if alone else None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..composite import Case, Composite, require
 from ..partition.pattern import many, op
-from . import direct, direct_schedule
+from . import direct_schedule, float_conv
 from .convolution import activated, biased, direct_layout
 from .pool import max_tiles
 
@@ -64,9 +64,10 @@ inception = Composite(
     _googlenet(pad=False),
     direct_schedule.CPU,
     check=_channels,
-    compute={"conv2d": direct.conv2d, "max_pool2d": max_tiles},
+    compute={"conv2d": float_conv.conv2d, "max_pool2d": max_tiles},
     pack={
-        name: direct.pack_weight for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
+        name: float_conv.pack_weight
+        for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
     },
     why="bias, activation and concatenation of all four branches are one pass",
     cases=(
@@ -102,8 +103,8 @@ parallel_conv2d = Composite(
     _parallel,
     direct_schedule.CPU,
     check=_channels,
-    compute={"conv2d": direct.conv2d},
-    pack={"weight": direct.pack_weight},
+    compute={"conv2d": float_conv.conv2d},
+    pack={"weight": float_conv.pack_weight},
     why="the branches share their input and write one result",
     cases=(
         Case(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
-from . import direct, direct_schedule
+from . import direct_schedule, float_conv
 from .convolution import biased, direct_layout
 
 
@@ -37,8 +37,8 @@ conv2d_add = Composite(
     _residual,
     direct_schedule.CPU,
     check=_same_shape,
-    compute={"conv2d": direct.conv2d},
-    pack={"weight": direct.pack_weight},
+    compute={"conv2d": float_conv.conv2d},
+    pack={"weight": float_conv.pack_weight},
     why="a residual block's sum is taken while the tile is in registers",
     cases=(
         Case(

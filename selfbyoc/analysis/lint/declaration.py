@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._tvm import tvm
+from ...codegen.arguments import takes_reader
 from ...composite import Case, Composite
 from ...errors import did_you_mean
 from ...ir.attrs import DEFAULTS
@@ -87,7 +88,8 @@ def _functions(composite: Composite) -> Iterator[Finding]:
     yield from _takes(composite.check, "check", ("match",))
     yield from _all_arguments(composite, composite.reference, "reference")
     for name, function in composite.pack.items():
-        yield from _takes(function, f"pack of {name!r}", ("tensor",))
+        takes = ("tensor", "call") if takes_reader(function) else ("tensor",)
+        yield from _takes(function, f"pack of {name!r}", takes)
     if not isinstance(composite.compute, Mapping):
         yield from _all_arguments(composite, composite.compute, "compute")
         yield from _defaults(composite)

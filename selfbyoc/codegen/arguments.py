@@ -1,0 +1,41 @@
+"""The arguments of a match: what stands before one, who reads it, and its `pack` function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..ir.graph import OpCall, OpGraph, Value
+
+if TYPE_CHECKING:
+    from ..partition.match import Match
+
+
+def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
+    """The ops made up by canonicalising between a graph input and an argument, first to last."""
+    chain: list[OpCall] = []
+    while (call := graph.producer(value)) is not None and not call.sources:
+        chain.insert(0, call)
+        value = call.inputs[0]
+    return chain
+
+
+def reader_of(match: Match, value: Value) -> OpCall:
+    """The first op of a match that reads an argument."""
+    return next(call for call in match.ops if any(v is value for v in call.inputs))
+
+
+def run_pack(pack: Callable[..., Any], tensor: Any, reader: OpCall) -> Any:
+    """A composite's `pack` function, which may ask for the op that reads its argument."""
+    return pack(tensor, reader) if takes_reader(pack) else pack(tensor)
+
+
+def takes_reader(pack: Callable[..., Any]) -> bool:
+    """Whether it must be given a second argument."""
+    try:
+        parameters = inspect.signature(pack).parameters.values()
+    except ValueError:  # written in C, without a signature
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in positional and p.default is p.empty for p in parameters) > 1

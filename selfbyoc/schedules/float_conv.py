@@ -1,0 +1,42 @@
+"""NCHW convolutions of floats: Winograd's where it pays, else the direct one.
+
+It is decided where the weight is packed; the computes go by the form that they find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import direct, winograd
+
+Tensor = Any
+
+
+def pack_weight(weight: Tensor, call: Any) -> Tensor:
+    """[O, I, H, W] as its convolution reads it."""
+    image, kernel, out = (v.shape for v in (call.inputs[0], call.inputs[1], call.outputs[0]))
+    if winograd.pays(image, kernel, call.attrs, out):
+        return winograd.pack_weight(weight, 4)
+    return direct.pack_weight(weight)
+
+
+def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
+    """The compute that stands in for `conv2d`: `x` and a packed weight."""
+    kernel, out = call.inputs[1].shape, call.outputs[0].shape
+    return convolution(*ins, kernel, call.attrs, out, call.name)
+
+
+def convolution(
+    x: Tensor, weight: Tensor, kernel: Sequence[int], attrs: Any, out: Sequence[int], name: str
+) -> Tensor:
+    """`x` and the packed form of a weight of shape `kernel`."""
+    if not is_winograd(weight, kernel):
+        return direct.convolution(x, weight, attrs, out, name)
+    tiling = winograd.cut(out, direct.extents(weight)[0] - 2)
+    return winograd.convolution(x, weight, attrs["padding"], out, tiling, name)
+
+
+def is_winograd(weight: Tensor, kernel: Sequence[int]) -> bool:
+    """Whether a packed weight is [m + 2, m + 2, O/16, I, 16], and not [O/16, I, H, W, 16]."""
+    return direct.extents(weight)[2:4] != tuple(kernel[2:])

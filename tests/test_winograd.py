@@ -1,0 +1,165 @@
+"""Winograd convolutions: the matrices, the error, odd sizes, other machines, and where they are
+left.
+"""
+
+import numpy as np
+import pytest
+from harness import assert_close, model, random_args, run_case
+from randomly import RANDOM, hypothesis
+
+import selfbyoc
+from selfbyoc import BUILTIN, Case, op
+from selfbyoc._tvm import make_target
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.schedules.winograd import cut, pays
+from selfbyoc.schedules.winograd_matrices import POINTS, matrices
+
+st = hypothesis.strategies
+BY_NAME = {c.name: c for c in BUILTIN}
+PLAIN = {"strides": (1, 1), "dilation": (1, 1), "groups": 1}
+
+
+def conv(padding=1):
+    def program(x, weight, bias):
+        return op.relu(op.bias_add(op.conv2d(x, weight, padding=padding), bias))
+
+    return program
+
+
+def case_of(x, channels, padding=1, constant=True):
+    weight = (channels, x[1], 3, 3)
+    constants = ("weight", "bias") if constant else ()
+    return Case(conv(padding), x=x, weight=weight, bias=weight[:1], constants=constants)
+
+
+def blocks(case, target=None):
+    """The names of the ops' blocks in the one kernel of a case."""
+    target = target or selfbyoc.host_target()
+    mod = model(BY_NAME["conv2d"], case, random_args(case))
+    parted = selfbyoc.partition_for_tefuse(mod, target=target, composites=[BY_NAME["conv2d"]])
+    (kernel,) = kernels(parted)
+    stacked, _ = kernel.schedule(target)
+    return {name for info in selfbyoc.op_info(stacked.func) for name in info.blocks}
+
+
+@pytest.mark.parametrize("m", POINTS)
+def test_matrices_compute_the_convolution(m):
+    b, g, a = map(np.array, matrices(m))
+    rng = np.random.default_rng(0)
+    data, window = rng.standard_normal(m + 2), rng.standard_normal(3)
+    expected = [data[i : i + 3] @ window for i in range(m)]
+    np.testing.assert_allclose(a @ ((g @ window) * (b @ data)), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("m", POINTS)
+def test_matrices_of_the_input_and_the_output_are_exact_in_float32(m):
+    for matrix in matrices(m)[::2]:
+        assert np.array_equal(np.array(matrix), np.array(matrix, dtype="float32"))
+
+
+@pytest.mark.parametrize(
+    ("x", "channels", "padding"),
+    [
+        ((1, 16, 13, 17), 16, 1),  # tiles that reach over both borders
+        ((2, 19, 14, 15), 37, (0, 1, 2, 1)),  # no multiple of 16, four paddings, two images
+        ((3, 33, 12, 9), 16, 0),
+        ((1, 16, 58, 11), 48, 2),  # several blocks, the last with tiles that nobody reads
+    ],
+)
+def test_odd_sizes(x, channels, padding):
+    case = case_of(x, channels, padding)
+    assert "conv2d_wino_sums" in blocks(case)
+    run = run_case(BY_NAME["conv2d"], case)
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)
+
+
+def test_a_weight_that_is_no_constant():
+    case = case_of((1, 17, 15, 16), 18, constant=False)
+    assert "conv2d_wino_sums" in blocks(case)
+    assert_close(run_case(BY_NAME["conv2d"], case))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e12])
+def test_the_error_is_that_of_rounding(scale):
+    """As large as the largest output: cancellation grows with it, and must stay in the bound."""
+    x, channels = (1, 64, 20, 20), 32
+    rng = np.random.default_rng(0)
+    data = (rng.standard_normal(x) * scale).astype("float32")
+    weight = rng.standard_normal((channels, x[1], 3, 3)).astype("float32")
+    mod = selfbyoc.emit(
+        lambda x, w: op.conv2d(x, w, padding=1), {"x": x, "w": weight.shape}, {"w": weight}
+    )
+    (found,) = selfbyoc.build(mod, composites=[BY_NAME["conv2d"]])(data)
+    padded = np.pad(data.astype("float64"), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    expected = np.einsum("nchwij,ocij->nohw", view, weight.astype("float64"), optimize=True)
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert error < tolerance("float32", 9 * x[1]) / 2
+
+
+@pytest.mark.parametrize("options", [{"mcpu": "x86-64-v3"}, {"mcpu": "skylake-avx512"}, {}])
+def test_other_machines(options):
+    target = make_target({"kind": "llvm", **options})
+    case = case_of((1, 18, 21, 14), 35)
+    assert "conv2d_wino_sums" in blocks(case, target)
+    assert_close(run_case(BY_NAME["conv2d"], case, target=target))
+
+
+def test_two_in_a_row_keep_their_channels_last():
+    """What lies between them is part of the second one's image: no NCHW tensor in between."""
+    program = lambda x, w1, w2: op.relu(  # noqa: E731
+        op.conv2d(op.relu(op.conv2d(x, w1, padding=1)), w2, padding=1)
+    )
+    shapes = {"x": (1, 16, 19, 18), "w1": (32, 16, 3, 3), "w2": (17, 32, 3, 3)}
+    case = Case(program, constants=("w1", "w2"), **shapes)
+    composite = BY_NAME["conv2d_relu_conv2d_relu"]
+    run = run_case(composite, case)
+    assert_close(run)
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(run.mod, composites=[composite]))
+    _, scheduled = kernel.schedule(selfbyoc.host_target())
+    left = {name for info in selfbyoc.op_info(scheduled.mod["main"]) for name in info.blocks}
+    assert {"conv2d_wino_pixels", "conv2d_1_wino_image"} <= left
+    assert not left & {"conv2d", "relu"}
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    case = case_of((1, 16, 20, 20), 16)
+    monkeypatch.setenv("SELFBYOC_WINOGRAD", "0")
+    assert "conv2d_tiles" in blocks(case)
+    assert_close(run_case(BY_NAME["conv2d"], case))
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "attrs"),
+    [
+        ((1, 64, 56, 56), (64, 64, 3, 3), {"strides": (2, 2)}),
+        ((1, 64, 56, 56), (64, 64, 3, 3), {"dilation": (2, 2)}),
+        ((1, 64, 56, 56), (64, 32, 3, 3), {"groups": 2}),
+        ((1, 64, 56, 56), (64, 64, 3, 1), {}),
+        ((1, 3, 56, 56), (64, 3, 3, 3), {}),
+        ((1, 512, 7, 7), (512, 512, 3, 3), {}),
+    ],
+)
+def test_where_the_direct_convolution_stays(image, kernel, attrs):
+    assert pays((1, 64, 56, 56), (64, 64, 3, 3), PLAIN, (1, 64, 56, 56))
+    assert not pays(image, kernel, {**PLAIN, **attrs}, (1, kernel[0], *image[2:]))
+
+
+@RANDOM
+@hypothesis.given(
+    st.tuples(st.integers(1, 3), st.integers(16, 40), st.integers(12, 30), st.integers(12, 30)),
+    st.integers(16, 50),
+    st.tuples(*[st.integers(0, 2)] * 4),
+)
+def test_random_shapes(x, channels, padding):
+    assert_close(run_case(BY_NAME["conv2d"], case_of(x, channels, padding)))
+
+
+@pytest.mark.parametrize("out", [(1, 64, 56, 56), (2, 16, 13, 9), (1, 16, 4, 4), (3, 16, 7, 7)])
+def test_blocks_hold_every_tile_once(out):
+    found = cut(out, 4)
+    assert found.blocks * found.block >= found.count > (found.blocks - 1) * found.block
+    tiles = {(n, y // 4, x // 4) for n, y, x in np.ndindex(out[0], *out[2:])}
+    assert found.count == len(tiles)
