@@ -8,7 +8,7 @@ from . import winograd_schedule
 from .blocks import Facts, facts
 from .channel_tiles import tile_channels
 from .direct import plan_of
-from .direct_tiles import Work, is_copy, pad_rows, tile
+from .direct_tiles import Work, images, is_copy, pad_rows, tile
 from .machine import machine
 from .reductions import stages
 from .steps import inline_injective
@@ -37,7 +37,8 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
         if block.name in pads and block.name not in work.done:
             pad_rows(work, block, pads[block.name])
     for block in facts(sch):
-        if len(block.producers) > 1 and len(block.axes) == len(block.shape) == 4:
+        several = block.name not in work.done and len(images(block)) > 1
+        if several and len(block.axes) == len(block.shape) == 4:
             # One reader of several results, a concatenate: each core the rows that it computed.
             n, c, y, _ = sch.get_loops(block.block)
             sch.reorder(n, y, c)

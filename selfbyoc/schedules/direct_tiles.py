@@ -64,12 +64,17 @@ def is_copy(name: str) -> bool:
 
 
 def image_of(block: Facts) -> Facts | None:
-    """The one elementwise reader of sums: no padded copy, and of nothing else that is computed."""
+    """The one elementwise reader of sums: no copy, and of no other image that is computed."""
     readers = block.consumers
     if len(readers) != 1 or readers[0].reduction or len(readers[0].spatial) != 4:
         return None
-    alone = len(readers[0].producers) == 1 and not is_copy(readers[0].name)
+    alone = len(images(readers[0])) == 1 and not is_copy(readers[0].name)
     return readers[0] if alone else None
+
+
+def images(block: Facts) -> list[Facts]:
+    """What it reads that is computed, factors for each channel aside, as of a batch norm."""
+    return [producer for producer in block.producers if len(producer.shape) > 1]
 
 
 def _pixels(block: Facts, p: Plan) -> Facts | None:
