@@ -68,6 +68,7 @@ READ: dict[str, tuple[str, A.ReadAttrs]] = {
     "sum": ("sum", A.only("axis", "keepdims")),
     "tanh": ("tanh", A.none),
     "transpose": ("transpose", A.only("axes")),
+    "variance": ("variance", A.only("axis", "keepdims", "unbiased")),  # only ever read away
 }
 
 

@@ -13,6 +13,8 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | x * sigmoid(x)                                     | silu                             |
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | maximum(x, 0)                                      | relu                             |
+| minimum(maximum(x, low), high)                     | clip                             |
+| (x - mean) / sqrt(variance + eps) * gamma + beta   | layer_norm                       |
 | sum(stack(broadcast_to(a), broadcast_to(b)))       | add                              |
 | mean over the spatial axes                         | global_avg_pool2d                |
 | requantize(x, scales and zero points)              | requantize(x), they as attributes |

@@ -13,6 +13,7 @@ from .._tvm import constant_numpy, structural_hash, tvm
 from ..errors import InputError
 from ..ir._relax import ITEM, Constant
 from ..ir.graph import Value
+from ._relax_bounds import BoundsAreOps
 from .match import Match
 
 COMPILER = "tefuse"
@@ -31,7 +32,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = relax.transform.Normalize()(mod)
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
-    mod = relax.transform.CanonicalizeBindings()(mod)
+    mod = _main_by(BoundsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))

@@ -86,3 +86,26 @@ def gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
             gone = [*gate_ops, *absorbed]
             return [absorb(call, gone, kind="gelu", inputs=(x,), attrs={})], gone
     return None
+
+
+def clip(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """minimum(maximum(x, low), high) of constants, the maximum with 0 read as relu already."""
+    if call.kind != "minimum":
+        return None
+    for inner, high in either_order(call):
+        lower = rw.producer(inner)
+        if high.scalar is None or lower is None or not rw.only_reader(inner):
+            continue
+        if lower.kind == "relu":
+            x, low = lower.inputs[0], 0.0
+        elif lower.kind == "maximum":
+            pair = next(((v, c) for v, c in either_order(lower) if c.scalar is not None), None)
+            if pair is None:
+                continue
+            x, low = pair[0], float(pair[1].scalar or 0.0)
+        else:
+            continue
+        if x.shape == call.outputs[0].shape:
+            attrs = {"a_min": low, "a_max": float(high.scalar)}
+            return [absorb(call, [lower], kind="clip", inputs=(x,), attrs=attrs)], [lower]
+    return None

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph import OpCall, Value
-from .activation import gelu, relu, silu
+from .activation import clip, gelu, relu, silu
 from .identity import identity_before, identity_behind
+from .layer_norm import layer_norm
 from .lrn import local_response
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 from .rows import merged_rows
@@ -235,6 +236,8 @@ RULES: tuple[Rule, ...] = (
     silu,
     gelu,
     relu,
+    clip,
+    layer_norm,
     merged_rows,
     guarded_softmax,
     local_response,

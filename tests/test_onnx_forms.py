@@ -1,0 +1,131 @@
+"""Ops that ONNX's importers take apart or lower: read as the one op that they are."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc._tvm import GENERATION
+from selfbyoc.runtime.tolerance import first_wrong
+
+onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
+from onnx import TensorProto, helper  # noqa: E402
+
+from selfbyoc.models.onnx_model import graph_of, import_onnx  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def build(nodes, shape, out, opset, **weights):
+    """An ONNX model of one input and one output as an IRModule."""
+    tensors = [
+        onnx.numpy_helper.from_array(np.asarray(a, "float32"), n) for n, a in weights.items()
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, out)
+    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
+    return import_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))
+
+
+def kinds(mod):
+    return [call.kind for call in graph_of(mod)]
+
+
+def run(mod, shape):
+    library, x = selfbyoc.build(mod), RNG.standard_normal(shape, dtype="float32")
+    return library, x, library(x)[0]
+
+
+def clip_model(opset, low, high):
+    weight = RNG.standard_normal((5, 3, 1, 1), dtype="float32")
+    if opset < 11:
+        bounds = {k: v for k, v in (("min", low), ("max", high)) if v is not None}
+        nodes, weights = [helper.make_node("Clip", ["c"], ["y"], **bounds)], {}
+    else:
+        weights = {n: v for n, v in (("lo", low), ("hi", high)) if v is not None}
+        names = [n if n in weights else "" for n in ("lo", "hi")]
+        nodes = [helper.make_node("Clip", ["c", *names], ["y"])]
+    nodes.insert(0, helper.make_node("Conv", ["x", "w"], ["c"]))
+    return build(nodes, (1, 3, 5, 7), (1, 5, 5, 7), opset, w=weight, **weights), weight[:, :, 0, 0]
+
+
+@pytest.mark.parametrize("opset", [6, 13])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 6.0), (-0.5, 0.5)])
+def test_clip(opset, low, high):
+    """ReLU6 of MobileNetV2, with its bounds as attributes and as inputs."""
+    mod, weight = clip_model(opset, low, high)
+    assert kinds(mod) == ["conv2d", "clip"]
+    library, x, found = run(mod, (1, 3, 5, 7))
+    assert [r.composite for r in library.report.matched] == ["conv2d"]
+    expected = np.clip(np.einsum("oc,ncyx->noyx", weight, x), low, high)
+    assert first_wrong(found, expected, "float32", 3) is None
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="0.17's importer drops a Clip of one bound")
+def test_a_clip_with_one_bound_is_a_relu():
+    mod, _ = clip_model(13, 0.0, None)
+    assert kinds(mod) == ["conv2d", "relu"]
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="0.17's importer clips to nan")
+def test_a_bound_that_is_no_number_stays():
+    """ONNX takes it for no bound: nothing is read there."""
+    mod, _ = clip_model(13, float("nan"), 6.0)
+    assert "clip" not in kinds(mod)
+
+
+def layer_norm_nodes(form):
+    if form == "op":
+        return [
+            helper.make_node("LayerNormalization", ["x", "g", "b"], ["y"], axis=-1, epsilon=1e-5)
+        ]
+    square = ("Pow", ["d", "two"]) if form == "power" else ("Mul", ["d", "d"])
+    return [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[-1]),
+        helper.make_node("Sub", ["x", "m"], ["d"]),
+        helper.make_node(square[0], square[1], ["s"]),
+        helper.make_node("ReduceMean", ["s"], ["v"], axes=[-1]),
+        helper.make_node("Add", ["v", "eps"], ["e"]),
+        helper.make_node("Sqrt", ["e"], ["r"]),
+        helper.make_node("Div", ["d", "r"], ["n"]),
+        helper.make_node("Mul", ["n", "g"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["y"]),
+    ]
+
+
+def layer_norm_model(form, width=37, **changed):
+    weights = {
+        "g": RNG.standard_normal(width), "b": RNG.standard_normal(width),
+        "two": np.float32(2), "eps": np.float32(1e-5),
+    }  # fmt: skip
+    shape = (2, 5, width)
+    return build(layer_norm_nodes(form), shape, shape, 17, **{**weights, **changed}), weights
+
+
+@pytest.mark.parametrize("form", ["op", "power", "product"])
+def test_layer_norm(form):
+    """Written as one op or in steps: the same composite."""
+    mod, weights = layer_norm_model(form)
+    assert kinds(mod) == ["layer_norm"]
+    library, x, found = run(mod, (2, 5, 37))
+    assert [r.composite for r in library.report.matched] == ["layer_norm"]
+    wide = x.astype("float64")
+    centred = wide - wide.mean(-1, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    expected = normal * weights["g"] + weights["b"]
+    assert first_wrong(found, expected, "float32", 37) is None
+
+
+@pytest.mark.parametrize("changed", [{"two": np.float32(3)}, {"g": RNG.standard_normal((5, 37))}])
+def test_what_is_no_layer_norm(changed):
+    mod, _ = layer_norm_model("power", **changed)
+    assert "layer_norm" not in kinds(mod)
+
+
+def test_a_mean_that_is_read_elsewhere():
+    """The steps stay: taken away, the other reader would have nothing."""
+    nodes = layer_norm_nodes("power")
+    nodes[-1].output[0] = "q"
+    more = [helper.make_node("Add", ["q", "m"], ["y"])]
+    weights = {"g": RNG.standard_normal(37), "b": RNG.standard_normal(37), "two": 2.0, "eps": 1e-5}
+    mod = build([*nodes, *more], (2, 5, 37), (2, 5, 37), 17, **weights)
+    assert "layer_norm" not in kinds(mod)
