@@ -1,4 +1,4 @@
-"""exp, erf, sigmoid, tanh, gelu and round over the whole of float32, scalar and vectorised."""
+"""exp, log, erf, sigmoid, tanh, gelu and round over the whole of float32, scalar and vectorised."""
 
 import math
 
@@ -56,6 +56,7 @@ def exact(name, x):
     with np.errstate(all="ignore"):
         return {
             "exp": lambda: np.exp(wide),
+            "log": lambda: np.log(wide),
             "erf": lambda: erf(wide),
             "sigmoid": lambda: 1 / (1 + np.exp(-wide)),
             "tanh": lambda: np.tanh(wide),
@@ -66,6 +67,7 @@ def exact(name, x):
 # name -> (absolute, relative) error, as the module's docstring promises
 BOUNDS = {
     "exp": (1.7e-38, 2e-7),
+    "log": (1e-7, 2e-7),
     "erf": (5e-7, 0),
     "sigmoid": (1.7e-38, 4e-7),
     "tanh": (5e-7, 0),
@@ -103,6 +105,22 @@ def test_nan_and_infinities(name, lanes):
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     known = ~np.isnan(wanted)
     np.testing.assert_allclose(found[known], wanted[known], atol=5e-7)
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_log_at_the_ends(lanes):
+    values = np.resize(np.array([0, -0.0, -1, 1, 1e-45], "float32"), 16)
+    with np.errstate(all="ignore"):
+        wanted = np.log(values)
+    np.testing.assert_allclose(run(mathfn.log, values, lanes), wanted, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("exponent", [0, 0.25, 0.5, 0.75, 1, 2, 0.6, 3.1])
+def test_inverse_power(exponent):
+    values = X[(X > 1e-9) & (X < 1e12)]
+    values = values[: len(values) // 16 * 16]
+    found = run(lambda x: mathfn.inverse_power(x, exponent), values, 16)
+    np.testing.assert_allclose(found, values.astype("float64") ** -exponent, rtol=1e-6)
 
 
 def test_exp_is_exactly_zero_far_down():

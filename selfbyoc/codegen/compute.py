@@ -14,7 +14,7 @@ from ..errors import UnsupportedOp
 from ..ir.graph import OpCall
 from . import mathfn as M
 from .conv import avg_pool2d, conv2d, max_pool2d
-from .reduce import batch_norm, global_avg_pool2d, layer_norm, reduce, softmax
+from .reduce import batch_norm, global_avg_pool2d, layer_norm, lrn, reduce, softmax
 
 Tensor = Any
 Compute = Callable[[Sequence[Tensor], OpCall], Any]
@@ -167,11 +167,6 @@ def _leaky_relu(x: Any, attrs: Any) -> Any:
     return tir.Select(x > 0, x, x * _const(attrs["alpha"], dtype_of(x)))
 
 
-def _lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
-    names = ("size", "axis", "alpha", "beta", "bias")
-    return topi.nn.lrn(ins[0], **{name: call.attrs[name] for name in names})
-
-
 COMPUTE: dict[str, Compute] = {
     "abs": _elementwise(tir.abs),
     "add": _elementwise(lambda a, b: a + b),
@@ -192,8 +187,8 @@ COMPUTE: dict[str, Compute] = {
     "global_avg_pool2d": global_avg_pool2d,
     "layer_norm": layer_norm,
     "leaky_relu": _with_attrs(_leaky_relu),
-    "log": _elementwise(te.log),
-    "lrn": _lrn,
+    "log": _elementwise(M.log),
+    "lrn": lrn,
     "max": reduce("max"),
     "max_pool2d": max_pool2d,
     "maximum": _elementwise(tir.Max),

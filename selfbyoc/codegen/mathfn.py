@@ -1,10 +1,11 @@
-"""exp, erf, tanh and what is made of them, as expressions that vectorise.
+"""exp, log, erf, tanh and what is made of them, as expressions that vectorise.
 
 TVM emits one libm call an element for these even inside vectorised loops. The polynomials are
-those of Cephes (exp) and Eigen (erf, tanh). What holds for float32, over the whole range:
+those of Cephes (exp, log) and Eigen (erf, tanh). What holds for float32, over the whole range:
 
 * `exp`: relative error below 2e-7; below -87 exactly 0 (results under 1.7e-38 are flushed),
   above 88.73 inf.
+* `log`: relative error below 2e-7, denormals too; -inf at 0, NaN below.
 * `erf`, `tanh`: absolute error below 5e-7; `erf` is exactly +-1 from 4 on, so that `gelu` vanishes
   for large negative x.
 * `sigmoid`: relative error below 4e-7. `gelu`: absolute error below 2e-6 * max(1, |x|).
@@ -16,6 +17,8 @@ Other dtypes keep TVM's own intrinsic.
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 from .._tvm import dtype_of, te, tir
@@ -31,6 +34,10 @@ _ERF_P = (
 _ERF_Q = (
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
     -1.42647390514189e-02,
+)  # fmt: skip
+_LOG = (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
 )  # fmt: skip
 _TANH_P = (
     -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
@@ -77,6 +84,51 @@ def erf(x: Any) -> Any:
     inner = x * _poly(x * x, _ERF_P) / _poly(x * x, _ERF_Q)
     # The order of the operands and both branches keep a NaN, whichever way the compare goes.
     return tir.Select(x * x < _f(16.0), inner, clamp(x, _f(-1.0), _f(1.0)))
+
+
+def _log_parts(x: Any) -> tuple[Any, Any]:
+    """x > 0 as 2^e m with m in [1/sqrt 2, sqrt 2) -> e, and log(m) by a polynomial in m - 1."""
+    # Denormals have their exponent in another place: scaled by 2^25 they are ordinary numbers.
+    small = x < _f(1.1754943508e-38)
+    bits = tir.reinterpret("int32", tir.Select(small, x * _f(33554432.0), x))
+    # Counted from 1/sqrt 2, whose bits are 0x3f3504f3, so that m is around 1.
+    n = (bits - tir.const(0x3F3504F3, "int32")) >> tir.const(23, "int32")
+    m = tir.reinterpret("float32", bits - (n << tir.const(23, "int32"))) - _f(1.0)
+    e = tir.Cast("float32", n) - tir.Select(small, _f(25.0), _f(0.0))
+    return e, m * (m * m) * _poly(m, _LOG) - _f(0.5) * (m * m) + m
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm: 0 gives -inf, inf gives inf, and what is below 0 or NaN gives NaN."""
+    if not _is_f32(x):
+        return te.log(x)
+    e, rest = _log_parts(x)
+    # LLVM takes `x - x` for 0 and a NaN for anything in compares (0.17): this much of it stays.
+    trace = clamp(x, _f(0.0), _f(1.0)) * _f(2.0**-100)
+    ordinary = e * _f(-2.12194440e-4) + rest + e * _f(0.693359375) + trace
+    finite = tir.Select(x < _f(math.inf), ordinary, x)
+    below = tir.Select(x < _f(0.0), _f(math.nan), x + _f(-math.inf))
+    return tir.Select(x > _f(0.0), finite, below)
+
+
+def inverse_power(x: Any, exponent: float) -> Any:
+    """x ** -exponent of finite x > 0: by roots where quarters of the exponent are whole numbers."""
+    quarters, one = exponent * 4, tir.const(1.0, dtype_of(x))
+    if quarters == int(quarters) and 0 <= quarters <= 8:
+        root, fourth = te.sqrt(x), te.sqrt(te.sqrt(x))
+        whole, rest = divmod(int(quarters), 4)
+        factors = [x] * whole + [root] * (rest // 2) + [fourth] * (rest % 2)
+        return one / functools.reduce(lambda a, b: a * b, factors) if factors else one
+    if not _is_f32(x):
+        return te.power(x, tir.const(-exponent, dtype_of(x)))
+    # (2^e m) ** -p = 2^n e^r. The first bits of p times e are exact: else the error grows with e.
+    e, log_m = _log_parts(x)
+    first = round(exponent * 256) / 256
+    n = tir.floor(_f(0.5) - e * _f(first))
+    r = (e * _f(-first) - n) * _f(math.log(2)) - e * _f((exponent - first) * math.log(2))
+    power = tir.Cast("int32", clamp(n, _f(-127.0), _f(127.0))) + tir.const(127, "int32")
+    scale = tir.reinterpret("float32", power << tir.const(23, "int32"))
+    return exp(r - log_m * _f(exponent)) * scale
 
 
 def sigmoid(x: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Reductions and normalisations as te.compute: sum, mean, max, softmax, layer_norm, batch_norm."""
+"""Reductions and normalisations as te.compute: sum, mean, max, softmax, layer_norm, batch_norm,
+lrn.
+"""
 
 from __future__ import annotations
 
@@ -140,3 +142,30 @@ def global_avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(
         total.shape, lambda *i: total(*i) / _const(count, dtype_of(x)), name=call.name
     )
+
+
+def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """x / (bias + alpha * mean of x * x over neighbours along an axis) ** beta, in one stage.
+
+    The terms are written one by one; neighbours are read from the cache again.
+    """
+    (x,), a = ins, call.attrs
+    axis, half, dtype = a["axis"] % len(x.shape), a["size"] // 2, dtype_of(x)
+    extent, nothing = int(x.shape[axis]), _const(0, dtype)
+
+    def square(i: Sequence[Any], distance: int) -> Any:
+        # The nearest element there is, and then not counted: no branch around a vector.
+        at = i[axis] + distance
+        inside = tir.all(at >= 0, at < extent)
+        near = tir.Min(tir.Max(at, 0), extent - 1) if distance else at
+        value = x(*i[:axis], near, *i[axis + 1 :])
+        return tir.Select(inside, value * value, nothing) if distance else value * value
+
+    def element(*i: Any) -> Any:
+        total = square(i, 0)
+        for distance in (d for d in range(-half, half + 1) if d and abs(d) < extent):
+            total = total + square(i, distance)
+        base = _const(a["bias"], dtype) + _const(a["alpha"] / a["size"], dtype) * total
+        return x(*i) * M.inverse_power(base, a["beta"])
+
+    return te.compute(x.shape, element, name=call.name)

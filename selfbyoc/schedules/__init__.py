@@ -9,6 +9,7 @@ from .dense_chain import dense_gelu_dense
 from .depthwise import depthwise_pointwise, inverted_residual
 from .inception import inception, parallel_conv2d
 from .layer_norm import layer_norm, layer_norm_dense, softmax
+from .lrn import lrn
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from .quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .quantized_dense import layer_norm_dense_int8
@@ -37,4 +38,5 @@ BUILTIN = (
     max_pool2d,
     avg_pool2d,
     global_avg_pool2d,
+    lrn,
 )

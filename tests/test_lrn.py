@@ -1,0 +1,56 @@
+"""Local response normalisation as one kernel, whatever its exponent, and what it refuses."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc.models.onnx_model import import_onnx
+from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.schedules.lrn import lrn
+
+
+def lrn_module(shape, **attrs):
+    """LRN from ONNX: Relax has none, its importer writes seven ops."""
+    onnx = pytest.importorskip("onnx")
+    make = onnx.helper
+    x, y = (make.make_tensor_value_info(n, onnx.TensorProto.FLOAT, shape) for n in "xy")
+    graph = make.make_graph([make.make_node("LRN", ["x"], ["y"], **attrs)], "g", [x], [y])
+    return import_onnx(
+        make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    )
+
+
+def meaning(x, size, alpha, beta, bias):
+    half, channels = size // 2, x.shape[1]
+    squares = np.pad(x.astype("float64") ** 2, ((0, 0), (half, half), (0, 0), (0, 0)))
+    total = sum(squares[:, i : i + channels] for i in range(size))
+    return x / (bias + alpha / size * total) ** beta
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+@pytest.mark.parametrize(
+    ("shape", "attrs"),
+    [
+        ((1, 7, 5, 6), {"size": 5, "alpha": 0.2, "beta": 0.75, "bias": 1.5}),
+        ((2, 3, 9, 11), {"size": 3, "alpha": 1.0, "beta": 0.5, "bias": 1.0}),
+        ((1, 2, 13, 13), {"size": 7, "alpha": 1.0, "beta": 1.0, "bias": 2.0}),  # more than it has
+        ((1, 9, 16, 16), {"size": 1, "alpha": 3.0, "beta": 0.6, "bias": 1e-3}),
+        ((1, 17, 1, 1), {"size": 5, "alpha": 1e-9, "beta": 2.3, "bias": 0.7}),
+        ((1, 12, 55, 55), {"size": 5, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}),
+    ],
+)
+def test_against_numpy(shape, attrs, scale):
+    x = (np.random.default_rng(0).standard_normal(shape) * scale).astype("float32")
+    library = selfbyoc.build(lrn_module(shape, **attrs))
+    assert library.report.counts == {"lrn": 1}
+    expected = meaning(x, **attrs)
+    assert first_wrong(library(x)[0], expected, "float32", attrs["size"]) is None
+
+
+@pytest.mark.parametrize("attrs", [{"bias": 0.0}, {"alpha": -1.0}, {"bias": -2.0}])
+def test_a_base_that_may_not_be_positive_is_refused(attrs):
+    mod = lrn_module((1, 7, 5, 6), **{"size": 5, "alpha": 1e-4, "beta": 0.75, "bias": 1.0} | attrs)
+    records = selfbyoc.report(selfbyoc.partition_for_tefuse(mod, composites=[lrn])).records
+    (refused,) = [r for r in records if r.status == "refused"]
+    assert refused.cause == "check"
+    assert "not positive" in refused.reason
