@@ -1,5 +1,5 @@
 """The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint |
-op-info`.
+op-info | bench`.
 """
 
 from __future__ import annotations
@@ -123,6 +123,31 @@ def _add_op_info(commands: Any) -> None:
     info.set_defaults(run=_op_info)
 
 
+def _bench(args: argparse.Namespace, console: Console) -> int:
+    from .view.bench_command import Request, show
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    return 0 if show(console, Request(**asked)) else 1
+
+
+def _add_bench(commands: Any) -> None:
+    bench = commands.add_parser("bench", help="fused workloads and models against other runtimes")
+    add = bench.add_argument
+    add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
+    add("--sweep", action="store_true", help="also shapes taken from real networks")
+    add("--models", action="store_true", help="also whole models")
+    add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
+    add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
+    add("--builds", type=int, default=1, metavar="N", help="the best of N builds of everybody")
+    add("--minilm", type=Path, metavar="FILE", help="model.safetensors of all-MiniLM-L6-v2")
+    add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
+    add("--resume", action="store_true", help="measure only what the JSON file lacks")
+    add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
+    add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
+    add("--list", action="store_true", help="list the workloads and who can take part")
+    bench.set_defaults(run=_bench)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m selfbyoc", description="TVM as its own external compiler."
@@ -140,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_lint(commands)
     _add_op_info(commands)
+    _add_bench(commands)
     return parser
 
 

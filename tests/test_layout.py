@@ -68,7 +68,7 @@ def test_analysis_asks_and_view_draws():
         if who not in ("view", "demo", "__main__.py"):
             assert not [n for n in names(path) if n.startswith("selfbyoc.view")], relative(path)
         # build(verify=True) is the one place on the road that asks, and it imports when asked.
-        asks = ("analysis", "view", "demo", "__main__.py", "__init__.py", "runtime")
+        asks = ("analysis", "bench", "view", "demo", "__main__.py", "__init__.py", "runtime")
         if who not in asks:
             assert not [n for n in names(path) if n.startswith("selfbyoc.analysis")], relative(path)
 

@@ -1,0 +1,1 @@
+"""`python -m selfbyoc bench`: ours against other runtimes, each in a process of its own."""

@@ -1,0 +1,42 @@
+"""What takes part in the benchmark: a name, whether it can be here, and how it is built."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Inputs = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model ready to run: `run` is what is timed, `outputs` reads what it computed last."""
+
+    run: Callable[[], Any]
+    outputs: Callable[[], Sequence[np.ndarray]]
+    note: str = ""
+    keeps: Any = None  # memory that `run` reads and that nobody else holds
+
+
+@dataclass(frozen=True)
+class Contender:
+    """`build(path of the ONNX model, inputs, threads)` runs in a process of its own.
+
+    is_peer   whether it is somebody else's runtime, which ours is compared with
+    needs     packages; where one is missing it is skipped, and the report says so
+    """
+
+    name: str
+    build: Callable[[str, Inputs, int], Built]
+    is_peer: bool = False
+    needs: Sequence[str] = ()
+    versions: Sequence[str] = field(default=())  # distributions to name in the report
+
+    def missing(self) -> str | None:
+        """Why it cannot take part, or None."""
+        lacking = [name for name in self.needs if importlib.util.find_spec(name) is None]
+        return f"{', '.join(lacking)} not installed" if lacking else None

@@ -1,0 +1,208 @@
+"""An ONNX model as a torch.fx module: straight Python code, which eager runs and inductor compiles.
+
+Only what the workloads need, each op by the one PyTorch function that a person would write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnsupportedOp
+from ...extra import extra
+
+Attrs = Mapping[str, Any]
+
+
+class _Reader:
+    """Values by their ONNX name: fx nodes, and arrays where a value is constant."""
+
+    def __init__(self, model: Any) -> None:
+        onnx, self.torch = extra("onnx"), extra("torch")
+        self.functional = self.torch.nn.functional
+        self.root, self.graph = self.torch.nn.Module(), self.torch.fx.Graph()
+        self.arrays = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
+        names = [i.name for i in model.graph.input if i.name not in self.arrays]
+        self.nodes = {n: self.graph.placeholder(f"x{i}") for i, n in enumerate(names)}
+
+    def constant(self, array: np.ndarray) -> Any:
+        name = f"constant_{len(dict(self.root.named_buffers()))}"
+        self.root.register_buffer(name, self.torch.from_numpy(array.copy()))
+        return self.graph.get_attr(name)
+
+    def node(self, name: str) -> Any:
+        """An fx node of any value; a constant of one element is a number."""
+        if name not in self.nodes:
+            array = self.arrays[name]
+            self.nodes[name] = array.item() if array.ndim == 0 else self.constant(array)
+        return self.nodes[name]
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return self.graph.call_function(function, args, options)
+
+
+def graph_module(model: Any) -> Any:
+    """The module of an ONNX model; it takes the inputs in order and returns a list."""
+    onnx, reader = extra("onnx"), _Reader(model)
+    for node in model.graph.node:
+        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type not in _OPS:
+            raise UnsupportedOp(f"{node.op_type} is unknown here; known: {sorted(_OPS)}")
+        reader.nodes[node.output[0]] = _OPS[node.op_type](reader, node.input, attrs)
+    reader.graph.output([reader.nodes[o.name] for o in model.graph.output])
+    _join_gelu(reader.torch, reader.graph)
+    return reader.torch.fx.GraphModule(reader.root, reader.graph)
+
+
+def _conv(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    args = [r.node(name) for name in names]
+    pads, padding = list(a.get("pads", [0] * 4)), [0, 0]
+    if pads[:2] == pads[2:]:
+        padding = pads[:2]
+    else:
+        args[0] = r.call(r.functional.pad, args[0], [pads[1], pads[3], pads[0], pads[2]])
+    options = {"stride": a.get("strides", [1, 1]), "dilation": a.get("dilations", [1, 1])}
+    return r.call(r.functional.conv2d, *args, padding=padding, groups=a.get("group", 1), **options)
+
+
+def _pool(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    """Padding at the end alone is what ceil_mode does by itself (GoogLeNet, 2x strided)."""
+    x, pads = r.node(names[0]), list(a.get("pads", [0] * 4))
+    options = {"stride": a["strides"], "padding": pads[:2]}
+    if pads[:2] != pads[2:]:
+        options |= {"padding": 0, "ceil_mode": True}
+    if a.get("ceil_mode"):
+        options["ceil_mode"] = True
+    return r.call(r.functional.max_pool2d, x, a["kernel_shape"], **options)
+
+
+def _average(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(
+        r.functional.avg_pool2d, r.node(names[0]), a["kernel_shape"], stride=a["strides"],
+        padding=list(a.get("pads", [0, 0]))[:2],
+        count_include_pad=bool(a.get("count_include_pad", 0)),
+    )  # fmt: skip
+
+
+def _batch_norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    x, gamma, beta, mean, var = (r.node(name) for name in names)
+    return r.call(r.functional.batch_norm, x, mean, var, gamma, beta, eps=a.get("epsilon", 1e-5))
+
+
+def _gemm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    weight = r.arrays[names[1]] if a.get("transB") else r.arrays[names[1]].T
+    return r.call(r.functional.linear, r.node(names[0]), r.constant(weight), r.node(names[2]))
+
+
+def _matmul(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    if names[1] in r.arrays:
+        return r.call(r.functional.linear, r.node(names[0]), r.constant(r.arrays[names[1]].T))
+    return r.call(r.torch.matmul, r.node(names[0]), r.node(names[1]))
+
+
+def _add(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    """A bias goes into the linear layer in front of it."""
+    x, y = (r.node(name) for name in names)
+    is_bias = names[1] in r.arrays and r.arrays[names[1]].ndim == 1
+    if is_bias and getattr(x, "target", None) is r.functional.linear and len(x.args) == 2:
+        x.args = (*x.args, y)
+        x.prepend(y)
+        return x
+    return r.call(r.torch.add, x, y)
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    return lambda r, names, a: r.call(getattr(r.torch, name), *(r.node(n) for n in names))
+
+
+def _functional(name: str) -> Callable[..., Any]:
+    return lambda r, names, a: r.call(getattr(r.functional, name), r.node(names[0]))
+
+
+def _clip(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    limits = [float(r.arrays[name]) for name in names[1:]]
+    return r.call(r.functional.hardtanh, r.node(names[0]), *limits)
+
+
+def _layer_norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    x, gamma, beta = (r.node(name) for name in names)
+    width = r.arrays[names[1]].shape
+    return r.call(r.functional.layer_norm, x, width, gamma, beta, a.get("epsilon", 1e-5))
+
+
+def _lrn(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(
+        r.functional.local_response_norm, r.node(names[0]), a["size"], a.get("alpha", 1e-4),
+        a.get("beta", 0.75), a.get("bias", 1.0),
+    )  # fmt: skip
+
+
+def _reshape(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.torch.reshape, r.node(names[0]), r.arrays[names[1]].tolist())
+
+
+def _joined(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.torch.cat, [r.node(name) for name in names], a["axis"])
+
+
+def _softmax(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.torch.softmax, r.node(names[0]), a.get("axis", 1))
+
+
+def _reduce(name: str) -> Callable[..., Any]:
+    def reduce(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+        function, keep = getattr(r.torch, name), bool(a.get("keepdims", 1))
+        return r.call(function, r.node(names[0]), dim=a["axes"], keepdim=keep)
+
+    return reduce
+
+
+def _norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    keep = bool(a.get("keepdims", 1))
+    return r.call(r.torch.linalg.vector_norm, r.node(names[0]), dim=a["axes"], keepdim=keep)
+
+
+def _transpose(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.torch.permute, r.node(names[0]), a["perm"])
+
+
+def _gather(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.functional.embedding, r.node(names[1]), r.node(names[0]))
+
+
+def _global_pool(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.functional.adaptive_avg_pool2d, r.node(names[0]), 1)
+
+
+def _flatten(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.call(r.torch.flatten, r.node(names[0]), a.get("axis", 1))
+
+
+def _same(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    return r.node(names[0])
+
+
+_OPS: dict[str, Callable[[_Reader, Sequence[str], Attrs], Any]] = {
+    "Add": _add, "AveragePool": _average, "BatchNormalization": _batch_norm, "Clip": _clip,
+    "Concat": _joined, "Conv": _conv, "Div": _binary("div"), "Dropout": _same,
+    "Erf": lambda r, names, a: r.call(r.torch.erf, r.node(names[0])), "Flatten": _flatten,
+    "Gather": _gather, "Gemm": _gemm, "GlobalAveragePool": _global_pool, "LRN": _lrn,
+    "LayerNormalization": _layer_norm, "MatMul": _matmul, "MaxPool": _pool,
+    "Mul": _binary("mul"), "ReduceL2": _norm, "ReduceMean": _reduce("mean"),
+    "Relu": _functional("relu"), "Reshape": _reshape, "Softmax": _softmax, "Sum": _add,
+    "Transpose": _transpose,
+}  # fmt: skip
+
+
+def _join_gelu(torch: Any, graph: Any) -> None:
+    """x / sqrt(2) -> erf -> + 1 -> * x -> * 0.5 is one call in PyTorch."""
+    for node in [n for n in graph.nodes if n.target is torch.erf]:
+        (plus,) = node.users
+        (product,) = plus.users
+        (half,) = product.users
+        with graph.inserting_before(half):
+            x = node.args[0].args[0]
+            half.replace_all_uses_with(graph.call_function(torch.nn.functional.gelu, (x,)))
+    graph.eliminate_dead_code()

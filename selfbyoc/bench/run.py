@@ -1,0 +1,172 @@
+"""A whole run: who takes part, on which workloads, and a report that grows with each of them."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+
+from .. import __version__, host
+from .._tvm import GENERATION, tvm
+from ..errors import InputError
+from ..runtime.threads import count
+from .contenders import CONTENDERS, Contender
+from .measure import Method, measure
+from .process import Failed, Process
+from .records import OURS, Report, Result, Row, read_report, write_report
+from .roof import Roof
+from .suite import NAMED, SWEEP, suite
+from .workload import Workload
+
+# Minutes to build or to run, and never the fastest: in the sweep only when they are asked for.
+SLOW_ONES = ("inductor", "stacked", "tvm")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to run. `only` are beginnings of names, of all groups; else the seven and `groups`."""
+
+    only: Sequence[str] = ()
+    groups: Sequence[str] = (NAMED,)
+    contenders: Sequence[str] = ()
+    minilm: Path | None = None
+
+    def workloads(self) -> list[Workload]:
+        """In the order of the suite."""
+        known = suite(self.minilm)
+        if not self.only:
+            return [w for w in known if w.group in self.groups]
+        found = [w for w in known if w.name.lower().startswith(tuple(map(str.lower, self.only)))]
+        for start in self.only:
+            if not any(w.name.lower().startswith(start.lower()) for w in found):
+                raise InputError(f"no workload's name begins with {start!r}; see --list")
+        return found
+
+    def names(self, group: str) -> list[str]:
+        """Who takes part in a group; ours always does."""
+        known = [c.name for c in CONTENDERS]
+        unknown = sorted(set(self.contenders) - {*known, "all"})
+        if unknown:
+            raise InputError(f"unknown {unknown}; known: {known}, or all")
+        if "all" in self.contenders:
+            return known
+        if self.contenders:
+            return [n for n in known if n == OURS or n in self.contenders]
+        return [n for n in known if group != SWEEP or n not in SLOW_ONES]
+
+
+@contextmanager
+def _processes(threads: int) -> Iterator[dict[str, Process]]:
+    """One for each contender that can be here."""
+    found = {c.name: Process(c.name, threads) for c in CONTENDERS if c.missing() is None}
+    try:
+        yield found
+    finally:
+        for process in found.values():
+            process.close()
+
+
+def run(
+    selection: Selection, method: Method, path: Path | None = None, resume: bool = False,
+    done: Callable[[Row], None] = lambda row: None,
+    says: Callable[[str, str], None] = lambda name, text: None,
+) -> Report:  # fmt: skip
+    """Measure and write the report after each workload; with `resume`, only what it lacks."""
+    workloads, threads = selection.workloads(), count()
+    for workload in workloads:
+        selection.names(workload.group)  # an unknown name is an error before anything runs
+    says("", "the machine's peak and bandwidth")
+    report = _resumed(path) if resume else None
+    known = {row.name for row in report.rows} if report else set()
+    report = report or _header(threads, method)
+    with _processes(threads) as processes:
+        for workload in workloads:
+            if workload.name in known:
+                says(workload.name, "known already")
+                continue
+            names = selection.names(workload.group)
+            taking = {n: p for n, p in processes.items() if n in names}
+            row = measure(workload, taking, threads, method, partial(says, workload.name))
+            row = _with_absent(row, [c for c in CONTENDERS if c.name in names])
+            report = report.with_row(row)
+            if path is not None:
+                write_report(path, report)
+            done(row)
+    return report
+
+
+def _with_absent(row: Row, asked: Sequence[Contender]) -> Row:
+    for contender in asked:
+        reason = contender.missing()
+        if reason is not None:
+            row.results[contender.name] = Result(skipped=reason)
+    return row
+
+
+def _resumed(path: Path | None) -> Report | None:
+    """The report so far; one of the other TVM generation is no beginning of this run."""
+    if path is None:
+        raise InputError("--resume needs --json FILE, the report to go on with")
+    if not path.exists():
+        return None
+    report = read_report(path)
+    if report.generation != GENERATION:
+        raise InputError(f"{path} was measured with {report.generation}, this is {GENERATION}")
+    return report
+
+
+def _header(threads: int, method: Method) -> Report:
+    facts = {
+        "CPU": _cpu_name(),
+        "LLVM's name of it": host.cpu() or "unknown",
+        "caches": ", ".join(f"L{n} {size >> 10} KiB" for n, size in host.cache_bytes().items()),
+        "system": f"{platform.system()} {platform.release()}",
+        "date": datetime.date.today().isoformat(),
+    }
+    timing = {
+        "windows": method.turns * method.windows, "turns": method.turns,
+        "seconds": method.window, "builds": method.builds,
+    }  # fmt: skip
+    roofs = _roofs(sorted({1, threads}), method)
+    return Report(facts, _versions(), GENERATION, threads, timing, roofs)
+
+
+def _roofs(counts: Sequence[int], method: Method) -> tuple[Roof, ...]:
+    """A process each, for TVM reads the number of threads once."""
+    processes = {n: Process(OURS, n) for n in counts}
+    try:
+        for n, process in processes.items():
+            process.ask("prepared", n)
+        with method.exclusive():
+            return tuple(process.ask("roof") for process in processes.values())
+    except Failed as err:
+        raise InputError(f"the machine's peak cannot be measured: {err}") from err
+    finally:
+        for process in processes.values():
+            process.close()
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            line = next((x for x in file if x.startswith("model name")), "")
+    except OSError:  # no Linux
+        return platform.processor() or platform.machine()
+    return line.partition(":")[2].strip() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {
+        "Python": platform.python_version(), "selfbyoc": __version__, "TVM": tvm.__version__,
+    }  # fmt: skip
+    for name in sorted({name for c in CONTENDERS for name in c.versions}):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
