@@ -1,6 +1,6 @@
 """The built-in composites, one file for each op family."""
 
-from .attention import attention
+from .attention import attention, attention_of_heads
 from .batch_norm import conv2d_batch_norm_relu
 from .conv_chain import conv2d_relu_conv2d_relu
 from .convolution import conv2d, conv2d_nhwc
@@ -17,6 +17,7 @@ from .residual import conv2d_add
 
 # Earlier wins: larger composites first.
 BUILTIN = (
+    attention_of_heads,
     attention,
     inception,
     parallel_conv2d,

@@ -24,6 +24,17 @@ def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
     return op.batch_matmul(op.softmax(masked), v)
 
 
+_HEADS = {
+    "axes": (0, 2, 1, 3)
+}  # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
+
+
+def _interleaved(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
+    turned = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
+    heads = _pattern(op.transpose(q, **_HEADS), turned, op.transpose(v, **_HEADS), scale, mask)
+    return op.transpose(heads, **_HEADS)
+
+
 def _check(match: Any) -> None:
     first, second = match.of("batch_matmul")
     softmax = match.op("softmax")
@@ -39,11 +50,23 @@ def _check(match: Any) -> None:
         raw.shape == scores.shape,
         f"the mask has more elements than the scores: it makes {raw.type} {scores.type}",
     )
-    of_queries = match.ops[0] is not first
+    of_queries = any(
+        c.kind in ("multiply", "divide") and c.outputs[0] is first.inputs[0] for c in match.ops
+    )
     one = match.scale is None or all(extent == 1 for extent in match.scale.shape)
     require(
         of_queries or one, f"the scores are scaled by more than one number, found {match.scale!r}"
     )
+
+
+def _check_interleaved(match: Any) -> None:
+    _check(match)
+    first, second = match.of("batch_matmul")
+    turned = first.attrs["transpose_a"] or second.attrs["transpose_b"]
+    require(not turned, "queries or values are transposed once more")
+    keys = next(c for c in match.of("transpose") if c.outputs[0] is first.inputs[1])
+    by_depth = (keys.attrs["axes"] == (0, 2, 3, 1)) != first.attrs["transpose_b"]
+    require(by_depth, "the queries are not multiplied with the keys along their depth")
 
 
 def _scaled(q: Any, k: Any, v: Any) -> Any:
@@ -85,9 +108,46 @@ attention = Composite(
         Case(_scaled_queries, q=(3, 7, 5), k=(3, 5, 9), v=(3, 11, 9), mask=(3, 7, 9)),
         Case(_divided_queries, q=(2, 13, 10), k=(2, 10, 21), v=(2, 21, 7), mask=(21,)),
         Case(_plain, q=(4, 1, 32), k=(4, 77, 32), v=(4, 77, 32)),
+        Case(_masked, q=(3, 4, 10), k=(3, 21, 10), v=(3, 21, 19), mask=(1, 4, 21)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(
             _scaled, q=(1, 4, 100, 64), k=(1, 4, 100, 64), v=(1, 4, 100, 64), generations=("relax",)
+        ),
+    ),
+)  # fmt: skip
+
+
+def _heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
+    scores = op.divide(op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1))), 8.0)
+    return op.transpose(op.batch_matmul(op.softmax(op.add(scores, mask)), v), **_HEADS)
+
+
+def _scaled_heads(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (op.transpose(x, **_HEADS) for x in (q, k, v))
+    scores = op.batch_matmul(op.multiply(q, 0.2), k, transpose_b=True)
+    return op.transpose(op.batch_matmul(op.softmax(scores), v), **_HEADS)
+
+
+attention_of_heads = Composite(
+    "attention_of_heads",
+    _interleaved,
+    {"llvm": schedule, "c": schedule},
+    check=_check_interleaved,
+    compute=compute,
+    why="heads are read and written where dense layers leave them, without transposed copies",
+    cases=(
+        Case(
+            _heads, q=(2, 37, 3, 32), k=(2, 50, 3, 32), v=(2, 50, 3, 32), mask=(2, 1, 1, 50),
+            generations=("relax",),
+        ),
+        Case(
+            _scaled_heads, q=(1, 45, 2, 24), k=(1, 45, 2, 24), v=(1, 45, 2, 20),
+            generations=("relax",),
+        ),
+        Case(
+            _heads, q=(1, 1, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 1, 77),
+            generations=("relax",),
         ),
     ),
 )  # fmt: skip

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from .attention_compute import ROWS, shape_of
+from .attention_few import schedule_few
+from .attention_shape import ROWS, Shape, shape_of
 from .blocks import Facts, facts
 from .machine import Machine, machine
 from .reductions import Tile, accumulate
+from .row_stages import SOFTMAX_STAGES
 from .steps import Finish, vectorize, vectorize_injective
 
 # Multiplications below which a parallel region costs more (1-2 us) than it saves.
 LEAST_PRODUCTS = 1 << 17
 STAGES = (
-    "queries",
-    "products",
-    "scores",
-    "peak",
-    "power",
-    "total",
-    "values",
-    "weighted",
-    "normalised",
-    "result",
-)
+    "queries", "products", "partial", "scores", *SOFTMAX_STAGES, "weights", "values", "weighted",
+    "normalised", "result",
+)  # fmt: skip
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
@@ -33,16 +27,18 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     # 1. Constants, and whatever reshapes the arguments, are read in place.
     for name in [n for n in stages if n not in STAGES]:
         sch.compute_inline(stages.pop(name).block)
+    if shape.few:
+        return schedule_few(sch, stages, shape, cpu)
     # 2. The result in tiles of 8 queries; one block of queries is one task.
-    task, tile = _result_tiles(sch, stages, len(shape.batch), shape.lanes // ROWS, cpu)
+    task, tile = _result_tiles(sch, stages, shape, cpu)
     finish = [_product(sch, stages["weighted"], tile, cpu)]
     # 3. Everything before it, for the same block of queries: the scores stay in L1 or L2.
-    for name in ("total", "power", "peak", "scores"):
+    for name in ("inverse", "total", "power", "peak", "scores"):
         sch.compute_at(stages[name].block, task, preserve_unit_loops=True)
     finish.append(_product(sch, stages["products"], _score_tiles(sch, stages["scores"], cpu), cpu))
     sch.compute_at(stages["queries"].block, task, preserve_unit_loops=True)
     finish += [_down_the_lanes(sch, stages[name], cpu) for name in ("peak", "total")]
-    for name in ("queries", "power"):
+    for name in ("queries", "power", "inverse"):
         vectorize(sch, sch.get_loops(stages[name].block)[-1], cpu.lanes("float32"))
     # 4. Tasks in parallel; values that had to be laid out are so before.
     if shape.products >= LEAST_PRODUCTS:
@@ -59,11 +55,11 @@ def _width(cpu: Machine) -> int:
 
 
 def _result_tiles(
-    sch: Any, stages: dict[str, Facts], batch: int, per_block: int, cpu: Machine
+    sch: Any, stages: dict[str, Facts], shape: Shape, cpu: Machine
 ) -> tuple[Any, Any]:
     """Tile `normalised`, store each tile's real elements; -> the loops of tasks and of tiles."""
     *outer, tiles, row, column = sch.get_loops(stages["normalised"].block)
-    block, tile = sch.split(tiles, [None, per_block])
+    block, tile = sch.split(tiles, [None, shape.lanes // ROWS])
     panel, lanes = sch.split(column, [None, _tile_width(stages["normalised"], cpu)])
     # A panel of columns of the values serves all tiles of the block while it is in L1.
     sch.reorder(*outer, block, panel, tile, row, lanes)
@@ -72,9 +68,9 @@ def _result_tiles(
     vectorize(sch, lanes, cpu.lanes("float32"))
     sch.reverse_compute_at(stages["result"].block, tile, preserve_unit_loops=True)
     sch.set_scope(stages["normalised"].block, 0, "local")
-    *_, row, lanes = sch.get_loops(stages["result"].block)
-    sch.unroll(row)
-    vectorize(sch, lanes, cpu.lanes("float32"))
+    loops = list(sch.get_loops(stages["result"].block))
+    sch.unroll(loops[-3 if shape.interleaved else -2])
+    vectorize(sch, loops[-1], cpu.lanes("float32"))
     return task, tile
 
 
@@ -103,13 +99,14 @@ def _product(sch: Any, block: Facts, at: Any, cpu: Machine) -> Finish:
 
 
 def _down_the_lanes(sch: Any, block: Facts, cpu: Machine) -> Finish:
-    """Reduce over keys, each lane for itself."""
+    """Reduce over keys, each lane for itself, in registers."""
+    sch.set_scope(block.block, 0, "local")
     *_, lane, key = sch.get_loops(block.block)
     sch.reorder(key, lane)
     vectorize(sch, lane, cpu.lanes("float32"))
 
     def decompose() -> None:
-        init = sch.decompose_reduction(block.block, key)
-        sch.vectorize(sch.get_loops(init)[-1])
+        *_, start = sch.get_loops(sch.decompose_reduction(block.block, key))
+        vectorize(sch, start, cpu.lanes("float32"))
 
     return decompose

@@ -14,7 +14,7 @@ from ..partition.pattern import op
 from .blocks import facts
 from .dense import check_bias, rows_of
 from .machine import machine
-from .row_schedule import dense_tiles, product_at, task_tiles, tile_rows
+from .row_schedule import dense_tiles, product_at, tile_rows
 from .row_tiles import BLOCK, epilogue, pack_weight, product, result
 from .steps import parallel_over
 
@@ -49,16 +49,13 @@ def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, ops: Any) -> Any:
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
     cpu, rows = machine(target), rows_of(ops)
     stages = {block.name: block for block in facts(sch)}
-    # 1. The second dense in register tiles.
-    task, finish = dense_tiles(sch, stages, rows, cpu, ("hidden", "hidden_products"), BLOCK)
-    # 2. The hidden activations likewise: of the task's rows, where each core has rows of its own,
-    #    so that they stay in its cache; else all of them before, spread over their columns.
-    if task is not None:
-        sch.compute_at(stages["hidden"].block, task, preserve_unit_loops=True)
-    loops = tile_rows(sch, stages["hidden"], rows, task_tiles(rows, cpu), cpu)
-    finish.append(product_at(sch, stages["hidden_products"], loops.tile, cpu))
-    if task is None:
-        parallel_over(sch, [*loops.outer, loops.panel])
+    hidden = ("hidden", "hidden_products", "hidden_products_parts")
+    # The second dense in register tiles, and the first: for each, a core has columns of its own,
+    # so that every weight is read once. The hidden activations lie as the second one reads them.
+    _, finish = dense_tiles(sch, stages, rows, cpu, hidden, split=BLOCK)
+    loops = tile_rows(sch, stages["hidden"], rows, cpu)
+    finish += product_at(sch, stages, "hidden_products", loops, cpu)
+    parallel_over(sch, loops.parallel)
     for last in finish:
         last()
 

@@ -65,7 +65,7 @@ def _schedule(sch: Any, ops: Any, target: Any) -> None:
     stages = {block.name: block for block in facts(sch)}
     # 1. The dense in register tiles. Where every core has rows of its own, the normalised rows of a
     #    task are computed in front of its tiles and stay in L2.
-    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES))
+    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES), True)
     # 2. Each row at once, its stages behind one another.
     finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
     for last in finish:

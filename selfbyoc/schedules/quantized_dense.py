@@ -109,7 +109,7 @@ def _schedule(sch: Any, ops: Any, target: Any) -> None:
     for name in [n for n, block in stages.items() if not block.axes]:
         sch.compute_inline(stages.pop(name).block)
     # 2. As layer_norm + dense in floating point: the levels of a task's rows stay in its cache.
-    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES))
+    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES), True)
     finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
     for last in finish:
         last()

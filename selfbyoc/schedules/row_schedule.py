@@ -8,59 +8,101 @@ from typing import Any
 
 from .blocks import Facts, divisor
 from .machine import Machine
-from .row_tiles import Rows
+from .row_tiles import GROUP, Rows
 from .steps import Finish, parallel_over, vectorize, vectorize_injective
 
-TASK_TILES = 8  # tiles of a task at most: the weights are read once for 64 rows, which stay in L2
+MELTED_TILES = 8  # tiles of a task that has stages of its own in front: 64 rows stay in L2
 
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of a tiled epilogue: outer ones and tasks, panels of columns, tiles of rows."""
+    """The loops of a tiled epilogue: those that can run in parallel, and the two innermost ones."""
 
-    outer: list[Any]
-    panel: Any
+    parallel: list[Any]
+    panel: Any  # around all tiles that share a panel of columns
     tile: Any
 
 
 def task_tiles(rows: Rows, cpu: Machine) -> int:
-    """Tiles of rows of one task: as many as leave each core one."""
+    """Tiles of rows of a melted task: as many as leave each core one."""
     tasks = max(1, -(-cpu.cores // max(1, rows.tasks)))
-    return divisor(rows.tiles[-1], max(1, min(TASK_TILES, rows.tiles[-1] // tasks)))
+    return divisor(rows.tiles[-1], max(1, min(MELTED_TILES, rows.tiles[-1] // tasks)))
 
 
-def tile_rows(sch: Any, block: Facts, rows: Rows, tiles: int, cpu: Machine) -> Loops:
-    """for outer, task, panel, tile: a register tile of [outer, tile, block, row, lane]."""
+def tile_rows(
+    sch: Any, block: Facts, rows: Rows, cpu: Machine, melted: int = 0, name: str = ""
+) -> Loops:
+    """Register tiles of [outer, tile, block, row, lane], in groups of rows times panels of columns.
+
+    Panels outermost, so that each core reads its own share of the weight; rows outermost where
+    stages are `melted` into tasks of so many tiles.
+    """
     *outer, tile, blocks, row, lane = list(sch.get_loops(block.block))[-len(block.axes) :]
+    tiles, wide = _group(block, rows, cpu, melted)
     task, tile = sch.split(tile, [None, tiles])
-    panel, within = sch.split(blocks, [None, _blocks_of_tile(block, rows, tiles, cpu)])
-    sch.reorder(*outer, task, panel, tile, row, within, lane)
+    panel, within = sch.split(blocks, [None, wide])
+    around = [*outer, task, panel] if melted else [panel, *outer, task]
+    sch.reorder(*around, tile, row, within, lane)
     for loop in (row, within):
         sch.unroll(loop)
     vectorize(sch, lane, cpu.lanes(block.dtype))
-    return Loops([*outer, task], panel, tile)
+    return Loops(around[:-1] if melted else around, around[-1], tile)
 
 
-def _blocks_of_tile(block: Facts, rows: Rows, tiles: int, cpu: Machine) -> int:
-    """Blocks of columns such that a tile has 16 accumulators where there are 32 registers, else 8.
+def _group(block: Facts, rows: Rows, cpu: Machine, melted: int) -> tuple[int, int]:
+    """Tiles of rows that share a panel, and blocks of columns of a panel.
 
-    Somewhat fewer, if the panels then fall more evenly on the cores.
+    A tile has 16 accumulators where there are 32 registers, else 8. Groups are large, but such
+    that they fall evenly on the cores.
     """
     blocks = block.spatial[-3].extent
     per_block = max(1, block.spatial[-1].extent // cpu.lanes(block.dtype))
     accumulators = 16 if cpu.vector_registers >= 32 else 8
     # Few rows are bound by reading the weights: 4 blocks at once are as fast as 8 (1 x 768 x 768).
     most = divisor(blocks, max(1, min(4, accumulators // (rows.height * per_block))))
-    fitting = [d for d in range(most, most // 2, -1) if blocks % d == 0]
-    tasks = rows.tasks * rows.tiles[-1] // tiles
-    return min(fitting, key=lambda d: -(-tasks * (blocks // d) // cpu.cores) * d)
+    widths = [d for d in range(most, most // 2, -1) if blocks % d == 0]
+    heights = [melted] if melted else _divisors(rows.tiles[-1], GROUP)
+
+    def busiest(size: tuple[int, int]) -> tuple[float, int]:
+        groups = rows.tasks * (rows.tiles[-1] // size[0]) * (blocks // size[1])
+        share = -(-groups // cpu.cores) * size[0] * size[1]
+        # Work of the busiest core; a group of one tile has nothing that shares its panel.
+        return share * (1 + 1 / (8 * size[0])) * (1 + 1 / (4 * size[1])), -size[0]
+
+    return min(((h, w) for h in heights for w in widths), key=busiest)
 
 
-def product_at(sch: Any, product: Facts, at: Any, cpu: Machine, split: int = 0) -> Finish:
-    """A product in registers under the tile that reads it: k outside, rows unrolled, lanes vectors.
+def _divisors(extent: int, most: int) -> list[int]:
+    return [d for d in range(1, min(extent, most) + 1) if extent % d == 0]
 
-    `split` cuts k into pieces, for an operand that lies in blocks of them.
+
+def product_at(
+    sch: Any, stages: dict[str, Facts], name: str, loops: Loops, cpu: Machine, split: int = 0
+) -> list[Finish]:
+    """A product under the tiles that read it. Pieces of k go around the tiles of a panel, so that
+    a piece of the weight is read from L1 by all but the first.
+
+    `split` cuts k further, for an operand that lies in blocks of them.
     """
+    block, parts = stages[name], stages.get(f"{name}_parts")
+    if parts is None:
+        return [_in_registers(sch, block, loops.tile, cpu, split)]
+    sch.compute_at(block.block, loops.panel, preserve_unit_loops=True)
+    *_, tile, blocks, row, lane, piece = sch.get_loops(block.block)
+    sch.reorder(piece, tile, row, blocks, lane)
+    for loop in (row, blocks):
+        sch.unroll(loop)
+    before = len(sch.get_loops(block.block))
+    vectorize(sch, lane, cpu.lanes(block.dtype))
+    inside = 3 + len(sch.get_loops(block.block)) - before
+    return [
+        _in_registers(sch, parts, tile, cpu, split),
+        lambda: _start(sch, block, piece, inside),
+    ]
+
+
+def _in_registers(sch: Any, product: Facts, at: Any, cpu: Machine, split: int) -> Finish:
+    """Accumulators in registers under a tile: k outside, rows unrolled, lanes vectors."""
     sch.compute_at(product.block, at, preserve_unit_loops=True)
     sch.set_scope(product.block, 0, "local")
     *_, blocks, row, lane, k = sch.get_loops(product.block)
@@ -98,7 +140,7 @@ def store(sch: Any, result: Facts, outputs: Facts, at: Any, rows: Rows, cpu: Mac
     vectorize(sch, column, cpu.lanes(result.dtype))
 
 
-STAGES = ("products", "outputs", "result")
+STAGES = ("products", "products_parts", "outputs", "result")
 
 
 def dense_tiles(
@@ -107,25 +149,29 @@ def dense_tiles(
     rows: Rows,
     cpu: Machine,
     before: Sequence[str] = (),
+    melts: bool = False,
     split: int = 0,
 ) -> tuple[Any | None, list[Finish]]:
     """The last dense of a composite: `products` and `outputs` in tiles, `result` stored from them.
 
     -> the loop of tasks, under which the stages `before` it can be melted, and what is to be done
-    last. Where there are fewer tasks than cores, tiles are spread over the columns too and there
-    is no such loop (None). dense-gelu-dense melted is 0.93 to 1.14 times as fast as spread, for
-    16 to 512 rows of 256 x 1024 and 768 x 3072 (2 x Zen 5, Nov 2026).
+    last. Where rows do not fall evenly on the cores there is no such loop (None).
     """
-    tiles = task_tiles(rows, cpu)
-    loops = tile_rows(sch, stages["outputs"], rows, tiles, cpu)
-    finish = [product_at(sch, stages["products"], loops.tile, cpu, split)]
+    melted = _melted(rows, cpu) if melts else 0
+    loops = tile_rows(sch, stages["outputs"], rows, cpu, melted)
+    finish = product_at(sch, stages, "products", loops, cpu, split)
     store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
     for name in sorted(set(stages) - {*STAGES, *before}):
         vectorize_injective(sch, stages[name], cpu)  # a weight that is no constant is packed first
-    if before and rows.tasks * rows.tiles[-1] // tiles >= cpu.cores:
-        return parallel_over(sch, loops.outer), finish
-    parallel_over(sch, [*loops.outer, loops.panel])
-    return None, finish
+    task = parallel_over(sch, loops.parallel)
+    return (task if melted else None), finish
+
+
+def _melted(rows: Rows, cpu: Machine) -> int:
+    """Tiles of a task of rows, or 0 where such tasks leave a core idle for long."""
+    tiles = task_tiles(rows, cpu)
+    tasks = rows.tasks * rows.tiles[-1] // tiles
+    return tiles if 8 * tasks >= 7 * cpu.cores * -(-tasks // cpu.cores) else 0
 
 
 def melt_rows(

@@ -65,7 +65,7 @@ def softmax(read: Read, rows: tuple[int, ...], count: int) -> Read:
     """-> the element at (row ..., k) of the softmax of each row."""
     peak = _reduced(read, rows, count, te.max, "peak")
     power = te.compute(
-        (*rows, count), lambda *i: mathfn.exp(read(*i) - peak(*i[:-1])), name="power"
+        (*rows, count), lambda *i: mathfn.exp_of_difference(read(*i) - peak(*i[:-1])), name="power"
     )
     total = _reduced(power, rows, count, te.sum, "total")
     inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
