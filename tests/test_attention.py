@@ -172,3 +172,73 @@ def test_what_is_refused(program, reason):
     assert report.counts == {}
     reasons = [r.reason for r in report.records]
     assert any(reason in r for r in reasons), reasons
+
+
+@pytest.mark.parametrize("queries", [1, 2, 4, 5])
+@pytest.mark.parametrize("depth", [7, 32])
+def test_few_queries(queries, depth):
+    data = arrays(q=(2, queries, depth), k=(2, 51, depth), mask=(2, 1, 51))
+    data["mask"][:, :, 40:] = -np.inf
+    data["v"][:, 40:] = 1e30
+    close(run(masked, data), reference(**data))
+
+
+HEADS = {"axes": (0, 2, 1, 3)}
+
+
+def of_heads(q, k, v, mask):
+    q, v = op.transpose(q, **HEADS), op.transpose(v, **HEADS)
+    scores = op.add(op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1))), mask)
+    return op.transpose(op.batch_matmul(op.softmax(scores), v), **HEADS)
+
+
+def heads(batch=2, queries=37, keys=51):
+    shapes = {"q": (batch, queries, 3, 16), "k": (batch, keys, 3, 16), "v": (batch, keys, 3, 32)}
+    return arrays(**shapes, mask=(batch, 1, 1, keys))
+
+
+def counts(program, data):
+    types = {name: (a.shape, "float32") for name, a in data.items()}
+    parted = selfbyoc.partition_for_tefuse(emit(program, types))
+    return parted, selfbyoc.report(parted).counts
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's batch_matmul has three axes")
+@pytest.mark.parametrize("queries", [2, 37])
+def test_heads_are_read_in_place(queries):
+    data = heads(queries=queries)
+    parted, found = counts(of_heads, data)
+    assert found == {"attention_of_heads": 1}
+    turned = {n: a.transpose(0, 2, 1, 3) for n, a in data.items() if n != "mask"}
+    wanted = reference(**turned, mask=data["mask"]).transpose(0, 2, 1, 3)
+    close(selfbyoc.build(parted)(**data)[0], wanted)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's batch_matmul has three axes")
+def test_heads_that_are_used_elsewhere_are_transposed_outside():
+    def program(q, k, v, mask):
+        turned = op.transpose(v, **HEADS)
+        scores = op.batch_matmul(op.transpose(q, **HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
+        done = op.batch_matmul(op.softmax(op.add(scores, mask)), turned)
+        return op.transpose(done, **HEADS), op.exp(turned)
+
+    data = heads()
+    parted, found = counts(program, data)
+    assert found == {"attention": 1}
+    turned = {n: a.transpose(0, 2, 1, 3) for n, a in data.items() if n != "mask"}
+    wanted = reference(**turned, mask=data["mask"]).transpose(0, 2, 1, 3)
+    close(selfbyoc.build(parted)(**data)[0], wanted)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's batch_matmul has three axes")
+def test_keys_that_are_not_multiplied_along_their_depth():
+    def program(q, k, v):
+        q, k, v = (op.transpose(x, **HEADS) for x in (q, k, v))
+        return op.transpose(op.batch_matmul(op.softmax(op.batch_matmul(q, k)), v), **HEADS)
+
+    data = {name: a[:, :16] for name, a in heads(queries=16).items() if name != "mask"}
+    parted, found = counts(program, data)
+    assert found == {"attention": 1}
+    q, k, v = (data[name].transpose(0, 2, 1, 3) for name in "qkv")
+    wanted = reference(q, k.swapaxes(-1, -2), v).transpose(0, 2, 1, 3)
+    close(selfbyoc.build(parted)(**data)[0], wanted)

@@ -85,3 +85,21 @@ def test_dense_of_any_number_of_rows(lead, units):
     parted = selfbyoc.partition_for_tefuse(emit(lambda x, w: op.dense(x, w), types))
     assert selfbyoc.report(parted).counts == {"dense": 1}
     np.testing.assert_allclose(selfbyoc.build(parted)(x, w)[0], x @ w.T, rtol=1e-5, atol=1e-5)
+
+
+def test_a_residual_of_another_shape_is_left_outside():
+    types = {"x": ((7, 6), "float32"), "w": ((9, 6), "float32"), "r": ((7, 1), "float32")}
+    mod = emit(lambda x, w, r: op.add(op.dense(x, w), r), types)
+    report = selfbyoc.report(selfbyoc.partition_for_tefuse(mod))
+    assert report.counts == {"dense": 1}
+    assert any("as large as" in r.reason for r in report.why_not("add"))
+
+
+@pytest.mark.parametrize("rows", [*range(1, 140), 197, 513])
+def test_many_tiles_come_in_groups(rows):
+    """A group of tiles shares a piece of the weight; few of them are copies."""
+    (tiles,) = Rows((rows,)).tiles
+    assert tiles * Rows((rows,)).height >= rows
+    assert tiles * ROWS < rows * 1.1 + ROWS
+    if tiles > row_tiles.GROUP:
+        assert row_tiles.divisor(tiles, row_tiles.GROUP) > row_tiles.GROUP // 2

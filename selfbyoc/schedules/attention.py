@@ -30,9 +30,17 @@ _HEADS = {
 
 
 def _interleaved(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
-    turned = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
-    heads = _pattern(op.transpose(q, **_HEADS), turned, op.transpose(v, **_HEADS), scale, mask)
-    return op.transpose(heads, **_HEADS)
+    q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
+    k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
+    raw = op.batch_matmul(q, k)
+    scores = either(
+        op.multiply(raw, scale),
+        op.divide(raw, scale),
+        op.batch_matmul(op.multiply(q, scale), k),
+        raw,
+    )
+    masked = either(op.add(scores, mask), scores)
+    return op.transpose(op.batch_matmul(op.softmax(masked), v), **_HEADS)
 
 
 def _check(match: Any) -> None:
@@ -117,17 +125,37 @@ attention = Composite(
 )  # fmt: skip
 
 
-def _heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
-    q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
-    scores = op.divide(op.batch_matmul(q, op.transpose(k, axes=(0, 2, 3, 1))), 8.0)
-    return op.transpose(op.batch_matmul(op.softmax(op.add(scores, mask)), v), **_HEADS)
+def _by_depth(q: Any, k: Any) -> Any:
+    q, k = op.transpose(q, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1))
+    return op.batch_matmul(q, k)
+
+
+def _by_rows(q: Any, k: Any) -> Any:
+    return op.batch_matmul(q, op.transpose(k, **_HEADS), transpose_b=True)
+
+
+def _of_heads(scores: Any, v: Any) -> Any:
+    weighted = op.batch_matmul(op.softmax(scores), op.transpose(v, **_HEADS))
+    return op.transpose(weighted, **_HEADS)
+
+
+def _divided_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return _of_heads(op.add(op.divide(_by_depth(q, k), 8.0), mask), v)
 
 
 def _scaled_heads(q: Any, k: Any, v: Any) -> Any:
-    q, k, v = (op.transpose(x, **_HEADS) for x in (q, k, v))
-    scores = op.batch_matmul(op.multiply(q, 0.2), k, transpose_b=True)
-    return op.transpose(op.batch_matmul(op.softmax(scores), v), **_HEADS)
+    return _of_heads(op.multiply(_by_rows(op.transpose(q, **_HEADS), k), 0.2), v)
 
+
+def _heads_of_scaled(q: Any, k: Any, v: Any) -> Any:
+    return _of_heads(_by_rows(op.multiply(op.transpose(q, **_HEADS), 0.2), k), v)
+
+
+def _plain_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return _of_heads(op.add(_by_depth(q, k), mask), v)
+
+
+_RELAX = ("relax",)  # Relay's batch_matmul has three axes
 
 attention_of_heads = Composite(
     "attention_of_heads",
@@ -138,16 +166,20 @@ attention_of_heads = Composite(
     why="heads are read and written where dense layers leave them, without transposed copies",
     cases=(
         Case(
-            _heads, q=(2, 37, 3, 32), k=(2, 50, 3, 32), v=(2, 50, 3, 32), mask=(2, 1, 1, 50),
-            generations=("relax",),
+            _divided_heads, generations=_RELAX,
+            q=(2, 37, 3, 32), k=(2, 50, 3, 32), v=(2, 50, 3, 32), mask=(2, 1, 1, 50),
         ),
         Case(
-            _scaled_heads, q=(1, 45, 2, 24), k=(1, 45, 2, 24), v=(1, 45, 2, 20),
-            generations=("relax",),
+            _heads_of_scaled, generations=_RELAX,
+            q=(1, 45, 2, 24), k=(1, 45, 2, 24), v=(1, 45, 2, 20),
         ),
         Case(
-            _heads, q=(1, 1, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 1, 77),
-            generations=("relax",),
+            _scaled_heads, generations=_RELAX,
+            q=(1, 128, 12, 32), k=(1, 128, 12, 32), v=(1, 128, 12, 32),
+        ),
+        Case(
+            _plain_heads, generations=_RELAX,
+            q=(1, 3, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 3, 77),
         ),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Dense layers: dense (+bias) (+relu, gelu)."""
+"""Dense layers: dense (+bias) (+relu, gelu) (+residual)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ACTIVATIONS = {
 
 
 def activation(ops: Any) -> Any:
-    """The function of the last op, if it is an activation."""
-    return ACTIVATIONS.get(list(ops)[-1].kind, lambda x: x)
+    """The function of the op that is an activation, if there is one."""
+    return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
 
 
 def rows_of(ops: Any) -> Rows:
@@ -36,19 +36,34 @@ def check_bias(match: Any) -> None:
         require(axis == call.outputs[0].ndim - 1, f"{call.name} is along axis {axis}, not the last")
 
 
-def _pattern(x: Any, weight: Any, bias: Any) -> Any:
+def check_residual(match: Any) -> None:
+    """A residual is as large as what it is added to."""
+    residual, out = match.residual, match.root.outputs[0]
+    require(
+        residual is None or residual.shape == out.shape,
+        f"residual must be as large as the result's {out.type}, found {residual!r}",
+    )
+
+
+def _check(match: Any) -> None:
+    check_bias(match)
+    check_residual(match)
+
+
+def _pattern(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
     y = op.dense(x, weight)
     y = either(op.bias_add(y, bias), y)
-    return either(op.relu(y), op.gelu(y), y)
+    y = either(op.relu(y), op.gelu(y), y)
+    return either(op.add(y, residual), y)
 
 
-def _compute(x: Any, weight: Any, bias: Any = None, *, ops: Any) -> Any:
+def _compute(x: Any, weight: Any, bias: Any = None, residual: Any = None, *, ops: Any) -> Any:
     rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
     products = product(
         rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), weight, dtype, "products"
     )
     outputs = epilogue(products, bias, ops.dense.outputs[0], activation(ops), "outputs")
-    return result(rows, outputs, shape[-1], "result")
+    return result(rows, outputs, shape[-1], "result", residual)
 
 
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
@@ -63,7 +78,7 @@ dense = Composite(
     "dense",
     _pattern,
     {"llvm": _schedule, "c": _schedule},
-    check=check_bias,
+    check=_check,
     compute=_compute,
     pack={"weight": pack_weight},
     why="the bias and the activation are applied while the tile is in registers",
@@ -86,5 +101,16 @@ dense = Composite(
             x=(128, 768), weight=(768, 768), constants=["weight"],
         ),
         Case(lambda x, weight: op.dense(x, weight), x=(50, 96), weight=(40, 96)),
+        Case(
+            lambda x, weight, bias, residual: op.add(
+                residual, op.bias_add(op.dense(x, weight), bias, axis=-1)
+            ),
+            x=(2, 37, 128), weight=(45, 128), bias=(45,), residual=(2, 37, 45),
+            constants=["weight", "bias"],
+        ),
+        Case(
+            lambda x, weight, residual: op.add(op.gelu(op.dense(x, weight)), residual),
+            x=(3, 5, 20), weight=(9, 20), residual=(3, 5, 9),
+        ),
     ),
 )  # fmt: skip

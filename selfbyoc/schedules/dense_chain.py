@@ -10,26 +10,33 @@ import numpy as np
 from .._tvm import tir
 from ..codegen import mathfn
 from ..composite import Case, Composite
-from ..partition.pattern import op
+from ..partition.pattern import either, op
 from .blocks import facts
-from .dense import check_bias, rows_of
+from .dense import check_bias, check_residual, rows_of
 from .machine import machine
 from .row_schedule import dense_tiles, product_at, tile_rows
 from .row_tiles import BLOCK, epilogue, pack_weight, product, result
 from .steps import parallel_over
 
 
-def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any) -> Any:
     hidden = op.gelu(op.bias_add(op.dense(x, w1), b1))
-    return op.bias_add(op.dense(hidden, w2), b2)
+    y = op.bias_add(op.dense(hidden, w2), b2)
+    return either(op.add(y, residual), y)
 
 
-def _reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+def _check(match: Any) -> None:
+    check_bias(match)
+    check_residual(match)
+
+
+def _reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any = None) -> Any:
     hidden = x @ w1.T + b1
-    return hidden * (1 + np.vectorize(erf)(hidden / np.sqrt(2))) / 2 @ w2.T + b2
+    y = hidden * (1 + np.vectorize(erf)(hidden / np.sqrt(2))) / 2 @ w2.T + b2
+    return y if residual is None else y + residual
 
 
-def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, ops: Any) -> Any:
+def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any = None, *, ops: Any) -> Any:
     rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
     units = ops.dense_1.outputs[0][0][-1]
 
@@ -43,7 +50,7 @@ def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, ops: Any) -> Any:
     hidden = epilogue(first, b1, ops.dense.outputs[0], mathfn.gelu, "hidden")
     second = product(rows, read_hidden, shape[-1], w2, dtype, "products")
     outputs = epilogue(second, b2, ops.dense_1.outputs[0], lambda value: value, "outputs")
-    return result(rows, outputs, units, "result")
+    return result(rows, outputs, units, "result", residual)
 
 
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
@@ -70,7 +77,7 @@ dense_gelu_dense = Composite(
     _pattern,
     {"llvm": _schedule, "c": _schedule},
     _reference,
-    check=check_bias,
+    check=_check,
     compute=_compute,
     pack={"w1": pack_weight, "w2": pack_weight},
     why="the hidden activations never leave the kernel",
@@ -83,6 +90,15 @@ dense_gelu_dense = Composite(
             b1=(40,),
             w2=(9, 40),
             b2=(9,),
+            constants=["w1", "b1", "w2", "b2"],
+        ),
+        Case(
+            x=(45, 96),
+            w1=(384, 96),
+            b1=(384,),
+            w2=(96, 384),
+            b2=(96,),
+            residual=(45, 96),
             constants=["w1", "b1", "w2", "b2"],
         ),
         Case(

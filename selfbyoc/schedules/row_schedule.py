@@ -21,6 +21,7 @@ class Loops:
     parallel: list[Any]
     panel: Any  # around all tiles that share a panel of columns
     tile: Any
+    rows: int  # of a register tile
 
 
 def task_tiles(rows: Rows, cpu: Machine) -> int:
@@ -38,28 +39,43 @@ def tile_rows(
     stages are `melted` into tasks of so many tiles.
     """
     *outer, tile, blocks, row, lane = list(sch.get_loops(block.block))[-len(block.axes) :]
+    height = _height(block, rows, cpu)
     tiles, wide = _group(block, rows, cpu, melted)
     task, tile = sch.split(tile, [None, tiles])
     panel, within = sch.split(blocks, [None, wide])
     around = [*outer, task, panel] if melted else [panel, *outer, task]
-    sch.reorder(*around, tile, row, within, lane)
+    part, row = sch.split(row, [None, height])
+    sch.reorder(*around, tile, part, row, within, lane)
     for loop in (row, within):
         sch.unroll(loop)
     vectorize(sch, lane, cpu.lanes(block.dtype))
-    return Loops(around[:-1] if melted else around, around[-1], tile)
+    return Loops(around[:-1] if melted else around, around[-1], part, height)
+
+
+def _height(block: Facts, rows: Rows, cpu: Machine) -> int:
+    """Rows of a register tile: all of a tile, where its accumulators fit."""
+    return divisor(rows.height, max(1, _accumulators(cpu) // _vectors(block, cpu)))
+
+
+def _accumulators(cpu: Machine) -> int:
+    """Registers for sums; the others hold operands."""
+    return 16 if cpu.vector_registers >= 32 else 8
+
+
+def _vectors(block: Facts, cpu: Machine) -> int:
+    """Vectors of a block of columns."""
+    return max(1, block.spatial[-1].extent // cpu.lanes(block.dtype))
 
 
 def _group(block: Facts, rows: Rows, cpu: Machine, melted: int) -> tuple[int, int]:
     """Tiles of rows that share a panel, and blocks of columns of a panel.
 
-    A tile has 16 accumulators where there are 32 registers, else 8. Groups are large, but such
-    that they fall evenly on the cores.
+    Groups are large, but such that they fall evenly on the cores.
     """
     blocks = block.spatial[-3].extent
-    per_block = max(1, block.spatial[-1].extent // cpu.lanes(block.dtype))
-    accumulators = 16 if cpu.vector_registers >= 32 else 8
+    held = _height(block, rows, cpu) * _vectors(block, cpu)
     # Few rows are bound by reading the weights: 4 blocks at once are as fast as 8 (1 x 768 x 768).
-    most = divisor(blocks, max(1, min(4, accumulators // (rows.height * per_block))))
+    most = divisor(blocks, max(1, min(4, _accumulators(cpu) // held)))
     widths = [d for d in range(most, most // 2, -1) if blocks % d == 0]
     heights = [melted] if melted else _divisors(rows.tiles[-1], GROUP)
 
@@ -89,14 +105,15 @@ def product_at(
         return [_in_registers(sch, block, loops.tile, cpu, split)]
     sch.compute_at(block.block, loops.panel, preserve_unit_loops=True)
     *_, tile, blocks, row, lane, piece = sch.get_loops(block.block)
-    sch.reorder(piece, tile, row, blocks, lane)
+    part, row = sch.split(row, [None, loops.rows])
+    sch.reorder(piece, tile, part, row, blocks, lane)
     for loop in (row, blocks):
         sch.unroll(loop)
     before = len(sch.get_loops(block.block))
     vectorize(sch, lane, cpu.lanes(block.dtype))
     inside = 3 + len(sch.get_loops(block.block)) - before
     return [
-        _in_registers(sch, parts, tile, cpu, split),
+        _in_registers(sch, parts, part, cpu, split),
         lambda: _start(sch, block, piece, inside),
     ]
 

@@ -170,11 +170,14 @@ def epilogue(
     return te.compute(tiles.shape, element, name=name)
 
 
-def result(rows: Rows, tiles: Tensor, units: int, name: str) -> Tensor:
-    """The real elements: [lead, units]."""
+def result(
+    rows: Rows, tiles: Tensor, units: int, name: str, residual: Tensor | None = None
+) -> Tensor:
+    """The real elements: [lead, units], with what is added to them."""
 
     def element(*i: Any) -> Any:
         *at, row = rows.where(i[:-1])
-        return tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
+        value = tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
+        return value if residual is None else value + residual(*i)
 
     return te.compute((*rows.lead, units), element, name=name)
