@@ -5,13 +5,14 @@ of channels instead of 9 m^2: 4 times fewer for m = 4, 2.25 times for m = 2. Lav
 Algorithms for Convolutional Neural Networks, 2015. Lanes are channels: the transforms are sums of
 vectors, the products one matrix product for each of the (m + 2)^2 elements of a tile.
 
-Tiles are numbered through all images of a batch, and come in blocks that are one task each:
+A block is some rows of tiles of one image, or some images: what one task computes.
 
-    image   [n, y, x, c]               the input, padded, channels last
-    inputs  [block, e, f, tile, c]     B^T d B
-    sums    [block, o/16, e, f, tile, 16]   over c, of inputs * packed weight
-    rows    [block, o/16, tile, y, f, 16]   A^T sums
-    pixels  [block, o/16, tile, y, x, 16]   rows A
+    image   [n, y, x, c]                            the input, padded, channels last
+    columns [n block, y block, tile, e, x, c]       B^T d
+    inputs  [n block, y block, e, f, tile, c]       B^T d B
+    sums    [n block, y block, o/16, e, f, tile, 16]   over c, of inputs * packed weight
+    rows    [n block, y block, o/16, tile, y, f, 16]   A^T sums
+    pixels  [n block, y block, o/16, y, x, 16]      A^T sums A
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import te, tir
-from .winograd_matrices import matrices, row_of
+from .blocks import divisor
+from .winograd_matrices import matrices, times
 
 SAVED = 1000  # products a weight that F(4, 3) must save: 14 x 14 pixels save 1188, 7 x 7 only 297
-MOST = 14  # tiles of a block: a register tile of two vectors each in AVX-512
+MOST = 28  # tiles of a block, about: their sums, and the inputs of 64 channels, are in L2
 LANES = 16  # channels that lie together: one AVX-512 vector, two of AVX2, four of SSE or NEON
 
 Tensor = Any
@@ -40,7 +42,8 @@ class Tiling:
     batch: int
     down: int  # tiles in a column of an image
     along: int  # tiles in a row
-    block: int  # tiles of a block
+    images: int  # of a block; they divide the batch
+    rows: int  # rows of tiles of a block in each of its images
 
     @property
     def count(self) -> int:
@@ -48,25 +51,23 @@ class Tiling:
         return self.batch * self.down * self.along
 
     @property
-    def blocks(self) -> int:
-        """Blocks in all; the last may hold tiles that nobody reads."""
-        return -(-self.count // self.block)
+    def block(self) -> int:
+        """Tiles of a block."""
+        return self.images * self.rows * self.along
 
-    def place(self, tile: Any) -> tuple[Any, Any, Any]:
-        """Image, row and column of a tile; one behind the last repeats the last."""
-        if self.blocks * self.block > self.count:
-            tile = tir.Min(tile, self.count - 1)
-        each = self.down * self.along
-        inside = tir.floormod(tile, each)
-        return (
-            tir.floordiv(tile, each),
-            tir.floordiv(inside, self.along),
-            tir.floormod(inside, self.along),
-        )
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Blocks of images, and of rows; the last rows may hold tiles that nobody reads."""
+        return self.batch // self.images, -(-self.down // self.rows)
 
-    def tile(self, n: Any, y: Any, x: Any) -> Any:
-        """The tile of an output pixel."""
-        return (n * self.down + tir.floordiv(y, self.m)) * self.along + tir.floordiv(x, self.m)
+    def place(self, outer: Sequence[Any], tile: Any) -> tuple[Any, Any, Any]:
+        """Image, row and column of a tile of a block; a row behind the last repeats the last."""
+        row = tir.floordiv(tile, self.along)
+        n = outer[0] * self.images + tir.floordiv(row, self.rows)
+        y = outer[1] * self.rows + tir.floormod(row, self.rows)
+        if self.down % self.rows:
+            y = tir.Min(y, self.down - 1)
+        return n, y, tir.floormod(tile, self.along)
 
 
 def _blocks(channels: int) -> int:
@@ -80,13 +81,13 @@ def pack_weight(weight: Tensor, m: int) -> Tensor:
     size = m + 2
 
     def half(e: Any, o: Any, i: Any, x: Any) -> Any:
-        return row_of(g, e, lambda y: weight(o, i, y, x))
+        return times(g, e, lambda y: weight(o, i, y, x))
 
     columns = te.compute((size, out, inner, 3), half, name=f"{weight.op.name}_columns")
 
     def whole(e: Any, f: Any, b: Any, i: Any, lane: Any) -> Any:
         o = b * LANES + lane
-        value = row_of(g, f, lambda x: columns(e, tir.Min(o, out - 1), i, x))
+        value = times(g, f, lambda x: columns(e, tir.Min(o, out - 1), i, x))
         return (
             value if out % LANES == 0 else tir.if_then_else(o < out, value, tir.const(0, "float32"))
         )
@@ -99,19 +100,18 @@ def pack_weight(weight: Tensor, m: int) -> Tensor:
 def convolution(
     x: Tensor, weight: Tensor, pads: Sequence[int], out: Sequence[int], t: Tiling, name: str
 ) -> Tensor:
-    """NCHW image and packed weight -> NCHW image, of five stages."""
-    name = f"{name}_wino"
-    inputs = _inputs(_image(x, pads, t, f"{name}_image"), t, name)
-    pixels = _outputs(_sums(inputs, weight, int(x.shape[1]), f"{name}_sums"), t, name)
+    """NCHW image and packed weight -> NCHW image, of seven stages."""
+    stem = f"{name}_wino"
+    inputs = _inputs(_image(x, pads, t, f"{stem}_image"), t, stem)
+    pixels = _outputs(_sums(inputs, weight, int(x.shape[1]), f"{stem}_sums"), t, stem)
+    tall = t.rows * t.m  # pixels of a block, in each of its images
 
     def element(n: Any, o: Any, y: Any, z: Any) -> Any:
-        at = t.tile(n, y, z)
-        channel = (tir.floordiv(o, LANES), tir.floormod(o, LANES))
-        inside = (tir.floormod(y, t.m), tir.floormod(z, t.m))
-        block, tile = tir.floordiv(at, t.block), tir.floormod(at, t.block)
-        return pixels(block, channel[0], tile, *inside, channel[1])
+        block = (tir.floordiv(n, t.images), tir.floordiv(y, tall))
+        row = tir.floormod(n, t.images) * tall + tir.floormod(y, tall)
+        return pixels(*block, tir.floordiv(o, LANES), row, z, tir.floormod(o, LANES))
 
-    return te.compute(out, element, name=name.removesuffix("_wino"))
+    return te.compute(out, element, name=name)
 
 
 def _image(x: Tensor, pads: Sequence[int], t: Tiling, name: str) -> Tensor:
@@ -133,27 +133,26 @@ def _inputs(image: Tensor, t: Tiling, name: str) -> Tensor:
     b, _, _ = matrices(t.m)
     size, lanes = t.m + 2, int(image.shape[3])
 
-    def column(block: Any, tile: Any, e: Any, j: Any, c: Any) -> Any:
-        n, y, z = t.place(block * t.block + tile)
-        return row_of(b, e, lambda i: image(n, y * t.m + i, z * t.m + j, c))
+    def column(i: Any, j: Any, tile: Any, e: Any, z: Any, c: Any) -> Any:
+        n, y, x = t.place((i, j), tile)
+        return times(b, e, lambda r: image(n, y * t.m + r, x * t.m + z, c))
 
-    shape = (t.blocks, t.block, size, size, lanes)
-    columns = te.compute(shape, column, name=f"{name}_columns")
+    columns = te.compute((*t.blocks, t.block, size, size, lanes), column, name=f"{name}_columns")
     return te.compute(
-        (t.blocks, size, size, t.block, lanes),
-        lambda block, e, f, tile, c: row_of(b, f, lambda j: columns(block, tile, e, j, c)),
+        (*t.blocks, size, size, t.block, lanes),
+        lambda i, j, e, f, tile, c: times(b, f, lambda z: columns(i, j, tile, e, z, c)),
         name=f"{name}_inputs",
     )
 
 
 def _sums(inputs: Tensor, weight: Tensor, channels: int, name: str) -> Tensor:
     """The products of every element of the tiles, summed over the input channels."""
-    blocks, size, _, block, _ = (int(extent) for extent in inputs.shape)
+    *blocks, size, _, tiles, _ = (int(extent) for extent in inputs.shape)
     k = te.reduce_axis((0, channels), name="k")
     return te.compute(
-        (blocks, int(weight.shape[2]), size, size, block, LANES),
-        lambda block, o, e, f, tile, lane: te.sum(
-            inputs(block, e, f, tile, k) * weight(e, f, o, k, lane), axis=k
+        (*blocks, int(weight.shape[2]), size, size, tiles, LANES),
+        lambda i, j, o, e, f, tile, lane: te.sum(
+            inputs(i, j, e, f, tile, k) * weight(e, f, o, k, lane), axis=k
         ),
         name=name,
     )
@@ -162,17 +161,20 @@ def _sums(inputs: Tensor, weight: Tensor, channels: int, name: str) -> Tensor:
 def _outputs(sums: Tensor, t: Tiling, name: str) -> Tensor:
     """A^T sums A: the pixels of every tile."""
     _, _, a = matrices(t.m)
-    out_blocks, m = int(sums.shape[1]), t.m
+    out_blocks, m = int(sums.shape[2]), t.m
     rows = te.compute(
-        (t.blocks, out_blocks, t.block, m, m + 2, LANES),
-        lambda block, o, tile, y, f, lane: row_of(a, y, lambda i: sums(block, o, i, f, tile, lane)),
+        (*t.blocks, out_blocks, t.block, m, m + 2, LANES),
+        lambda i, j, o, tile, y, f, lane: times(a, y, lambda e: sums(i, j, o, e, f, tile, lane)),
         name=f"{name}_rows",
     )
-    return te.compute(
-        (t.blocks, out_blocks, t.block, m, m, LANES),
-        lambda block, o, tile, y, z, lane: row_of(a, z, lambda j: rows(block, o, tile, y, j, lane)),
-        name=f"{name}_pixels",
-    )
+
+    def pixel(i: Any, j: Any, o: Any, y: Any, x: Any, lane: Any) -> Any:
+        tile = tir.floordiv(y, m) * t.along + tir.floordiv(x, m)
+        inside = tir.floormod(y, m)
+        return times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))
+
+    shape = (*t.blocks, out_blocks, t.images * t.rows * m, t.along * m, LANES)
+    return te.compute(shape, pixel, name=f"{name}_pixels")
 
 
 def pays(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> bool:
@@ -192,10 +194,14 @@ def pays(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[
 
 
 def cut(out: Sequence[int], m: int) -> Tiling:
-    """The tiles of a result, in blocks with little waste in the last."""
+    """The tiles of a result in blocks: even for two cores, with little waste in the last rows."""
     down, along = -(-out[2] // m), -(-out[3] // m)
-    count = out[0] * down * along
-    block = count
-    if count > MOST:
-        block = min(range(MOST // 2, MOST + 1), key=lambda b: (-(-count // b) * b, -b))
-    return Tiling(m, out[0], down, along, block)
+    if down * along <= MOST:
+        return Tiling(m, out[0], down, along, divisor(out[0], MOST // (down * along)), down)
+
+    def cost(rows: int) -> int:
+        tasks = out[0] * -(-down // rows)
+        return (tasks + tasks % 2) * rows
+
+    most = max(1, MOST // along)
+    return Tiling(m, out[0], down, along, 1, min(range(most, 0, -1), key=cost))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction as F
@@ -41,19 +42,37 @@ def _floats(matrix: Sequence[Sequence[F]]) -> Matrix:
     return tuple(tuple(float(v) for v in row) for row in matrix)
 
 
-def _linear(row: Sequence[float], value: Callable[[int], Any]) -> Any:
-    total: Any = None
-    for i, factor in enumerate(row):
-        if factor == 0:
-            continue
-        term = value(i) if factor == 1 else value(i) * tir.const(factor, "float32")
-        total = term if total is None else total + term
-    return total
-
-
-def row_of(matrix: Matrix, index: Any, value: Callable[[int], Any]) -> Any:
+def times(matrix: Matrix, index: Any, value: Callable[[int], Any]) -> Any:
     """Row `index` of matrix times vector; its loop is unrolled, and one of the sums stays."""
-    found = _linear(matrix[-1], value)
-    for i in range(len(matrix) - 2, -1, -1):
-        found = tir.Select(index == i, _linear(matrix[i], value), found)
+    sums = [_sum(row, value) for row in matrix]
+    found = sums.pop()
+    for i in range(len(sums) - 1, -1, -1):
+        found = tir.Select(index == i, sums[i], found)
     return found
+
+
+def _sum(row: Sequence[float], value: Callable[[int], Any]) -> Any:
+    """A row times a vector, such that what rows have in common is written alike, and computed once.
+
+    Points come as p and -p. Of two columns all terms are equal but for their signs; of two rows,
+    the even terms are equal and the odd ones negated.
+    """
+    paired = [i for i in (1, 3) if i + 1 < len(row) and row[i] and abs(row[i]) == abs(row[i + 1])]
+    terms = {i: value(i) for i, factor in enumerate(row) if factor and i - 1 not in paired}
+    for i in paired:
+        other = value(i + 1)
+        terms[i] = terms[i] + other if row[i] == row[i + 1] else terms[i] - other
+    if paired:
+        return _linear([(row[i], term) for i, term in terms.items()])
+    even = [(row[i], term) for i, term in terms.items() if i % 2 == 0]
+    odd = [(row[i], term) for i, term in terms.items() if i % 2]
+    if not even or not odd:
+        return _linear(even or odd)
+    if odd[0][0] < 0:
+        return _linear(even) - _linear([(-factor, term) for factor, term in odd])
+    return _linear(even) + _linear(odd)
+
+
+def _linear(terms: Sequence[tuple[float, Any]]) -> Any:
+    products = [t if f == 1 else t * tir.const(f, "float32") for f, t in terms]
+    return functools.reduce(lambda a, b: a + b, products)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .blocks import Facts, divisor, facts
-from .direct_tiles import Work
+from .direct_tiles import Work, image_of
 from .machine import Machine
 from .steps import parallel_over, vectorize
 from .winograd import LANES
@@ -48,30 +49,39 @@ def transform(work: Work, blocks: dict[str, Facts], name: str) -> None:
     """for block of tiles: transform its inputs; for channels: products, and their transforms."""
     sch = work.sch
     part = {stage: blocks[f"{name}_wino_{stage}"] for stage in STAGES}
-    tile, pair = _shape(part["sums"], work.cpu)
+    sums, pixels = part["sums"], part["pixels"]
+    tile, pair = register_tile(sums.shape[5], sums.shape[2], work.cpu)
     # 1. The image once with its channels last: rows in parallel.
     _image(work, part["image"])
-    # 2. A task is a block of tiles; a step of it one or two vectors of output channels.
-    block, o, t, y, x, lane = sch.get_loops(part["pixels"].block)
-    step, oi = sch.split(o, [None, pair])
-    sch.reorder(block, step, t, oi, y, x, lane)
-    sch.unroll(y)
-    sch.unroll(x)
-    vectorize(sch, lane, work.cpu.lanes("float32"))
-    _rows(work, part["rows"], oi)
-    alone = part["sums"].shape[0] >= 2 * work.cpu.cores
-    _sums(work, part["sums"], step, tile)
-    _inputs(work, part["inputs"], part["columns"], block if alone else None)
-    sch.parallel(block if alone else sch.fuse(block, step))
+    # 2. A task is a block of tiles; a step of it some vectors of output channels, whose pixels it
+    # writes as they lie in the result.
+    reader = image_of(pixels)
+    outer, step = _pixels(work, pixels, pair) if reader is None else _result(work, part, pair)
+    # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
+    _transforms(work, pixels, part["rows"], pair)
+    tasks, cores = math.prod(sums.shape[:2]), work.cpu.cores
+    alone = -(-tasks // cores) * cores <= 1.1 * tasks
+    _sums(work, sums, step, tile)
+    _inputs(work, part["inputs"], part["columns"], outer[-1] if alone else None)
+    sch.parallel(sch.fuse(*outer) if alone else sch.fuse(*outer, step))
     work.done |= {b.name for b in part.values()}
 
 
-def _shape(sums: Facts, cpu: Machine) -> tuple[int, int]:
-    """Tiles and blocks of channels whose sums are in registers: 14 x 2 of 32, 6 x 1 of 16."""
-    if cpu.vector_registers >= 32 and cpu.lanes("float32") >= LANES:
-        pair = 2 if sums.shape[1] % 2 == 0 else 1
-        return divisor(sums.shape[4], 14), pair
-    return divisor(sums.shape[4], 6), 1
+def register_tile(tiles: int, blocks: int, cpu: Machine) -> tuple[int, int]:
+    """Tiles and blocks of channels whose sums are in registers, and few loads for each product.
+
+    7 x 2 or 5 x 3 of 32 registers in AVX-512, 6 x 1 of 16 in AVX2. Less than 1 KB: more is not on
+    the stack but asked of the runtime.
+    """
+    each = max(1, LANES // cpu.lanes("float32"))  # registers of a block
+    found = [
+        (rows, wide)
+        for rows in range(1, min(tiles, 15) + 1)
+        for wide in range(1, 4)
+        if tiles % rows == 0 and blocks % wide == 0 and rows * wide * LANES < 256
+        and (rows + 1) * wide * each < cpu.vector_registers
+    ]  # fmt: skip
+    return max(found, key=lambda t: t[0] * t[1] / (t[0] + t[1]), default=(1, 1))
 
 
 def _image(work: Work, image: Facts) -> None:
@@ -83,27 +93,60 @@ def _image(work: Work, image: Facts) -> None:
     parallel_over(sch, [n, y], image.size)
 
 
-def _unrolled(work: Work, block: Facts, count: int) -> None:
-    *_, lane = sch_loops = list(work.sch.get_loops(block.block))
-    for loop in sch_loops[-1 - count : -1]:
-        work.sch.unroll(loop)
-    vectorize(work.sch, lane, work.cpu.lanes("float32"))
+def _pixels(work: Work, pixels: Facts, pair: int) -> tuple[list[Any], Any]:
+    """Pixels that another convolution reads, or several ops: as they are."""
+    i, j, o, *_ = work.sch.get_loops(pixels.block)
+    step, _ = work.sch.split(o, [None, pair])
+    return [i, j], step
 
 
-def _rows(work: Work, rows: Facts, loop: Any) -> None:
-    work.sch.compute_at(rows.block, loop, preserve_unit_loops=True)
-    work.sch.set_scope(rows.block, 0, "local")
-    _unrolled(work, rows, 2)
+def _result(work: Work, part: dict[str, Facts], pair: int) -> tuple[list[Any], Any]:
+    """The one op that reads the pixels, and the pixels of a step under it."""
+    sch, pixels = work.sch, part["pixels"]
+    reader = image_of(pixels)
+    assert reader is not None
+    lanes = work.cpu.lanes("float32")
+    n, o, y, x = sch.get_loops(reader.block)
+    images, tall = reader.shape[0] // pixels.shape[0], pixels.shape[3]
+    i, ni = sch.split(n, [None, images])
+    j, yi = sch.split(y, [None, tall // images])
+    step, oi = sch.split(o, [None, pair * LANES])
+    sch.reorder(i, j, step, ni, oi, yi, x)
+    wide = reader.shape[3]
+    # LLVM splits a short row of any length into whole vectors and a rest; a long one must divide.
+    width = wide if wide <= 4 * lanes else divisor(wide, 4 * lanes)
+    if width * 2 >= lanes:
+        vectorize(sch, sch.split(x, [None, width])[1], lanes)
+    sch.compute_at(pixels.block, step, preserve_unit_loops=True)
+    work.done.add(reader.name)
+    return [i, j], step
+
+
+def _transforms(work: Work, pixels: Facts, rows: Facts, pair: int) -> None:
+    """for channels: for tile: for row of it: A^T sums, times A."""
+    sch, lanes = work.sch, work.cpu.lanes("float32")
+    m = rows.shape[4]
+    o, y, x, lane = list(sch.get_loops(pixels.block))[-4:]
+    yo, yi = sch.split(y, [None, m])
+    xo, xi = sch.split(x, [None, m])
+    sch.reorder(o, yo, xo, yi, xi, lane)
+    sch.unroll(yi)
+    sch.unroll(xi)
+    vectorize(sch, lane, lanes)
+    sch.compute_at(rows.block, yi, preserve_unit_loops=True)
+    *_, f, lane = sch.get_loops(rows.block)
+    sch.unroll(f)
+    vectorize(sch, lane, lanes)
 
 
 def _sums(work: Work, sums: Facts, loop: Any, tile: int) -> None:
-    """for element: for some tiles: acc[pair][tiles][16] = 0; for k: acc += ...; store."""
+    """for element: for some tiles: acc[tiles][pair][16] = 0; for k: acc += ...; store."""
     sch, lanes = work.sch, work.cpu.lanes("float32")
     sch.compute_at(sums.block, loop, preserve_unit_loops=True)
     o, e, f, t, lane, k = list(sch.get_loops(sums.block))[-6:]
     to, ti = sch.split(t, [None, tile])
     sch.reorder(e, f, to, k, ti, o, lane)
-    copy = sch.cache_write(sums.block, 0, "local")
+    copy = sch.cache_write(sums.block, 0, "global")
     sch.reverse_compute_at(copy, to)
     work.done.add(Facts(sch, copy).name)
     *_, copied = sch.get_loops(copy)
@@ -123,7 +166,8 @@ def _start(sch: Any, sums: Facts, k: Any) -> None:
 
 
 def _inputs(work: Work, inputs: Facts, columns: Facts, loop: Any | None) -> None:
-    sch = work.sch
+    """for tile: for channels: for row of the tile: B^T d, times B."""
+    sch, lanes = work.sch, work.cpu.lanes("float32")
     if loop is not None:
         sch.compute_at(inputs.block, loop, preserve_unit_loops=True)
     *outer, e, f, t, c = list(sch.get_loops(inputs.block))
@@ -131,9 +175,10 @@ def _inputs(work: Work, inputs: Facts, columns: Facts, loop: Any | None) -> None
     sch.reorder(t, co, e, f, ci)
     sch.unroll(e)
     sch.unroll(f)
-    vectorize(sch, ci, work.cpu.lanes("float32"))
-    sch.compute_at(columns.block, co, preserve_unit_loops=True)
-    sch.set_scope(columns.block, 0, "local")
-    _unrolled(work, columns, 2)
+    vectorize(sch, ci, lanes)
+    sch.compute_at(columns.block, e, preserve_unit_loops=True)
+    *_, z, lane = sch.get_loops(columns.block)
+    sch.unroll(z)
+    vectorize(sch, lane, lanes)
     if loop is None:
         sch.parallel(sch.fuse(*outer, t))
