@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import te, tir
-from . import direct_schedule, float_conv
+from . import direct_schedule
 from .blocks import facts
 from .direct import extents, product
-from .direct import pack_weight as pack_direct
 from .direct_tiles import Work, pad_rows, tile, tile_under
+from .float_conv import convolution, is_winograd
 from .lanes import LANES, Plan, plan, reader
 from .machine import machine
 
@@ -99,25 +99,10 @@ def compute(
     x: Tensor, w1: Tensor, w2: Tensor, ops: Any, b1: Tensor = None, b2: Tensor = None
 ) -> Tensor:
     """The whole composite: melted where it pays."""
-    return (melted if pays(ops) else staged)(x, w1, w2, ops, b1, b2)
-
-
-def pack_first(weight: Tensor, call: Any) -> Tensor:
-    """The first weight as its convolution reads it."""
-    return _pack(weight, call, call.outputs[0].shape)
-
-
-def pack_second(weight: Tensor, call: Any) -> Tensor:
-    """The second weight as its convolution reads it."""
-    return _pack(weight, call, call.inputs[0].shape)
-
-
-def _pack(weight: Tensor, call: Any, hidden: Sequence[int]) -> Tensor:
-    """Winograd's where the intermediate stays in the caches; where it does not, the direct
-    convolutions melt.
-    """
-    stays = 4 * math.prod(hidden) <= CACHES
-    return float_conv.pack_weight(weight, call) if stays else pack_direct(weight)
+    pairs = ((w1, ops.conv2d), (w2, ops.conv2d_1))
+    # A Winograd convolution saves more than melting does.
+    direct = not any(is_winograd(weight, conv.inputs[1][0]) for weight, conv in pairs)
+    return (melted if direct and pays(ops) else staged)(x, w1, w2, ops, b1, b2)
 
 
 def _relu(value: Any, bias: Tensor | None, channel: Any) -> Any:
@@ -134,9 +119,7 @@ def staged(
         (ops.conv2d_1, w2, b2, "relu_1"),
     ):
         kernel, out = conv.inputs[1][0], conv.outputs[0][0]
-        x = _stage(
-            float_conv.convolution(x, weight, kernel, conv.attrs, out, conv.name), bias, name
-        )
+        x = _stage(convolution(x, weight, kernel, conv.attrs, out, conv.name), bias, name)
     return x
 
 

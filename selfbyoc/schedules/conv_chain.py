@@ -8,7 +8,8 @@ from typing import Any
 
 from ..composite import Case, Composite
 from ..partition.pattern import op
-from .chain_stages import compute, pack_first, pack_second, schedule
+from . import float_conv
+from .chain_stages import compute, schedule
 from .convolution import biased, direct_layout
 
 
@@ -38,7 +39,7 @@ conv2d_relu_conv2d_relu = Composite(
     {"llvm": schedule, "c": schedule},
     check=direct_layout,
     compute=compute,
-    pack={"w1": pack_first, "w2": pack_second},
+    pack={"w1": float_conv.pack_weight, "w2": float_conv.pack_weight},
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(
         Case(

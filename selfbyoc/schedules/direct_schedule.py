@@ -27,7 +27,7 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     copies = [b for b in facts(sch) if b.name in pads or is_copy(b.name)]
     inline_injective(sch, {p.name for b in copies for p in b.producers} | winograd.keys())
     work = Work(sch, machine(target))
-    winograd_schedule.transform_all(work, winograd)
+    winograd_schedule.transform_all(work, winograd, ops)
     for block in facts(sch):
         if block.name.endswith("_channels"):
             tile_channels(work, block)

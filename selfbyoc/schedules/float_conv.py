@@ -24,7 +24,8 @@ def pack_weight(weight: Tensor, call: Any) -> Tensor:
 def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
     """The compute that stands in for `conv2d`: `x` and a packed weight."""
     kernel, out = call.inputs[1].shape, call.outputs[0].shape
-    return convolution(*ins, kernel, call.attrs, out, call.name)
+    x, weight = ins
+    return convolution(x, weight, kernel, call.attrs, out, call.name)
 
 
 def convolution(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .blocks import Facts, divisor, facts
@@ -38,17 +39,18 @@ def _between(image: Facts) -> list[Facts]:
     return []
 
 
-def transform_all(work: Work, blocks: dict[str, Facts]) -> None:
+def transform_all(work: Work, blocks: dict[str, Facts], ops: Any) -> None:
     """Every Winograd convolution of a schedule."""
     for name in blocks:
         if name.endswith("_wino_sums"):
-            transform(work, blocks, name.removesuffix("_wino_sums"))
+            stem = name.removesuffix("_wino_sums")
+            part = {stage: blocks[f"{stem}_wino_{stage}"] for stage in STAGES}
+            transform(work, part, getattr(ops, stem).outputs[0][0])
 
 
-def transform(work: Work, blocks: dict[str, Facts], name: str) -> None:
+def transform(work: Work, part: dict[str, Facts], shape: Sequence[int]) -> None:
     """for block of tiles: transform its inputs; for channels: products, and their transforms."""
     sch = work.sch
-    part = {stage: blocks[f"{name}_wino_{stage}"] for stage in STAGES}
     sums, pixels = part["sums"], part["pixels"]
     tile, pair = register_tile(sums.shape[5], sums.shape[2], work.cpu)
     # 1. The image once with its channels last: rows in parallel.
@@ -56,7 +58,10 @@ def transform(work: Work, blocks: dict[str, Facts], name: str) -> None:
     # 2. A task is a block of tiles; a step of it some vectors of output channels, whose pixels it
     # writes as they lie in the result.
     reader = image_of(pixels)
-    outer, step = _pixels(work, pixels, pair) if reader is None else _result(work, part, pair)
+    if reader is not None and reader.shape == tuple(shape):
+        outer, step = _result(work, reader, pixels, pair)
+    else:
+        outer, step = _pixels(work, pixels, pair)
     # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
     _transforms(work, pixels, part["rows"], pair)
     tasks, cores = math.prod(sums.shape[:2]), work.cpu.cores
@@ -100,12 +105,9 @@ def _pixels(work: Work, pixels: Facts, pair: int) -> tuple[list[Any], Any]:
     return [i, j], step
 
 
-def _result(work: Work, part: dict[str, Facts], pair: int) -> tuple[list[Any], Any]:
+def _result(work: Work, reader: Facts, pixels: Facts, pair: int) -> tuple[list[Any], Any]:
     """The one op that reads the pixels, and the pixels of a step under it."""
-    sch, pixels = work.sch, part["pixels"]
-    reader = image_of(pixels)
-    assert reader is not None
-    lanes = work.cpu.lanes("float32")
+    sch, lanes = work.sch, work.cpu.lanes("float32")
     n, o, y, x = sch.get_loops(reader.block)
     images, tall = reader.shape[0] // pixels.shape[0], pixels.shape[3]
     i, ni = sch.split(n, [None, images])
