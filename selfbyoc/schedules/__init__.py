@@ -6,8 +6,9 @@ from .conv_chain import conv2d_relu_conv2d_relu
 from .convolution import conv2d, conv2d_nhwc
 from .dense import dense
 from .dense_chain import dense_gelu_dense
-from .depthwise import depthwise_pointwise, inverted_residual
+from .depthwise import depthwise_pointwise
 from .inception import inception, parallel_conv2d
+from .inverted_residual import inverted_residual
 from .layer_norm import layer_norm, layer_norm_dense, softmax
 from .lrn import lrn
 from .pool import avg_pool2d, global_avg_pool2d, max_pool2d

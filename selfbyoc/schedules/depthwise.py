@@ -1,4 +1,6 @@
-"""MobileNet's blocks: depthwise + pointwise convolution, and the inverted residual."""
+"""depthwise + pointwise convolution, each with bias, batch norm and activation: MobileNetV1's
+block.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,20 @@ from typing import Any
 
 from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
-from . import direct, direct_schedule
+from . import separable, separable_schedule
 from .convolution import activated, biased, direct_layout
+from .separable_layers import pack_weight
 
 
-def _depthwise(match: Any, index: int) -> None:
+def check_depthwise(match: Any, index: int) -> None:
+    """Each channel by itself."""
     conv = match.of("conv2d")[index]
     channels, groups = conv.inputs[0].shape[1], conv.attrs["groups"]
     require(groups == channels, f"{conv.name} must be depthwise: {channels} groups, found {groups}")
 
 
-def _pointwise(match: Any, index: int) -> None:
+def check_pointwise(match: Any, index: int) -> None:
+    """A window of one pixel."""
     conv = match.of("conv2d")[index]
     size = tuple(conv.inputs[1].shape[2:])
     require(
@@ -24,15 +29,27 @@ def _pointwise(match: Any, index: int) -> None:
     )
 
 
-def _pair(x: Any, w_depth: Any, b_depth: Any, w_point: Any, b_point: Any) -> Any:
-    hidden = activated(biased(op.conv2d(x, w_depth), b_depth))
-    return activated(biased(op.conv2d(hidden, w_point), b_point))
+def normed(y: Any, bias: Any, *norm: Any) -> Any:
+    """An optional bias and batch norm behind a convolution."""
+    y = biased(y, bias)
+    return either(op.batch_norm(y, *norm)[0], y)
+
+
+def _pair(
+    x: Any,
+    w_depth: Any, b_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
+    w_point: Any, b_point: Any, gamma_point: Any, beta_point: Any, mean_point: Any, var_point: Any,
+) -> Any:  # fmt: skip
+    depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
+    point = (b_point, gamma_point, beta_point, mean_point, var_point)
+    hidden = activated(normed(op.conv2d(x, w_depth), *depth))
+    return activated(normed(op.conv2d(hidden, w_point), *point))
 
 
 def _check_pair(match: Any) -> None:
     direct_layout(match)
-    _depthwise(match, 0)
-    _pointwise(match, 1)
+    check_depthwise(match, 0)
+    check_pointwise(match, 1)
 
 
 def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
@@ -50,6 +67,24 @@ def _unbiased(first: Any, last: Any) -> Any:
     return program
 
 
+def _normed_pair(
+    x: Any,
+    w_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
+    w_point: Any, gamma_point: Any, beta_point: Any, mean_point: Any, var_point: Any,
+) -> Any:  # fmt: skip
+    """Convolutions each with a batch norm, as in a model whose norms were not folded."""
+    y = op.conv2d(x, w_depth, groups=20, padding=1)
+    y = op.relu(op.batch_norm(y, gamma_depth, beta_depth, mean_depth, var_depth)[0])
+    y = op.conv2d(y, w_point)
+    return op.relu(op.batch_norm(y, gamma_point, beta_point, mean_point, var_point)[0])
+
+
+def norm_sizes(**channels: int) -> dict[str, Any]:
+    """Shapes of batch norms' arguments; `depth=20` for those that end in `_depth`."""
+    parts = ("gamma", "beta", "mean", "var")
+    return {f"{part}_{name}": (size,) for name, size in channels.items() for part in parts}
+
+
 _UNBIASED: dict[str, Any] = {
     "x": (2, 7, 9, 11),
     "w_depth": (7, 1, 3, 3),
@@ -60,10 +95,10 @@ _PAIR = ("w_depth", "b_depth", "w_point", "b_point")
 depthwise_pointwise = Composite(
     "depthwise_pointwise",
     _pair,
-    direct_schedule.CPU,
+    separable_schedule.CPU,
     check=_check_pair,
-    compute={"conv2d": direct.conv2d},
-    pack={"w_depth": direct.pack_weight, "w_point": direct.pack_weight},
+    compute=separable.depthwise_pointwise,
+    pack={"w_depth": pack_weight, "w_point": pack_weight},
     why="the depthwise result is read from cache by the pointwise convolution",
     cases=(
         Case(
@@ -105,109 +140,16 @@ depthwise_pointwise = Composite(
             b_point=(17,),
             constants=_PAIR,
         ),
+        Case(
+            _normed_pair,
+            name="batch-norm",
+            x=(1, 20, 33, 13),
+            w_depth=(20, 1, 3, 3),
+            w_point=(24, 20, 1, 1),
+            **norm_sizes(depth=20, point=24),
+            constants=("w_depth", "w_point"),
+        ),
         Case(_unbiased(op.silu, op.clip), name="silu-clip", **_UNBIASED),
         Case(_unbiased(lambda y: y, op.silu), name="plain-silu", **_UNBIASED),
-    ),
-)
-
-
-def _block(
-    x: Any, w_expand: Any, b_expand: Any, w_depth: Any, b_depth: Any, w_project: Any, b_project: Any
-) -> Any:
-    expanded = op.clip(biased(op.conv2d(x, w_expand), b_expand), a_min=0, a_max=6)
-    hidden = op.clip(biased(op.conv2d(expanded, w_depth), b_depth), a_min=0, a_max=6)
-    y = biased(op.conv2d(hidden, w_project), b_project)
-    return either(op.add(y, x), y)
-
-
-def _check_block(match: Any) -> None:
-    direct_layout(match)
-    _pointwise(match, 0)
-    _depthwise(match, 1)
-    _pointwise(match, 2)
-
-
-def _inverted(groups: int, residual: bool, **attrs: Any) -> Any:
-    def program(
-        x: Any,
-        w_expand: Any,
-        b_expand: Any,
-        w_depth: Any,
-        b_depth: Any,
-        w_project: Any,
-        b_project: Any,
-    ) -> Any:
-        expanded = op.clip(op.bias_add(op.conv2d(x, w_expand), b_expand))
-        hidden = op.clip(op.bias_add(op.conv2d(expanded, w_depth, groups=groups, **attrs), b_depth))
-        y = op.bias_add(op.conv2d(hidden, w_project), b_project)
-        return op.add(x, y) if residual else y
-
-    return program
-
-
-def _unbiased_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
-    expanded = op.clip(op.conv2d(x, w_expand))
-    hidden = op.clip(op.conv2d(expanded, w_depth, groups=18, padding=1))
-    return op.add(op.conv2d(hidden, w_project), x)
-
-
-_BLOCK = ("w_expand", "b_expand", "w_depth", "b_depth", "w_project", "b_project")
-
-
-def _sizes(channels: int, expanded: int, out: int) -> dict[str, Any]:
-    return {
-        "w_expand": (expanded, channels, 1, 1),
-        "b_expand": (expanded,),
-        "w_depth": (expanded, 1, 3, 3),
-        "b_depth": (expanded,),
-        "w_project": (out, expanded, 1, 1),
-        "b_project": (out,),
-    }
-
-
-inverted_residual = Composite(
-    "inverted_residual",
-    _block,
-    direct_schedule.CPU,
-    check=_check_block,
-    compute={"conv2d": direct.conv2d},
-    pack={name: direct.pack_weight for name in ("w_expand", "w_depth", "w_project")},
-    why="the expanded activations, six times the size of the input, never leave the kernel",
-    cases=(
-        Case(
-            _inverted(144, True, padding=1),
-            name="mobilenet-v2",
-            x=(1, 24, 56, 56),
-            **_sizes(24, 144, 24),
-            constants=_BLOCK,
-        ),
-        Case(
-            _inverted(96, False, padding=1, strides=2),
-            name="stride-2",
-            x=(2, 16, 31, 27),
-            **_sizes(16, 96, 24),
-            constants=_BLOCK,
-        ),
-        Case(
-            _inverted(30, True, padding=1),
-            name="runtime-weight",
-            x=(1, 5, 7, 7),
-            **_sizes(5, 30, 5),
-        ),
-        Case(
-            _inverted(42, False, padding=(0, 1, 1, 0)),
-            name="asymmetric",
-            x=(1, 7, 13, 9),
-            **_sizes(7, 42, 9),
-            constants=_BLOCK,
-        ),
-        Case(
-            _unbiased_block,
-            name="unbiased",
-            x=(1, 3, 11, 10),
-            w_expand=(18, 3, 1, 1),
-            w_depth=(18, 1, 3, 3),
-            w_project=(3, 18, 1, 1),
-        ),
     ),
 )

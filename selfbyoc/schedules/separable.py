@@ -1,0 +1,94 @@
+"""The inverted residual and the depthwise separable convolution as one kernel.
+
+By blocks of channels (separable_stages.py), or stage by stage where a window, a stride or a padding
+is not of that form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._tvm import te
+from . import direct
+from .separable_layers import Layer, layers
+from .separable_stages import (
+    Form,
+    expanded,
+    framed,
+    from_image,
+    from_sums,
+    in_chunks,
+    projected,
+    result,
+    windows,
+)
+
+TAPS = 25  # of a window that is written out; more only grow the code
+
+Tensor = Any
+
+
+def inverted_residual(x: Tensor, ops: Any, **args: Tensor) -> Tensor:
+    """Expand, depthwise, project, and the residual if the block has one."""
+    expand, depth, project = layers(ops, args, ("expand", "depth", "project"))
+    residual = x if any(call.kind == "add" for call in ops) else None
+    return block(x, [expand, depth, project], residual, list(ops)[-1].name)
+
+
+def depthwise_pointwise(x: Tensor, ops: Any, **args: Tensor) -> Tensor:
+    """Depthwise, then pointwise."""
+    return block(x, layers(ops, args, ("depth", "point")), None, list(ops)[-1].name)
+
+
+def block(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> Tensor:
+    """By blocks of channels, or stage by stage."""
+    form = form_of([layer.conv for layer in convs])
+    if form is None:
+        return staged(x, convs, residual, name)
+    *expand, depth, project = convs
+    batch, blocks = int(x.shape[0]), int(depth.weight.shape[0])
+    read = from_sums(expanded(x, expand[0], form), expand[0], form) if expand else from_image(x)
+    image = framed(read, (batch, form.chunks, blocks), form, depth.conv.name)
+    return result(projected(windows(image, depth, form), project), project, form, residual, name)
+
+
+def form_of(convs: Sequence[Any]) -> Form | None:
+    """Where the windows lie; None for convolutions that only run stage by stage."""
+    *expand, depth, project = convs
+    image, out = depth.inputs[0][0], depth.outputs[0][0]
+    window = depth.inputs[1][0][2:]
+    pads = depth.attrs["padding"]
+    reach = [(window[n] - 1) * depth.attrs["dilation"][n] for n in (0, 1)]
+    plain = all(_is_plain(conv) for conv in (*expand, project)) and math.prod(window) <= TAPS
+    # One channel out for each one in, and no window that lies in the padding alone.
+    plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
+    if not plain:
+        return None
+    strides, dilation = depth.attrs["strides"], depth.attrs["dilation"]
+    return in_chunks(Form(image[2:], out[2:], window, strides, dilation, pads[:2], out[2]), out[1])
+
+
+def _is_plain(conv: Any) -> bool:
+    """A pointwise convolution of each pixel."""
+    attrs = conv.attrs
+    return tuple(attrs["strides"]) == (1, 1) and not any(attrs["padding"]) and attrs["groups"] == 1
+
+
+def staged(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> Tensor:
+    """One convolution behind the other."""
+    for layer in convs:
+        out = layer.conv.outputs[0][0]
+        sums = direct.convolution(x, layer.weight, layer.conv.attrs, out, layer.conv.name)
+        last = layer is convs[-1]
+        x = _activated(sums, layer, residual if last else None, name if last else "")
+    return x
+
+
+def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:
+    def element(n: Any, o: Any, y: Any, x: Any) -> Any:
+        value = layer.applied(sums(n, o, y, x), o)
+        return value if residual is None else value + residual(n, o, y, x)
+
+    return te.compute(sums.shape, element, name=name or f"{layer.conv.name}_activated")

@@ -1,0 +1,119 @@
+"""Convolutions in blocks of 16 channels: packed weights, and what follows each convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._tvm import te, tir
+from ..codegen import mathfn
+from .direct import extents
+
+LANES = 16  # channels of a block: one AVX-512 vector, two of AVX2
+
+Tensor = Any
+
+
+def blocks_of(channels: int) -> int:
+    """Blocks that hold so many channels."""
+    return -(-channels // LANES)
+
+
+def pack_weight(weight: Tensor) -> Tensor:
+    """[O, I, H, W] -> [O/16, I, H, W, 16], zeros behind the last channel."""
+    channels, *inner = extents(weight)
+
+    def element(b: Any, i: Any, y: Any, x: Any, lane: Any) -> Any:
+        return _or_zero(b * LANES + lane, channels, lambda c: weight(c, i, y, x))
+
+    shape = (blocks_of(channels), *inner, LANES)
+    return te.compute(shape, element, name=f"{weight.op.name}_packed")
+
+
+def _or_zero(channel: Any, channels: int, read: Callable[[Any], Any]) -> Any:
+    """What is read of a channel, zero behind the last one."""
+    if channels % LANES == 0:
+        return read(channel)
+    return tir.if_then_else(channel < channels, read(channel), tir.const(0, "float32"))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution with what follows it: a scale and a shift of each channel, activations."""
+
+    conv: Any
+    weight: Tensor
+    scale: Tensor | None
+    shift: Tensor | None
+    after: Sequence[Any]
+
+    def applied(self, value: Any, channel: Any) -> Any:
+        """The convolution's sum with all that follows."""
+        value = value if self.scale is None else value * self.scale(channel)
+        value = value if self.shift is None else value + self.shift(channel)
+        for call in self.after:
+            value = _activation(call, value)
+        return value
+
+
+def _activation(call: Any, x: Any) -> Any:
+    if call.kind == "relu":
+        return tir.Max(tir.const(0, "float32"), x)  # in this order a NaN stays one
+    if call.kind == "clip":
+        low, high = (tir.const(call.attrs[name], "float32") for name in ("a_min", "a_max"))
+        return mathfn.clamp(x, low, high)
+    assert call.kind == "silu", call.kind
+    return x * mathfn.sigmoid(x)
+
+
+def layers(ops: Any, args: Mapping[str, Tensor], names: Sequence[str]) -> list[Layer]:
+    """The convolutions in order; `names` are the ends of their arguments' names, as in
+    `w_expand`.
+    """
+    groups: list[list[Any]] = []
+    for call in ops:
+        if call.kind == "conv2d":
+            groups.append([])
+        groups[-1].append(call)
+    return [_layer(group, args, name) for group, name in zip(groups, names, strict=True)]
+
+
+def _layer(group: Sequence[Any], args: Mapping[str, Tensor], name: str) -> Layer:
+    conv, *rest = group
+    after = [call for call in rest if call.kind in ("relu", "clip", "silu")]
+    norm = next((call for call in rest if call.kind == "batch_norm"), None)
+    bias, channels = args.get(f"b_{name}"), int(conv.outputs[0].shape[1])
+    scale = None
+    if norm is not None:
+        scale, bias = _norm(norm, args, name, bias)
+    scale, shift = (t if t is None else _table(t, channels, conv.name) for t in (scale, bias))
+    return Layer(conv, args[f"w_{name}"], scale, shift, after)
+
+
+def _norm(
+    norm: Any, args: Mapping[str, Tensor], name: str, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """A batch norm (and the bias before it) as a scale and a shift."""
+    gamma, beta, mean, var = (args[f"{of}_{name}"] for of in ("gamma", "beta", "mean", "var"))
+    epsilon = tir.const(norm.attrs["epsilon"], "float32")
+    scale = te.compute(
+        gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{norm.name}_scale"
+    )
+
+    def shift(c: Any) -> Any:
+        centre = mean(c) if bias is None else mean(c) - bias(c)
+        return beta(c) - centre * scale(c)
+
+    return scale, te.compute(gamma.shape, shift, name=f"{norm.name}_shift")
+
+
+def _table(values: Tensor, channels: int, name: str) -> Tensor:
+    """A value for each lane of whole blocks."""
+    if channels % LANES == 0:
+        return values
+    return te.compute(
+        (blocks_of(channels) * LANES,),
+        lambda c: _or_zero(c, channels, values),
+        name=f"{name}_{values.op.name}",
+    )

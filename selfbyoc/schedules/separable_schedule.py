@@ -1,0 +1,175 @@
+"""The schedule of a depthwise convolution and its pointwise ones by blocks of channels.
+
+An image in chunks of rows is one parallel region: a task computes a chunk of the result. Some
+blocks of the expanded rows exist at a time, row by row as tiles of registers; the depthwise result
+of the chunk stays in L2. An image in one chunk is two regions instead, and has no halo: a task of
+the first is some blocks of the depthwise result, of the second a row of some blocks of the result,
+so that each core reads its part of the weights only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import direct_schedule
+from .blocks import Facts, divisor, facts
+from .direct_tiles import Work
+from .machine import Machine, machine
+from .reductions import stages
+from .separable_layers import LANES
+from .separable_stages import EXPANDED
+from .steps import parallel_over, vectorize
+
+TAPS_UNROLLED = 8  # neighbouring windows, which share what they read
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A register tile: blocks of channels, pixels, and the channels of a block."""
+
+    blocks: int
+    pixels: int
+    channels: int
+
+
+def schedule(sch: Any, ops: Any, target: Any) -> None:
+    """By blocks of channels, if the compute is; else stage by stage."""
+    hidden = next((b for b in facts(sch) if b.name.endswith("_lanes")), None)
+    if hidden is None:
+        direct_schedule.schedule(sch, ops, target)
+        return
+    work = Work(sch, machine(target))
+    (image,) = (b for b in hidden.producers if b.name.endswith("_framed"))
+    expanded = [b for b in image.producers if b.name.endswith("_sums")]
+    (sums,) = hidden.consumers
+    chunked = hidden.shape[1] > 1
+    # 1. The result out of tiles of a row; then the depthwise convolution, of a chunk or at first.
+    task = _result(work, sums, hidden, chunked)
+    if chunked:
+        sch.compute_at(hidden.block, task, preserve_unit_loops=True)
+    shapes = [tile_shape(b.shape[2], b.shape[5], work.cpu) for b in expanded]
+    group = _windows(work, hidden, shapes[0].blocks if shapes else 1, chunked)
+    # 2. What its windows read, some blocks at a time, and the tiles of each row of that before it.
+    row = _frame(work, image, group)
+    for block, shape in zip(expanded, shapes, strict=True):
+        _tiles(work, block, row if chunked else group, shape)
+    # 3. What is left: tables of a value for each channel, weights that are no constants.
+    stages(sch, [b for b in facts(sch) if b.name not in work.done], work.cpu, work.finish)
+    for last in work.finish:
+        last()
+
+
+def tile_shape(blocks: int, pixels: int, cpu: Machine) -> Shape:
+    """The tile with the fewest loads for each product, and products enough to hide the FMA's
+    latency.
+    """
+    vector = cpu.lanes("float32")
+    # 14 x 2 of 32 registers are slower than 7 x 2: LLVM spills (inverted residual of 24x56x56, one
+    # Zen 5 core's project part: 59% of the time, then 40%).
+    most = cpu.vector_registers * 3 // 4
+    shapes = [
+        Shape(b, p, w)
+        for b in range(1, EXPANDED + 1)
+        for w in {LANES, min(LANES, 2 * vector), min(LANES, vector)}
+        for p in range(1, pixels + 1)
+        if blocks % b == 0 and pixels % p == 0 and b * p * -(-w // vector) <= most
+    ]
+
+    def cost(s: Shape) -> tuple[float, int]:
+        vectors = s.blocks * -(-s.channels // vector)
+        products, loads = s.pixels * vectors, s.pixels + vectors
+        return max(products, loads, 8) / products + loads / products / 4, -products
+
+    return min(shapes, key=cost)
+
+
+def _result(work: Work, sums: Facts, hidden: Facts, chunked: bool) -> Any:
+    """The result by rows of some blocks of channels, read out of their tiles; -> the loop of
+    tasks.
+    """
+    sch, (result,) = work.sch, sums.consumers
+    shape = tile_shape(sums.shape[3], sums.shape[5], work.cpu)
+    n, o, y, x = sch.get_loops(result.block)
+    chunk, row = sch.split(y, [None, hidden.shape[3]])
+    b, oi = sch.split(o, [None, min(result.shape[1], shape.blocks * LANES)])
+    xo, xi = sch.split(x, [None, divisor(result.shape[3], LANES)])
+    outer = [n, chunk, row, b] if chunked else [n, b, chunk, row]
+    sch.reorder(*outer, oi, xo, xi)
+    sch.vectorize(xi)
+    _tiles(work, sums, outer[-1], shape)
+    work.done.add(result.name)
+    steps = sums.steps / work.cpu.lanes("float32")
+    return parallel_over(sch, outer[:2] if chunked else outer, steps)
+
+
+def _windows(work: Work, hidden: Facts, blocks: int, chunked: bool) -> Any:
+    """The depthwise convolution in vectors of channels; -> the loop of groups of blocks."""
+    sch = work.sch
+    n, chunk, b, _, _, i, lane = list(sch.get_loops(hidden.block))[-7:]
+    group, _ = sch.split(b, [None, blocks])
+    sch.unroll(sch.split(i, [None, divisor(hidden.shape[5], TAPS_UNROLLED)])[1])
+    vectorize(sch, lane, work.cpu.lanes("float32"))
+    work.done.add(hidden.name)
+    if chunked:
+        return group
+    return parallel_over(sch, [n, chunk, group])
+
+
+def _frame(work: Work, image: Facts, group: Any) -> Any:
+    """What the windows of a group of blocks read, row by row; -> the loop of rows."""
+    sch = work.sch
+    sch.compute_at(image.block, group, preserve_unit_loops=True)
+    b, row, column, lane = list(sch.get_loops(image.block))[-4:]
+    sch.reorder(row, b, column, lane)
+    vectorize(sch, lane, work.cpu.lanes("float32"))
+    work.done.add(image.name)
+    return row
+
+
+def _tiles(work: Work, block: Facts, at: Any, shape: Shape) -> None:
+    """acc[blocks][pixels][channels] = 0; for k: acc += ...; tiles = acc: what an iteration of `at`
+    reads.
+    """
+    sch, lanes = work.sch, work.cpu.lanes(block.dtype)
+    copy = sch.cache_write(block.block, 0, "local")
+    sch.compute_at(copy, at, preserve_unit_loops=True)
+    # [n, chunk, b, row, tile, pixel, lane], or with the row before the blocks
+    *_, first, second, tile, pixel, lane = sch.get_loops(copy)
+    by_row = "b" not in str(block.spatial[2].var)
+    b, row = (second, first) if by_row else (first, second)
+    po, pi = sch.split(pixel, [None, shape.pixels])
+    lo, li = sch.split(lane, [None, shape.channels])
+    sch.reorder(row, tile, po, lo, b, pi, li)
+    sch.unroll(b)
+    sch.unroll(pi)
+    vectorize(sch, li, lanes)
+    sch.compute_at(block.block, lo, preserve_unit_loops=True)
+    *_, first, second, _, pixel, lane, k = sch.get_loops(block.block)
+    inner = [second if by_row else first, pixel, lane]
+    _accumulate(work, block, k, inner, lanes)
+    work.done |= {block.name, Facts(sch, copy).name}
+
+
+def _accumulate(work: Work, block: Facts, k: Any, tile: list[Any], lanes: int) -> None:
+    """The sums of a tile in registers, the reduction outermost."""
+    sch = work.sch
+    reduction = [k]
+    if block.reduction[0].extent % LANES == 0:  # a block of channels: its address is then constant
+        reduction = list(sch.split(k, [None, LANES]))
+    sch.reorder(*reduction, *tile)
+    for loop in tile[:-1]:
+        sch.unroll(loop)
+    vectorize(sch, tile[-1], lanes)
+
+    def finish() -> None:
+        init = sch.decompose_reduction(block.block, reduction[0])
+        *outer, lane = sch.get_loops(init)
+        sch.vectorize(lane)
+        for loop in outer[-2:]:
+            sch.unroll(loop)
+
+    work.finish.append(finish)
+
+
+CPU = {"llvm": schedule, "c": schedule}

@@ -1,0 +1,191 @@
+"""A depthwise convolution and the pointwise ones around it by blocks of channels, as te.compute.
+
+    x [C, H, W] -> sums [E/16, rows, columns, 16] -> framed, with zeros around -> the windows'
+    lanes [E/16, rows, columns, 16] -> sums [rows, O/16, columns, 16] -> y [O, H, W]
+
+Lanes are channels: windows, strides and borders then move whole vectors. Each stage has an axis of
+chunks of rows, so that the schedule may hold one chunk of it, and of that some blocks of channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._tvm import te, tir
+from .direct import extents
+from .separable_layers import LANES, Layer
+
+# Most pixels of a register tile: of 16 channels each, or half of them of two or three blocks.
+TILE = 14
+# Rows of an image that stays in one chunk: a halo would cost more than a second region, and the
+# channels alone are tasks enough (64x14x14 e384, 2 cores of Zen 5: 55 us; in two chunks 225).
+SMALL = 28
+EXPANDED = 3  # blocks of the expanded image that exist at a time, at most
+# Bytes of what a chunk keeps, three blocks of the expanded image and all of the hidden one: half of
+# the L2 of most cores.
+CHUNK = 512 << 10
+CHUNKS = 8  # of a large image: even enough on eight cores
+
+Tensor = Any
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the windows of a depthwise convolution lie. Pairs are (vertical, horizontal)."""
+
+    image: Sequence[int]
+    out: Sequence[int]
+    window: Sequence[int]
+    strides: Sequence[int]
+    dilation: Sequence[int]
+    before: Sequence[int]  # padding above and on the left
+    rows: int  # output rows of a chunk
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of rows."""
+        return -(-self.out[0] // self.rows)
+
+    @property
+    def tile(self) -> int:
+        """Pixels of a tile of the result."""
+        return tile_of(self.out[1])
+
+    @property
+    def high(self) -> int:
+        """Padded rows under a chunk's windows."""
+        return (self.rows - 1) * self.strides[0] + (self.window[0] - 1) * self.dilation[0] + 1
+
+    @property
+    def wide(self) -> int:
+        """Padded columns under the windows of whole tiles."""
+        last = -(-self.out[1] // self.tile) * self.tile - 1
+        return last * self.strides[1] + (self.window[1] - 1) * self.dilation[1] + 1
+
+
+def tile_of(width: int) -> int:
+    """Pixels of a register tile: few that hang over the end of a row, few tiles."""
+    return min(range(1, min(width, TILE) + 1), key=lambda t: -(-width // t) * (t + 1))
+
+
+def expanded(x: Tensor, layer: Layer, f: Form) -> Tensor:
+    """The pointwise products of the rows under a chunk's windows, in tiles of a row."""
+    width, tile = f.image[1], tile_of(f.image[1])
+    tiles = -(-width // tile)
+    whole = f.chunks == 1
+    rc = te.reduce_axis((0, int(x.shape[1])), name="rc")
+
+    def element(n: Any, chunk: Any, b: Any, q: Any, t: Any, i: Any, lane: Any) -> Any:
+        # Rows and columns outside of the image repeat its border: what is computed is not read.
+        row = q if whole else tir.Max(tir.Min(_row(f, chunk, q), f.image[0] - 1), 0)
+        column = t * tile + i
+        column = column if tiles * tile == width else tir.Min(column, width - 1)
+        return te.sum(x(n, rc, row, column) * layer.weight(b, rc, 0, 0, lane), axis=[rc])
+
+    blocks, rows = int(layer.weight.shape[0]), f.image[0] if whole else f.high
+    shape = (int(x.shape[0]), f.chunks, blocks, rows, tiles, tile, LANES)
+    return te.compute(shape, element, name=f"{layer.conv.name}_sums")
+
+
+def _row(f: Form, chunk: Any, q: Any) -> Any:
+    """The image's row that is the padded row `q` of a chunk."""
+    return chunk * (f.rows * f.strides[0]) + q - f.before[0]
+
+
+def framed(read: Callable[..., Any], shape: Sequence[int], f: Form, name: str) -> Tensor:
+    """An image in blocks of channels with zeros around it; `read` gives its elements."""
+
+    def element(n: Any, chunk: Any, b: Any, q: Any, z: Any, lane: Any) -> Any:
+        row, column = _row(f, chunk, q), z - f.before[1]
+        inside = tir.all(row >= 0, row < f.image[0], column >= 0, column < f.image[1])
+        return tir.if_then_else(
+            inside, read(n, chunk, b, q, row, column, lane), tir.const(0, "float32")
+        )
+
+    return te.compute((*shape, f.high, f.wide, LANES), element, name=f"{name}_framed")
+
+
+def from_sums(sums: Tensor, layer: Layer, f: Form) -> Callable[..., Any]:
+    """Read the expanded image out of its tiles, activated."""
+    tile = tile_of(f.image[1])
+
+    def read(n: Any, chunk: Any, b: Any, q: Any, row: Any, column: Any, lane: Any) -> Any:
+        at = (tir.floordiv(column, tile), tir.floormod(column, tile))
+        value = sums(n, chunk, b, row if f.chunks == 1 else q, *at, lane)
+        return layer.applied(value, b * LANES + lane)
+
+    return read
+
+
+def from_image(x: Tensor) -> Callable[..., Any]:
+    """Read an image; lanes behind its last channel repeat it, and are not read."""
+    channels = int(x.shape[1])
+
+    def read(n: Any, chunk: Any, b: Any, q: Any, row: Any, column: Any, lane: Any) -> Any:
+        channel = b * LANES + lane
+        channel = channel if channels % LANES == 0 else tir.Min(channel, channels - 1)
+        return x(n, channel, row, column)
+
+    return read
+
+
+def windows(image: Tensor, layer: Layer, f: Form) -> Tensor:
+    """The depthwise convolution, each window written out: nothing is left to initialise."""
+    (sh, sw), (dh, dw) = f.strides, f.dilation
+    taps = [(ky, kx) for ky in range(f.window[0]) for kx in range(f.window[1])]
+
+    def element(n: Any, chunk: Any, b: Any, y: Any, t: Any, i: Any, lane: Any) -> Any:
+        x = (t * f.tile + i) * sw
+
+        def term(ky: int, kx: int) -> Any:
+            data = image(n, chunk, b, y * sh + ky * dh, x + kx * dw, lane)
+            return data * layer.weight(b, 0, ky, kx, lane)
+
+        total = term(*taps[0])
+        for tap in taps[1:]:
+            total = total + term(*tap)
+        return layer.applied(total, b * LANES + lane)
+
+    shape = (*extents(image)[:3], f.rows, -(-f.out[1] // f.tile), f.tile, LANES)
+    return te.compute(shape, element, name=f"{layer.conv.name}_lanes")
+
+
+def projected(hidden: Tensor, layer: Layer) -> Tensor:
+    """The pointwise products of the depthwise convolution's result."""
+    rc = te.reduce_axis((0, int(layer.weight.shape[1])), name="rc")
+
+    def element(n: Any, chunk: Any, y: Any, b: Any, t: Any, i: Any, lane: Any) -> Any:
+        data = hidden(n, chunk, tir.floordiv(rc, LANES), y, t, i, tir.floormod(rc, LANES))
+        return te.sum(data * layer.weight(b, rc, 0, 0, lane), axis=[rc])
+
+    batch, chunks, _, rows, tiles, tile, _ = extents(hidden)
+    shape = (batch, chunks, rows, int(layer.weight.shape[0]), tiles, tile, LANES)
+    return te.compute(shape, element, name=f"{layer.conv.name}_sums")
+
+
+def result(sums: Tensor, layer: Layer, f: Form, residual: Tensor | None, name: str) -> Tensor:
+    """The sums read out as an image, activated, and the residual added."""
+
+    def element(n: Any, o: Any, y: Any, x: Any) -> Any:
+        where = (tir.floordiv(y, f.rows), tir.floormod(y, f.rows), tir.floordiv(o, LANES))
+        at = (tir.floordiv(x, f.tile), tir.floormod(x, f.tile), tir.floormod(o, LANES))
+        value = layer.applied(sums(n, *where, *at), o)
+        return value if residual is None else value + residual(n, o, y, x)
+
+    return te.compute(layer.conv.outputs[0].shape, element, name=name)
+
+
+def in_chunks(f: Form, channels: int) -> Form:
+    """Rows of a chunk: all of a small image, else what fits in the caches and makes many chunks."""
+
+    def bytes_of(rows: int) -> int:
+        g = replace(f, rows=rows)
+        return 4 * (EXPANDED * LANES * g.high * g.wide + rows * f.out[1] * channels)
+
+    if f.out[0] <= SMALL:
+        return f
+    fitting = [r for r in range(1, f.out[0] + 1) if bytes_of(r) <= CHUNK]
+    many = [r for r in fitting if -(-f.out[0] // r) >= CHUNKS]
+    return replace(f, rows=max(many or fitting or [1]))

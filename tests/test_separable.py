@@ -1,0 +1,127 @@
+"""Depthwise convolutions with the pointwise ones around them: forms, tiles, other machines."""
+
+import numpy as np
+import pytest
+from harness import assert_close, run_case
+
+from selfbyoc import BUILTIN, Case, op
+from selfbyoc._tvm import make_target
+from selfbyoc.schedules import separable
+from selfbyoc.schedules.machine import machine
+from selfbyoc.schedules.separable_schedule import tile_shape
+from selfbyoc.schedules.separable_stages import Form, in_chunks, tile_of
+
+BY_NAME = {c.name: c for c in BUILTIN}
+
+
+def block(groups, *, residual=False, low=0, high=6, **attrs):
+    """An inverted residual; its bounds are integers, as PyTorch's importer writes them."""
+
+    def program(x, w_expand, b_expand, w_depth, w_project):
+        y = op.clip(op.bias_add(op.conv2d(x, w_expand), b_expand), a_min=low, a_max=high)
+        y = op.clip(op.conv2d(y, w_depth, groups=groups, **attrs), a_min=low, a_max=high)
+        y = op.conv2d(y, w_project)
+        return op.add(y, x) if residual else y
+
+    return program
+
+
+def case_of(channels, expanded, out, size, kernel=3, batch=1, **options):
+    sizes = {
+        "w_expand": (expanded, channels, 1, 1), "b_expand": (expanded,),
+        "w_depth": (expanded, 1, kernel, kernel), "w_project": (out, expanded, 1, 1),
+    }  # fmt: skip
+    program = block(expanded, **{"padding": kernel // 2, **options})
+    return Case(program, x=(batch, channels, *size), **sizes, constants=tuple(sizes))
+
+
+def pair_of(channels, out, size, **attrs):
+    def program(x, w_depth, w_point):
+        y = op.relu(op.conv2d(x, w_depth, groups=channels, **{"padding": 1, **attrs}))
+        return op.relu(op.conv2d(y, w_point))
+
+    sizes = {"w_depth": (channels, 1, 3, 3), "w_point": (out, channels, 1, 1)}
+    return Case(program, x=(1, channels, *size), **sizes, constants=tuple(sizes))
+
+
+SHAPES = {
+    "chunks-odd": ("inverted_residual", case_of(8, 48, 8, (31, 29), residual=True)),
+    "chunks-stride-2": ("inverted_residual", case_of(5, 30, 9, (63, 37), strides=2)),
+    "dilated": ("inverted_residual", case_of(6, 32, 24, (33, 35), padding=2, dilation=2)),
+    "5x5": ("inverted_residual", case_of(4, 40, 12, (15, 13), kernel=5, strides=2)),
+    "wide-padding": ("inverted_residual", case_of(4, 16, 8, (9, 8), padding=(2, 1, 0, 2))),
+    "no-padding": ("inverted_residual", case_of(4, 16, 8, (40, 8), padding=0)),
+    "batch": ("inverted_residual", case_of(7, 18, 7, (7, 7), batch=3, residual=True)),
+    "one-column": ("inverted_residual", case_of(3, 16, 4, (30, 1), kernel=1)),
+    "pair-chunks": ("depthwise_pointwise", pair_of(19, 21, (35, 18))),
+    "pair-stride-2": ("depthwise_pointwise", pair_of(32, 48, (58, 31), strides=2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", SHAPES)
+def test_shapes(label):
+    name, case = SHAPES[label]
+    run = run_case(BY_NAME[name], case)
+    assert run.counts == {name: 1}
+    assert_close(run)
+
+
+def test_padding_stays_zero_where_the_activation_of_zero_is_not():
+    """clip(0, 1, 6) is 1: the frame must be zeros all the same."""
+    run = run_case(BY_NAME["depthwise_pointwise"], pair_of(16, 16, (7, 7)))
+    assert_close(run)
+
+    def program(x, w_depth, w_point):
+        y = op.clip(op.conv2d(x, w_depth, groups=16, padding=1), a_min=1, a_max=6)
+        return op.clip(op.conv2d(y, w_point), a_min=1, a_max=6)
+
+    sizes = {"w_depth": (16, 1, 3, 3), "w_point": (16, 16, 1, 1)}
+    run = run_case(BY_NAME["depthwise_pointwise"], Case(program, x=(1, 16, 9, 9), **sizes))
+    assert run.counts == {"depthwise_pointwise": 1}
+    assert_close(run)
+
+
+def test_stage_by_stage_is_the_same(monkeypatch):
+    name, case = SHAPES["chunks-odd"]
+    fused = run_case(BY_NAME[name], case)
+    monkeypatch.setattr(separable, "form_of", lambda convs: None)
+    staged = run_case(BY_NAME[name], case)
+    assert_close(staged)
+    np.testing.assert_allclose(fused.found[0], staged.found[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mcpu", ["x86-64", "haswell"])
+@pytest.mark.parametrize("label", ["chunks-odd", "batch", "pair-chunks"])
+def test_other_vectors(label, mcpu):
+    name, case = SHAPES[label]
+    run = run_case(BY_NAME[name], case, target=make_target({"kind": "llvm", "mcpu": mcpu}))
+    assert_close(run)
+
+
+@pytest.mark.parametrize(("mcpu", "most"), [("x86-64", 12), ("haswell", 12), ("znver4", 24)])
+def test_tiles_fit_in_registers(mcpu, most):
+    cpu = machine(make_target({"kind": "llvm", "mcpu": mcpu}))
+    for blocks in range(1, 13):
+        for pixels in range(1, 15):
+            shape = tile_shape(blocks, pixels, cpu)
+            vectors = shape.blocks * -(-shape.channels // cpu.lanes("float32"))
+            assert shape.pixels * vectors <= most
+            assert blocks % shape.blocks == 0
+            assert pixels % shape.pixels == 0
+
+
+def test_few_pixels_hang_over():
+    for width in range(1, 225):
+        tile = tile_of(width)
+        assert -(-width // tile) * tile <= width * 1.15
+
+
+def test_chunks():
+    def rows(size, channels, stride=1):
+        attrs = ((3, 3), (stride, stride), (1, 1), (1, 1))
+        return in_chunks(Form((size * stride,) * 2, (size, size), *attrs, size), channels)
+
+    assert rows(7, 960).chunks == rows(14, 576).chunks == 1
+    assert rows(56, 144).chunks == 8
+    assert rows(56, 96, 2).chunks >= 8
+    assert rows(112, 64).chunks >= 8
