@@ -14,10 +14,11 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-relax test-relay lint format fuzz verify venv venv-relay clean
+.PHONY: help demo bench test test-relax test-relay lint format fuzz verify venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
+	@echo 'make bench        fused workloads and models against other runtimes; build/bench.json'
 	@echo 'make test         run all tests with both TVMs'
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
@@ -33,6 +34,11 @@ help:
 
 demo: venv
 	$(RELAX)/bin/python -m selfbyoc demo
+
+# OpenVINO is needed for nothing else; PyTorch takes part with TORCH=1.
+bench: venv
+	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
+	CXX=$${CXX:-g++} $(RELAX)/bin/python -m selfbyoc bench --models --json build/bench.json
 
 # Both halves run even if the first one fails.
 test:

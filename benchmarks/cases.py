@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,16 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc._tvm import GENERATION, TVMError, tvm
 from selfbyoc.composite import Case, Composite
+from selfbyoc.models.generation import tvm_road
 from selfbyoc.runtime.generation import runtime
-
-try:
-    import resource
-except ImportError:  # no Unix: every window counts as quiet
-    resource = None  # type: ignore[assignment]
-
-WINDOW = 0.012  # seconds; much longer than a scheduling tick is rarely quiet
+from selfbyoc.runtime.timing import latency
 
 
 @dataclass(frozen=True)
@@ -60,57 +53,18 @@ def default_build(mod: Any, target: Any) -> Any | None:
 
     relay.build of 0.17 fails on nn.dense of three axes (AlterOpLayout).
     """
-    if GENERATION == "relax":
-        return tvm.compile(mod, target)
-    from tvm import relay
-
     try:
-        with tvm.transform.PassContext(opt_level=3):
-            return relay.build(mod, target=target)
-    except (tvm.TVMError, ValueError):
+        return tvm_road.default_build(mod, target)
+    except (TVMError, ValueError):
+        if GENERATION == "relax":
+            raise
         return None
 
 
 def runner(native: Any, names: Sequence[str], arrays: Sequence[np.ndarray]) -> Callable[[], Any]:
     """A call without the copying in and out."""
-    session = runtime.session(native)
     tensors = [runtime.to_tensor(a) for a in arrays]
-    if GENERATION == "relay":
-        for name, value in zip(names, tensors, strict=True):
-            session.set_input(name, value)
-        return session.run
-    main = session["main"]
-    return lambda: main(*tensors)
-
-
-def _interruptions() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource else 0
-
-
-def _window(call: Callable[[], Any]) -> tuple[float, bool]:
-    """Milliseconds a call, and whether the window was quiet."""
-    before, start, count = _interruptions(), time.perf_counter(), 0
-    while time.perf_counter() - start < WINDOW:
-        call()
-        count += 1
-    spent = (time.perf_counter() - start) / count * 1e3
-    return spent, _interruptions() - before <= 1
-
-
-def compare(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """Medians over quiet windows, the calls taking turns; over all where hardly one was quiet."""
-    quiet: list[list[float]] = [[] for _ in calls]
-    every: list[list[float]] = [[] for _ in calls]
-    for call in calls:
-        call()
-        _window(call)
-    for _ in range(rounds):
-        for i, call in enumerate(calls):
-            spent, is_quiet = _window(call)
-            every[i].append(spent)
-            if is_quiet:
-                quiet[i].append(spent)
-    return [statistics.median(q if len(q) >= 3 else e) for q, e in zip(quiet, every, strict=True)]
+    return runtime.calling(runtime.session(native), names, tensors)[0]
 
 
 def measure(composite: Composite, case: Case, target: Any, rounds: int) -> Timing:
@@ -120,10 +74,10 @@ def measure(composite: Composite, case: Case, target: Any, rounds: int) -> Timin
     library = selfbyoc.build(mod, target, composites=[composite])
     names = [name for name, _, _ in library.inputs]
     arrays = [args[name] for name in names]
-    builds = [library.native, default_build(mod, target)]
-    calls = [runner(native, names, arrays) for native in builds if native is not None]
-    ours, *default = compare(calls, rounds)
-    return Timing(composite.name, case.name, default[0] if default else None, ours)
+    builds = {"ours": library.native, "default": default_build(mod, target)}
+    calls = {n: runner(native, names, arrays) for n, native in builds.items() if native is not None}
+    found = {n: time.milliseconds for n, time in latency(calls, rounds, budget=2.0).items()}
+    return Timing(composite.name, case.name, found.get("default"), found["ours"])
 
 
 def table(timings: Sequence[Timing]) -> Table:

@@ -101,10 +101,6 @@ SMALL = {
     ),
     "bert layer": (
         lambda: network(lambda n, x: blocks.bert_layer(n, x, 2, 24), 1, 9, 12),
-        "attention",
-    ),
-    "vit layer": (
-        lambda: network(lambda n, x: blocks.vit_layer(n, x, 2, 24), 1, 9, 12),
         "dense_gelu_dense",
     ),
 }

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ... import build
-from ..._tvm import GENERATION
 from ...builtin import default_registry
 from ...codegen.target import host_target
 from ...extra import extra
@@ -24,30 +21,13 @@ def _imported(path: str) -> Any:
 
 
 def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") -> Built:
-    """The executor's normal call on tensors that exist already, as the peers are called.
+    """As the peers are called: the tensors exist already.
 
     The graph executor takes its inputs once and runs; the virtual machine takes them in each call.
     """
-    session = runtime.session(native)
     tensors = [runtime.to_tensor(inputs[name]) for name in names]
-    if GENERATION == "relay":
-        for name, tensor in zip(names, tensors, strict=True):
-            session.set_input(name, tensor)
-        count = session.get_num_outputs()
-        return Built(
-            session.run, lambda: [session.get_output(i).numpy() for i in range(count)], note
-        )
-    main = session["main"]
-    last: list[Any] = []
-
-    def run() -> None:
-        last[:] = [main(*tensors)]
-
-    return Built(run, lambda: _arrays(last[0]), note)
-
-
-def _arrays(result: Any) -> list[np.ndarray]:
-    return [result.numpy()] if hasattr(result, "numpy") else [r.numpy() for r in result]
+    run, outputs = runtime.calling(runtime.session(native), names, tensors)
+    return Built(run, outputs, note)
 
 
 def _selfbyoc(path: str, inputs: Inputs, threads: int) -> Built:
