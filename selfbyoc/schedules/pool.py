@@ -9,14 +9,14 @@ from .._tvm import dtype_of, te, tir
 from ..codegen.compute import compute_of
 from ..composite import Case, Composite, require
 from ..partition.pattern import op
-from . import direct_schedule
+from . import direct_schedule, pool_rows
 from .direct import by_channel
 from .lanes import Plan, plan, reader
 
 LEAST_USE = (
     0.25  # below, as for a window over the whole image, lanes are left to the default schedule
 )
-_WHY = "parallel over channels, full vectors of pixels whatever the width"
+_WHY = "parallel over channels, in vectors: rows first, then columns, or pixels as flat lanes"
 
 
 def _plan(x: Any, call: Any) -> Plan:
@@ -44,6 +44,49 @@ def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
         return compute_of("avg_pool2d")(ins, call)
     read = reader(x, p, a, tir.const(0, dtype_of(x)), f"{call.name}_sum")
     total = by_channel(read, te.sum, p, shape[:2], a["pool_size"], f"{call.name}_sum")
+    counted = _counts(x, call)
+
+    def mean(n: Any, c: Any, y: Any, z: Any) -> Any:
+        count = counted(y, 0) * counted(z, 1)
+        return total(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
+
+    return te.compute(shape, mean, name=call.name)
+
+
+def max_pool(ins: Sequence[Any], call: Any) -> Any:
+    """NCHW max_pool2d: row by row where that pays, else as flat lanes."""
+    (x,), shape = ins, call.outputs[0].shape
+    if not pool_rows.pays(*pool_rows.windows(x.shape, call)):
+        return max_tiles(ins, call)
+    read = pool_rows.window(x, call, tir.Max, tir.min_value(dtype_of(x)), call.name)
+    return te.compute(shape, read, name=call.name)
+
+
+def avg_pool(ins: Sequence[Any], call: Any) -> Any:
+    """NCHW avg_pool2d, likewise; what a window is divided by goes by row and column."""
+    (x,), shape = ins, call.outputs[0].shape
+    axes = pool_rows.windows(x.shape, call)
+    if not pool_rows.pays(*axes):
+        return avg_tiles(ins, call)
+    dtype = dtype_of(x)
+    read = pool_rows.window(x, call, lambda a, b: a + b, tir.const(0, dtype), call.name)
+    one, counts = tir.const(1, dtype), _counts(x, call)
+
+    def share(at: Any, n: int) -> Any:
+        return one / counts(at, n).astype(dtype)
+
+    if not any(axis.is_padded for axis in axes):
+        whole = tir.const(1 / (axes[0].size * axes[1].size), dtype)
+        return te.compute(shape, lambda *i: read(*i) * whole, name=call.name)
+    columns = te.compute(shape[3:], lambda z: share(z, 1), name=f"{call.name}_columns")
+    return te.compute(
+        shape, lambda n, c, y, z: read(n, c, y, z) * (share(y, 0) * columns(z)), name=call.name
+    )
+
+
+def _counts(x: Any, call: Any) -> Any:
+    """How many elements a window is divided by, on axis n: (place of the result, n)."""
+    a = call.attrs
     pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
 
     def counted(at: Any, n: int) -> Any:
@@ -51,11 +94,15 @@ def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
         last = tir.Min(first + a["pool_size"][n], int(x.shape[2 + n]) + pads[2 + n])
         return last - tir.Max(first, -pads[n])
 
-    def mean(n: Any, c: Any, y: Any, z: Any) -> Any:
-        count = counted(y, 0) * counted(z, 1)
-        return total(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
+    return counted
 
-    return te.compute(shape, mean, name=call.name)
+
+def _schedule(sch: Any, ops: Any, target: Any) -> None:
+    form = pool_rows if pool_rows.is_made_of_rows(sch) else direct_schedule
+    form.schedule(sch, ops, target)
+
+
+CPU = {"llvm": _schedule, "c": _schedule}
 
 
 def _float_nchw(match: Any) -> None:
@@ -81,9 +128,9 @@ def _avg(**attrs: Any) -> Any:
 max_pool2d = Composite(
     "max_pool2d",
     lambda x: op.max_pool2d(x),
-    direct_schedule.CPU,
+    CPU,
     check=_float_nchw,
-    compute={"max_pool2d": max_tiles},
+    compute={"max_pool2d": max_pool},
     why=_WHY,
     cases=(
         Case(
@@ -104,9 +151,9 @@ max_pool2d = Composite(
 avg_pool2d = Composite(
     "avg_pool2d",
     lambda x: op.avg_pool2d(x),
-    direct_schedule.CPU,
+    CPU,
     check=_float_nchw,
-    compute={"avg_pool2d": avg_tiles},
+    compute={"avg_pool2d": avg_pool},
     why=_WHY,
     cases=(
         Case(_avg(pool_size=3, strides=2, padding=1), name="googlenet", x=(1, 64, 56, 56)),

@@ -1,0 +1,78 @@
+"""Pools in both forms, rows and flat lanes: borders, strides, dilation, windows of odd sizes."""
+
+import numpy as np
+import pytest
+from harness import assert_close, run_case
+
+import selfbyoc
+from selfbyoc import Case, op
+from selfbyoc._tvm import make_target
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.ir.emit import emit
+from selfbyoc.schedules.pool import avg_pool2d, max_pool2d
+
+# name: shape, attributes, whether it is computed row by row
+WINDOWS = {
+    "strided": ((1, 5, 17, 23), {"pool_size": 3, "strides": 2}, True),
+    "whole vectors": ((2, 3, 32, 64), {"pool_size": 3, "strides": 2}, True),
+    "bordered": ((1, 4, 15, 14), {"pool_size": 3, "strides": 2, "padding": 1}, True),
+    "two by two": ((1, 3, 14, 14), {"pool_size": 2, "strides": 2}, True),
+    "wide": ((1, 3, 9, 41), {"pool_size": 3, "padding": 1}, True),
+    "narrow": ((1, 3, 9, 13), {"pool_size": 3, "padding": 1}, False),
+    "one side": ((2, 2, 13, 34), {"pool_size": (2, 5), "padding": (1, 0, 0, 4)}, True),
+    "ceil": ((1, 3, 14, 17), {"pool_size": 3, "strides": 2, "ceil_mode": True}, True),
+    "far apart": ((1, 2, 40, 50), {"pool_size": 2, "strides": 5}, True),
+    "large window": ((1, 2, 40, 40), {"pool_size": 13, "strides": 3}, False),
+    "to one column": ((1, 6, 21, 7), {"pool_size": 7, "strides": 7}, False),
+    "one image": ((1, 1, 65, 33), {"pool_size": 3, "strides": (1, 2)}, True),
+}  # fmt: skip
+
+
+def stages(composite, program, shape, target="llvm -mcpu=x86-64-v3"):
+    mod = selfbyoc.partition_for_tefuse(
+        emit(program, {"x": shape}), target=target, composites=[composite]
+    )
+    (kernel,) = kernels(mod)
+    stacked, scheduled = kernel.schedule(make_target(target))
+    return stacked.func.script(), scheduled.mod["main"].script()
+
+
+@pytest.mark.parametrize("name", sorted(WINDOWS))
+@pytest.mark.parametrize("kind", ["max", "avg", "avg with padding"])
+def test_both_forms(kind, name):
+    shape, attrs, is_rows = WINDOWS[name]
+    composite = max_pool2d if kind == "max" else avg_pool2d
+    if kind == "avg with padding":
+        attrs = {**attrs, "count_include_pad": True}
+    make = op.max_pool2d if kind == "max" else op.avg_pool2d
+    case = Case(lambda x: make(x, **attrs), x=shape)
+    run = run_case(composite, case)
+    assert run.counts == {composite.name: 1}
+    assert_close(run)
+    stacked, _ = stages(composite, case.program, shape)
+    assert ("_down" in stacked) == is_rows
+
+
+@pytest.mark.parametrize("dilation", [(1, 2), (2, 1), (3, 2)])
+def test_dilated(dilation):
+    attrs = {"pool_size": 3, "strides": (1, 2), "padding": (1, 2, 1, 2), "dilation": dilation}
+    case = Case(lambda x: op.max_pool2d(x, **attrs), x=(1, 3, 19, 38))
+    run = run_case(max_pool2d, case)
+    assert run.counts == {"max_pool2d": 1}
+    assert_close(run)
+
+
+def test_nothing_but_negative_numbers_at_the_border():
+    """The padding never wins, and a row outside is not read instead."""
+    x = np.full((1, 2, 9, 33), -7.0, "float32")
+    program = Case(lambda x: op.max_pool2d(x, pool_size=3, strides=2, padding=1), x=x.shape).program
+    library = selfbyoc.build(emit(program, {"x": x.shape}))
+    assert library.report.counts == {"max_pool2d": 1}
+    assert (library(x)[0] == -7.0).all()
+
+
+def test_rows_are_in_vectors_without_a_copy():
+    text = stages(max_pool2d, lambda x: op.max_pool2d(x, pool_size=3, strides=2), (1, 8, 33, 64))[1]
+    assert "vectorized" in text
+    assert "_pad" not in text
+    assert text.count("parallel") == 1
