@@ -1,6 +1,7 @@
 """TVM as its own external compiler: your pattern, your schedule, one kernel."""
 
 from .analysis.explain.explanation import Explanation, explain
+from .analysis.guard import MeasuredGuard, Times, Trial
 from .analysis.lint.linter import Finding, lint
 from .analysis.melting.report import Melting, melting
 from .analysis.verify.verification import verify
@@ -28,11 +29,14 @@ __all__ = [
     "Explanation",
     "Finding",
     "Library",
+    "MeasuredGuard",
     "Melting",
     "OpInfo",
     "Refused",
     "Registry",
     "TensorInfo",
+    "Times",
+    "Trial",
     "build",
     "either",
     "emit",

@@ -47,6 +47,9 @@ def _add_explain(commands: Any) -> None:
     explain.add_argument("--root", metavar="OP", help="every decision about this op")
     explain.add_argument("--all", action="store_true", help="every decision")
     explain.add_argument("--target", help="what to build for; default: this machine's CPU")
+    explain.add_argument(
+        "--guard", action="store_true", help="measure each kernel; leave out what does not pay"
+    )
     explain.add_argument("--json", type=Path, metavar="FILE", help="also write all as data")
     explain.add_argument("--html", type=Path, metavar="FILE", help="also write a page")
     explain.set_defaults(run=_explain)

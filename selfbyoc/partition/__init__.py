@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..errors import InputError, TargetError
+from .guard import Guard, Place, settled
+from .refusal import Refusal
 from .report import REPORT, Report
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def partition_for_tefuse(
     composites: Iterable[Composite] | None = None,
     *,
     pack: bool = True,
+    guard: Guard | None = None,
 ) -> tvm.IRModule:
     """Mark what the composites match as functions for the external compiler `tefuse`.
 
@@ -30,11 +33,25 @@ def partition_for_tefuse(
     target      what the kernels are built for; None: what the hook finds in force when it is called
     composites  instead of the built-in ones, earlier wins; `[mine, *selfbyoc.BUILTIN]` for both
     pack        lay constant weights out as the composites ask for
+    guard       may leave matches out: `selfbyoc.MeasuredGuard()` those that would not pay
 
     Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error:
     `report(mod)`.
     """
-    return partitioning(mod, params, target, composites).finish(pack=pack)
+    decided, _ = guarded(mod, params, target, composites, guard)
+    return decided.finish(pack=pack)
+
+
+def guarded(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None,
+    target: Any | None,
+    composites: Iterable[Composite] | None,
+    guard: Guard | None,
+) -> tuple[Partitioning, dict[Place, Refusal]]:
+    """What remains when the guard has nothing more to leave out, and what it left out."""
+    asked = None if composites is None else list(composites)
+    return settled(lambda told: partitioning(mod, params, target, asked, told), guard)
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,7 @@ def partitioning(
     params: Mapping[str, Any] | None,
     target: Any | None,
     composites: Iterable[Composite] | None,
-    refused: Mapping[tuple[str, str], str] | None = None,
+    refused: Mapping[Place, Refusal] | None = None,
 ) -> Partitioning:
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..builtin import registry_of
@@ -94,7 +111,7 @@ def decide(
     registry: Registry,
     *,
     strict: bool = True,
-    refused: Mapping[tuple[str, str], str] | None = None,
+    refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[list[Match], Report]:
     """The matches in a prepared module, and the reasons for all the rest; see `select`."""
     from ..ir.generation import ir as reader

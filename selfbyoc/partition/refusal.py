@@ -15,6 +15,7 @@ CHECK, READER, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE,
     "check", "used outside", "tied", "cycle", "unknown shape", "overlap", "larger match",
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
+SLOWER = "profitability"
 # What `OpCall.needs_product` is about.
 PRODUCTS = ("batch_matmul", "conv2d", "dense", "matmul")
 

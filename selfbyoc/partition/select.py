@@ -19,7 +19,6 @@ from .refusal import (
     OVERLAP,
     PREDICATE,
     RAISED,
-    VERIFIED,
     Refusal,
     apart,
     not_cut_out,
@@ -37,12 +36,12 @@ def select(
     composites: Iterable[Composite],
     *,
     strict: bool = True,
-    refused: Mapping[tuple[str, str], str] | None = None,
+    refused: Mapping[tuple[str, str], Refusal] | None = None,
     block_of: Mapping[Any, int] | None = None,
 ) -> tuple[list[Match], Report]:
     """Graph -> the chosen matches in topological order of their roots, and the reasons for all the
     rest. A check that raises is an error, or a record if not `strict`. `refused` is why a
-    composite (by name) must not be taken at a root: verification found it wrong there. `block_of`
+    composite (by name) must not be taken at a root: it was found wrong or slow there. `block_of`
     says in which block of main an IR node is, where no kernel can hold ops of two.
     """
     asked = list(composites)
@@ -54,8 +53,8 @@ def select(
         found, missed = _candidates(graph, composite, hints, strict)
         records += missed
         for match in sorted(found, key=lambda m: -len(m.ops)):
-            told = (refused or {}).get((composite.name, match.root.name), "")
-            refusal = Refusal(VERIFIED, told) if told else apart(match, block_of or {})
+            told = (refused or {}).get((composite.name, match.root.name))
+            refusal = told or apart(match, block_of or {})
             record = _decide(graph, match, taken, strict, refusal)
             records.append(record)
             if record.status == MATCHED:

@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..codegen.target import host_target
-from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
+from ..errors import InputError
+from ..partition import (
+    check_module,
+    check_target,
+    guarded,
+    is_partitioned,
+    partition_for_tefuse,
+)
+from ..partition.guard import Guard
 from ..partition.report import report
 from .generation import runtime
 from .library import Library
@@ -24,6 +32,7 @@ def build(
     *,
     verify: bool = False,
     verify_timeout: float = 300.0,
+    guard: Guard | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
@@ -35,17 +44,23 @@ def build(
     composite that raises, crashes, hangs or computes something else is left out with a
     VerificationWarning: its default schedule serves, or another composite, or TVM
     (`library.disabled`). `verify_timeout` is how many seconds one build or one run may take there.
+
+    `guard` may leave matches out before: `selfbyoc.MeasuredGuard()` those that would not pay.
     """
     check_module(mod)
     target = host_target() if target is None else check_target(target)
+    if guard is not None and is_partitioned(mod):
+        raise InputError("guard: this module is partitioned already; hand it to partitioning")
     if verify:
         from ..analysis.verify.build import verified
 
-        found = verified(mod, params, target, composites, verify_timeout)
+        composites = None if composites is None else list(composites)
+        refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
+        found = verified(mod, params, target, composites, verify_timeout, refused)
         library = _compiled(found.mod, target)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if not is_partitioned(mod):
-        mod = partition_for_tefuse(mod, params, target, composites)
+        mod = partition_for_tefuse(mod, params, target, composites, guard=guard)
     return _compiled(mod, target)
 
 

@@ -1,9 +1,11 @@
 """`python -m selfbyoc explain MODEL.onnx`: what matches in a model and what does not, with the
-reasons. Nothing is built.
+reasons. Nothing is built, unless a guard measures.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from rich.console import Console
 
 from ..analysis.explain.explanation import Explanation, explain
 from ..analysis.explain.grouping import left
+from ..analysis.guard import MeasuredGuard
 from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import graph_of, import_onnx, read_onnx
@@ -33,12 +36,14 @@ class Question:
     target: str | None = None
     json: Path | None = None
     html: Path | None = None
+    guard: bool = False
 
 
 def inspect(console: Console, asked: Question) -> None:
     """Print what the built-in composites take of a model, and why not the rest."""
     mod = import_onnx(read_onnx(asked.model), asked.model.name)
-    found = _explained(mod, asked)
+    parted = _partitioned(mod, asked) if asked.guard else None
+    found = _explained(mod if parted is None else parted, asked)
     if asked.composite is not None:
         found.of(asked.composite)  # an unknown name is an error
     if not console.is_terminal:
@@ -52,21 +57,37 @@ def inspect(console: Console, asked: Question) -> None:
     if asked.json is not None:
         _write(asked.json, found.to_json())
     if asked.html is not None:
-        _write(asked.html, _page(console, mod, found, asked))
+        _write(asked.html, _page(console, mod, found, asked, parted))
         console.print(f"\nThe graph with its composites: [bold]{asked.html}[/]")
 
 
-def _explained(mod: Any, asked: Question) -> Explanation:
+def _partitioned(mod: Any, asked: Question) -> Any:
+    target = None if asked.target is None else check_target(asked.target)
+    guard = MeasuredGuard() if asked.guard else None
+    with _named(asked.model.name):
+        return partition_for_tefuse(mod, target=target, guard=guard)
+
+
+@contextmanager
+def _named(model: str) -> Iterator[None]:
+    """TVM's passes over an odd model raise plain errors of many kinds."""
     try:
-        return explain(mod, target=asked.target)
+        yield
     except SelfbyocError:
         raise
-    except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
+    except Exception as err:
         line = (str(err).strip() or type(err).__name__).splitlines()[0]
-        raise InputError(f"TVM cannot normalise {asked.model.name}: {line}") from err
+        raise InputError(f"TVM cannot normalise {model}: {line}") from err
 
 
-def _page(console: Console, mod: Any, found: Explanation, asked: Question) -> str:
+def _explained(mod: Any, asked: Question) -> Explanation:
+    with _named(asked.model.name):
+        return explain(mod, target=asked.target)
+
+
+def _page(
+    console: Console, mod: Any, found: Explanation, asked: Question, parted: Any | None
+) -> str:
     """The page; without its pictures of loops where those cannot be had."""
     page = Page(
         asked.model.stem,
@@ -74,16 +95,15 @@ def _page(console: Console, mod: Any, found: Explanation, asked: Question) -> st
         left(found.report),
     )
     try:
-        melted = _melted(mod, asked)
+        melted = _melted(_partitioned(mod, asked) if parted is None else parted, asked)
     except Exception as err:
         console.print(f"No loops on the page: {type(err).__name__}: {err}", markup=False)
         melted = None
     return render(page, graph_of(mod), found.report, melted)
 
 
-def _melted(mod: Any, asked: Question) -> Melting:
-    target = None if asked.target is None else check_target(asked.target)
-    return melting(partition_for_tefuse(mod, target=target), target)
+def _melted(parted: Any, asked: Question) -> Melting:
+    return melting(parted, None if asked.target is None else check_target(asked.target))
 
 
 def _write(path: Path, text: str) -> None:

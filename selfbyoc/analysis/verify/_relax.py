@@ -33,6 +33,19 @@ def _composite(func: relax.Function) -> tuple[relax.Function, list[int]]:
     return inner, [next(i for i, p in enumerate(params) if p.same_as(source(a))) for a in call.args]
 
 
+def subgraph(func: relax.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any, list[int]]:
+    """The ops of an external function as a module of their own, `fixed` inputs (unpacked) as
+    constants; -> it, and which input each parameter of its `main` is.
+    """
+    inner, positions = _composite(func)
+    params = [p for i, p in zip(positions, inner.params, strict=True) if i in fixed]
+    arrays = [tensor(np.asarray(fixed[i], order="C")) for i in positions if i in fixed]
+    main = relax.Function(inner.params, inner.body, inner.ret_ty).with_attr("global_symbol", "main")
+    mod = tvm.IRModule({"main": main})
+    bind = relax.transform.BindParams("main", dict(zip(params, arrays, strict=True)))
+    return bind(mod), [i for i in positions if i not in fixed]
+
+
 def unfused(func: relax.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, Any]) -> Any:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order)."""
     inner, positions = _composite(func)

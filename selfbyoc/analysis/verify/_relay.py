@@ -47,22 +47,27 @@ def _silent() -> Iterator[None]:
         scope.silent = before
 
 
+def subgraph(func: relay.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any, list[int]]:
+    """The ops of an external function as a module of their own, `fixed` inputs (unpacked) as
+    constants; -> it, and which input each parameter of its `main` is.
+    """
+    inner, positions = _composite(func)
+    names = {i: p for i, p in zip(positions, inner.params, strict=True)}
+    bound = {names[i]: relay.const(fixed[i]) for i in fixed if i in names}
+    params = [p for p in inner.params if p not in bound]
+    main = relay.Function(params, relay.bind(inner.body, bound))
+    return tvm.IRModule.from_expr(main), [i for i in positions if names[i] not in bound]
+
+
 def unfused(func: relay.Function, arrays: Sequence[np.ndarray], fixed: Mapping[int, Any]) -> Any:
     """Build the ops one by one; -> a function of all inputs (unpacked, in order).
 
     `fixed` inputs are constants: QNN ops cannot be lowered otherwise.
     """
-    inner, positions = _composite(func)
-    plain = relay.Function(inner.params, inner.body)
-    names = {i: p for i, p in zip(positions, inner.params, strict=True)}
-    bound = {names[i]: relay.const(arrays[i]) for i in fixed if i in names}
-    main = relay.Function(
-        [p for p in inner.params if p not in bound], relay.bind(plain.body, bound)
-    )
-    order = [i for i in positions if names[i] not in bound]
+    mod, order = subgraph(func, {i: arrays[i] for i in fixed})
     # AlterOpLayout of TVM 0.17 changes what some graphs compute.
     with _silent(), tvm.transform.PassContext(opt_level=0, disabled_pass=["AlterOpLayout"]):
-        lib = relay.build(tvm.IRModule.from_expr(main), target="llvm")
+        lib = relay.build(mod, target="llvm")
     module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
 
     def run(values: Sequence[np.ndarray]) -> list[np.ndarray]:

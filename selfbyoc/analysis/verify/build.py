@@ -13,6 +13,8 @@ from ...codegen.lower import NOT_OWN
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
+from ...partition.guard import Place
+from ...partition.refusal import VERIFIED, Refusal
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
@@ -59,7 +61,7 @@ class _State:
     """What is decided so far."""
 
     plan: Plan
-    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    refused: dict[Place, Refusal] = field(default_factory=dict)
     verdicts: dict[Any, Verdict] = field(default_factory=dict)
     told: dict[Any, str] = field(default_factory=dict)  # kernel -> why not its own schedule
     disabled: list[Disabled] = field(default_factory=list)
@@ -79,13 +81,15 @@ def verified(
     target: Any,
     composites: Iterable[Composite] | None,
     timeout: float = TIMEOUT,
+    refused: Mapping[Place, Refusal] | None = None,
 ) -> Verified:
     """Partition; verify each kernel as it will be used; go down a level where it fails.
 
     own schedule -> default schedule -> the composite is not taken there, and the ops are anybody
-    else's. Terminates: each round refuses at least one composite at one more root.
+    else's. Terminates: each round refuses at least one composite at one more root. `refused` is
+    what a guard has left out before.
     """
-    state = _State(Plan(target, timeout=check_timeout(timeout)))
+    state = _State(Plan(target, timeout=check_timeout(timeout)), dict(refused or {}))
     composites = None if composites is None else list(composites)
     while True:
         before = len(state.refused)
@@ -148,7 +152,7 @@ def _verdicts(what: Sequence[Subject], state: _State) -> list[tuple[Subject, Ver
 def _refuse(subject: Subject, verdict: Verdict, state: _State) -> Disabled:
     found = state.disable(subject, verdict, NEXT)
     for root in subject.roots:
-        state.refused[verdict.composite, root] = found.reason
+        state.refused[verdict.composite, root] = Refusal(VERIFIED, found.reason)
     return found
 
 

@@ -1,0 +1,33 @@
+"""A guard: whoever may leave matches out of a partitioning, after seeing all of it.
+
+The road does not know why. `analysis/guard.py` has one that measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from .refusal import Refusal
+
+if TYPE_CHECKING:
+    from . import Partitioning
+
+Place = tuple[str, str]  # a composite and a root op, by their names
+Guard = Callable[["Partitioning"], Mapping[Place, Refusal]]
+Decide = Callable[[Mapping[Place, Refusal]], "Partitioning"]
+
+
+def settled(decide: Decide, guard: Guard | None) -> tuple[Partitioning, dict[Place, Refusal]]:
+    """Partition again until the guard refuses nothing new; -> the partitioning, and all refusals.
+
+    What is refused may be taken by the next composite, which the guard sees too. It ends: each
+    round refuses a composite at one more place.
+    """
+    refused: dict[Place, Refusal] = {}
+    while True:
+        decided = decide(refused)
+        new = {p: r for p, r in guard(decided).items() if p not in refused} if guard else {}
+        if not new:
+            return decided, refused
+        refused |= new
