@@ -12,8 +12,11 @@ from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules.winograd import cut, pays
+from selfbyoc.schedules import winograd
+from selfbyoc.schedules.machine import Machine
+from selfbyoc.schedules.winograd import choose, cut
 from selfbyoc.schedules.winograd_matrices import POINTS, matrices
+from selfbyoc.schedules.winograd_schedule import register_tile
 
 st = hypothesis.strategies
 BY_NAME = {c.name: c for c in BUILTIN}
@@ -81,12 +84,16 @@ def test_a_weight_that_is_no_constant():
     assert_close(run_case(BY_NAME["conv2d"], case))
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e12])
-def test_the_error_is_that_of_rounding(scale):
+@pytest.mark.parametrize("m", POINTS)
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(1e-30, 0), (1e-3, 0), (1, 0), (1e3, 0), (1e12, 0), (1, 1e3), (1e3, -10)]
+)
+def test_the_error_is_that_of_rounding(monkeypatch, m, scale, offset):
     """As large as the largest output: cancellation grows with it, and must stay in the bound."""
+    monkeypatch.setattr(winograd, "choose", lambda *_: m)
     x, channels = (1, 64, 20, 20), 32
     rng = np.random.default_rng(0)
-    data = (rng.standard_normal(x) * scale).astype("float32")
+    data = ((rng.standard_normal(x) + offset) * scale).astype("float32")
     weight = rng.standard_normal((channels, x[1], 3, 3)).astype("float32")
     mod = selfbyoc.emit(
         lambda x, w: op.conv2d(x, w, padding=1), {"x": x, "w": weight.shape}, {"w": weight}
@@ -143,13 +150,35 @@ def test_it_can_be_switched_off(monkeypatch):
     ],
 )
 def test_where_the_direct_convolution_stays(image, kernel, attrs):
-    assert pays((1, 64, 56, 56), (64, 64, 3, 3), PLAIN, (1, 64, 56, 56))
-    assert not pays(image, kernel, {**PLAIN, **attrs}, (1, kernel[0], *image[2:]))
+    assert choose((1, 64, 56, 56), (64, 64, 3, 3), PLAIN, (1, 64, 56, 56)) == 4
+    assert choose(image, kernel, {**PLAIN, **attrs}, (1, kernel[0], *image[2:])) == 0
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "batch", "m"),
+    [(64, 56, 1, 4), (128, 28, 1, 4), (512, 7, 1, 0), (512, 7, 4, 2), (64, 8, 1, 2)],
+)
+def test_weights_must_be_worth_reading(channels, size, batch, m):
+    """Many pixels take the large weights of F(4, 3), few those of the direct convolution."""
+    image = (batch, channels, size, size)
+    assert choose(image, (channels, channels, 3, 3), PLAIN, image) == m
+
+
+@pytest.mark.parametrize("tiles", [1, 4, 7, 14, 16, 28])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 16])
+@pytest.mark.parametrize(
+    "cpu", [Machine(64, 32), Machine(32, 16), Machine(16, 16), Machine(16, 32)], ids=str
+)
+def test_sums_stay_in_registers(tiles, blocks, cpu):
+    rows, wide = register_tile(tiles, blocks, cpu)
+    assert tiles % rows == blocks % wide == 0
+    vectors = 16 // cpu.lanes("float32")  # of a block of channels
+    assert (rows + 1) * wide * vectors < cpu.vector_registers
 
 
 @RANDOM
 @hypothesis.given(
-    st.tuples(st.integers(1, 3), st.integers(16, 40), st.integers(12, 30), st.integers(12, 30)),
+    st.tuples(st.integers(1, 3), st.integers(16, 40), st.integers(3, 30), st.integers(3, 30)),
     st.integers(16, 50),
     st.tuples(*[st.integers(0, 2)] * 4),
 )

@@ -27,7 +27,9 @@ from .._tvm import te, tir
 from .blocks import divisor
 from .winograd_matrices import matrices, times
 
-SAVED = 1000  # products a weight that F(4, 3) must save: 14 x 14 pixels save 1188, 7 x 7 only 297
+# Time in multiplications, of which a Zen 5 core does 140 in a nanosecond (two cores, Nov 2026).
+EACH = {0: 50, 2: 250, 4: 600}  # to transform a tile on each side; to pad and store a pixel
+BYTE = 6  # to read a byte of the weights
 MOST = 28  # tiles of a block, about: their sums, and the inputs of 64 channels, are in L2
 LANES = 16  # channels that lie together: one AVX-512 vector, two of AVX2, four of SSE or NEON
 
@@ -49,6 +51,11 @@ class Tiling:
     def count(self) -> int:
         """Tiles in all."""
         return self.batch * self.down * self.along
+
+    @property
+    def work(self) -> int:
+        """Tiles that are computed, the repeated ones too."""
+        return math.prod(self.blocks) * self.block
 
     @property
     def block(self) -> int:
@@ -177,20 +184,22 @@ def _outputs(sums: Tensor, t: Tiling, name: str) -> Tensor:
     return te.compute(shape, pixel, name=f"{name}_pixels")
 
 
-def pays(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> bool:
-    """Whether F(4, 3) is the better convolution.
-
-    A transformed weight is four times as large. It must save products enough for each weight that
-    reading it, from memory in the worst case, does not cost more.
-    """
+def choose(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> int:
+    """The m of the F(m, 3) that takes the least time; 0 where it is the direct convolution."""
     if os.environ.get("SELFBYOC_WINOGRAD", "1") == "0":
-        return False
+        return 0
     plain = tuple(kernel[2:]) == (3, 3) and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == tuple(attrs["dilation"]) == (1, 1)
     if not plain or min(image[1], out[1]) < LANES:
-        return False
-    direct, ours = 9 * out[0] * math.prod(out[2:]), 36 * cut(out, 4).count
-    return direct - ours >= SAVED
+        return 0
+    sides = 1 / image[1] + 1 / out[1]  # what is done once a channel, for each pair of channels
+
+    def time(m: int) -> float:
+        """In multiplications a pair of channels."""
+        size, units = ((m + 2) ** 2, cut(out, m).work) if m else (9, out[0] * math.prod(out[2:]))
+        return units * (size + EACH[m] * sides) + 4 * size * BYTE
+
+    return min((0, 2, 4), key=time)
 
 
 def cut(out: Sequence[int], m: int) -> Tiling:
