@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..ir.graph import OpCall, OpGraph, Value
@@ -21,14 +22,18 @@ def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
     return chain
 
 
-def reader_of(match: Match, value: Value) -> OpCall:
-    """The first op of a match that reads an argument."""
-    return next(call for call in match.ops if any(v is value for v in call.inputs))
+def run_pack(
+    pack: Callable[..., Any], tensor: Any, match: Match, value: Value, *, ahead: bool
+) -> Any:
+    """A composite's `pack` function, which may ask for the op that reads its argument.
 
-
-def run_pack(pack: Callable[..., Any], tensor: Any, reader: OpCall) -> Any:
-    """A composite's `pack` function, which may ask for the op that reads its argument."""
-    return pack(tensor, reader) if takes_reader(pack) else pack(tensor)
+    That argument is constant, for it, if it is packed ahead of time and not at every call.
+    """
+    if not takes_reader(pack):
+        return pack(tensor)
+    reader = next(call for call in match.ops if any(v is value for v in call.inputs))
+    inputs = (replace(v, is_constant=ahead) if v is value else v for v in reader.inputs)
+    return pack(tensor, replace(reader, inputs=tuple(inputs)))
 
 
 def takes_reader(pack: Callable[..., Any]) -> bool:

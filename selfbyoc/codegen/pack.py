@@ -10,7 +10,7 @@ import numpy as np
 from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
-from .arguments import argument_chain, reader_of, run_pack
+from .arguments import argument_chain, run_pack
 from .compute import compute_of
 from .stack import Packed
 
@@ -51,7 +51,7 @@ def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tupl
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
     try:
-        return first, run_pack(pack, current, reader_of(match, match.args[name]))
+        return first, run_pack(pack, current, match, match.args[name], ahead=True)
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import te, tir
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
-from .arguments import argument_chain, reader_of, run_pack
+from .arguments import argument_chain, run_pack
 from .compute import compute_of
 from .info.lineage import labelled
 from .info.op_info import OpInfo, Ops, attach, record
@@ -149,13 +149,8 @@ class _Builder:
                 f"composite {self.composite.name}: argument {name!r} is packed, but no compute of "
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
-        return self._users(
-            f"pack of {name!r}",
-            run_pack,
-            pack,
-            self.tensors[id(value)],
-            reader_of(self.match, value),
-        )
+        what, given = f"pack of {name!r}", self.tensors[id(value)]
+        return self._users(what, run_pack, pack, given, self.match, value, ahead=False)
 
     def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Call a function of the composite; whatever it raises is reported as the composite's

@@ -16,6 +16,8 @@ Tensor = Any
 def pack_weight(weight: Tensor, call: Any) -> Tensor:
     """[O, I, H, W] as its convolution reads it."""
     image, kernel, out = (v.shape for v in (call.inputs[0], call.inputs[1], call.outputs[0]))
+    if not call.inputs[1].is_constant:  # packed at every call, which costs more than it saves
+        return direct.pack_weight(weight)
     m = winograd.choose(image, kernel, call.attrs, out)
     return winograd.pack_weight(weight, m) if m else direct.pack_weight(weight)
 
