@@ -29,7 +29,7 @@ from .winograd_matrices import matrices, times
 
 # Time in multiplications, of which a Zen 5 core does 140 in a nanosecond (two cores, Nov 2026).
 EACH = {0: 50, 2: 250, 4: 600}  # to transform a tile on each side; to pad and store a pixel
-BYTE = 6  # to read a byte of the weights
+BYTE = 2  # to read a byte of the weights, from L3 or memory
 MOST = 28  # tiles of a block, about: their sums, and the inputs of 64 channels, are in L2
 LANES = 16  # channels that lie together: one AVX-512 vector, two of AVX2, four of SSE or NEON
 

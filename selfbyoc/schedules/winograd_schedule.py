@@ -64,12 +64,21 @@ def transform(work: Work, part: dict[str, Facts], shape: Sequence[int]) -> None:
         outer, step = _pixels(work, pixels, pair)
     # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
     _transforms(work, pixels, part["rows"], pair)
-    tasks, cores = math.prod(sums.shape[:2]), work.cpu.cores
-    alone = -(-tasks // cores) * cores <= 1.1 * tasks
-    _sums(work, sums, step, tile)
-    _inputs(work, part["inputs"], part["columns"], outer[-1] if alone else None)
-    sch.parallel(sch.fuse(*outer) if alone else sch.fuse(*outer, step))
+    # 4. Blocks in parallel, each with its inputs; or else channels, whose weights one core reads.
+    apart = _blocks_apart(sums, work.cpu)
+    if not apart:
+        sch.reorder(step, *outer)
+    _sums(work, sums, step if apart else outer[-1], tile)
+    _inputs(work, part["inputs"], part["columns"], outer[-1] if apart else None)
+    sch.parallel(sch.fuse(*outer) if apart else sch.fuse(step, *outer))
     work.done |= {b.name for b in part.values()}
+
+
+def _blocks_apart(sums: Facts, cpu: Machine) -> bool:
+    """Whether blocks are the tasks: even, and each core keeps all weights in its L2."""
+    tasks = math.prod(sums.shape[:2])
+    weights = 4 * sums.reduction[0].extent * math.prod(sums.shape[2:5]) * LANES
+    return -(-tasks // cpu.cores) * cpu.cores <= 1.1 * tasks and weights <= cpu.l2_bytes
 
 
 def register_tile(tiles: int, blocks: int, cpu: Machine) -> tuple[int, int]:
