@@ -160,7 +160,7 @@ def test_where_the_direct_convolution_stays(image, kernel, attrs):
         (64, 56, 1, 4),
         (128, 28, 1, 4),
         (256, 14, 1, 4),
-        (512, 7, 1, 2),
+        (512, 7, 1, 0),
         (512, 7, 4, 4),
         (64, 3, 1, 0),
     ],
@@ -171,16 +171,18 @@ def test_weights_must_be_worth_reading(channels, size, batch, m):
     assert choose(image, (channels, channels, 3, 3), PLAIN, image) == m
 
 
-@pytest.mark.parametrize("tiles", [1, 4, 7, 14, 16, 28])
+@pytest.mark.parametrize("tasks", [0, 1, 3])
+@pytest.mark.parametrize("tiles", [1, 4, 7, 14, 16, 28, 49])
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 16])
 @pytest.mark.parametrize(
-    "cpu", [Machine(64, 32), Machine(32, 16), Machine(16, 16), Machine(16, 32)], ids=str
+    "cpu", [Machine(64, 32, 2), Machine(32, 16), Machine(16, 16), Machine(16, 32, 4)], ids=str
 )
-def test_sums_stay_in_registers(tiles, blocks, cpu):
-    rows, wide = register_tile(tiles, blocks, cpu)
+def test_sums_stay_in_registers(tiles, blocks, cpu, tasks):
+    rows, wide, lanes = register_tile(tiles, blocks, cpu, tasks)
     assert tiles % rows == blocks % wide == 0
-    vectors = 16 // cpu.lanes("float32")  # of a block of channels
-    assert (rows + 1) * wide * vectors < cpu.vector_registers
+    vectors = wide * lanes // cpu.lanes("float32")
+    assert (rows + 1) * vectors < cpu.vector_registers
+    assert rows * vectors >= min(4, tiles)
 
 
 @RANDOM

@@ -48,27 +48,28 @@ def transform_all(work: Work, blocks: dict[str, Facts], ops: Any) -> None:
             transform(work, part, getattr(ops, stem).outputs[0][0])
 
 
-def transform(work: Work, part: dict[str, Facts], shape: Sequence[int]) -> None:
+def transform(work: Work, part: dict[str, Facts], out: Sequence[int]) -> None:
     """for block of tiles: transform its inputs; for channels: products, and their transforms."""
     sch = work.sch
     sums, pixels = part["sums"], part["pixels"]
-    tile, pair = register_tile(sums.shape[5], sums.shape[2], work.cpu)
+    apart, tasks = _blocks_apart(sums, work.cpu), math.prod(sums.shape[:2])
+    shape = register_tile(sums.shape[5], sums.shape[2], work.cpu, 0 if apart else tasks)
+    pair = shape[1]
     # 1. The image once with its channels last: rows in parallel.
     _image(work, part["image"])
     # 2. A task is a block of tiles; a step of it some vectors of output channels, whose pixels it
     # writes as they lie in the result.
     reader = image_of(pixels)
-    if reader is not None and reader.shape == tuple(shape):
+    if reader is not None and reader.shape == tuple(out):
         outer, step = _result(work, reader, pixels, pair)
     else:
         outer, step = _pixels(work, pixels, pair)
     # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
     _transforms(work, pixels, part["rows"], pair)
     # 4. Blocks in parallel, each with its inputs; or else channels, whose weights one core reads.
-    apart = _blocks_apart(sums, work.cpu)
     if not apart:
         sch.reorder(step, *outer)
-    _sums(work, sums, step if apart else outer[-1], tile)
+    _sums(work, sums, step if apart else outer[-1], shape)
     _inputs(work, part["inputs"], part["columns"], outer[-1] if apart else None)
     sch.parallel(sch.fuse(*outer) if apart else sch.fuse(step, *outer))
     work.done |= {b.name for b in part.values()}
@@ -81,21 +82,30 @@ def _blocks_apart(sums: Facts, cpu: Machine) -> bool:
     return -(-tasks // cpu.cores) * cpu.cores <= 1.1 * tasks and weights <= cpu.l2_bytes
 
 
-def register_tile(tiles: int, blocks: int, cpu: Machine) -> tuple[int, int]:
-    """Tiles and blocks of channels whose sums are in registers, and few loads for each product.
+def register_tile(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tuple[int, int, int]:
+    """Tiles, blocks of channels, and lanes of a block, whose sums are in registers.
 
-    7 x 2 or 5 x 3 of 32 registers in AVX-512, 6 x 1 of 16 in AVX2. Less than 1 KB: more is not on
-    the stack but asked of the runtime.
+    Two loads and two products go at once, and a product takes four cycles: 7 x 2 or 4 x 3 vectors
+    of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. Less than 1 KB: more is not on the stack but
+    asked of the runtime. Where channels are tasks, `tasks` for each step, these should be even.
     """
-    each = max(1, LANES // cpu.lanes("float32"))  # registers of a block
-    found = [
-        (rows, wide)
-        for rows in range(1, min(tiles, 15) + 1)
-        for wide in range(1, 4)
-        if tiles % rows == 0 and blocks % wide == 0 and rows * wide * LANES < 256
-        and (rows + 1) * wide * each < cpu.vector_registers
-    ]  # fmt: skip
-    return max(found, key=lambda t: t[0] * t[1] / (t[0] + t[1]), default=(1, 1))
+    vector = min(LANES, cpu.lanes("float32"))
+
+    def fits(rows: int, wide: int, lanes: int) -> bool:
+        vectors = wide * lanes // vector
+        small = rows * wide * lanes < 256 and (rows + 1) * vectors < cpu.vector_registers
+        return small and tiles % rows == 0 and blocks % wide == 0
+
+    def use(shape: tuple[int, int, int]) -> tuple[float, float]:
+        rows, vectors = shape[0], shape[1] * shape[2] // vector
+        products, loads = rows * vectors, rows + vectors
+        steps = blocks // shape[1] * tasks or cpu.cores
+        even = steps / (-(-steps // cpu.cores) * cpu.cores)
+        return min(1, products / loads) * min(1, products / 8) * even, products / loads
+
+    widths = [(1, w) for w in (LANES // 4, LANES // 2) if w >= vector]
+    shapes = [(r, *w) for r in range(1, 16) for w in [*widths, *((n, LANES) for n in (1, 2, 3))]]
+    return max((s for s in shapes if fits(*s)), key=use)
 
 
 def _image(work: Work, image: Facts) -> None:
@@ -150,15 +160,16 @@ def _transforms(work: Work, pixels: Facts, rows: Facts, pair: int) -> None:
     vectorize(sch, lane, lanes)
 
 
-def _sums(work: Work, sums: Facts, loop: Any, tile: int) -> None:
-    """for element: for some tiles: acc[tiles][pair][16] = 0; for k: acc += ...; store."""
+def _sums(work: Work, sums: Facts, loop: Any, shape: tuple[int, int, int]) -> None:
+    """for element: for some tiles: acc[tiles][blocks][lanes] = 0; for k: acc += ...; store."""
     sch, lanes = work.sch, work.cpu.lanes("float32")
     sch.compute_at(sums.block, loop, preserve_unit_loops=True)
     o, e, f, t, lane, k = list(sch.get_loops(sums.block))[-6:]
-    to, ti = sch.split(t, [None, tile])
-    sch.reorder(e, f, to, k, ti, o, lane)
+    to, ti = sch.split(t, [None, shape[0]])
+    part, lane = sch.split(lane, [None, shape[2]])
+    sch.reorder(e, f, to, part, k, ti, o, lane)
     copy = sch.cache_write(sums.block, 0, "global")
-    sch.reverse_compute_at(copy, to)
+    sch.reverse_compute_at(copy, part)
     work.done.add(Facts(sch, copy).name)
     *_, copied = sch.get_loops(copy)
     vectorize(sch, copied, lanes)
