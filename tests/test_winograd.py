@@ -2,6 +2,8 @@
 left.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from harness import assert_close, model, random_args, run_case
@@ -12,7 +14,7 @@ from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules import winograd
+from selfbyoc.schedules import direct, winograd
 from selfbyoc.schedules.machine import Machine
 from selfbyoc.schedules.winograd import choose, cut
 from selfbyoc.schedules.winograd_matrices import POINTS, matrices
@@ -112,6 +114,26 @@ def test_other_machines(options):
     case = case_of((1, 18, 21, 14), 35)
     assert "conv2d_wino_sums" in blocks(case, target)
     assert_close(run_case(BY_NAME["conv2d"], case, target=target))
+
+
+def test_a_pack_function_may_ask_for_its_reader():
+    """It must be given two arguments then; one with a default stays its own."""
+    seen = []
+
+    def pack(weight, call):
+        seen.append((call.kind, call.inputs[1].is_constant))
+        return BY_NAME["conv2d"].pack["weight"](weight, call)
+
+    def scaled(weight, factor=1):
+        assert factor == 1
+        return direct.pack_weight(weight)
+
+    for function, constant in ((pack, True), (pack, False), (scaled, True)):
+        composite = replace(BY_NAME["conv2d"], pack={"weight": function})
+        run = run_case(composite, case_of((1, 16, 9, 9), 16, constant=constant))
+        assert run.counts == {"conv2d": 1}
+        assert_close(run)
+    assert {*seen} == {("conv2d", True), ("conv2d", False)}
 
 
 def test_two_in_a_row_keep_their_channels_last():

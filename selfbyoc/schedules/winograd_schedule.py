@@ -150,7 +150,8 @@ def _transforms(work: Work, pixels: Facts, rows: Facts, pair: int) -> None:
     o, y, x, lane = list(sch.get_loops(pixels.block))[-4:]
     yo, yi = sch.split(y, [None, m])
     xo, xi = sch.split(x, [None, m])
-    sch.reorder(o, yo, xo, yi, xi, lane)
+    part, lane = sch.split(lane, [None, min(LANES, lanes)])
+    sch.reorder(o, yo, xo, part, yi, xi, lane)
     sch.unroll(yi)
     sch.unroll(xi)
     vectorize(sch, lane, lanes)
@@ -193,7 +194,7 @@ def _inputs(work: Work, inputs: Facts, columns: Facts, loop: Any | None) -> None
     if loop is not None:
         sch.compute_at(inputs.block, loop, preserve_unit_loops=True)
     *outer, e, f, t, c = list(sch.get_loops(inputs.block))
-    co, ci = sch.split(c, [None, LANES])
+    co, ci = sch.split(c, [None, min(LANES, lanes)])  # a vector at a time: a tile is 36 of them
     sch.reorder(t, co, e, f, ci)
     sch.unroll(e)
     sch.unroll(f)
