@@ -2,6 +2,7 @@
 
 import io
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from selfbyoc.bench.contenders.contender import Contender
 from selfbyoc.bench.limits import limit
 from selfbyoc.bench.measure import Method, measure, timed
 from selfbyoc.bench.network import Network
+from selfbyoc.bench.others import Watch, busy_ticks, own_ticks
 from selfbyoc.bench.process import Failed, Process
 from selfbyoc.bench.records import (
     OURS,
@@ -146,12 +148,13 @@ def test_builds_to_compare_with_are_right(name, tmp_path):
     assert ("conv2d_relu_conv2d_relu" in found.note) == (name == "stacked")
 
 
-def test_pytorch_takes_the_light_models(tmp_path):
+@pytest.mark.parametrize("light", ["squeezenet", "inception_v1"])
+def test_pytorch_takes_the_light_models(light):
     torch = pytest.importorskip("torch")
     ort = pytest.importorskip("onnxruntime")
     from selfbyoc.bench.contenders.torch_graph import graph_module
 
-    model = networks.light("squeezenet")()
+    model = networks.light(light)()
     (name, image), *_ = inputs_of(model).items()
     with torch.inference_mode():
         (found,) = graph_module(model)(torch.from_numpy(image))
@@ -324,6 +327,30 @@ def test_views():
 def test_a_document_between_markers():
     text = "a\n<!-- t -->\nold\n<!-- end t -->\nb\n"
     assert text_between(text, "t", "new") == "a\n<!-- t -->\n\nnew\n<!-- end t -->\nb\n"
+
+
+def test_others_are_seen(tmp_path):
+    """Two cores for one second, of which we had half and somebody else a quarter."""
+    cores, me = sorted(os.sched_getaffinity(0)), os.getpid()
+
+    def write(busy, own):
+        lines = [f"cpu{core} {busy} 0 0 999 0 0 0 0 0 0" for core in cores]
+        (tmp_path / "stat").write_text("\n".join(["cpu 1 2 3", *lines]))
+        (tmp_path / str(me)).mkdir(exist_ok=True)
+        (tmp_path / str(me) / "stat").write_text(f"{me} (a b) c) {' 0' * 11} {own} 0 0")
+
+    write(100, 10)
+    before = busy_ticks(cores, tmp_path), own_ticks([me, 10**9], tmp_path)
+    write(175, 10 + 50 * len(cores))
+    after = busy_ticks(cores, tmp_path), own_ticks([me], tmp_path)
+    assert after[0] - before[0] == 75 * len(cores)
+    assert after[1] - before[1] == 50 * len(cores)
+    assert busy_ticks(cores, tmp_path / "none") is None
+    assert math.isnan(Watch([], tmp_path / "none").share())
+    found = replace(row(), others=0.25)
+    assert found.disturbed
+    assert "a: others took 25% of the cores: measure it again" in summary_lines(report(found))
+    assert "somebody else computed too: a." in markdown(report(found))
 
 
 # ---- processes

@@ -15,6 +15,7 @@ import numpy as np
 from ..extra import extra
 from ..runtime.timing import WINDOW, Window
 from ..runtime.tolerance import bound_of
+from .others import Watch
 from .process import Failed, Process
 from .records import Result, Row
 from .reference import reference
@@ -63,6 +64,7 @@ def measure(
     if workload.truth == "reference":
         expected = reference(model, inputs)
     results: dict[str, Result] = {}
+    shares: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         extra("onnx").save(model, str(path))
@@ -72,12 +74,13 @@ def measure(
             if truth is None and workload.truth in ready:
                 truth = ready[workload.truth].outputs
             says("time them in turns")
-            timed = _time(ready, method)
-            found = {n: _checked(r, ready[n].outputs, truth, work.terms) for n, r in timed.items()}
+            times, others = _time(ready, method)
+            shares.append(others)
+            found = {n: _checked(r, ready[n].outputs, truth, work.terms) for n, r in times.items()}
             for name, result in {**failed, **found}.items():
                 results[name] = _better(results.get(name), result)
     ordered = {name: results[name] for name in processes}
-    return Row(workload.name, workload.group, work.flops, work.bytes, ordered)
+    return Row(workload.name, workload.group, work.flops, work.bytes, ordered, max(shares))
 
 
 def _build(
@@ -97,11 +100,16 @@ def _build(
     return ready, failed
 
 
-def _time(ready: Mapping[str, _Ready], method: Method) -> dict[str, Result]:
-    """Windows in turns; a slow one is called once, for it would keep the others waiting."""
+def _time(ready: Mapping[str, _Ready], method: Method) -> tuple[dict[str, Result], float]:
+    """Windows in turns; a slow one is called once, for it would keep the others waiting.
+
+    -> the results, and the share of the cores' time that went to nobody of these.
+    """
     windows: dict[str, list[Window]] = {name: [] for name in ready}
     found: dict[str, Result] = {}
+    pids = [c.process.pid for c in ready.values() if c.process.pid is not None]
     with method.exclusive():
+        watch = Watch(pids)
         for turn in range(method.turns):
             for name, contender in ready.items():
                 if name in found or (turn and contender.slow):
@@ -111,11 +119,12 @@ def _time(ready: Mapping[str, _Ready], method: Method) -> dict[str, Result]:
                     windows[name] += contender.process.ask("windows", method.window, *asked)
                 except Failed as err:
                     found[name] = Result(skipped=str(err))
+        others = watch.share()
     for name, contender in ready.items():
         if name not in found:
             contender.process.ask("dropped")
             found[name] = timed(contender.result, windows[name])
-    return found
+    return found, others
 
 
 def timed(result: Result, windows: Sequence[Window]) -> Result:

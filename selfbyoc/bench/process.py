@@ -45,6 +45,11 @@ class Process:
             raise Failed(problem)
         return answer
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process, where one runs."""
+        return self._child.pid if self._child else None
+
     def _start(self) -> None:
         self._pipe, other = Pipe()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the process has ended)

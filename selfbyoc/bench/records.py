@@ -14,6 +14,7 @@ from .contenders import CONTENDERS
 from .roof import Roof
 
 OURS = "selfbyoc"
+DISTURBED = 0.03  # of the cores' time; a system that is left alone takes less than 1%
 PEERS = tuple(c.name for c in CONTENDERS if c.is_peer)
 
 
@@ -50,13 +51,21 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """One workload and all who took part."""
+    """One workload and all who took part; `others` is the share of the cores' time that went to
+    somebody else meanwhile.
+    """
 
     name: str
     group: str
     flops: int
     bytes: int
     results: dict[str, Result]
+    others: float = math.nan
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether somebody else computed: measure it again."""
+        return self.others > DISTURBED
 
     @property
     def ours(self) -> Result:
@@ -126,7 +135,7 @@ def from_json(text: str) -> Report:
     try:
         data = json.loads(text)
         rows = tuple(
-            Row(**{**row, "results": {n: _result(r) for n, r in row["results"].items()}})
+            Row(**_known(row) | {"results": {n: _result(r) for n, r in row["results"].items()}})
             for row in data["rows"]
         )
         return Report(
@@ -137,8 +146,11 @@ def from_json(text: str) -> Report:
 
 
 def _result(data: dict[str, Any]) -> Result:
-    known: dict[str, Any] = {k: math.nan if v is None else v for k, v in data.items()}
-    return Result(**known)
+    return Result(**_known(data))
+
+
+def _known(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: math.nan if value is None else value for key, value in data.items()}
 
 
 def read_report(path: Path) -> Report:

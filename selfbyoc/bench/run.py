@@ -76,13 +76,15 @@ def run(
     done: Callable[[Row], None] = lambda row: None,
     says: Callable[[str, str], None] = lambda name, text: None,
 ) -> Report:  # fmt: skip
-    """Measure and write the report after each workload; with `resume`, only what it lacks."""
+    """Measure and write the report after each workload; with `resume`, only what it lacks, and
+    what was disturbed.
+    """
     workloads, threads = selection.workloads(), count()
     for workload in workloads:
         selection.names(workload.group)  # an unknown name is an error before anything runs
     says("", "the machine's peak and bandwidth")
     report = _resumed(path) if resume else None
-    known = {row.name for row in report.rows} if report else set()
+    known = {row.name for row in report.rows if not row.disturbed} if report else set()
     report = report or _header(threads, method)
     with _processes(threads) as processes:
         for workload in workloads:

@@ -90,6 +90,8 @@ def _absent(report: Report) -> dict[str, str]:
     """`contender on workload` -> why there is no time; once where it is so everywhere."""
     found: dict[str, str] = {}
     for row in report.rows:
+        if row.disturbed:
+            found[row.name] = f"others took {100 * row.others:.0f}% of the cores: measure it again"
         for name, result in row.results.items():
             if result.wrong:
                 found[f"{name} on {row.name}"] = f"wrong, off by {result.error:.1e}"

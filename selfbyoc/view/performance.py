@@ -21,6 +21,9 @@ def markdown(report: Report) -> str:
     last = worst(report.group("sweep"))
     if last:
         parts += ["The worst of the sweep:", "\n".join(f"- {_one(row)}" for row in last)]
+    disturbed = ", ".join(row.name for row in report.rows if row.disturbed)
+    if disturbed:
+        parts.append(f"Measured while somebody else computed too: {disturbed}.")
     lost = [row for row in report.rows if row.ratio is not None and row.ratio < 1]
     text = "; ".join(f"{row.name} ({row.ratio:.2f}, {row.best_peer})" for row in lost)
     parts.append(f"Lost: {text or 'nothing'}.")

@@ -5,6 +5,7 @@ Only what the workloads need, each op by the one PyTorch function that a person 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,10 @@ def graph_module(model: Any) -> Any:
     onnx, reader = extra("onnx"), _Reader(model)
     for node in model.graph.node:
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type == "Reshape" and node.input[0] in reader.arrays:  # GoogLeNet's last weight
+            array, shape = (reader.arrays[name] for name in node.input)
+            reader.arrays[node.output[0]] = array.reshape(shape)
+            continue
         if node.op_type not in _OPS:
             raise UnsupportedOp(f"{node.op_type} is unknown here; known: {sorted(_OPS)}")
         reader.nodes[node.output[0]] = _OPS[node.op_type](reader, node.input, attrs)
@@ -79,11 +84,20 @@ def _pool(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
 
 
 def _average(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
-    return r.call(
+    """Other padding at the end than at the beginning: padded by the larger, then cut (stride 1)."""
+    top, left, bottom, right = a.get("pads", [0] * 4)
+    pads = [max(top, bottom), max(left, right)]
+    y = r.call(
         r.functional.avg_pool2d, r.node(names[0]), a["kernel_shape"], stride=a["strides"],
-        padding=list(a.get("pads", [0, 0]))[:2],
-        count_include_pad=bool(a.get("count_include_pad", 0)),
+        padding=pads, count_include_pad=bool(a.get("count_include_pad", 0)),
     )  # fmt: skip
+    if [top, left] == [bottom, right]:
+        return y
+    if list(a["strides"]) != [1, 1]:
+        raise UnsupportedOp(f"AveragePool with strides {a['strides']} and padding {a['pads']}")
+    ends = [(pads[0] - top, pads[0] - bottom), (pads[1] - left, pads[1] - right)]
+    kept = (..., *(slice(begin, -end if end else None) for begin, end in ends))
+    return r.call(operator.getitem, y, kept)
 
 
 def _batch_norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
