@@ -262,3 +262,33 @@ def without_max_min(func: Any) -> Any:
         return tvm_ffi.structural_map(func, ((tir.Max, select), (tir.Min, select)))
     body = tir.stmt_functor.ir_transform(func.body, None, select, ["tir.Max", "tir.Min"])
     return func.with_body(body)
+
+
+def map_loops(func: Any, change: Any) -> Any:
+    """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.For, change),))
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
+
+
+def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
+    """An expression with other expressions for some of its variables."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(expr, (tvm.ir.Var, lambda var: new.get(var, var)))
+    return tir.stmt_functor.substitute(expr, new)
+
+
+def with_body(loop: Any, body: Any) -> Any:
+    """A loop with another body."""
+    rest = (loop.step,) if GENERATION == "relax" else ()
+    return tir.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding,
+        loop.annotations, *rest,
+    )  # fmt: skip
+
+
+def prefetch_op(load: Any) -> Any:
+    """A hint to read the line of a buffer's element into L2."""
+    prefix = "tir" if GENERATION == "relay" else "tirx"
+    at = tir.call_intrin("handle", f"{prefix}.address_of", load)
+    return tir.call_intrin("void", f"{prefix}.prefetch", at, 0, 2, 1)

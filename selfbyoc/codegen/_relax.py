@@ -9,10 +9,10 @@ import tvm_ffi
 from tvm import relax
 
 from .. import errors
-from .._tvm import any_alignment, register_func, tvm
+from .._tvm import register_func, tvm
 from ..ir._relax import read as read_graph
 from ..ir.graph import OpGraph
-from .lower import TARGET, External, external, lower, read_attrs, schedule_external
+from .lower import TARGET, External, external, finished, lower, read_attrs, schedule_external
 from .target import agree, same_machine
 
 
@@ -75,7 +75,7 @@ def _settle_target(builder: Any, call: relax.Call) -> relax.Call:
             f"{target}"
         )
     _, scheduled = schedule_external(kernel.source, target)
-    func = any_alignment(scheduled.mod["main"]).without_attr("global_symbol")
+    func = finished(scheduled.mod["main"], target).without_attr("global_symbol")
     fresh = builder.add_func(func.with_attr("tirx.is_scheduled", True), kernel.source.symbol)
     result = call.ty_args[0]
     types = list(result.fields) if isinstance(result, relax.TupleType) else [result]

@@ -16,6 +16,7 @@ from ..ir.graph import OpGraph, Value, substitute
 from ..partition.match import Match, find
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
+from .prefetch import with_prefetch
 from .stack import Packed, Stacked, stack
 
 if TYPE_CHECKING:
@@ -129,12 +130,17 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
         return stacked, apply_schedule(stacked, target, default_schedule(), told)
 
 
+def finished(func: Any, target: Any) -> Any:
+    """A scheduled PrimFunc with what TensorIR has no step for."""
+    if str(target.kind) == "c":
+        return without_max_min(any_alignment(func))
+    return any_alignment(with_prefetch(func) if str(target.kind) == "llvm" else func)
+
+
 def lower(external: External, target: Any) -> Any:
     """External function -> runtime.Module that holds its symbol."""
     stacked, scheduled = schedule_external(external, target)
-    func = any_alignment(scheduled.mod["main"]).with_attr("global_symbol", external.symbol)
-    if str(target.kind) == "c":
-        func = without_max_min(func)
+    func = finished(scheduled.mod["main"], target).with_attr("global_symbol", external.symbol)
     name = stacked.composite.name
     logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level.name, target)
     try:

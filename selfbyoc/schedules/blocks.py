@@ -123,6 +123,11 @@ class Facts:
             how.append("absent" if not dims else "last" if last in dims else "strided")
         return how
 
+    def buffers_along(self, axis: Axis) -> list[str]:
+        """The buffers that it reads along an axis in their last dimension, its own aside."""
+        found = [(region_buffer(r), self._dims(r, axis)) for r in self._operands()]
+        return [str(buffer.name) for buffer, dims in found if len(buffer.shape) - 1 in dims]
+
     def last_written(self) -> Axis:
         """The axis along the last dimension of the result."""
         last = list(self.stmt.writes[0].region)[-1].min

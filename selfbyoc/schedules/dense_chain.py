@@ -14,7 +14,8 @@ from ..partition.pattern import either, op
 from .blocks import facts
 from .dense import check_bias, check_residual, rows_of
 from .machine import machine
-from .row_schedule import dense_tiles, product_at, tile_rows
+from .row_loops import tile_rows
+from .row_schedule import dense_tiles, product_at
 from .row_tiles import BLOCK, epilogue, pack_weight, product, result
 from .steps import parallel_over
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from ..codegen.prefetch import AHEAD, ahead
 from .blocks import Facts, divisor, facts
 from .machine import Machine
 
@@ -60,6 +61,13 @@ def parallel_over(sch: Any, loops: Sequence[Any], steps: float = LEAST_STEPS) ->
     if steps >= LEAST_STEPS:
         sch.parallel(fused)
     return fused
+
+
+def ask_ahead(sch: Any, loop: Any, weight: str, size: int, wide: int) -> None:
+    """The runs of a loop, which read the same piece of a packed weight, prefetch the next piece:
+    `size` of axis 1 from `wide` of axis 0 of [block, k, lane].
+    """
+    sch.annotate(loop, AHEAD, ahead(weight, size, wide))
 
 
 def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
