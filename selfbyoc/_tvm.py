@@ -45,6 +45,7 @@ __all__ = [
     "TVMError",
     "build_module",
     "child_blocks",
+    "current_target",
     "empty",
     "get_func",
     "make_target",
@@ -82,6 +83,11 @@ def make_target(target: Any) -> tvm.target.Target:
     elif isinstance(target, str):
         target = json.loads(target)
     return tvm.target.Target(target)
+
+
+def current_target() -> tvm.target.Target | None:
+    """The target of the enclosing `with`, if there is one."""
+    return tvm.target.Target.current(allow_none=True)
 
 
 def target_dict(target: tvm.target.Target) -> dict[str, Any]:

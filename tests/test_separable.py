@@ -53,8 +53,10 @@ SHAPES = {
     "no-padding": ("inverted_residual", case_of(4, 16, 8, (40, 8), padding=0)),
     "batch": ("inverted_residual", case_of(7, 18, 7, (7, 7), batch=3, residual=True)),
     "one-column": ("inverted_residual", case_of(3, 16, 4, (30, 1), kernel=1)),
-    "pair-chunks": ("depthwise_pointwise", pair_of(19, 21, (35, 18))),
-    "pair-stride-2": ("depthwise_pointwise", pair_of(32, 48, (58, 31), strides=2)),
+    "pair-chunks": ("depthwise_pointwise", pair_of(99, 140, (65, 18))),
+    "pair-small": ("depthwise_pointwise", pair_of(33, 130, (7, 9))),
+    "pair-staged": ("depthwise_pointwise", pair_of(19, 21, (35, 18))),
+    "pair-stride-2": ("depthwise_pointwise", pair_of(32, 512, (30, 15), strides=2)),
 }  # fmt: skip
 
 
@@ -68,14 +70,14 @@ def test_shapes(label):
 
 def test_padding_stays_zero_where_the_activation_of_zero_is_not():
     """clip(0, 1, 6) is 1: the frame must be zeros all the same."""
-    run = run_case(BY_NAME["depthwise_pointwise"], pair_of(16, 16, (7, 7)))
+    run = run_case(BY_NAME["depthwise_pointwise"], pair_of(16, 128, (7, 7)))
     assert_close(run)
 
     def program(x, w_depth, w_point):
         y = op.clip(op.conv2d(x, w_depth, groups=16, padding=1), a_min=1, a_max=6)
         return op.clip(op.conv2d(y, w_point), a_min=1, a_max=6)
 
-    sizes = {"w_depth": (16, 1, 3, 3), "w_point": (16, 16, 1, 1)}
+    sizes = {"w_depth": (16, 1, 3, 3), "w_point": (128, 16, 1, 1)}
     run = run_case(BY_NAME["depthwise_pointwise"], Case(program, x=(1, 16, 9, 9), **sizes))
     assert run.counts == {"depthwise_pointwise": 1}
     assert_close(run)
@@ -116,12 +118,22 @@ def test_few_pixels_hang_over():
         assert -(-width // tile) * tile <= width * 1.15
 
 
-def test_chunks():
-    def rows(size, channels, stride=1):
-        attrs = ((3, 3), (stride, stride), (1, 1), (1, 1))
-        return in_chunks(Form((size * stride,) * 2, (size, size), *attrs, size), channels)
+def rows_of(size, channels, *, batch=1, stride=1, **options):
+    target = make_target({"kind": "llvm", "mcpu": "znver4", "num-cores": 2, **options})
+    attrs = ((3, 3), (stride, stride), (1, 1), (1, 1))
+    form = Form((size * stride,) * 2, (size, size), *attrs, size)
+    return in_chunks(form, batch, channels, machine(target))
 
-    assert rows(7, 960).chunks == rows(14, 576).chunks == 1
-    assert rows(56, 144).chunks == 8
-    assert rows(56, 96, 2).chunks >= 8
-    assert rows(112, 64).chunks >= 8
+
+def test_a_small_image_is_one_chunk():
+    assert rows_of(7, 960).chunks == rows_of(14, 576).chunks == rows_of(28, 192).chunks == 1
+    assert rows_of(28, 192, mcpu="haswell").chunks > 1  # 256 KB of L2
+
+
+def test_a_large_image_has_chunks_for_all_cores():
+    assert rows_of(56, 144).chunks == 4
+    assert rows_of(56, 96, stride=2).chunks % 2 == 0
+    assert rows_of(112, 64).chunks % 2 == 0
+    assert rows_of(56, 144, **{"num-cores": 16}).chunks > 8
+    assert rows_of(56, 144, batch=4).rows >= rows_of(56, 144).rows
+    assert rows_of(1000, 4000).rows == 1  # nothing fits

@@ -124,8 +124,8 @@ def packed_params(external: External) -> dict[int, Packed]:
 
 def schedule_external(external: External, target: Any) -> tuple[Stacked, Scheduled]:
     """External function -> stacked function and its scheduled form."""
-    stacked = stack(external.graph, match_of(external), packed_params(external))
-    with target:
+    with target:  # a compute may ask for it (schedules/machine.py)
+        stacked = stack(external.graph, match_of(external), packed_params(external))
         told = external.attrs.get(NOT_OWN, "")
         return stacked, apply_schedule(stacked, target, default_schedule(), told)
 

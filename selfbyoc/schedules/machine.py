@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import host
+from .._tvm import current_target
 
 _AVX512 = (
     "avx512", "x86-64-v4", "znver4", "znver5", "skylake-avx512", "cascadelake", "cooperlake",
@@ -57,6 +58,12 @@ def machine(target: Any) -> Machine:
     names = _names(target)
     cores = int(target.attrs.get("num-cores") or 0) or host.cores()
     return Machine(*_vectors(names), cores, *_caches(target, names))
+
+
+def machine_at_hand() -> Machine:
+    """What a compute is stacked for: the current target's machine, or the least one of all."""
+    target = current_target()
+    return Machine(16, 16) if target is None else machine(target)
 
 
 def _vectors(names: str) -> tuple[int, int]:

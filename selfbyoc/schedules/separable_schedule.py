@@ -121,9 +121,12 @@ def _frame(work: Work, image: Facts, group: Any) -> Any:
     sch = work.sch
     sch.compute_at(image.block, group, preserve_unit_loops=True)
     b, row, column, lane = list(sch.get_loops(image.block))[-4:]
-    sch.reorder(row, b, column, lane)
-    vectorize(sch, lane, work.cpu.lanes("float32"))
     work.done.add(image.name)
+    if any(producer.name.endswith("_sums") for producer in image.producers):
+        sch.reorder(row, b, column, lane)
+        vectorize(sch, lane, work.cpu.lanes("float32"))
+    else:  # turned over: contiguous reads, strided writes; vectors would gather
+        sch.reorder(row, b, lane, column)
     return row
 
 

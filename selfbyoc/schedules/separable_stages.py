@@ -15,18 +15,12 @@ from typing import Any
 
 from .._tvm import te, tir
 from .direct import extents
+from .machine import Machine
 from .separable_layers import LANES, Layer
 
 # Most pixels of a register tile: of 16 channels each, or half of them of two or three blocks.
 TILE = 14
-# Rows of an image that stays in one chunk: a halo would cost more than a second region, and the
-# channels alone are tasks enough (64x14x14 e384, 2 cores of Zen 5: 55 us; in two chunks 225).
-SMALL = 28
 EXPANDED = 3  # blocks of the expanded image that exist at a time, at most
-# Bytes of what a chunk keeps, three blocks of the expanded image and all of the hidden one: half of
-# the L2 of most cores.
-CHUNK = 512 << 10
-CHUNKS = 8  # of a large image: even enough on eight cores
 
 Tensor = Any
 
@@ -177,15 +171,29 @@ def result(sums: Tensor, layer: Layer, f: Form, residual: Tensor | None, name: s
     return te.compute(layer.conv.outputs[0].shape, element, name=name)
 
 
-def in_chunks(f: Form, channels: int) -> Form:
-    """Rows of a chunk: all of a small image, else what fits in the caches and makes many chunks."""
+def in_chunks(f: Form, batch: int, channels: int, cpu: Machine) -> Form:
+    """All rows in one chunk where some blocks of them fit in the L2 well; else rows that fit and
+    cost the least, counting the halo and the cores that idle.
 
-    def bytes_of(rows: int) -> int:
+    64x14x14 e384, 2 cores of Zen 5: 51 us in one chunk, 64 in chunks of 4 rows. 24x56x56 e144: in
+    one chunk 175 us, of 28 rows 140, of 14 142, of 7 147, of 4 157.
+    """
+
+    def framed_bytes(rows: int) -> int:
         g = replace(f, rows=rows)
-        return 4 * (EXPANDED * LANES * g.high * g.wide + rows * f.out[1] * channels)
+        return 4 * EXPANDED * LANES * g.high * g.wide
 
-    if f.out[0] <= SMALL:
-        return f
-    fitting = [r for r in range(1, f.out[0] + 1) if bytes_of(r) <= CHUNK]
-    many = [r for r in fitting if -(-f.out[0] // r) >= CHUNKS]
-    return replace(f, rows=max(many or fitting or [1]))
+    def fits(rows: int) -> bool:
+        hidden = 4 * rows * f.out[1] * channels
+        return framed_bytes(rows) + hidden <= cpu.l2_bytes * 3 // 4
+
+    def cost(rows: int) -> float:
+        g = replace(f, rows=rows)
+        rounds = -(-batch * g.chunks // cpu.cores)
+        # Half of the work is on the rows under the windows, half on those of the result.
+        return rounds * (g.high / f.strides[0] + rows)
+
+    if framed_bytes(f.out[0]) <= cpu.l2_bytes // 4:
+        return replace(f, rows=f.out[0])
+    fitting = [rows for rows in range(1, f.out[0] + 1) if rows == 1 or fits(rows)]
+    return replace(f, rows=min(fitting, key=cost))
