@@ -92,6 +92,13 @@ def test_stage_by_stage_is_the_same(monkeypatch):
     np.testing.assert_allclose(fused.found[0], staged.found[0], rtol=1e-4, atol=1e-4)
 
 
+def test_chunks_of_an_image_that_is_turned_over(monkeypatch):
+    """Never chosen: stage by stage is faster. It is right all the same."""
+    monkeypatch.setattr(separable, "_pays_turning", lambda form, project: True)
+    name, case = SHAPES["pair-chunks"]
+    assert_close(run_case(BY_NAME[name], case))
+
+
 @pytest.mark.parametrize("mcpu", ["x86-64", "haswell"])
 @pytest.mark.parametrize("label", ["chunks-odd", "batch", "pair-chunks"])
 def test_other_vectors(label, mcpu):
