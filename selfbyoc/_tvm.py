@@ -187,6 +187,13 @@ def walk(node: Any, visit: Any) -> None:
     tvm_ffi.structural_walk(node, each, order="post")
 
 
+def map_calls(func: Any, change: Any) -> Any:
+    """A PrimFunc whose calls of intrinsics are replaced by what `change` makes of them."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tvm.ir.Call, change),))
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Call"]))
+
+
 def region_buffer(region: Any) -> Any:
     """The buffer of a BufferRegion."""
     return region.source if hasattr(region, "source") else region.buffer

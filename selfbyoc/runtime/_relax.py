@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import Schedule, any_alignment, kernel_config, tensor, tir, tvm
+from .._tvm import Schedule, any_alignment, kernel_config, make_target, tensor, tir, tvm
 from ..builtin import default_schedule
+from ..codegen.target import host_target
+from ..codegen.vector_math import vector_math
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +22,26 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     reason.
     """
     with target, tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-        mod = tvm.transform.Sequential(
-            [
-                relax.transform.RunCodegen(),
+        rest = ScheduleRest(target)
+        mod = rest(relax.transform.RunCodegen()(mod))
+        return tvm.compile(mod, target), rest.unscheduled
+
+
+class ScheduleRest:
+    """Lower and fuse what no composite took, and give it our default schedule: TVM's CPU build
+    leaves it as serial scalar loops. `unscheduled` then has what is left of these, with the reason.
+
+    A pass between RunCodegen and tvm.compile; `build` runs it by itself.
+    """
+
+    def __init__(self, target: Any | None = None) -> None:
+        self.target = host_target() if target is None else make_target(target)
+        self.unscheduled: dict[str, str] = {}
+
+    def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:
+        """The module, its PrimFuncs scheduled."""
+        with self.target:
+            passes = [
                 relax.transform.LegalizeOps(),
                 relax.transform.AnnotateTIROpPattern(),
                 relax.transform.FoldConstant(),
@@ -30,15 +49,13 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
                 relax.transform.FuseTIR(),
                 relax.transform.DeadCodeElimination(),
             ]
-        )(mod)
-        mod, unscheduled = schedule_rest(mod, target)
-        return tvm.compile(mod, target), unscheduled
+            mod = tvm.transform.Sequential(passes)(mod)
+            done, self.unscheduled = schedule_rest(mod, self.target)
+        return done
 
 
 def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[str, str]]:
-    """Our default schedule for every PrimFunc: TVM's CPU build leaves them as serial scalar
-    loops.
-    """
+    """Our default schedule for every PrimFunc; the names of those that it does not fit, and why."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     unscheduled: dict[str, str] = {}
     for gv, func in mod.functions.items():
@@ -56,7 +73,7 @@ def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[st
 
 
 def _scheduled(func: Any, target: Any) -> Any:
-    sch = Schedule(tvm.IRModule({"main": func}))
+    sch = Schedule(tvm.IRModule({"main": vector_math(func)}))
     default_schedule()(sch, None, target)
     return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
 

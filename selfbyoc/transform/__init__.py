@@ -1,13 +1,16 @@
-"""Op info for functions that no composite made: passes on Relax, lowering and tasks on Relay."""
+"""For functions that no composite made: op info, and on Relax a schedule. Passes on Relax, lowering
+and tasks on Relay.
+"""
 
 from __future__ import annotations
 
 from .._tvm import GENERATION
 
 if GENERATION == "relax":
+    from ..runtime._relax import ScheduleRest
     from ._relax import AttachOpInfo, FuseTIR
 
-    __all__ = ["AttachOpInfo", "FuseTIR"]
+    __all__ = ["AttachOpInfo", "FuseTIR", "ScheduleRest"]
 else:
     from ._relay import extract_tasks, lower, op_info_attached
 

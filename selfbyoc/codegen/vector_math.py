@@ -1,0 +1,36 @@
+"""Functions that TVM lowered itself: their exp, erf, tanh and the like as expressions for vectors.
+
+TVM calls the C library for each element, which a vectorised loop then does 16 times one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._tvm import dtype_of, map_calls, walk
+from . import mathfn as M
+
+_ONE: dict[str, Callable[[Any], Any]] = {
+    "erf": M.erf, "exp": M.exp, "log": M.log, "sigmoid": M.sigmoid, "tanh": M.tanh,
+}  # fmt: skip
+# Of an argument: a polynomial repeats it, and one within another would multiply that.
+MOST_NODES = 64
+
+
+def vector_math(func: Any) -> Any:
+    """The PrimFunc with float32 intrinsics replaced; others, and nested ones, stay."""
+    return map_calls(func, _replaced)
+
+
+def _replaced(call: Any) -> Any:
+    name = getattr(call.op, "name", "").split(".")[-1]
+    if name not in _ONE or dtype_of(call) != "float32" or _nodes(call.args[0]) > MOST_NODES:
+        return call
+    return _ONE[name](call.args[0])
+
+
+def _nodes(expr: Any) -> int:
+    found: list[int] = []
+    walk(expr, lambda _: found.append(1))
+    return len(found)

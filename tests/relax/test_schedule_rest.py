@@ -1,0 +1,76 @@
+"""What no composite took: parallel and in vectors, in `build` and as a pass before tvm.compile."""
+
+import math
+
+import numpy as np
+import pytest
+from tvm import relax
+
+import selfbyoc
+from selfbyoc import host_target, op
+from selfbyoc._tvm import tensor, tir, tvm
+from selfbyoc.codegen.vector_math import vector_math
+from selfbyoc.ir.emit import emit
+from selfbyoc.transform import ScheduleRest
+
+SHAPE = (2, 5, 33, 16)
+
+
+def data():
+    return np.random.default_rng(0).standard_normal(SHAPE).astype("float32")
+
+
+ERF = np.vectorize(math.erf, otypes=["float64"])
+PROGRAMS = {
+    "exp": (lambda x: op.exp(x), np.exp),
+    "erf": (lambda x: op.erf(x), ERF),
+    "log": (lambda x: op.log(op.add(op.abs(x), 1.0)), lambda x: np.log(np.abs(x) + 1)),
+    "sigmoid": (lambda x: op.sigmoid(x), lambda x: 1 / (1 + np.exp(-x))),
+    "tanh": (lambda x: op.tanh(x), np.tanh),
+    "nested": (lambda x: op.exp(op.tanh(op.sigmoid(x))),
+               lambda x: np.exp(np.tanh(1 / (1 + np.exp(-x))))),
+    "softmax over channels": (lambda x: op.softmax(x, axis=1),
+                              lambda x: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_values(name):
+    program, meaning = PROGRAMS[name]
+    x = data()
+    library = selfbyoc.build(emit(program, {"x": SHAPE}), composites=[])
+    assert library.unscheduled == {}
+    np.testing.assert_allclose(library(x)[0], meaning(x.astype("float64")), rtol=2e-6, atol=2e-6)
+
+
+def rest(mod):
+    done = ScheduleRest(host_target())(mod)
+    return [f for _, f in done.functions.items() if isinstance(f, tir.PrimFunc)]
+
+
+def test_no_call_of_the_c_library_for_each_element():
+    (func,) = rest(emit(lambda x: op.exp(x), {"x": SHAPE}))
+    text = func.script()
+    assert "T.exp(" not in text
+    assert "T.vectorized" in text
+    assert "T.parallel" not in text  # 5280 elements are not worth a region
+
+
+def test_the_pass_before_tvm_compile():
+    mod = emit(lambda x, w: op.sigmoid(op.dense(x, w)), {"x": (7, 40), "w": (24, 40)})
+    dense = [c for c in selfbyoc.BUILTIN if c.name == "dense"]
+    mod = selfbyoc.partition_for_tefuse(mod, composites=dense)
+    rest = ScheduleRest(host_target())
+    mod = rest(relax.transform.RunCodegen()(mod))
+    assert rest.unscheduled == {}
+    machine = relax.VirtualMachine(tvm.compile(mod, host_target()), tvm.cpu())
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype("float32") for s in ((7, 40), (24, 40)))
+    expected = 1 / (1 + np.exp(-(x @ w.T).astype("float64")))
+    np.testing.assert_allclose(machine["main"](tensor(x), tensor(w)).numpy(), expected, rtol=1e-5)
+
+
+def test_other_dtypes_keep_their_intrinsics():
+    mod = relax.transform.LegalizeOps()(emit(lambda x: op.exp(x), {"x": ((3, 4), "float64")}))
+    (func,) = [f for _, f in mod.functions.items() if isinstance(f, tir.PrimFunc)]
+    assert "T.exp(" in vector_math(func).script()
