@@ -151,6 +151,19 @@ def _add_bench(commands: Any) -> None:
     bench.set_defaults(run=_bench)
 
 
+def _cache(args: argparse.Namespace, console: Console) -> int:
+    from .view.cache_command import show
+
+    show(console, args.clear)
+    return 0
+
+
+def _add_cache(commands: Any) -> None:
+    cache = commands.add_parser("cache", help="the kernels that were compiled before, on disk")
+    cache.add_argument("--clear", action="store_true", help="drop them all")
+    cache.set_defaults(run=_cache)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m selfbyoc", description="TVM as its own external compiler."

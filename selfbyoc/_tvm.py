@@ -130,6 +130,11 @@ def module_source(module: Any, form: str = "") -> str:
     return str(module.inspect_source(form) if GENERATION == "relax" else module.get_source(form))
 
 
+def packed_symbol(symbol: str) -> str:
+    """The name in machine code of a function that Python calls by `symbol`."""
+    return f"__tvm_ffi_{symbol}" if GENERATION == "relax" else symbol
+
+
 def get_func(module: Any, symbol: str) -> Any:
     """The callable of a runtime module."""
     return module[symbol] if GENERATION == "relax" else module.get_function(symbol, True)
@@ -149,7 +154,9 @@ def get_block(sch: Any, name: str) -> Any:
 def kernel_config(target: tvm.target.Target) -> dict[str, Any]:
     """PassContext options to lower a kernel with."""
     prefix = "tir" if GENERATION == "relay" else "tirx"
-    config = {}
+    # LLVM and C compilers find common expressions themselves, and better: without TVM's pass
+    # GoogLeNet builds in 13 s, not 22, and runs 4% faster (0.17); 0.27 builds 10% faster.
+    config = {f"{prefix}.disable_cse_tir": True}
     if GENERATION == "relay":
         # Relay's AOT executor hands external functions a DLTensor with ndim 0 (LegalizePackedCalls,
         # 0.17): the argument checks in the kernel would fail there.
@@ -159,6 +166,12 @@ def kernel_config(target: tvm.target.Target) -> dict[str, Any]:
             True  # the C backends print float16, float3, ... which no C has
         )
     return config
+
+
+def run_once_config() -> dict[str, Any]:
+    """PassContext options for a kernel that runs once: what costs least to lower."""
+    prefix = "tir" if GENERATION == "relay" else "tirx"
+    return {f"{prefix}.disable_cse_tir": True, f"{prefix}.disable_assert": True}
 
 
 def constant_numpy(node: Any) -> Any:

@@ -23,6 +23,11 @@ def default_registry() -> Registry:
     return Registry(BUILTIN)
 
 
+def is_builtin(composite: Composite) -> bool:
+    """Whether this very composite is this package's own, with nothing of it replaced."""
+    return any(composite is known for known in default_registry())
+
+
 def default_schedule() -> Callable[..., Any]:
     """The schedule of a stacked function whose composite has none."""
     from .schedules.default import schedule

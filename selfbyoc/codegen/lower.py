@@ -8,8 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import any_alignment, build_module, has_symbol, kernel_config, tvm, without_max_min
-from ..builtin import composite_of, default_schedule
+from .._tvm import (
+    GENERATION,
+    any_alignment,
+    build_module,
+    has_symbol,
+    kernel_config,
+    tvm,
+    without_max_min,
+)
+from ..builtin import composite_of, default_schedule, is_builtin
+from ..cache.kernels import current
+from ..cache.keys import of_function, of_inputs
 from ..errors import CompositeError, LoweringError
 from ..ir.canonical import canonicalize
 from ..ir.graph import OpGraph, Value, substitute
@@ -138,20 +148,64 @@ def finished(func: Any, target: Any) -> Any:
 
 
 def lower(external: External, target: Any) -> Any:
-    """External function -> runtime.Module that holds its symbol."""
+    """External function -> runtime.Module that holds its symbol, compiled now or earlier."""
+    cache = current() if str(target.kind) == "llvm" else None
+    if cache is None:
+        return _compiled(external, _function(external, target), target)
+    inputs = _inputs_key(external, target)
+    key = cache.key_of(inputs)
+    module = cache.load(key, external.symbol)
+    if module is not None:
+        return module
+    lowered = _function(external, target)
+    key = of_function(lowered.func, target, kernel_config(target))
+    about = {"composite": lowered.composite, "target": str(target), "generation": GENERATION}
+    module = cache.load(key, external.symbol)
+    if module is None:
+        compiled = _compiled(external, lowered, target)
+        module = cache.keep(key, compiled, external.symbol, about)
+    cache.remember(inputs, key, about)
+    return module
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A scheduled function under its symbol, and whose it is."""
+
+    func: Any
+    composite: str
+    level: str
+
+
+def _function(external: External, target: Any) -> _Function:
     stacked, scheduled = schedule_external(external, target)
     func = finished(scheduled.mod["main"], target).with_attr("global_symbol", external.symbol)
-    name = stacked.composite.name
-    logger.debug("%s: composite %s, %s, %s", external.symbol, name, scheduled.level.name, target)
+    return _Function(func, stacked.composite.name, scheduled.level.name)
+
+
+def _inputs_key(external: External, target: Any) -> str | None:
+    """The key of what the function is made from; a user's composite may read anything, so that it
+    is scheduled anew and known by the result.
+    """
+    composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
+    if composite is None or not is_builtin(composite):
+        return None
+    attrs = {name: value for name, value in external.attrs.items() if name != COMPOSITE}
+    return of_inputs(external.composites, external.graph, attrs, target)
+
+
+def _compiled(external: External, made: _Function, target: Any) -> Any:
+    logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
         with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-            module = build_module(tvm.IRModule({external.symbol: func}), target)
+            module = build_module(tvm.IRModule({external.symbol: made.func}), target)
     except Exception as err:
         raise LoweringError(
-            f"composite {name}: TVM could not lower it with its {scheduled.level.name}: {err}"
+            f"composite {made.composite}: TVM could not lower it with its {made.level}: {err}"
         ) from err
     if not has_symbol(module, external.symbol):
         raise LoweringError(
-            f"composite {name}: the module built for it lacks the symbol {external.symbol}"
+            f"composite {made.composite}: the module built for it lacks the symbol "
+            f"{external.symbol}"
         )
     return linkable(module, external.symbol) if str(target.kind) == "c" else module

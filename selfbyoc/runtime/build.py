@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cache.kernels import using
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..partition import (
@@ -33,6 +35,7 @@ def build(
     verify: bool = False,
     verify_timeout: float = 300.0,
     guard: Guard | None = None,
+    cache: bool | str | Path = True,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
@@ -46,12 +49,29 @@ def build(
     (`library.disabled`). `verify_timeout` is how many seconds one build or one run may take there.
 
     `guard` may leave matches out before: `selfbyoc.MeasuredGuard()` those that would not pay.
+
+    `cache`: kernels compiled before are loaded from disk. False: none are, none are kept; a path:
+    in this folder. Otherwise as the environment's SELFBYOC_CACHE says (`library.cache`).
     """
     check_module(mod)
+    with using(cache) as use:
+        timeout = verify_timeout if verify else None
+        library = _built(mod, target, params, composites, guard, timeout)
+    return replace(library, cache=use)
+
+
+def _built(
+    mod: Any,
+    target: Any,
+    params: Mapping[str, Any] | None,
+    composites: Iterable[Composite] | None,
+    guard: Guard | None,
+    verify_timeout: float | None,
+) -> Library:
     target = host_target() if target is None else check_target(target)
     if guard is not None and is_partitioned(mod):
         raise InputError("guard: this module is partitioned already; hand it to partitioning")
-    if verify:
+    if verify_timeout is not None:
         from ..analysis.verify.build import verified
 
         composites = None if composites is None else list(composites)

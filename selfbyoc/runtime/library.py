@@ -16,6 +16,7 @@ from .generation import runtime
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
     from ..analysis.verify.records import Verification
+    from ..cache.kernels import CacheUse
     from ..partition.report import Report
 
 
@@ -24,6 +25,7 @@ class Library:
     """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable
     (Relax). `report` is what partitioning decided. After `build(..., verify=True)`, `verification`
     holds the verdict on every kernel in it, and `disabled` what was left out for being wrong.
+    `cache` lists the kernels that were compiled before, and those that were compiled now.
     """
 
     native: Any
@@ -32,6 +34,7 @@ class Library:
     report: Report | None = field(default=None, repr=False)
     disabled: tuple[Disabled, ...] = ()
     verification: Verification | None = field(default=None, repr=False)
+    cache: CacheUse | None = field(default=None, repr=False)
     _session: Any = field(default=None, repr=False)
 
     def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:

@@ -1,0 +1,1 @@
+"""Compiled kernels on disk, so that a model's second build compiles nothing again."""
