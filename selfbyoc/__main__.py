@@ -1,5 +1,5 @@
 """The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint |
-op-info | bench`.
+op-info | bench | cache`.
 """
 
 from __future__ import annotations
@@ -182,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_lint(commands)
     _add_op_info(commands)
     _add_bench(commands)
+    _add_cache(commands)
     return parser
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import Case, Composite, op
+from selfbyoc import Case, op
 from selfbyoc.cache import keys
 from selfbyoc.cache.kernels import folder
 from selfbyoc.cache.store import Store
@@ -96,8 +96,7 @@ def test_an_edited_schedule_misses(tmp_path):
     lanes = {"now": 4}
 
     def schedule(sch, ops, target):
-        block = ops[-1].block
-        *_, last = sch.get_loops(block)
+        *_, last = sch.get_loops(ops.relu.block)
         sch.split(last, [None, lanes["now"]])
 
     mine = replace(dense, name="mine", schedule=schedule, pack={}, compute=None)

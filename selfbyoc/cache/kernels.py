@@ -75,7 +75,7 @@ class KernelCache:
             self.store.put(inputs, key, {**about, "note": True})
 
 
-_chosen: ContextVar[KernelCache | None | bool] = ContextVar("selfbyoc_cache", default=True)
+_chosen: ContextVar[KernelCache | bool | None] = ContextVar("selfbyoc_cache", default=True)
 
 
 def folder() -> Path | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,17 @@ def calling(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple
 
 def _is_array(result: Any) -> bool:
     return not hasattr(result, "numpy")
+
+
+def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+    """`main` of a virtual machine of its own, from tensors to tensors."""
+    main = session(native)["main"]
+
+    def call(tensors: Sequence[Any]) -> list[Any]:
+        result = main(*tensors)
+        return list(result) if _is_array(result) else [result]
+
+    return call
 
 
 def to_tensor(array: np.ndarray) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,27 @@ def calling(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[
         module.set_input(name, value)
     count = module.get_num_outputs()
     return module.run, lambda: [module.get_output(i).numpy() for i in range(count)]
+
+
+def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+    """A graph executor of its own, from tensors to tensors: it reads the inputs where they are, and
+    the outputs are its own memory, until the next call.
+    """
+    module = native["default"](tvm.cpu())
+    put, execute, get = (module[n] for n in ("set_input_zero_copy", "run", "get_output"))
+    places = [int(module["get_input_index"](name)) for name in names]
+    count = int(module["get_num_outputs"]())
+    last: list[Any] = [None] * len(places)
+
+    def call(tensors: Sequence[Any]) -> list[Any]:
+        for n, value in enumerate(tensors):
+            if last[n] is not value:
+                put(places[n], value)
+                last[n] = value  # also kept alive: the executor holds but an address
+        execute()
+        return [get(i) for i in range(count)]
+
+    return call
 
 
 def to_tensor(array: np.ndarray) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,18 +36,23 @@ class Library:
     disabled: tuple[Disabled, ...] = ()
     verification: Verification | None = field(default=None, repr=False)
     cache: CacheUse | None = field(default=None, repr=False)
-    _session: Any = field(default=None, repr=False)
+    _sessions: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:
         """Run on NumPy arrays in the order of the parameters, or by name; -> the outputs.
 
         Arrays may have any alignment and strides: TVM's own road crashes on ones that are not
-        64-byte aligned.
+        64-byte aligned. Several threads may call at once; each gets an executor of its own.
         """
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
-        if self._session is None:
-            self._session = runtime.session(self.native)
-        return runtime.run(self._session, [name for name, _, _ in self.inputs], tensors)
+        mine = self._sessions
+        if not hasattr(mine, "session"):
+            mine.session = self.session()
+        return [found.numpy() for found in mine.session(*tensors)]
+
+    def session(self) -> Session:
+        """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
+        return Session(runtime.bound(self.native, [name for name, _, _ in self.inputs]))
 
     def prepared(self, *arrays: np.ndarray, **named: np.ndarray) -> Callable[[], object]:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
@@ -55,6 +61,9 @@ class Library:
         return runtime.calling(runtime.session(self.native), names, tensors)[0]
 
     def _ordered(self, arrays: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
+        if not named and len(arrays) == len(self.inputs):
+            pairs = zip(arrays, self.inputs, strict=True)
+            return [_checked(array, *wanted) for array, wanted in pairs]
         names = [name for name, _, _ in self.inputs]
         unknown = sorted(set(named) - set(names))
         if unknown:
@@ -72,8 +81,31 @@ class Library:
         self.native.export_library(str(path))
 
 
+class Session:
+    """One executor of a library, with as little around its kernels as there can be.
+
+    It takes TVM tensors (`session.tensor(array)` makes them) in the order of the model's inputs and
+    returns TVM tensors. It checks nothing, copies nothing, and belongs to one thread at a time. On
+    Relay the outputs are the executor's own memory, and the next call overwrites them.
+    """
+
+    def __init__(self, call: Callable[[Sequence[Any]], list[Any]]) -> None:
+        self._call = call
+
+    def __call__(self, *tensors: Any) -> list[Any]:
+        """Run the model."""
+        return self._call(tensors)
+
+    @staticmethod
+    def tensor(array: Any) -> Any:
+        """A copy of an array as an aligned TVM tensor."""
+        return runtime.to_tensor(np.asarray(array))
+
+
 def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
     found = np.asarray(array)
+    if found.shape == shape and found.dtype == dtype:
+        return found
     fits = len(shape) == found.ndim and all(
         e in (None, f) for e, f in zip(shape, found.shape, strict=True)
     )

@@ -1,0 +1,89 @@
+"""Calling a library: sessions without copies, and several threads at once."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import emit, op
+from selfbyoc.runtime.library import Session
+
+SHAPES = {"x": ((33, 65), "float32"), "weight": ((17, 65), "float32"), "bias": ((17,), "float32")}
+
+
+def program(x, weight, bias):
+    return op.tanh(op.relu(op.bias_add(op.dense(x, weight), bias)))
+
+
+def library():
+    rng = np.random.default_rng(0)
+    weights = {n: rng.standard_normal(SHAPES[n][0]).astype("float32") for n in ("weight", "bias")}
+    mod = selfbyoc.partition_for_tefuse(emit(program, SHAPES, weights))
+    assert selfbyoc.report(mod).counts == {"dense": 1}
+    return selfbyoc.build(mod), weights
+
+
+def expected(x, weights):
+    return np.tanh(np.maximum(x @ weights["weight"].T + weights["bias"], 0))
+
+
+def inputs(count):
+    rng = np.random.default_rng(1)
+    return [rng.standard_normal(SHAPES["x"][0]).astype("float32") for _ in range(count)]
+
+
+def test_a_session_runs_on_tensors():
+    built, weights = library()
+    session = built.session()
+    assert isinstance(session, Session)
+    for x in inputs(3):
+        (found,) = session(session.tensor(x))
+        np.testing.assert_allclose(found.numpy(), expected(x, weights), rtol=1e-4, atol=1e-5)
+    x = session.tensor(inputs(1)[0])
+    first = session(x)[0].numpy()
+    x.copyfrom(np.zeros(SHAPES["x"][0], "float32"))  # the same tensor, other values
+    np.testing.assert_allclose(
+        session(x)[0].numpy(), expected(x.numpy(), weights), rtol=1e-4, atol=1e-5
+    )
+    assert np.abs(first - session(x)[0].numpy()).max() > 0.1
+
+
+def test_what_a_call_returned_stays():
+    """Unlike a session's outputs on Relay, those of a call are the caller's own."""
+    built, weights = library()
+    a, b = inputs(2)
+    first = built(a)[0]
+    built(b)
+    np.testing.assert_allclose(first, expected(a, weights), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["a session each", "one library"])
+def test_several_threads_at_once(shared):
+    built, weights = library()
+    wrong = []
+
+    def work(x):
+        call = built if shared else built.session()
+        given = x if shared else call.tensor(x)
+        for _ in range(30):
+            found = call(given)[0]
+            found = found if shared else found.numpy()
+            if not np.allclose(found, expected(x, weights), rtol=1e-4, atol=1e-5):
+                wrong.append(x)
+
+    workers = [threading.Thread(target=work, args=(x,)) for x in inputs(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
+
+
+def test_unaligned_arrays_by_position_and_name():
+    built, weights = library()
+    room = np.zeros(33 * 65 + 1, "float32")
+    x = room[1:].reshape(33, 65)
+    x[:] = inputs(1)[0]
+    for found in (built(x), built(x=x), built(np.asfortranarray(x))):
+        np.testing.assert_allclose(found[0], expected(x, weights), rtol=1e-4, atol=1e-5)
