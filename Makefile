@@ -14,7 +14,7 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench test test-relax test-relay lint format fuzz verify venv venv-relay clean
+.PHONY: help demo bench test test-relax test-relay lint format fuzz verify portability venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
+	@echo 'make portability  every composite for five CPUs, with both TVMs'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -61,6 +62,11 @@ fuzz: venv
 verify: venv venv-relay
 	$(RELAX)/bin/python -m pytest tests/verify_all.py
 	$(RELAY)/bin/python -m pytest tests/verify_all.py
+
+# Minutes: compiles every composite for every CPU, and runs what this machine can run.
+portability: venv venv-relay
+	$(RELAX)/bin/python tools/portability.py
+	$(RELAY)/bin/python tools/portability.py
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check
