@@ -28,6 +28,7 @@ if GENERATION == "relax":
     empty = tvm.runtime.empty
     structural_equal = tvm_ffi.structural_equal
     structural_hash = tvm_ffi.structural_hash
+    Analyzer = tvm.sym.Analyzer
 else:
     from tvm import tir
 
@@ -38,9 +39,11 @@ else:
     empty = tvm.nd.empty
     structural_equal = tvm.ir.structural_equal
     structural_hash = tvm.ir.structural_hash
+    Analyzer = tvm.arith.Analyzer
 
 __all__ = [
     "GENERATION",
+    "Analyzer",
     "Schedule",
     "TVMError",
     "build_module",
@@ -318,3 +321,26 @@ def prefetch_op(load: Any) -> Any:
     prefix = "tir" if GENERATION == "relay" else "tirx"
     at = tir.call_intrin("handle", f"{prefix}.address_of", load)
     return tir.call_intrin("void", f"{prefix}.prefetch", at, 0, 2, 1)
+
+
+def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
+    """A PrimFunc with each load, store and block, from the inside out, as these return it."""
+    if GENERATION == "relax":
+        kinds = ((tvm.ir.TensorLoad, load), (tir.BufferStore, store), (s_tir.SBlock, block))
+        return tvm_ffi.structural_map(func, kinds)
+    by_kind = {"BufferLoad": load, "BufferStore": store, "Block": block}
+    body = tir.stmt_functor.ir_transform(
+        func.body,
+        None,
+        lambda node: by_kind[type(node).__name__](node),
+        [f"tir.{kind}" for kind in by_kind],
+    )
+    return func.with_body(body)
+
+
+def block_with(block: Any, reads: Any, writes: Any, body: Any, buffers: Any) -> Any:
+    """A block with other regions, another body and other buffers."""
+    return type(block)(
+        block.iter_vars, reads, writes, block.name_hint, body, block.init, buffers,
+        block.match_buffers, block.annotations,
+    )  # fmt: skip

@@ -27,6 +27,7 @@ from ..partition.match import Match, find
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
 from .prefetch import with_prefetch
+from .slices import without_concatenates
 from .stack import Packed, Stacked, stack
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
 
 def finished(func: Any, target: Any) -> Any:
     """A scheduled PrimFunc with what TensorIR has no step for."""
+    func = without_concatenates(func)
     if str(target.kind) == "c":
         return without_max_min(any_alignment(func))
     return any_alignment(with_prefetch(func) if str(target.kind) == "llvm" else func)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._tvm import te, tir
-from . import channel_lanes
+from . import channel_lanes, pointwise
 from .lanes import Plan, lane_of, plan, reader
 
 ROWS = 16  # output channels of a block: one or two register tiles, or one vector (channel_lanes.py)
@@ -75,6 +75,8 @@ def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
 def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name: str) -> Tensor:
     """The tiles of a convolution, and the result read out of them."""
     blocks, per_group, high, wide, rows = extents(weight)
+    if pointwise.pays(x, extents(weight), attrs):
+        return pointwise.convolution(x, weight, out, name)
     p = _plan(extents(x), (per_group, high, wide), out, attrs)
     read = reader(x, p, attrs, tir.const(0, x.dtype), name)
     if is_depthwise(attrs, per_group):

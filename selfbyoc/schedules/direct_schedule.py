@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import winograd_schedule
+from ..codegen.slices import is_concatenate
+from . import pointwise_tiles, winograd_schedule
 from .blocks import Facts, facts
 from .channel_tiles import tile_channels
 from .direct import plan_of
-from .direct_tiles import Work, images, is_copy, pad_rows, tile
+from .direct_tiles import Work, is_copy, pad_rows, tile
 from .machine import machine
 from .reductions import stages
 from .steps import inline_injective
@@ -24,24 +25,22 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     pads = {_stem(name) + "_pad": p for name, p in plans.items()}
     # What stands before a padded copy is applied to the tiles: the copy, which tests for the
     # border, only copies.
-    copies = [b for b in facts(sch) if b.name in pads or is_copy(b.name)]
-    inline_injective(sch, {p.name for b in copies for p in b.producers} | winograd.keys())
+    # What a concatenate copies becomes slices of its result (codegen/slices.py).
+    copies = [b for b in facts(sch) if b.name in pads or is_copy(b.name) or is_concatenate(b.stmt)]
+    stay = {p.name for b in copies for p in b.producers} | pointwise_tiles.stays(sch)
+    inline_injective(sch, stay | winograd.keys())
     work = Work(sch, machine(target))
     winograd_schedule.transform_all(work, winograd, ops)
     for block in facts(sch):
         if block.name.endswith("_channels"):
             tile_channels(work, block)
+        elif block.name.endswith("_product"):
+            pointwise_tiles.tile_pixels(work, block)
         elif block.name in plans:
             tile(work, block, plans[block.name])
     for block in facts(sch):
         if block.name in pads and block.name not in work.done:
             pad_rows(work, block, pads[block.name])
-    for block in facts(sch):
-        several = block.name not in work.done and len(images(block)) > 1
-        if several and len(block.axes) == len(block.shape) == 4:
-            # One reader of several results, a concatenate: each core the rows that it computed.
-            n, c, y, _ = sch.get_loops(block.block)
-            sch.reorder(n, y, c)
     stages(sch, [b for b in facts(sch) if b.name not in work.done], work.cpu, work.finish)
     for last in work.finish:
         last()

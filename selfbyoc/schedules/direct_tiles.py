@@ -155,7 +155,7 @@ def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool
         lo, li = sch.split(lane, [None, min(2 * lanes, p.lanes)])
         vectorize(sch, li, lanes)
         return lo
-    height, vectors = _shape(block.shape[-3], p.lanes, work.cpu)
+    height, vectors = register_shape(block.shape[-3], p.lanes, work.cpu)
     ro, ri = sch.split(r, [None, height])
     lo, li = sch.split(lane, [None, vectors * lanes])
     sch.reorder(t, lo, ro, ri, li)
@@ -164,7 +164,7 @@ def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool
     return ro
 
 
-def _shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
+def register_shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
     """Channels and vectors of a register tile: 8 x 2 (up to 14 x 2) of 32 registers, 4 x 2 or 7 x 1
     of 16.
     """

@@ -6,11 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import tir, tvm
+from ..._tvm import Analyzer, tir, tvm
 from .accesses import Expr, decoded
-
-# 0.27 moved the analyzer out of tvm.arith.
-_Analyzer = (tvm.arith if hasattr(tvm, "arith") else tvm.sym).Analyzer
 
 WHOLE, OUTER, INNER = "whole", "outer", "inner"
 Pair = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # an index when recorded, and now
@@ -99,7 +96,7 @@ class Prover:
     """Proves index expressions equal, given the variables' extents."""
 
     def __init__(self, extents: Mapping[str, int]) -> None:
-        self.analyzer = _Analyzer()
+        self.analyzer = Analyzer()
         self.vars = {name: tir.Var(name, "int32") for name in extents}
         for name, extent in extents.items():
             if extent > 0:  # 0: not known when compiling

@@ -1,0 +1,140 @@
+"""1x1 convolutions over flat pixels in place, and concatenates that become slices."""
+
+import numpy as np
+import pytest
+from harness import assert_close, run_case
+
+from selfbyoc import BUILTIN, Case, op
+from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
+from selfbyoc.codegen.slices import without_concatenates
+from selfbyoc.schedules import pointwise
+
+BY_NAME = {c.name: c for c in BUILTIN}
+PLAIN = {"strides": (1, 1), "padding": (0, 0, 0, 0), "groups": 1}
+
+# Image, output channels: whole tiles; whole vectors; cut ones, in one task and in several.
+SHAPES = [
+    ((1, 64, 8, 8), 16),
+    ((1, 8, 28, 28), 32),
+    ((2, 5, 27, 13), 21),
+    ((3, 2, 11, 11), 40),
+    ((1, 19, 55, 55), 16),
+]
+
+
+def pays(image, **attrs):
+    x = te.placeholder(image, "float32")
+    return pointwise.pays(x, (1, image[1], 1, 1, 16), {**PLAIN, **attrs})
+
+
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize(("image", "channels"), SHAPES)
+def test_flat_pixels(image, channels, target):
+    assert pays(image)
+    case = Case(
+        lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight), bias)),
+        name="pointwise",
+        x=image,
+        weight=(channels, image[1], 1, 1),
+        bias=(channels,),
+        constants=("weight", "bias"),
+    )
+    run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)
+
+
+@pytest.mark.parametrize(("image", "channels"), SHAPES[1:4])
+def test_a_norm_and_a_residual_behind_flat_pixels(image, channels):
+    vectors = dict.fromkeys(("gamma", "beta", "mean", "var"), (channels,))
+
+    def program(x, weight, gamma, beta, mean, var, residual):
+        y = op.batch_norm(op.conv2d(x, weight), gamma, beta, mean, var)[0]
+        return op.relu(op.add(y, residual))
+
+    residual = (image[0], channels, *image[2:])
+    case = Case(
+        program,
+        name="residual",
+        x=image,
+        weight=(channels, image[1], 1, 1),
+        **vectors,
+        residual=residual,
+    )
+    run = run_case(BY_NAME["conv2d_add"], case)
+    assert run.counts == {"conv2d_add": 1}
+    assert_close(run)
+
+
+def test_reads_stay_inside_the_image():
+    """Behind the last channel but one lies a whole channel; the lanes in excess are fewer."""
+    for height, width in np.ndindex(120, 120):
+        pixels = (height + 1) * (width + 1)
+        if pays((1, 2, height + 1, width + 1)):
+            assert pointwise.tiles(pixels) * pointwise.LANES - pixels <= pixels
+
+
+def test_other_convolutions_take_the_padded_copy():
+    assert not pays((1, 8, 7, 7))  # 49 of 64 lanes
+    assert not pays((1, 1, 28, 28))  # no channel before the last
+    assert not pays((1, 8, 28, 28), strides=(2, 2))
+    assert not pays((1, 8, 28, 28), padding=(0, 1, 0, 1))
+    assert not pays((1, 8, 28, 28), groups=2)
+
+
+def concatenated(parts, read):
+    """A function of parts[i] = x[i] + i + 1, and their concatenate by `read`, as rows."""
+    inputs = [te.placeholder((2, size), "float32", name=f"x{i}") for i, size in enumerate(parts)]
+    made = [_more(x, i + 1) for i, x in enumerate(inputs)]
+    out = te.compute((2, sum(parts)), lambda r, c: read(made, r, c), name="out")
+    return te.create_prim_func([*inputs, out])
+
+
+def _more(x, by):
+    return te.compute(x.shape, lambda r, c: x[r, c] + tir.const(by, "float32"), name=f"y{by}")
+
+
+def ran(func, parts, rng):
+    name = func.with_attr("global_symbol", "main")
+    kernel = get_func(build_module(tvm.IRModule({"main": name}), make_target("llvm")), "main")
+    arrays = [rng.standard_normal((2, size)).astype("float32") for size in parts]
+    out = empty((2, sum(parts)), "float32")
+    kernel(*map(tensor, arrays), out)
+    return arrays, out.numpy()
+
+
+def test_the_inputs_of_a_concatenate_become_slices():
+    parts = (3, 5, 2)
+
+    def read(made, r, c):
+        tail = tir.if_then_else(c >= 3, made[1](r, c - 3), made[0](r, c))
+        return tir.if_then_else(c >= 8, made[2](r, c - 8), tail)
+
+    func = concatenated(parts, read)
+    done = without_concatenates(func)
+    assert "out" in [str(b.name_hint) for b in blocks(func)]
+    assert {str(b.name_hint) for b in blocks(done)} == {"y1", "y2", "y3", "root"}
+    arrays, found = ran(done, parts, np.random.default_rng(0))
+    expected = np.concatenate([a + i + 1 for i, a in enumerate(arrays)], axis=1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_only_looks_like_a_concatenate_stays():
+    def twice(made, r, c):
+        return tir.if_then_else(c >= 3, made[0](r, c - 3), made[0](r, c))
+
+    def turned(made, r, c):
+        return tir.if_then_else(c >= 3, made[1](r, 5 - c), made[0](r, c))
+
+    def more(made, r, c):
+        return tir.if_then_else(c >= 3, made[1](r, c - 3), made[0](r, c)) * tir.const(2, "float32")
+
+    for read in (twice, turned, more):
+        func = concatenated((3, 3), read)
+        assert without_concatenates(func) is func
+
+
+def blocks(func):
+    found = []
+    walk(func.body, lambda n: found.append(n) if type(n).__name__ in ("SBlock", "Block") else None)
+    return found
