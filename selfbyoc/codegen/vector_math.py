@@ -1,4 +1,4 @@
-"""Functions that TVM lowered itself: their exp, erf, tanh and the like as expressions for vectors.
+"""Functions that TVM lowered itself: their exp, tanh, squares and the like as vector expressions.
 
 TVM calls the C library for each element, which a vectorised loop then does 16 times one by one.
 """
@@ -25,9 +25,12 @@ def vector_math(func: Any) -> Any:
 
 def _replaced(call: Any) -> Any:
     name = getattr(call.op, "name", "").split(".")[-1]
-    if name not in _ONE or dtype_of(call) != "float32" or _nodes(call.args[0]) > MOST_NODES:
+    if name not in ("pow", *_ONE) or _nodes(call.args[0]) > MOST_NODES:
         return call
-    return _ONE[name](call.args[0])
+    if name == "pow":  # squares, as importers write them
+        is_square = getattr(call.args[1], "value", None) == 2
+        return call.args[0] * call.args[0] if is_square else call
+    return _ONE[name](call.args[0]) if dtype_of(call) == "float32" else call
 
 
 def _nodes(expr: Any) -> int:

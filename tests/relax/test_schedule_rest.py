@@ -25,6 +25,7 @@ PROGRAMS = {
     "exp": (lambda x: op.exp(x), np.exp),
     "erf": (lambda x: op.erf(x), ERF),
     "log": (lambda x: op.log(op.add(op.abs(x), 1.0)), lambda x: np.log(np.abs(x) + 1)),
+    "square": (lambda x: op.power(op.relu(x), 2.0), lambda x: np.maximum(x, 0) ** 2),
     "sigmoid": (lambda x: op.sigmoid(x), lambda x: 1 / (1 + np.exp(-x))),
     "tanh": (lambda x: op.tanh(x), np.tanh),
     "nested": (lambda x: op.exp(op.tanh(op.sigmoid(x))),
@@ -54,6 +55,11 @@ def test_no_call_of_the_c_library_for_each_element():
     assert "T.exp(" not in text
     assert "T.vectorized" in text
     assert "T.parallel" not in text  # 5280 elements are not worth a region
+
+
+def test_a_square_is_no_pow():
+    (func,) = rest(emit(lambda x: op.power(x, 2.0), {"x": SHAPE}))
+    assert "T.pow(" not in func.script()
 
 
 def test_the_pass_before_tvm_compile():
