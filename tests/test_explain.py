@@ -155,8 +155,9 @@ def test_ops_too_far_apart():
 def test_the_outline_of_a_pattern():
     outline = {c.name: declared(c) for c in selfbyoc.BUILTIN}
     assert outline["dense"].before == (
-        ("bias_add", "gelu"), ("bias_add", "relu"), ("dense", "bias_add"), ("dense", "gelu"),
-        ("dense", "relu"),
+        ("bias_add", "add"), ("bias_add", "gelu"), ("bias_add", "relu"), ("dense", "add"),
+        ("dense", "bias_add"), ("dense", "gelu"), ("dense", "relu"), ("gelu", "add"),
+        ("relu", "add"),
     )  # fmt: skip
     assert (outline["parallel_conv2d"].depth, outline["inception"].depth) == (4, 7)
     assert outline["parallel_conv2d"].roots == ("concatenate",)

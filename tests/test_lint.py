@@ -7,7 +7,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, either, lint, many, op
-from selfbyoc._tvm import te
+from selfbyoc._tvm import GENERATION, te
 from selfbyoc.analysis.lint.declaration import attributes
 from selfbyoc.analysis.lint.linter import lint_file
 from selfbyoc.errors import InputError
@@ -207,7 +207,9 @@ def test_every_attribute_of_the_readers_is_known():
     from selfbyoc.ir.generation import ir
 
     for composite in BUILTIN:
-        case = composite.cases[0]
+        case = next((c for c in composite.cases if GENERATION in c.generations), None)
+        if case is None:  # lrn: Relax has no such op to write
+            continue
         for call in ir.read(emit(case.program or composite.pattern, case.args)["main"]).ops:
             assert set(call.attrs) <= attributes(call.kind), call.kind
 

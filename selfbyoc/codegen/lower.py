@@ -8,15 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import (
-    GENERATION,
-    any_alignment,
-    build_module,
-    has_symbol,
-    kernel_config,
-    tvm,
-    without_max_min,
-)
+from .._tvm import GENERATION, build_module, has_symbol, kernel_config, tvm
+from .._tvm_rewrite import any_alignment, without_max_min
 from ..builtin import composite_of, default_schedule, is_builtin
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs

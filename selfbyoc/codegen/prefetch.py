@@ -11,17 +11,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .._tvm import (
-    dtype_of,
-    map_loops,
-    param_buffers,
-    prefetch_op,
-    region_buffer,
-    substitute,
-    tir,
-    walk,
-    with_body,
-)
+from .._tvm import dtype_of, param_buffers, region_buffer, tir, walk
+from .._tvm_rewrite import map_loops, prefetch_op, substitute, with_body
 
 AHEAD = "tefuse.prefetch"  # an annotation of a loop
 

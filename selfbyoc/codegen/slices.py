@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import Analyzer, block_with, param_buffers, region_buffer, tir, tvm, walk, with_nodes
+from .._tvm import Analyzer, param_buffers, region_buffer, tir, tvm, walk
+from .._tvm_rewrite import block_with, with_nodes
 
 BLOCKS = ("SBlock", "Block")
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tvm import dtype_of, map_calls, walk
+from .._tvm import dtype_of, walk
+from .._tvm_rewrite import map_calls
 from . import mathfn as M
 
 _ONE: dict[str, Callable[[Any], Any]] = {

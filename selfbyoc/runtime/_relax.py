@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import Schedule, any_alignment, kernel_config, make_target, tensor, tir, tvm
+from .._tvm import Schedule, kernel_config, make_target, tensor, tir, tvm
+from .._tvm_rewrite import any_alignment
 from ..builtin import default_schedule
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..._tvm import (
     Schedule,
-    any_alignment,
     build_module,
     get_block,
     get_func,
@@ -20,6 +19,7 @@ from ..._tvm import (
     tir,
     tvm,
 )
+from ..._tvm_rewrite import any_alignment
 from ...errors import InputError
 from ...runtime.timing import latency
 from .allocations import threads_of

@@ -1,0 +1,115 @@
+"""Rewriting TIR, under one name on both generations: 0.27 maps structures, 0.17 transforms them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ._tvm import GENERATION, tir, tvm
+
+if GENERATION == "relax":
+    import tvm_ffi
+    from tvm import s_tir
+
+
+def map_calls(func: Any, change: Any) -> Any:
+    """A PrimFunc whose calls of intrinsics are replaced by what `change` makes of them."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tvm.ir.Call, change),))
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Call"]))
+
+
+def any_alignment(func: Any) -> Any:
+    """A PrimFunc that takes arguments of any alignment: 0.27 passes NumPy arrays as they lie in
+    memory.
+
+    Its code assumes 64 bytes without a check (vmovaps, SIGSEGV). Told that an element is all there
+    is, LLVM emits unaligned moves, which cost nothing on data that is aligned. Relay's executors
+    copy their inputs.
+    """
+    if GENERATION == "relay":
+        return func
+    new = {
+        p: tvm.ir.Var(p.name, _element_aligned(p.ty))
+        for p in func.params
+        if hasattr(p.ty, "data_alignment")
+    }
+    return tvm_ffi.structural_map(func, (tvm.ir.Var, lambda var: new.get(var, var)))
+
+
+def _element_aligned(ty: Any) -> Any:
+    bits = int("".join(c for c in str(ty.dtype) if c.isdigit()) or 8)
+    return type(ty)(
+        ty.dtype, ty.storage_scope, ty.shape, ty.strides, ty.elem_offset, max(1, bits // 8),
+        ty.offset_factor, ty.layout, ty.allocated_addr,
+    )  # fmt: skip
+
+
+def without_max_min(func: Any) -> Any:
+    """A PrimFunc with Select for Max and Min: TVM's C codegen gets these two wrong.
+
+    It keeps their operands by text and uses them again within a scope, even when the buffer that
+    they were read from has been written since (SSAGetID in CodeGenC, 0.17 and 0.27).
+    """
+
+    def select(expr: Any) -> Any:
+        larger = type(expr).__name__ == "Max"
+        return tir.Select(expr.a > expr.b if larger else expr.a < expr.b, expr.a, expr.b)
+
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.Max, select), (tir.Min, select)))
+    body = tir.stmt_functor.ir_transform(func.body, None, select, ["tir.Max", "tir.Min"])
+    return func.with_body(body)
+
+
+def map_loops(func: Any, change: Any) -> Any:
+    """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.For, change),))
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
+
+
+def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
+    """An expression with other expressions for some of its variables."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(expr, (tvm.ir.Var, lambda var: new.get(var, var)))
+    return tir.stmt_functor.substitute(expr, new)
+
+
+def with_body(loop: Any, body: Any) -> Any:
+    """A loop with another body."""
+    rest = (loop.step,) if GENERATION == "relax" else ()
+    return tir.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding,
+        loop.annotations, *rest,
+    )  # fmt: skip
+
+
+def prefetch_op(load: Any) -> Any:
+    """A hint to read the line of a buffer's element into L2."""
+    prefix = "tir" if GENERATION == "relay" else "tirx"
+    at = tir.call_intrin("handle", f"{prefix}.address_of", load)
+    return tir.call_intrin("void", f"{prefix}.prefetch", at, 0, 2, 1)
+
+
+def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
+    """A PrimFunc with each load, store and block, from the inside out, as these return it."""
+    if GENERATION == "relax":
+        kinds = ((tvm.ir.TensorLoad, load), (tir.BufferStore, store), (s_tir.SBlock, block))
+        return tvm_ffi.structural_map(func, kinds)
+    by_kind = {"BufferLoad": load, "BufferStore": store, "Block": block}
+    body = tir.stmt_functor.ir_transform(
+        func.body,
+        None,
+        lambda node: by_kind[type(node).__name__](node),
+        [f"tir.{kind}" for kind in by_kind],
+    )
+    return func.with_body(body)
+
+
+def block_with(block: Any, reads: Any, writes: Any, body: Any, buffers: Any) -> Any:
+    """A block with other regions, another body and other buffers."""
+    return type(block)(
+        block.iter_vars, reads, writes, block.name_hint, body, block.init, buffers,
+        block.match_buffers, block.annotations,
+    )  # fmt: skip
