@@ -130,12 +130,17 @@ def log(x: Any) -> Any:
     return tir.Select(x > _f(0.0), finite, below)
 
 
+def by_roots(exponent: float) -> bool:
+    """Whether `inverse_power` is a few roots and products: whole quarters, up to 2."""
+    return exponent * 4 == int(exponent * 4) and 0 <= exponent <= 2
+
+
 def inverse_power(x: Any, exponent: float) -> Any:
     """x ** -exponent of finite x > 0: by roots where quarters of the exponent are whole numbers."""
-    quarters, one = exponent * 4, tir.const(1.0, dtype_of(x))
-    if quarters == int(quarters) and 0 <= quarters <= 8:
+    one = tir.const(1.0, dtype_of(x))
+    if by_roots(exponent):
         root, fourth = te.sqrt(x), te.sqrt(te.sqrt(x))
-        whole, rest = divmod(int(quarters), 4)
+        whole, rest = divmod(int(exponent * 4), 4)
         factors = [x] * whole + [root] * (rest // 2) + [fourth] * (rest % 2)
         return one / functools.reduce(lambda a, b: a * b, factors) if factors else one
     if not _is_f32(x):
