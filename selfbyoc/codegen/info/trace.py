@@ -25,15 +25,25 @@ def _name(instruction: Any) -> str:
     return str(instruction.kind.name)
 
 
+def _is_harmless(step: Any) -> bool:
+    """Whether it leaves every layout; `transform_layout` by the identity only simplifies reads."""
+    if _name(step) != "TransformLayout":
+        return _name(step) in _HARMLESS
+    index_map = step.inputs[1]
+    old, new = list(index_map.initial_indices), list(index_map.final_indices)
+    same = len(old) == len(new) and all(a.same_as(b) for a, b in zip(old, new, strict=True))
+    return same and index_map.inverse_index_map is None
+
+
 def is_clean(trace: Any) -> bool:
     """Whether no step may have changed a layout."""
-    return all(_name(step) in _HARMLESS for step in trace.insts)
+    return all(map(_is_harmless, trace.insts))
 
 
 def layout_prefix(trace: Any) -> Any:
     """The trace up to the last step that may have changed a layout."""
     steps = list(trace.insts)
-    last = max((i for i, step in enumerate(steps) if _name(step) not in _HARMLESS), default=-1)
+    last = max((i for i, step in enumerate(steps) if not _is_harmless(step)), default=-1)
     kept = steps[: last + 1]
     decisions = {step: trace.decisions[step] for step in kept if step in trace.decisions}
     return type(trace)(kept, decisions)
