@@ -1,6 +1,7 @@
 """`python -m selfbyoc op-info`: tables, data and the report in docs/."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,10 @@ def test_one_line_for_what_is_wrong(arguments, message, capsys):
 
 @pytest.mark.skipif(GENERATION == "relay", reason="the report is made on Relax")
 def test_the_report_is_current(capsys):
-    """Every composite; for one of them, to the letter."""
+    """Every composite that has a case on Relax; for one of them, to the letter."""
     text = REPORT.read_text(encoding="utf-8")
-    assert [f"## {c.name}\n" in text for c in BUILTIN] == [True] * len(BUILTIN)
+    here = {c.name for c in BUILTIN if any(GENERATION in case.generations for case in c.cases)}
+    assert {c.name for c in BUILTIN} - here == {"lrn"}  # Relax has no such op
+    assert set(re.findall(r"^## (\w+)$", text, re.MULTILINE)) == here
     assert main(["op-info", "softmax", "--markdown", "--target", "llvm"]) == 0
     assert capsys.readouterr().out.strip() in text
