@@ -6,9 +6,6 @@ from typing import Any
 
 from ..composite import Case, Composite, require
 from ..partition.pattern import op
-from .blocks import facts
-from .machine import machine
-from .steps import vectorize_injective
 
 
 def _check(match: Any) -> None:
@@ -22,12 +19,6 @@ def _check(match: Any) -> None:
     require(attrs["bias"] > 0 and attrs["alpha"] >= 0, text)
 
 
-def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    """As the default, but nothing is inlined: the base of a power is a stage on purpose."""
-    for block in facts(sch):
-        vectorize_injective(sch, block, machine(target))
-
-
 def _lrn(**attrs: Any) -> Any:
     return lambda x: op.lrn(x, **attrs)
 
@@ -35,7 +26,6 @@ def _lrn(**attrs: Any) -> Any:
 lrn = Composite(
     "lrn",
     lambda x: op.lrn(x),
-    schedule={"llvm": _schedule, "c": _schedule},
     check=_check,
     why="one pass over the image; square roots or a polynomial in place of pow",
     cases=(

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from .._tvm import region_buffer, walk
 from ..codegen.prefetch import AHEAD, ahead
 from .blocks import Facts, divisor, facts
 from .machine import Machine
 
 Finish = Callable[[], None]
+MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
 LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
 
 
@@ -22,6 +24,7 @@ def inline_injective(sch: Any, stay: Collection[str] = ()) -> None:
     """Inline what costs nothing to compute again, or has one reader that is elementwise itself.
 
     A padded or rearranged copy in front of a reduction stays: it would be made for every product.
+    So does what an expression reads very often: TVM's passes visit a copy of it for every time.
     """
     for block in facts(sch):
         if block.reduction or block.is_output or block.name in stay:
@@ -29,12 +32,27 @@ def inline_injective(sch: Any, stay: Collection[str] = ()) -> None:
         consumers = block.consumers
         elementwise = all(not c.reduction for c in consumers)
         free = not block.axes or _is_constant(block)
-        if free or (elementwise and _cheap_to_inline(block, consumers)):
+        cheap = elementwise and _cheap_to_inline(block, consumers)
+        if free or (cheap and not any(_reads(c, block) > MOST_READS for c in consumers)):
             sch.compute_inline(block.block)
 
 
 def _is_constant(block: Facts) -> bool:
     return not block.stmt.reads
+
+
+def _reads(consumer: Facts, block: Facts) -> int:
+    """How often an expression names the result of a block."""
+    written, found = region_buffer(block.stmt.writes[0]), 0
+
+    def visit(node: Any) -> None:
+        nonlocal found
+        # A load's class is named differently by the generations.
+        is_load = type(node).__name__ in ("BufferLoad", "TensorLoad")
+        found += is_load and region_buffer(node).same_as(written)
+
+    walk(consumer.sch.get(consumer.block).body, visit)
+    return found
 
 
 def _cheap_to_inline(block: Facts, consumers: Sequence[Facts]) -> bool:
