@@ -69,7 +69,7 @@ inception = Composite(
         name: float_conv.pack_weight
         for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
     },
-    why="bias, activation and concatenation of all four branches are one pass",
+    why="every branch is written into its part of the result, bias and activation on the way",
     cases=(
         Case(
             _googlenet(pad=True),
