@@ -90,18 +90,23 @@ def _roles(graph: Any) -> dict[str, str]:
     """Weight -> what it is to its reader, as `Conv.1`; a reshape on the way is looked through."""
     roles: dict[str, str] = {}
     through = {n.output[0]: n.input[0] for n in graph.node if n.op_type == "Reshape"}
+    summed = {name for n in graph.node if n.op_type in ("Sum", "Add") for name in n.input}
     for node in graph.node:
+        is_branch = node.op_type == "BatchNormalization" and node.output[0] in summed
+        kind = "Branch" if is_branch else node.op_type
         for position, name in enumerate(node.input):
-            roles[through.get(name, name)] = f"{node.op_type}.{position}"
+            roles[through.get(name, name)] = f"{kind}.{position}"
     return roles
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], role: str) -> np.ndarray:
     values = rng.standard_normal(shape)
-    if role == "BatchNormalization.4":  # variances
+    if role in ("BatchNormalization.4", "Branch.4"):  # variances
         values = 0.5 + rng.random(shape)
     elif role in ("BatchNormalization.1", "Mul.1"):  # scales
         values = 1 + 0.1 * values
+    elif role == "Branch.1":  # of what is added to: sixteen sums of equals grow to thousands
+        values = 0.5 + 0.1 * values
     elif role == "Conv.1":
         values *= math.sqrt(
             2 / math.prod(shape[1:])
