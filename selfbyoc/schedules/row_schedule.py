@@ -109,9 +109,16 @@ def dense_tiles(
     return (task if melted else None), finish
 
 
+# A task of rows reads the whole weight, which few rows are not worth. layer_norm and dense, 768 to
+# 768, on two cores: 16 rows in all take 70 us by rows, 48 by columns; 32 rows 83 and 87.
+LEAST_ROWS = 16
+
+
 def _melted(rows: Rows, cpu: Machine) -> int:
-    """Tiles of a task of rows, or 0 where such tasks leave a core idle for long."""
+    """Tiles of a task of rows, or 0 where such tasks are short or leave a core idle for long."""
     tiles = task_tiles(rows, cpu)
+    if tiles * rows.height < LEAST_ROWS:
+        return 0
     tasks = rows.tasks * rows.tiles[-1] // tiles
     return tiles if 8 * tasks >= 7 * cpu.cores * -(-tasks // cpu.cores) else 0
 
