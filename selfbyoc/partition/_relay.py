@@ -169,14 +169,17 @@ def _model_name(mod: tvm.IRModule) -> str:
 
 
 def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
-    """Name -> external function, for those that `tefuse` compiles."""
-    return {
+    """Name -> external function, for those that `tefuse` compiles, in the order of their numbers:
+    0.17 lists functions by address.
+    """
+    found = {
         gv.name_hint: func
         for gv, func in mod.functions.items()
         if isinstance(func, relay.Function)
         and func.attrs
         and func.attrs.get("Compiler") == COMPILER
     }
+    return {name: found[name] for name in sorted(found, key=lambda name: (len(name), name))}
 
 
 def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
