@@ -9,7 +9,7 @@ from selfbyoc import Case, Composite, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.canonical import declined
 from selfbyoc.ir.emit import emit
-from selfbyoc.ir.generation import ir
+from selfbyoc.ir.generation import ir, writer
 from selfbyoc.runtime.numpy_ops import evaluate
 
 BUILTIN = {c.name: c for c in selfbyoc.BUILTIN}
@@ -397,7 +397,7 @@ def guarded_module(mask, factor):
         return [relax.op.where(relax.op.logical_not(some), zeros, soft)]
 
     square = ((2, 5, 5), "float32")
-    mod = ir.emit_module({"q": square, "k": square, "m": square}, body)
+    mod = writer.emit_module({"q": square, "k": square, "m": square}, body)
     return relax.transform.Normalize()(mod)
 
 

@@ -34,7 +34,7 @@ def relative(path):
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_graph_irs_stay_in_their_files(path):
-    """Only `_relay.py` names Relay, only `_relax.py` names Relax, and files named behind them."""
+    """Only `_relay*.py` names Relay, only `_relax*.py` names Relax."""
     for ir in ("relay", "relax"):
         if path.name.startswith(f"_{ir}"):
             continue
@@ -93,7 +93,9 @@ def test_the_neutral_graph_knows_nothing_else():
         assert [n for n in found if not n.startswith("selfbyoc.ir.")] == [], relative(path)
 
 
-@pytest.mark.parametrize("name", ["ir", "partition", "codegen", "runtime", "analysis/verify"])
+@pytest.mark.parametrize(
+    "name", ["ir", "ir/emit", "partition", "codegen", "runtime", "analysis/verify"]
+)
 def test_generations_come_in_pairs(name):
     """The same public functions on both sides."""
 
@@ -106,7 +108,8 @@ def test_generations_come_in_pairs(name):
         }
 
     shared = {
-        "ir": {"read", "parameters", "constant", "emit_call", "emit_item", "emit_module"},
+        "ir": {"read", "parameters"},
+        "ir/emit": {"constant", "dtype_of", "emit_call", "emit_item", "emit_module"},
         "partition": {
             "prepare",
             "mark",
@@ -120,15 +123,15 @@ def test_generations_come_in_pairs(name):
         "runtime": {"compile_module", "session", "run", "calling", "to_tensor"},
         "analysis/verify": {"subgraph", "unfused"},
     }[name]
-    for side in ("_relay.py", "_relax.py"):
-        assert shared <= public(ROOT / name / side)
+    folder, ending = (name, "") if name != "ir/emit" else ("ir", "_emit")
+    for side in ("_relay", "_relax"):
+        assert shared <= public(ROOT / folder / f"{side}{ending}.py")
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_files_stay_readable(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    limit = 360 if path.parent.name == "ir" else 320  # the op tables of ir/ are long and flat
-    assert len(lines) <= limit, f"{relative(path)} has {len(lines)} lines"
+    assert len(lines) <= 270, f"{relative(path)} has {len(lines)} lines"
     assert ast.get_docstring(ast.parse("\n".join(lines))), f"{relative(path)} lacks a docstring"
 
 

@@ -1,17 +1,16 @@
-"""Relay: read a function into an OpGraph, and emit a program of the vocabulary as an IRModule."""
+"""Relay: read a function into an OpGraph."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from tvm import relay
 
 from .._tvm import attrs_dict, constant_numpy, tvm
-from ..errors import InputError, UnsupportedOp
+from ..errors import InputError
 from . import attrs as A
 from .canonical import canonicalize
 from .graph import OpGraph, Value
@@ -215,94 +214,3 @@ def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
     inputs = tuple(v for p in func.params for v in reader.values[p])
     graph = reader.finish(inputs, reader.values[func.body])
     return graph if raw else canonicalize(graph)
-
-
-def _gelu(x: Expr) -> Expr:
-    half, one, root = (relay.const(v, "float32") for v in (0.5, 1.0, math.sqrt(2)))
-    return relay.multiply(relay.multiply(x, half), relay.add(relay.erf(relay.divide(x, root)), one))
-
-
-def _requantize_call(x: Expr, **a: Any) -> Expr:
-    zero = a.get("input_zero_point", 0), a.get("output_zero_point", 0)
-    return relay.qnn.op.requantize(
-        x,
-        relay.const(a["input_scale"], "float32"),
-        relay.const(zero[0], "int32"),
-        relay.const(a["output_scale"], "float32"),
-        relay.const(zero[1], "int32"),
-        out_dtype=a.get("out_dtype", "int8"),
-    )
-
-
-def _conv2d(x: Expr, w: Expr, **a: Any) -> Expr:
-    """relay.build wants channels and kernel_size written out (Conv2DWinogradRel, 0.17)."""
-    shape = dict(zip(a["kernel_layout"], relay.transform.InferTypeLocal(w).shape, strict=True))
-    size = {"channels": int(shape["O"]), "kernel_size": (int(shape["H"]), int(shape["W"]))}
-    return relay.nn.conv2d(x, w, **{**a, **size, "out_dtype": a["out_dtype"] or ""})
-
-
-def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
-    return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
-
-
-EMIT: dict[str, Callable[..., Expr]] = {
-    **{
-        kind: getattr(relay, kind)
-        for kind in (
-            "abs", "add", "cast", "clip", "divide", "erf", "exp", "log", "max", "maximum", "mean",
-            "minimum", "multiply", "negative", "power", "right_shift", "round", "rsqrt", "sigmoid",
-            "split",
-            "sqrt", "subtract", "sum", "tanh", "transpose",
-        )
-    },
-    **{
-        kind: getattr(relay.nn, kind)
-        for kind in (
-            "avg_pool2d", "bias_add", "global_avg_pool2d", "layer_norm", "leaky_relu", "lrn",
-            "max_pool2d", "relu", "softmax",
-        )
-    },
-    "batch_matmul": _batch_matmul,
-    "batch_norm": lambda *args, **a: relay.nn.batch_norm(*args, **a).astuple(),
-    "broadcast_to": lambda x, shape: relay.broadcast_to(x, shape),
-    "concatenate": lambda *xs, axis: relay.concatenate(list(xs), axis),
-    "conv2d": _conv2d,
-    "dense": lambda x, w, out_dtype: relay.nn.dense(x, w, out_dtype=out_dtype or ""),
-    "gelu": _gelu,
-    "requantize": _requantize_call,
-    "reshape": lambda x, shape: relay.reshape(x, shape),
-    "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
-}  # fmt: skip
-
-
-def constant(array: np.ndarray) -> Expr:
-    """A NumPy array as a constant of the IR."""
-    return relay.const(array)
-
-
-def dtype_of(expr: Expr) -> str:
-    """The dtype of an emitted tensor."""
-    return str(relay.transform.InferTypeLocal(expr).dtype)
-
-
-def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
-    """One op of the vocabulary as a Relay expression."""
-    if kind not in EMIT:
-        raise UnsupportedOp(f"op.{kind} cannot be written in Relay; known: {sorted(EMIT)}")
-    return EMIT[kind](*args, **attrs)
-
-
-def emit_item(of: Expr, index: int) -> Expr:
-    """One output of an op that has several."""
-    return relay.TupleGetItem(
-        of.tuple_value if isinstance(of, relay.expr.TupleWrapper) else of, index
-    )
-
-
-def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:
-    """`main` with these parameters; `body(**variables)` returns one expression or several."""
-    variables = {name: relay.var(name, shape=s, dtype=d) for name, (s, d) in params.items()}
-    found = body(**variables)
-    root = relay.Tuple(list(found)) if len(found) > 1 else found[0]
-    mod = tvm.IRModule.from_expr(relay.Function(list(variables.values()), root))
-    return relay.transform.InferType()(mod)

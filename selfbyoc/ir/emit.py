@@ -13,7 +13,7 @@ import numpy as np
 from ..composite import typed
 from ..partition.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
 from .attrs import complete
-from .generation import ir
+from .generation import writer
 
 
 def emit(
@@ -33,11 +33,11 @@ def emit(
     params = {n: typed(n, args[n]) for n in names if n not in constants}
 
     def body(**variables: Any) -> list[Any]:
-        known = {**variables, **{n: ir.constant(a) for n, a in constants.items()}}
+        known = {**variables, **{n: writer.constant(a) for n, a in constants.items()}}
         emitter = _Emitter(known)
         return [emitter.value(as_node(node)) for node in nodes]
 
-    return ir.emit_module(params, body)
+    return writer.emit_module(params, body)
 
 
 class _Emitter:
@@ -53,23 +53,24 @@ class _Emitter:
         if isinstance(node, Arg):
             return self.known[node.name]
         if isinstance(node, Number):
-            return ir.constant(np.asarray(node.value, "float32"))  # alone; see _inputs
+            return writer.constant(np.asarray(node.value, "float32"))  # alone; see _inputs
         if id(node) not in self.done:
             self.done[id(node)] = self._emit(node)
         return self.done[id(node)]
 
     def _emit(self, node: Node) -> Any:
         if isinstance(node, Item):
-            return ir.emit_item(self.value(node.of), node.index)
+            return writer.emit_item(self.value(node.of), node.index)
         assert isinstance(node, Op)
-        return ir.emit_call(node.kind, self._inputs(node), complete(node.kind, node.attrs))
+        return writer.emit_call(node.kind, self._inputs(node), complete(node.kind, node.attrs))
 
     def _inputs(self, node: Op) -> list[Any]:
         """The op's inputs; a number has the dtype of the tensors beside it."""
         known = {i: self.value(n) for i, n in enumerate(node.inputs) if not isinstance(n, Number)}
-        dtype = ir.dtype_of(next(iter(known.values()))) if len(known) < len(node.inputs) else ""
+        has_number = len(known) < len(node.inputs)
+        dtype = writer.dtype_of(next(iter(known.values()))) if has_number else ""
         return [
-            ir.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else known[i]
+            writer.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else known[i]
             for i, n in enumerate(node.inputs)
         ]
 

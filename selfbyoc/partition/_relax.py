@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from tvm import relax
-from tvm.relax import dpl
 
-from .._tvm import constant_numpy, structural_hash, tir, tvm
+from .._tvm import constant_numpy, structural_hash, tvm
 from ..errors import InputError
 from ..ir._relax import ITEM, Constant
 from ..ir.graph import Value
 from ._relax_bounds import BoundsAreOps
+from ._relax_table import fusion_table
 from .match import Match
 
 COMPILER = "tefuse"
@@ -69,75 +69,6 @@ def block_of(mod: tvm.IRModule) -> dict[Any, int]:
     """In which block of main each bound IR node is: FuseOpsByPattern marks within one only."""
     blocks = enumerate(mod["main"].body.blocks)
     return {b.value: number for number, block in blocks for b in block.bindings}
-
-
-class _Bindings:
-    """What the variables of main stand for: patterns are over expressions, expressions over
-    variables.
-    """
-
-    def __init__(self, func: relax.Function) -> None:
-        self.value = {b.var: b.value for block in func.body.blocks for b in block.bindings}
-
-    def behind(self, expr: Any) -> Any:
-        return self.value.get(expr, expr) if isinstance(expr, relax.Var) else expr
-
-
-def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, Any]) -> Any:
-    """One matched IR node as a TVM pattern; what is not matched is a wildcard."""
-    node = bindings.behind(expr)
-    if isinstance(node, tir.IntImm):
-        return dpl.wildcard()  # 0.27: equal by value, where a pattern used twice is one object
-    if node in done:
-        return done[node]
-    if node not in nodes:
-        done[node] = dpl.wildcard()
-        return done[node]
-
-    def of(child: Any) -> Any:
-        return _pattern(child, nodes, bindings, done)
-
-    if isinstance(node, relax.Tuple):
-        found = dpl.is_tuple([of(f) for f in node.fields])
-    elif isinstance(node, relax.TupleGetItem):
-        found = dpl.is_tuple_get_item(of(node.tuple_value), node.index)
-    else:
-        found = dpl.is_op(node.op.name)(*map(of, node.args))
-    done[node] = found
-    return found
-
-
-def _is_item(node: Any) -> bool:
-    return isinstance(node, relax.Call) and node.op.name == f"relax.{ITEM}"
-
-
-def _root(match: Match, bindings: _Bindings) -> Any:
-    """The IR node that holds the result of the match."""
-    value, call = match.result, match.root
-    index = next(i for i, v in enumerate(call.outputs) if v is value)
-    # The last: before it come those of the ops that this one absorbed.
-    return next(
-        s
-        for s in reversed(call.sources)
-        if isinstance(s, relax.Call)
-        and (not _is_item(s) or bindings.behind(s.args[0]).index == index)
-    )
-
-
-def _is_root(root: Any) -> Callable[[Any], bool]:
-    return lambda context: bool(context.matched_expr.same_as(root))
-
-
-def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> list[tuple[Any, ...]]:
-    """The matches as FuseOpsByPattern takes them: name, pattern, annotations, check."""
-    bindings = _Bindings(mod["main"])
-    table: list[tuple[Any, ...]] = []
-    for match in reversed(matches):  # from the results back: what is upstream stays as it was
-        nodes = {source for call in match.ops for source in call.sources}
-        root = _root(match, bindings)
-        pattern = _pattern(root, nodes, bindings, {})
-        table.append((match.composite.full_name, pattern, {}, _is_root(root)))
-    return table
 
 
 def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from ..ir.attrs import NORMALIZERS
 from ..ir.graph import OpCall, OpGraph, Value
+from .attribute import asked, compared, equal_number, wanted_text
 from .miss import (
     ATTRIBUTE,
     CONSTANT,
@@ -29,10 +27,6 @@ from .pattern import COMMUTATIVE, Arg, Either, Item, Many, Node, Number, Op
 
 if TYPE_CHECKING:
     from ..composite import Composite
-
-
-class PredicateError(Exception):
-    """What a pattern wants of an attribute cannot be asked: it raised, or is no value of it."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +115,7 @@ class Matcher:
 
     def _number(self, node: Number, value: Value, bound: Bound) -> Iterator[Bound]:
         scalar = value.scalar
-        if scalar is not None and _equal(float(scalar), node.value):
+        if scalar is not None and equal_number(float(scalar), node.value):
             yield bound
             return
         found = _leaf(value) if scalar is None else str(scalar)
@@ -172,11 +166,11 @@ class Matcher:
         for name, wanted in node.attrs.items():
             found = call.attrs.get(name)
             if callable(wanted):
-                fits = _asked(wanted, name, found)
+                fits = asked(wanted, name, found)
             else:
-                wanted, fits = _compared(wanted, name, found)
+                wanted, fits = compared(wanted, name, found)
             if not fits:
-                difference = f"{name}={_text(wanted)}"
+                difference = f"{name}={wanted_text(wanted)}"
                 self._missed(
                     bound, RIGHT_KIND, ATTRIBUTE, call.name, difference, f"{name}={found!r}", name
                 )
@@ -214,50 +208,8 @@ def _inputs_of(call: OpCall) -> str:
     return f"{len(call.inputs)} input{'s' * (len(call.inputs) != 1)}"
 
 
-def _equal(found: float, wanted: float) -> bool:
-    """As constants: an infinity is near itself alone."""
-    return found == wanted or abs(found - wanted) <= 1e-5 * abs(wanted) < math.inf
-
-
 def _leaf(value: Value) -> str:
     return f"{'a constant' if value.is_constant else 'an input'}, {value.type}"
-
-
-def _text(wanted: Any) -> str:
-    """What an attribute should be; a predicate by its name, or where it stands."""
-    if not callable(wanted):
-        return repr(wanted)
-    name, code = getattr(wanted, "__name__", ""), getattr(wanted, "__code__", None)
-    if code is None or name != "<lambda>":
-        return name or "a predicate"
-    return f"a predicate ({PurePath(code.co_filename).name}, line {code.co_firstlineno})"
-
-
-def _asked(predicate: Any, name: str, found: Any) -> bool:
-    """What a pattern's predicate on an attribute says."""
-    try:
-        return bool(predicate(found))
-    except Exception as err:  # whatever it raises is its own error, with its name
-        text = f"the predicate on {name} raised {type(err).__name__} for {found!r}: {err}"
-        raise PredicateError(text) from err
-
-
-def _compared(wanted: Any, name: str, found: Any) -> tuple[Any, bool]:
-    """What a pattern wants of an attribute, in neutral form, and whether it is that."""
-    try:
-        neutral = NORMALIZERS[name](wanted) if name in NORMALIZERS else wanted
-        return neutral, _same(neutral, found)
-    except Exception as err:  # the pattern may hold anything
-        text = f"the pattern wants {name}={wanted!r}, which is no value of it"
-        raise PredicateError(f"{text}: {type(err).__name__}: {err}") from err
-
-
-def _same(wanted: Any, found: Any) -> bool:
-    if isinstance(found, tuple) and isinstance(wanted, int):
-        wanted = (wanted,)  # the axis of a sum
-    if isinstance(wanted, (tuple, list)):
-        return found is not None and tuple(wanted) == tuple(found)
-    return bool(wanted == found)
 
 
 def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:

@@ -10,8 +10,9 @@ from ..errors import CompositeError
 from ..ir.canonical import declined
 from ..ir.graph import OpCall, OpGraph, Value
 from ..ir.rules.rewriter import Declined
+from .attribute import PredicateError
 from .declared import declared, root_kinds
-from .match import Match, PredicateError, find
+from .match import Match, find
 from .miss import Miss
 from .refusal import (
     CHECK,

@@ -8,7 +8,8 @@ from .._tvm import GENERATION
 
 if GENERATION == "relax":
     from ..runtime._relax import ScheduleRest
-    from ._relax import AttachOpInfo, FuseTIR
+    from ._relax import AttachOpInfo
+    from ._relax_fuse import FuseTIR
 
     __all__ = ["AttachOpInfo", "FuseTIR", "ScheduleRest"]
 else:

@@ -190,12 +190,13 @@ def test_merged_composite_functions(mod, data):
     from selfbyoc.builtin import remember
     from selfbyoc.ir._relax import read
     from selfbyoc.partition import _relax as ir
+    from selfbyoc.partition._relax_table import fusion_table
     from selfbyoc.partition.select import select
 
     x, params = data
     prepared = ir.prepare(mod, params)
     matches, _ = select(read(prepared["main"]), [conv_relu, fc])
-    table = ir.fusion_table(prepared, matches)
+    table = fusion_table(prepared, matches)
     merged = tvm.transform.Sequential(
         [
             relax.transform.FuseOpsByPattern(table, bind_constants=False),

@@ -17,7 +17,7 @@ from ...codegen.stack import stack
 from ...composite import Case, Composite
 from ...errors import CompositeError, SelfbyocError, one_line
 from ...ir.emit import emit
-from ...ir.generation import ir
+from ...ir.generation import writer
 from ...partition import partitioning
 from ...partition.match import Bound, Matcher
 from ...partition.pattern import Arg, Either, Item, Many, Node, Op, below
@@ -216,7 +216,7 @@ def _uncovered(composite: Composite, seen: _Seen) -> Iterator[tuple[str, str]]:
 
 def _exists_here(option: Node) -> bool:
     """Whether a case on this generation could take an option: it can write all of its ops."""
-    return all(n.kind in ir.EMIT for n in nodes([option]) if isinstance(n, Op))
+    return all(n.kind in writer.EMIT for n in nodes([option]) if isinstance(n, Op))
 
 
 def _inside_many(node: Node, composite: Composite) -> bool:

@@ -1,0 +1,104 @@
+"""Relax: emit a program of the vocabulary as an IRModule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from ..errors import UnsupportedOp
+from ._relax import Constant, Expr
+
+
+def _bias_add(x: Expr, bias: Expr, axis: int) -> Expr:
+    ndim = x.ty.ndim
+    shape = [1] * ndim
+    shape[axis] = int(bias.ty.shape[0])
+    return relax.op.add(x, relax.op.reshape(bias, shape) if axis % ndim != ndim - 1 else bias)
+
+
+def _batch_matmul(x: Expr, y: Expr, transpose_a: bool, transpose_b: bool, out_dtype: Any) -> Expr:
+    def turned(v: Expr) -> Expr:
+        n = v.ty.ndim
+        return relax.op.permute_dims(v, [*range(n - 2), n - 1, n - 2])
+
+    x, y = turned(x) if transpose_a else x, turned(y) if transpose_b else y
+    return relax.op.matmul(x, y, out_dtype=out_dtype)
+
+
+def _layer_norm_call(x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float) -> Expr:
+    return relax.op.nn.layer_norm(x, gamma, beta, axes=axis, epsilon=epsilon)
+
+
+EMIT: dict[str, Callable[..., Expr]] = {
+    **{
+        kind: getattr(relax.op, kind)
+        for kind in (
+            "abs", "add", "broadcast_to", "divide", "erf", "exp", "log", "max", "maximum", "mean",
+            "minimum", "multiply", "negative", "power", "reshape", "right_shift", "round", "rsqrt",
+            "sigmoid", "split", "sqrt", "subtract", "sum", "tanh",
+        )
+    },
+    **{
+        kind: getattr(relax.op.nn, kind)
+        for kind in ("avg_pool2d", "conv2d", "gelu", "max_pool2d", "relu", "silu", "softmax")
+    },
+    "batch_matmul": _batch_matmul,
+    # Relax's default is training=True, which normalises with the batch's own statistics.
+    "batch_norm": lambda *args, **a: relax.op.nn.batch_norm(*args, training=False, **a),
+    "bias_add": _bias_add,
+    "cast": lambda x, dtype: relax.op.astype(x, dtype),
+    "clip": lambda x, a_min, a_max: relax.op.clip(x, a_min, a_max),
+    "concatenate": lambda *xs, axis: relax.op.concat(list(xs), axis),
+    "dense": lambda x, w, out_dtype: relax.op.matmul(
+        x, relax.op.permute_dims(w), out_dtype=out_dtype
+    ),
+    "global_avg_pool2d": lambda x, layout: relax.op.nn.adaptive_avg_pool2d(x, (1, 1), layout),
+    "layer_norm": _layer_norm_call,
+    "leaky_relu": lambda x, alpha: relax.op.nn.leakyrelu(x, alpha),
+    "transpose": lambda x, axes: relax.op.permute_dims(x, axes),
+}  # fmt: skip
+
+
+def constant(array: np.ndarray) -> Expr:
+    """A NumPy array as a constant of the IR."""
+    return relax.const(array, str(array.dtype))
+
+
+def dtype_of(expr: Expr) -> str:
+    """The dtype of an emitted tensor."""
+    return str(relax.BlockBuilder.current().normalize(expr).ty.dtype)
+
+
+def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
+    """One op of the vocabulary, bound to a variable of the function under construction."""
+    if kind not in EMIT:
+        raise UnsupportedOp(f"op.{kind} cannot be written in Relax; known: {sorted(EMIT)}")
+    block = relax.BlockBuilder.current()
+    return block.emit(block.normalize(_normal(block, EMIT[kind], args, attrs)))
+
+
+def _normal(
+    block: Any, function: Callable[..., Expr], args: list[Expr], attrs: Mapping[str, Any]
+) -> Expr:
+    """Constants need a type before an op can read their rank."""
+    return function(*(block.normalize(a) if isinstance(a, Constant) else a for a in args), **attrs)
+
+
+def emit_item(of: Expr, index: int) -> Expr:
+    """One output of an op that has several."""
+    return relax.BlockBuilder.current().emit(relax.TupleGetItem(of, index))
+
+
+def emit_module(params: Mapping[str, tuple[tuple[int, ...], str]], body: Callable[..., Any]) -> Any:
+    """`main` with these parameters; `body(**variables)` returns one expression or several."""
+    builder = relax.BlockBuilder()
+    variables = {name: relax.Var(name, relax.TensorType(s, d)) for name, (s, d) in params.items()}
+    with builder.function("main", list(variables.values())):
+        with builder.dataflow():
+            found = body(**variables)
+            root = builder.emit_output(relax.Tuple(list(found)) if len(found) > 1 else found[0])
+        builder.emit_func_output(root)
+    return builder.get()
