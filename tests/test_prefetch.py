@@ -1,15 +1,30 @@
 """Prefetch of packed weights: in the code where a schedule asks for it; results stay the same."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc._tvm import build_module, make_target, module_source, tvm
+from selfbyoc._tvm import (
+    Analyzer,
+    Schedule,
+    build_module,
+    child_blocks,
+    make_target,
+    module_source,
+    te,
+    tir,
+    tvm,
+)  # fmt: skip
+from selfbyoc._tvm_rewrite import substitute
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.lower import finished
+from selfbyoc.codegen.prefetch import loop_nests, with_prefetch
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.schedules.steps import ask_ahead
 
 
 def dense(rows, count, units):
@@ -51,3 +66,64 @@ def test_c_has_no_word_for_it():
     target = make_target("c")
     _, scheduled = kernel.schedule(target)
     assert "prefetch(" not in finished(scheduled.mod["main"], target).script()
+
+
+def scheduled_product(order):
+    """Sums [o, e, tile, lane] of inputs * weight [e, o, k, lane], with these loops."""
+    x = te.placeholder((3, 8, 8), "float32", name="x")
+    weight = te.placeholder((3, 4, 8, 16), "float32", name="weight")
+    k = te.reduce_axis((0, 8), name="k")
+    sums = te.compute(
+        (4, 3, 8, 16),
+        lambda o, e, t, lane: te.sum(x[e, t, k] * weight[e, o, k, lane], axis=k),
+        name="sums",
+    )
+    sch = Schedule(te.create_prim_func([x, weight, sums]))
+    block = child_blocks(sch)[0]
+    o, e, t, lane, k = sch.get_loops(block)
+    step, o = sch.split(o, [None, 2])
+    outer, t = sch.split(t, [None, 2])
+    loops = {"step": step, "e": e, "outer": outer, "k": k, "t": t, "o": o, "lane": lane}
+    sch.reorder(*(loops[name] for name in order))
+    sch.vectorize(lane)
+    sch.decompose_reduction(block, k)
+    return sch, loops
+
+
+def offsets(load, values):
+    shape = (3, 4, 8, 16)
+    index = [int(Analyzer().simplify(substitute(i, values))) for i in load.indices]
+    return sum(i * int(np.prod(shape[d + 1 :])) for d, i in enumerate(index))
+
+
+def prefetches(func):
+    """The loops around them, the elements whose lines they ask for, and on what condition."""
+    (nest,) = [n for n in loop_nests(func.body) if "prefetch(" in str(n[-1].body).split("for ")[0]]
+    asks = [s for s in nest[-1].body.seq if type(s).__name__ in ("Evaluate", "IfThenElse")]
+    tests = [ask.condition for ask in asks if hasattr(ask, "condition")]
+    asks = [ask.then_case if tests else ask for ask in asks]
+    loads = [ask.value.args[0].args[0] for ask in asks]
+    return nest, loads, tests
+
+
+@pytest.mark.parametrize("at", ["outer", "k"])
+@pytest.mark.parametrize("outside", [("step", "e"), ("e", "step")])
+def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
+    sch, loops = scheduled_product([*outside, "outer", "k", "t", "o", "lane"])
+    ask_ahead(sch, loops[outside[1]], loops[at], "weight")
+    func = with_prefetch(sch.mod["main"])
+    nest, asks, tests = prefetches(func)
+    sizes = [int(loop.extent) for loop in nest]
+    found = {}
+    for at_hand in itertools.product(*(range(n) for n in sizes)):
+        values = {
+            loop.loop_var: tir.const(i, "int32") for loop, i in zip(nest, at_hand, strict=True)
+        }
+        if any(int(Analyzer().simplify(substitute(where, values))) == 0 for where in tests):
+            continue
+        found.setdefault(at_hand[:2], []).extend(offsets(load, values) for load in asks)
+    pieces = list(itertools.product(range(sizes[0]), range(sizes[1])))
+    for piece, after in itertools.pairwise(pieces):
+        step, e = after if outside[0] == "step" else after[::-1]
+        first = (e * 4 + step * 2) * 8 * 16
+        assert sorted(found[piece]) == [first + line * 16 for line in range(16)]

@@ -1,80 +1,150 @@
 """Software prefetch of packed weights, put into a scheduled function just before it is lowered.
 
-A kernel reads a weight once for each call, from memory or the last cache: the first tile of a panel
-waits for it, as the hardware's prefetcher starts anew at every page of 4 KB. So the tiles of one
-piece of a weight ask for the lines of the next. A schedule says where, by `ahead` on the loop
-over tiles; TensorIR has no step for it.
+A kernel reads a weight once for each call, from memory or the last cache: the first tile of a piece
+waits for it, as the hardware's prefetcher starts anew at every page of 4 KB. So while one piece of
+a weight is multiplied, the lines of the next are asked for. A schedule says where, by
+`steps.ask_ahead(sch, piece, at, weight)`; TensorIR has no step for it.
+
+All sizes are derived from the function: a piece is what one run of the loop `piece` reads of the
+weight, in any layout; the next one is that of its next run, or of the first run in the next
+iteration of the loops around it. The runs of the loop `at`, inside of `piece`, share its lines.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import dtype_of, param_buffers, region_buffer, tir, walk
+from .._tvm import Analyzer, dtype_of, param_buffers, region_buffer, tir, tvm, walk
 from .._tvm_rewrite import map_loops, prefetch_op, substitute, with_body
 
-AHEAD = "tefuse.prefetch"  # an annotation of a loop
+# Annotations of loops, with the name of a weight: its runs read a piece each, and: its runs ask.
+PIECE, AHEAD = "tefuse.prefetch.piece", "tefuse.prefetch"
+LINE = 64  # bytes of a line of all caches; 128 on some ARM, where every second one is for nothing
 
 
-def ahead(buffer: str, size: int, wide: int) -> str:
-    """The annotation: each run of the loop reads `size` of axis 1 from `wide` of axis 0 of a
-    buffer [block, k, lane], and the next run the next ones.
-    """
-    return json.dumps([buffer, size, wide])
+@dataclass(frozen=True)
+class _Box:
+    """What one run of a loop reads of a buffer: first indices, and extents."""
+
+    first: list[Any]
+    extents: list[int]
+
+    def runs(self, shape: Sequence[int]) -> tuple[int, int]:
+        """The dimension from which on it is contiguous, and how many elements that are."""
+        for dim in range(len(shape) - 1, 0, -1):
+            if self.extents[dim] != shape[dim]:
+                return dim, math.prod(self.extents[dim:])
+        return 0, math.prod(self.extents)
 
 
 def with_prefetch(func: Any) -> Any:
     """A scheduled PrimFunc whose annotated loops prefetch."""
     params = {str(b.name): b for b in param_buffers(func) if hasattr(b, "shape")}
+    asked: dict[Any, list[Any]] = {}
+    for nest in loop_nests(func.body):
+        buffer = params.get(str((nest[-1].annotations or {}).get(AHEAD, "")))
+        if buffer is not None:
+            asked[nest[-1].loop_var] = _lines(nest, buffer)
+    if not any(asked.values()):
+        return func
 
     def prefetching(loop: Any) -> Any:
-        if AHEAD not in (loop.annotations or {}):
-            return loop
-        name, size, wide = json.loads(str(loop.annotations[AHEAD]))
-        first = _first(loop, params[name]) if name in params else None
-        if first is None:
-            return loop
-        return with_body(loop, _lines(loop, params[name], first, size, wide))
+        lines = asked.get(loop.loop_var)
+        return with_body(loop, tir.SeqStmt([*lines, loop.body])) if lines else loop
 
     return map_loops(func, prefetching)
 
 
-def _first(loop: Any, buffer: Any) -> list[Any] | None:
-    """The indices of the first element that the first run of a loop reads of a buffer."""
-    inner: dict[Any, Any] = {}
-    found: list[Any] = []
+def loop_nests(stmt: Any, around: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every loop, behind those around it."""
+    if type(stmt).__name__ == "For":
+        around = (*around, stmt)
+        yield around
+    inner = [getattr(stmt, part, None) for part in ("block", "body", "then_case", "else_case")]
+    for child in (*inner, *getattr(stmt, "seq", ())):
+        if child is not None:
+            yield from loop_nests(child, around)
+
+
+def _lines(nest: Sequence[Any], buffer: Any) -> list[Any]:
+    """What a run of the last loop asks for: its share of the piece behind the one at hand."""
+    pieces = [i for i, loop in enumerate(nest) if (loop.annotations or {}).get(PIECE)]
+    # The sums' start has loops of its own with the same annotations, but reads nothing.
+    if not pieces or _box(nest[-1], buffer) is None:
+        return []
+    at = pieces[-1]
+    box = _box(nest[at], buffer)
+    if box is None:
+        return []
+    dim, run = box.runs([int(extent) for extent in buffer.shape])
+    each = LINE * 8 // _bits(buffer)  # elements of a line
+    lines, runs, number = -(-run // each), 1, tir.const(0, dtype_of(nest[-1].loop_var))
+    for loop in nest[at + 1 :]:
+        runs, number = runs * int(loop.extent), number * int(loop.extent) + loop.loop_var
+    share = -(-lines // runs)
+    first = _behind(box.first, nest[: at + 1])
+    found = []
+    for outer in itertools.product(*(range(extent) for extent in box.extents[:dim])):
+        row = [f + o for f, o in zip(first, [*outer, *[0] * (len(first) - dim)], strict=True)]
+        for i in range(share):
+            # An index behind the end of a row is the one so many elements further on.
+            index = [*row[:-1], row[-1] + (number * share + i) * each]
+            found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
+    if 2 * runs * share < 3 * lines:
+        return found
+    asks = tir.SeqStmt(found) if len(found) > 1 else found[0]
+    return [tir.IfThenElse(number * share < lines, asks, None)]
+
+
+def _bits(buffer: Any) -> int:
+    return int("".join(c for c in str(buffer.dtype) if c.isdigit()) or 32)
+
+
+def _box(loop: Any, buffer: Any) -> _Box | None:
+    """What one run of a loop reads of a buffer; None if it is no box of constant size."""
+    least: dict[Any, Any] = {}
+    most: dict[Any, Any] = {}
+    found: list[list[Any]] = []
 
     def visit(node: Any) -> None:
         kind = type(node).__name__
         if kind == "For":
-            inner[node.loop_var] = tir.const(0, dtype_of(node.loop_var))
+            dtype = dtype_of(node.loop_var)
+            least[node.loop_var] = tir.const(0, dtype)
+            most[node.loop_var] = tir.const(int(node.extent) - 1, dtype)
         elif kind.endswith("BlockRealize"):
-            inner.update(
-                zip((iv.var for iv in node.block.iter_vars), node.iter_values, strict=True)
-            )
+            values = zip((v.var for v in node.block.iter_vars), node.iter_values, strict=True)
+            for var, value in values:
+                least[var] = most[var] = value
         elif kind in ("BufferLoad", "TensorLoad") and region_buffer(node).same_as(buffer):
             found.append(list(node.indices))
 
-    walk(loop, visit)
+    walk(loop.body, visit)
     if not found:
         return None
-    return [substitute(substitute(index, inner), inner) for index in found[0]]
+    first, last = (
+        [substitute(substitute(index, new), new) for index in found[0]] for new in (least, most)
+    )
+    ana = Analyzer()
+    away = [ana.simplify(z - a) for a, z in zip(first, last, strict=True)]
+    if not all(type(a).__name__ == "IntImm" for a in away):
+        return None
+    return _Box(first, [int(a) + 1 for a in away])
 
 
-def _lines(loop: Any, buffer: Any, first: list[Any], size: int, wide: int) -> Any:
-    """The loop's body behind its share of the next piece's lines.
-
-    A piece divides axis 1, so the next one is behind it or begins the next blocks: its address is
-    computed once for each run, and every line costs one instruction.
-    """
-    share = -(-size // int(loop.extent))
-    whole = int(buffer.shape[1])
-    block = first[0] + tir.floordiv(first[1] + size, whole) * wide
-    k = tir.floormod(first[1] + size, whole) + loop.loop_var * share
-    lines = [
-        tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, [block + w, k + i, 0])))
-        for w in range(wide)
-        for i in range(share)
-    ]
-    return tir.SeqStmt([*lines, loop.body])
+def _behind(index: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
+    """An index in the next iteration of some loops: of the last one, or of the one around it."""
+    new, carry = {}, 1
+    for loop in loops[:0:-1]:
+        count = loop.loop_var + carry
+        new[loop.loop_var] = tir.floormod(count, loop.extent)
+        carry = tir.floordiv(count, loop.extent)
+    new[loops[0].loop_var] = loops[0].loop_var + carry
+    ana = Analyzer()
+    for loop in loops[1:]:
+        ana.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+    return [ana.simplify(substitute(i, new)) for i in index]

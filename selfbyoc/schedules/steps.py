@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .._tvm import region_buffer, walk
-from ..codegen.prefetch import AHEAD, ahead
+from ..codegen.prefetch import AHEAD, PIECE
 from .blocks import Facts, divisor, facts
 from .machine import Machine
 
@@ -81,11 +81,16 @@ def parallel_over(sch: Any, loops: Sequence[Any], steps: float = LEAST_STEPS) ->
     return fused
 
 
-def ask_ahead(sch: Any, loop: Any, weight: str, size: int, wide: int) -> None:
-    """The runs of a loop, which read the same piece of a packed weight, prefetch the next piece:
-    `size` of axis 1 from `wide` of axis 0 of [block, k, lane].
+def ask_ahead(sch: Any, piece: Any, at: Any, weight: str) -> None:
+    """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
+    runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
+
+    The piece, what is behind it and the lines of a run follow from the loops (codegen/prefetch.py):
+    call it when neither loop will be split or fused any more. The runs of `at` should be as many as
+    a piece has lines, or fewer; a piece should be small enough that two of them are in L2.
     """
-    sch.annotate(loop, AHEAD, ahead(weight, size, wide))
+    sch.annotate(piece, PIECE, weight)
+    sch.annotate(at, AHEAD, weight)
 
 
 def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
