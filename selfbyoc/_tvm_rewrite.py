@@ -69,6 +69,34 @@ def map_loops(func: Any, change: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
 
 
+def with_annotation(func: Any, name: str, wanted: Any) -> Any:
+    """A lowered PrimFunc with an annotation, true, on each allocation that is `wanted(scope, dtype,
+    extents)`.
+    """
+    yes = tir.const(1, "bool")
+
+    def of_relax(node: Any) -> Any:
+        buffer = node.buffer
+        if not wanted(buffer.scope(), buffer.dtype, buffer.shape):
+            return node
+        return tir.AllocBuffer(buffer, {**(node.annotations or {}), name: yes})
+
+    def of_relay(node: Any) -> Any:
+        scope = node.buffer_var.type_annotation.storage_scope
+        if not wanted(scope, node.dtype, node.extents):
+            return node
+        new = {**dict(node.annotations), name: yes}
+        return tir.Allocate(
+            node.buffer_var, node.dtype, node.extents, node.condition, node.body, new
+        )
+
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.AllocBuffer, of_relax),))
+    return func.with_body(
+        tir.stmt_functor.ir_transform(func.body, None, of_relay, ["tir.Allocate"])
+    )
+
+
 def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
     """An expression with other expressions for some of its variables."""
     if GENERATION == "relax":

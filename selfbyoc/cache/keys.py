@@ -27,13 +27,15 @@ def digest(facts: Iterable[Any]) -> str:
 def of_function(func: Any, target: Any, config: Mapping[str, Any]) -> str:
     """The key of a scheduled function's machine code.
 
-    Its script names everything but the last digits of floats; its structural hash has these.
+    Its script names everything but the last digits of floats; its structural hash has these. The
+    first word says how it is lowered, which the function does not.
     """
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name == "global_symbol" or name.startswith("tefuse."):
             func = func.without_attr(name)  # no code comes of them
     text, hashed = func.script(), int(structural_hash(func))
-    return digest(["code", text, hashed, target_dict(target), dict(config), *compiler()])
+    facts = [text, hashed, target_dict(target), dict(config), *compiler()]
+    return digest(["tiles on the stack", *facts])
 
 
 def of_inputs(

@@ -22,6 +22,7 @@ from .c_source import linkable
 from .prefetch import with_prefetch
 from .slices import without_concatenates
 from .stack import Packed, Stacked, stack
+from .stack_tiles import with_tiles_on_stack
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -193,7 +194,8 @@ def _compiled(external: External, made: _Function, target: Any) -> Any:
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
         with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-            module = build_module(tvm.IRModule({external.symbol: made.func}), target)
+            last = with_tiles_on_stack if str(target.kind) == "llvm" else None
+            module = build_module(tvm.IRModule({external.symbol: made.func}), target, last)
     except Exception as err:
         raise LoweringError(
             f"composite {made.composite}: TVM could not lower it with its {made.level}: {err}"

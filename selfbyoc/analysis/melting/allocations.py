@@ -15,8 +15,7 @@ from ..._tvm import storage_passes, tvm
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others
-# (kMaxStackAlloca); a `local` buffer always gets a workspace, which LLVM keeps in registers while
-# a tile is computed.
+# (kMaxStackAlloca); a `local` buffer too, but for us (codegen/stack_tiles.py).
 STACK = 1024
 PARALLEL = 1  # tir.ForKind
 _SIZES = {"bool": 8, "handle": 64}
