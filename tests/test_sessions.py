@@ -87,3 +87,38 @@ def test_unaligned_arrays_by_position_and_name():
     x[:] = inputs(1)[0]
     for found in (built(x), built(x=x), built(np.asfortranarray(x))):
         np.testing.assert_allclose(found[0], expected(x, weights), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "passing", [lambda x: x, lambda x: op.reshape(x, shape=(65, 33)), lambda x: (x, op.relu(x))]
+)
+def test_an_input_that_is_an_output(passing):
+    """The memory that a call is given, handed out again."""
+    built = selfbyoc.build(emit(passing, {"x": SHAPES["x"]}))
+    session = built.session()
+    first, second = inputs(2)
+    returned = built(first)[0]
+    for x in (first, second):
+        np.testing.assert_array_equal(session(session.tensor(x))[0].numpy().ravel(), x.ravel())
+        np.testing.assert_array_equal(built(x)[0].ravel(), x.ravel())
+    np.testing.assert_array_equal(returned.ravel(), first.ravel())
+    assert not np.shares_memory(returned, first)
+
+
+def test_a_constant_that_is_an_output_cannot_be_changed():
+    weight = np.ones((3, 5), "float32")
+    shapes = {"x": ((4, 4), "float32"), "w": ((3, 5), "float32")}
+    built = selfbyoc.build(emit(lambda x, w: (op.relu(x), w), shapes, {"w": weight}))
+    x = np.ones((4, 4), "float32")
+    built(x)[1][:] = 7
+    np.testing.assert_array_equal(built(x)[1], weight)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "int32", "int64"])
+def test_dtypes_of_inputs_and_outputs(dtype):
+    built = selfbyoc.build(emit(lambda x: op.add(x, x), {"x": ((5, 7), dtype)}))
+    x = np.arange(35).reshape(5, 7).astype(dtype)
+    for given in (x, x[::-1], x.T.copy().T):
+        (found,) = built(given)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, given + given)

@@ -89,16 +89,6 @@ def session(native: Any) -> Any:
     return relax.VirtualMachine(native, tvm.cpu())
 
 
-def run(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> list[np.ndarray]:
-    """Call `main`."""
-    result = machine["main"](*tensors)
-    return (
-        [r.numpy() for r in result]
-        if isinstance(result, (list, tuple)) or _is_array(result)
-        else [result.numpy()]
-    )
-
-
 def calling(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:
     """The machine's normal call on tensors that exist already, and what reads its last result."""
     main = machine["main"]
@@ -127,6 +117,49 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
         return list(result) if _is_array(result) else [result]
 
     return call
+
+
+def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+    """`main` of a virtual machine of its own, from arrays to arrays: both are copied, once."""
+    call_on_tensors = bound(native, names)
+    given = [_Input() for _ in names]
+
+    def call(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        pairs = zip(given, arrays, strict=True)
+        return [_copied(r) for r in call_on_tensors([place.filled(a) for place, a in pairs])]
+
+    return call
+
+
+class _Input:
+    """Aligned memory of one input; it stays, unless an array of another shape comes."""
+
+    def __init__(self) -> None:
+        self.tensor: Any = None
+        self.view: np.ndarray | None = None
+
+    def filled(self, array: np.ndarray) -> Any:
+        """The tensor, with these values."""
+        if self.view is not None and self.view.shape == array.shape:
+            np.copyto(self.view, array)
+        else:
+            self.tensor = to_tensor(array)
+            self.view = _view(self.tensor)
+        return self.tensor
+
+
+def _view(tensor: Any) -> np.ndarray | None:
+    """A tensor's memory as an array, where NumPy's own dtypes can say what it holds."""
+    try:
+        return np.from_dlpack(tensor)
+    except RuntimeError:  # bfloat16, float8
+        return None
+
+
+def _copied(tensor: Any) -> np.ndarray:
+    """A result as an array of the caller's own: it may be an input's memory, or a constant's."""
+    view = _view(tensor)
+    return tensor.numpy() if view is None else view.copy()
 
 
 def to_tensor(array: np.ndarray) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,14 +45,6 @@ def session(native: Any) -> Any:
     return graph_executor.GraphModule(native["default"](tvm.cpu()))
 
 
-def run(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> list[np.ndarray]:
-    """Set the inputs, run, get the outputs."""
-    for name, value in zip(names, tensors, strict=True):
-        module.set_input(name, value)
-    module.run()
-    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
-
-
 def calling(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:
     """The executor's normal call on inputs that are set once, and what reads its last result."""
     for name, value in zip(names, tensors, strict=True):
@@ -64,21 +57,61 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     """A graph executor of its own, from tensors to tensors: it reads the inputs where they are, and
     the outputs are its own memory, until the next call.
     """
-    module = native["default"](tvm.cpu())
-    put, execute, get = (module[n] for n in ("set_input_zero_copy", "run", "get_output"))
-    places = [int(module["get_input_index"](name)) for name in names]
-    count = int(module["get_num_outputs"]())
-    last: list[Any] = [None] * len(places)
+    execute, put, given, found = _executor(native, names)
+    # An input that is an output too: the executor hands out its own memory, which must be filled.
+    passed = {n for n, i in enumerate(given) if any(_address(i) == _address(o) for o in found)}
+    last: list[Any] = [None] * len(given)
 
     def call(tensors: Sequence[Any]) -> list[Any]:
         for n, value in enumerate(tensors):
-            if last[n] is not value:
-                put(places[n], value)
+            if n in passed:
+                given[n].copyfrom(value)
+            elif last[n] is not value:
+                put(n, value)
                 last[n] = value  # also kept alive: the executor holds but an address
         execute()
-        return [get(i) for i in range(count)]
+        return list(found)
 
     return call
+
+
+def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+    """A graph executor of its own, from arrays to arrays: both are copied, once."""
+    execute, _, *memory = _executor(native, names)
+    given, found = ([_view(tensor) for tensor in tensors] for tensors in memory)
+
+    def call(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        for view, array in zip(given, arrays, strict=True):
+            np.copyto(view, array)
+        execute()
+        return [view.copy() for view in found]
+
+    return call
+
+
+def _executor(native: Any, names: Sequence[str]) -> tuple[Any, Any, list[Any], list[Any]]:
+    """Of a graph executor: what runs it, what sets an input's address, its inputs and outputs."""
+    module = native["default"](tvm.cpu())
+    places = [int(module["get_input_index"](name)) for name in names]
+    given = [module["get_input"](place) for place in places]
+    found = [module["get_output"](i) for i in range(int(module["get_num_outputs"]()))]
+    zero_copy = module["set_input_zero_copy"]
+    return module["run"], lambda n, value: zero_copy(places[n], value), given, found
+
+
+def _address(tensor: Any) -> int:
+    memory = tensor.handle.contents
+    return int(memory.data or 0) + int(memory.byte_offset)
+
+
+def _view(tensor: Any) -> np.ndarray:
+    """A tensor's memory as an array that keeps it alive. TVM 0.17's from_dlpack makes one that is
+    read-only, and cannot do bool.
+    """
+    alike = tensor.numpy()
+    memory = (ctypes.c_byte * alike.nbytes).from_address(_address(tensor))
+    memory.owner = tensor
+    return np.ndarray(alike.shape, alike.dtype, buffer=memory)
 
 
 def to_tensor(array: np.ndarray) -> Any:

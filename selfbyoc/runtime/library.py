@@ -36,35 +36,39 @@ class Library:
     disabled: tuple[Disabled, ...] = ()
     verification: Verification | None = field(default=None, repr=False)
     cache: CacheUse | None = field(default=None, repr=False)
-    _sessions: threading.local = field(default_factory=threading.local, repr=False)
+    _executors: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:
         """Run on NumPy arrays in the order of the parameters, or by name; -> the outputs.
 
-        Arrays may have any alignment and strides: TVM's own road crashes on ones that are not
-        64-byte aligned. Several threads may call at once; each gets an executor of its own.
+        Arrays may have any alignment and strides (they are copied, as are the outputs): TVM's own
+        road crashes on ones that are not 64-byte aligned. Several threads may call at once; each
+        gets an executor of its own.
         """
-        tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
-        mine = self._sessions
-        if not hasattr(mine, "session"):
-            mine.session = self.session()
-        return [found.numpy() for found in mine.session(*tensors)]
+        given = self._ordered(arrays, named)
+        mine = self._executors
+        if not hasattr(mine, "call"):
+            mine.call = runtime.bound_arrays(self.native, self._names)
+        return mine.call(given)
 
     def session(self) -> Session:
         """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
-        return Session(runtime.bound(self.native, [name for name, _, _ in self.inputs]))
+        return Session(runtime.bound(self.native, self._names))
 
     def prepared(self, *arrays: np.ndarray, **named: np.ndarray) -> Callable[[], object]:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
-        names = [name for name, _, _ in self.inputs]
-        return runtime.calling(runtime.session(self.native), names, tensors)[0]
+        return runtime.calling(runtime.session(self.native), self._names, tensors)[0]
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name, _, _ in self.inputs]
 
     def _ordered(self, arrays: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
         if not named and len(arrays) == len(self.inputs):
             pairs = zip(arrays, self.inputs, strict=True)
             return [_checked(array, *wanted) for array, wanted in pairs]
-        names = [name for name, _, _ in self.inputs]
+        names = self._names
         unknown = sorted(set(named) - set(names))
         if unknown:
             raise InputError(f"{unknown} are no inputs of the model; expected {names}")
