@@ -25,7 +25,7 @@ def with_tiles_on_stack(func: Any) -> Any:
 
 
 def _is_tile(scope: str, dtype: Any, extents: Sequence[Any]) -> bool:
-    sizes = [getattr(extent, "value", None) for extent in extents]
+    sizes: list[Any] = [getattr(extent, "value", None) for extent in extents]
     if scope != "local" or None in sizes:
         return False
     scalar, _, lanes = str(dtype).partition("x")
