@@ -8,6 +8,7 @@ from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.schedules import separable
 from selfbyoc.schedules.machine import machine
+from selfbyoc.schedules.separable_layers import fold_of
 from selfbyoc.schedules.separable_schedule import tile_shape
 from selfbyoc.schedules.separable_stages import Form, in_chunks, tile_of
 
@@ -117,6 +118,12 @@ def test_tiles_fit_in_registers(mcpu, most):
             assert shape.pixels * vectors <= most
             assert blocks % shape.blocks == 0
             assert pixels % shape.pixels == 0
+
+
+def test_steps_side_by_side_fill_vectors():
+    assert [fold_of(out, 48) for out in (16, 24, 32, 40, 20, 8, 4)] == [1, 2, 1, 2, 4, 2, 4]
+    assert fold_of(24, 45) == 1  # no pairs
+    assert fold_of(20, 18) == 2
 
 
 def test_few_pixels_hang_over():

@@ -9,7 +9,7 @@ from ..partition.pattern import either, op
 from . import separable, separable_schedule
 from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, norm_sizes, normed
-from .separable_layers import pack_weight
+from .separable_layers import pack_folded, pack_weight
 
 
 def _relu6(y: Any) -> Any:
@@ -100,7 +100,7 @@ inverted_residual = Composite(
     separable_schedule.CPU,
     check=_check_block,
     compute=separable.inverted_residual,
-    pack={name: pack_weight for name in ("w_expand", "w_depth", "w_project")},
+    pack={"w_expand": pack_weight, "w_depth": pack_weight, "w_project": pack_folded},
     why="the expanded activations, six times the size of the input, never leave the kernel",
     cases=(
         Case(

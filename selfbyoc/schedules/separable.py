@@ -13,7 +13,7 @@ from typing import Any
 from .._tvm import te
 from . import direct
 from .machine import machine_at_hand
-from .separable_layers import Layer, layers
+from .separable_layers import Layer, layers, unfolded
 from .separable_stages import (
     Form,
     expanded,
@@ -53,8 +53,11 @@ def block(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str)
         return staged(x, convs, residual, name)
     *expand, depth, project = convs
     batch, blocks = int(x.shape[0]), int(depth.weight.shape[0])
-    read = from_sums(expanded(x, expand[0], form), expand[0], form) if expand else from_image(x)
-    image = framed(read, (batch, form.chunks, blocks), form, depth.conv.name)
+    if expand:
+        read = from_sums(expanded(x, expand[0], form), expand[0], form)
+    else:
+        read = from_image(x, form)
+    image = framed(read, batch, blocks, form, depth.conv.name)
     return result(projected(windows(image, depth, form), project), project, form, residual, name)
 
 
@@ -95,8 +98,10 @@ def _is_plain(conv: Any) -> bool:
 def staged(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> Tensor:
     """One convolution behind the other."""
     for layer in convs:
-        out = layer.conv.outputs[0][0]
-        sums = direct.convolution(x, layer.weight, layer.conv.attrs, out, layer.conv.name)
+        out, weight = layer.conv.outputs[0][0], layer.weight
+        if int(weight.shape[1]) < layer.channels:
+            weight = unfolded(weight, out[1], layer.channels)
+        sums = direct.convolution(x, weight, layer.conv.attrs, out, layer.conv.name)
         last = layer is convs[-1]
         x = _activated(sums, layer, residual if last else None, name if last else "")
     return x

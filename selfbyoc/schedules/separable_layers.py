@@ -31,6 +31,47 @@ def pack_weight(weight: Tensor) -> Tensor:
     return te.compute(shape, element, name=f"{weight.op.name}_packed")
 
 
+def fold_of(out: int, channels: int) -> int:
+    """Steps of a sum over `channels` that lie side by side in a vector: those with the fewest
+    vectors a step. 24 outputs are two vectors, of which one is half empty; with two steps, three.
+    """
+    fitting = [f for f in (1, 2, 4) if channels % f == 0]
+    return min(fitting, key=lambda f: blocks_of(out * f) / f)
+
+
+def pack_folded(weight: Tensor) -> Tensor:
+    """[O, I, 1, 1] -> [O*f/16, I/f, 1, 1, 16]: lane o*f + j of step k holds channel k*f + j.
+
+    A vector of the image is then f neighbouring channels, repeated: a broadcast of 64 or 128 bits.
+    """
+    out, channels, *_ = extents(weight)
+    fold = fold_of(out, channels)
+
+    def element(b: Any, k: Any, y: Any, x: Any, lane: Any) -> Any:
+        at = b * LANES + lane
+        step = k * fold + tir.floormod(at, fold)
+        return _or_zero(at, out * fold, lambda at: weight(tir.floordiv(at, fold), step, y, x))
+
+    shape = (blocks_of(out * fold), channels // fold, 1, 1, LANES)
+    return te.compute(shape, element, name=f"{weight.op.name}_folded")
+
+
+def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
+    """What `pack_folded` packed as `pack_weight` would have."""
+    fold = channels // int(weight.shape[1])
+
+    def element(b: Any, i: Any, y: Any, x: Any, lane: Any) -> Any:
+        def read(channel: Any) -> Any:
+            at = channel * fold + tir.floormod(i, fold)
+            where = (tir.floordiv(at, LANES), tir.floordiv(i, fold), y, x)
+            return weight(*where, tir.floormod(at, LANES))
+
+        return _or_zero(b * LANES + lane, out, read)
+
+    shape = (blocks_of(out), channels, 1, 1, LANES)
+    return te.compute(shape, element, name=f"{weight.op.name}_unfolded")
+
+
 def _or_zero(channel: Any, channels: int, read: Callable[[Any], Any]) -> Any:
     """What is read of a channel, zero behind the last one."""
     if channels % LANES == 0:
@@ -47,6 +88,11 @@ class Layer:
     scale: Tensor | None
     shift: Tensor | None
     after: Sequence[Any]
+
+    @property
+    def channels(self) -> int:
+        """Channels that each result is a sum over."""
+        return int(self.conv.inputs[1][0][1])
 
     def applied(self, value: Any, channel: Any) -> Any:
         """The convolution's sum with all that follows."""

@@ -45,15 +45,16 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     (sums,) = hidden.consumers
     chunked = hidden.shape[1] > 1
     # 1. The result out of tiles of a row; then the depthwise convolution, of a chunk or at first.
-    task = _result(work, sums, hidden, chunked)
+    channels = ops.of("conv2d")[-1].inputs[1][0][1]
+    task = _result(work, sums, hidden, channels // sums.reduction[0].extent, chunked)
     if chunked:
         sch.compute_at(hidden.block, task, preserve_unit_loops=True)
     shapes = [tile_shape(b.shape[2], b.shape[5], work.cpu) for b in expanded]
     group = _windows(work, hidden, shapes[0].blocks if shapes else 1, chunked)
-    # 2. What its windows read, some blocks at a time, and the tiles of each row of that before it.
-    row = _frame(work, image, group)
-    for block, shape in zip(expanded, shapes, strict=True):
-        _tiles(work, block, row if chunked else group, shape)
+    # 2. What its windows read, some blocks at a time, out of tiles in registers.
+    tile = _frame(work, image, group, shapes[0] if shapes else None)
+    for block in expanded:
+        _in_registers(work, block, tile)
     # 3. What is left: tables of a value for each channel, weights that are no constants.
     stages(sch, [b for b in facts(sch) if b.name not in work.done], work.cpu, work.finish)
     for last in work.finish:
@@ -84,7 +85,7 @@ def tile_shape(blocks: int, pixels: int, cpu: Machine) -> Shape:
     return min(shapes, key=cost)
 
 
-def _result(work: Work, sums: Facts, hidden: Facts, chunked: bool) -> Any:
+def _result(work: Work, sums: Facts, hidden: Facts, fold: int, chunked: bool) -> Any:
     """The result by rows of some blocks of channels, read out of their tiles; -> the loop of
     tasks.
     """
@@ -92,12 +93,12 @@ def _result(work: Work, sums: Facts, hidden: Facts, chunked: bool) -> Any:
     shape = tile_shape(sums.shape[3], sums.shape[5], work.cpu)
     n, o, y, x = sch.get_loops(result.block)
     chunk, row = sch.split(y, [None, hidden.shape[3]])
-    b, oi = sch.split(o, [None, min(result.shape[1], shape.blocks * LANES)])
+    b, oi = sch.split(o, [None, min(result.shape[1], shape.blocks * LANES // fold)])
     xo, xi = sch.split(x, [None, divisor(result.shape[3], LANES)])
     outer = [n, chunk, row, b] if chunked else [n, b, chunk, row]
     sch.reorder(*outer, oi, xo, xi)
     sch.vectorize(xi)
-    _tiles(work, sums, outer[-1], shape)
+    _tiles(work, sums, outer[-1], shape, fold)
     work.done.add(result.name)
     steps = sums.steps / work.cpu.lanes("float32")
     return parallel_over(sch, outer[:2] if chunked else outer, steps)
@@ -116,25 +117,40 @@ def _windows(work: Work, hidden: Facts, blocks: int, chunked: bool) -> Any:
     return parallel_over(sch, [n, chunk, group])
 
 
-def _frame(work: Work, image: Facts, group: Any) -> Any:
-    """What the windows of a group of blocks read, row by row; -> the loop of rows."""
+def _frame(work: Work, image: Facts, group: Any, shape: Shape | None) -> Any:
+    """What the windows of a group of blocks read, row by row; -> the loop around a tile."""
     sch = work.sch
     sch.compute_at(image.block, group, preserve_unit_loops=True)
     b, row, column, lane = list(sch.get_loops(image.block))[-4:]
     work.done.add(image.name)
-    if any(producer.name.endswith("_sums") for producer in image.producers):
-        sch.reorder(row, b, column, lane)
-        vectorize(sch, lane, work.cpu.lanes("float32"))
-    else:  # turned over: contiguous reads, strided writes; vectors would gather
+    if shape is None:  # turned over: contiguous reads, strided writes; vectors would gather
         sch.reorder(row, b, lane, column)
-    return row
+        return row
+    po, pi = sch.split(column, [None, shape.pixels])
+    lo, li = sch.split(lane, [None, shape.channels])
+    sch.reorder(row, po, lo, b, pi, li)
+    sch.unroll(b)
+    sch.unroll(pi)
+    vectorize(sch, li, work.cpu.lanes("float32"))
+    return lo
 
 
-def _tiles(work: Work, block: Facts, at: Any, shape: Shape) -> None:
+def _in_registers(work: Work, block: Facts, at: Any) -> None:
+    """The sums that a tile of the frame reads."""
+    sch = work.sch
+    sch.set_scope(block.block, 0, "local")
+    sch.compute_at(block.block, at, preserve_unit_loops=True)
+    loops = list(sch.get_loops(block.block))[-len(block.axes) :]
+    b, pixel, lane = (loops[block.spatial[i].position] for i in (2, 5, 6))
+    _accumulate(work, block, loops[-1], [b, pixel, lane], LANES)
+    work.done.add(block.name)
+
+
+def _tiles(work: Work, block: Facts, at: Any, shape: Shape, fold: int = 1) -> None:
     """acc[blocks][pixels][channels] = 0; for k: acc += ...; tiles = acc: what an iteration of `at`
     reads.
     """
-    sch, lanes = work.sch, work.cpu.lanes(block.dtype)
+    sch = work.sch
     copy = sch.cache_write(block.block, 0, "local")
     sch.compute_at(copy, at, preserve_unit_loops=True)
     # [n, chunk, b, row, tile, pixel, lane], or with the row before the blocks
@@ -146,20 +162,20 @@ def _tiles(work: Work, block: Facts, at: Any, shape: Shape) -> None:
     sch.reorder(row, tile, po, lo, b, pi, li)
     sch.unroll(b)
     sch.unroll(pi)
-    vectorize(sch, li, lanes)
+    vectorize(sch, li, work.cpu.lanes(block.dtype))
     sch.compute_at(block.block, lo, preserve_unit_loops=True)
     *_, first, second, _, pixel, lane, k = sch.get_loops(block.block)
     inner = [second if by_row else first, pixel, lane]
-    _accumulate(work, block, k, inner, lanes)
+    _accumulate(work, block, k, inner, LANES // fold)
     work.done |= {block.name, Facts(sch, copy).name}
 
 
-def _accumulate(work: Work, block: Facts, k: Any, tile: list[Any], lanes: int) -> None:
-    """The sums of a tile in registers, the reduction outermost."""
-    sch = work.sch
+def _accumulate(work: Work, block: Facts, k: Any, tile: list[Any], steps: int) -> None:
+    """The sums of a tile in registers, the reduction outermost; `steps` read one block."""
+    sch, lanes = work.sch, work.cpu.lanes(block.dtype)
     reduction = [k]
-    if block.reduction[0].extent % LANES == 0:  # a block of channels: its address is then constant
-        reduction = list(sch.split(k, [None, LANES]))
+    if block.reduction[0].extent % steps == 0:  # a block of channels: its address is then constant
+        reduction = list(sch.split(k, [None, steps]))
     sch.reorder(*reduction, *tile)
     for loop in tile[:-1]:
         sch.unroll(loop)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 from .._tvm import te, tir
@@ -53,10 +55,29 @@ class Form:
         return (self.rows - 1) * self.strides[0] + (self.window[0] - 1) * self.dilation[0] + 1
 
     @property
-    def wide(self) -> int:
-        """Padded columns under the windows of whole tiles."""
-        last = -(-self.out[1] // self.tile) * self.tile - 1
-        return last * self.strides[1] + (self.window[1] - 1) * self.dilation[1] + 1
+    def framed(self) -> int:
+        """Rows of the image that a chunk keeps."""
+        return self.image[0] if self.chunks == 1 else self.high
+
+    def under(self, dim: int, at: Any, tap: int) -> tuple[Any, list[Any]]:
+        """The image's row or column under a tap of the window `at`, clamped, and what tells that it
+        was inside.
+        """
+        offset = tap * self.dilation[dim] - self.before[dim]
+        place = at * self.strides[dim] + offset
+        last = (-(-self.out[dim] // self._step(dim)) * self._step(dim) - 1) * self.strides[dim]
+        index, inside = place, []
+        if last + offset >= self.image[dim]:
+            index = tir.Min(index, self.image[dim] - 1)
+            inside.append(place < self.image[dim])
+        if offset < 0:
+            index = tir.Max(index, 0)
+            inside.append(place >= 0)
+        return index, inside
+
+    def _step(self, dim: int) -> int:
+        """Windows that are computed together: behind the last one, others may be."""
+        return (self.rows, self.tile)[dim]
 
 
 def tile_of(width: int) -> int:
@@ -68,58 +89,55 @@ def expanded(x: Tensor, layer: Layer, f: Form) -> Tensor:
     """The pointwise products of the rows under a chunk's windows, in tiles of a row."""
     width, tile = f.image[1], tile_of(f.image[1])
     tiles = -(-width // tile)
-    whole = f.chunks == 1
     rc = te.reduce_axis((0, int(x.shape[1])), name="rc")
 
     def element(n: Any, chunk: Any, b: Any, q: Any, t: Any, i: Any, lane: Any) -> Any:
-        # Rows and columns outside of the image repeat its border: what is computed is not read.
-        row = q if whole else tir.Max(tir.Min(_row(f, chunk, q), f.image[0] - 1), 0)
+        # Rows and columns outside of the image repeat its border: what is computed is not used.
+        row = _row(f, chunk, q)
+        row = row if f.chunks == 1 else tir.Max(tir.Min(row, f.image[0] - 1), 0)
         column = t * tile + i
         column = column if tiles * tile == width else tir.Min(column, width - 1)
         return te.sum(x(n, rc, row, column) * layer.weight(b, rc, 0, 0, lane), axis=[rc])
 
-    blocks, rows = int(layer.weight.shape[0]), f.image[0] if whole else f.high
-    shape = (int(x.shape[0]), f.chunks, blocks, rows, tiles, tile, LANES)
+    shape = (int(x.shape[0]), f.chunks, int(layer.weight.shape[0]), f.framed, tiles, tile, LANES)
     return te.compute(shape, element, name=f"{layer.conv.name}_sums")
 
 
 def _row(f: Form, chunk: Any, q: Any) -> Any:
-    """The image's row that is the padded row `q` of a chunk."""
-    return chunk * (f.rows * f.strides[0]) + q - f.before[0]
+    """The image's row that is row `q` under a chunk's windows."""
+    return q if f.chunks == 1 else chunk * (f.rows * f.strides[0]) + q - f.before[0]
 
 
-def framed(read: Callable[..., Any], shape: Sequence[int], f: Form, name: str) -> Tensor:
-    """An image in blocks of channels with zeros around it; `read` gives its elements."""
+def framed(read: Callable[..., Any], batch: int, blocks: int, f: Form, name: str) -> Tensor:
+    """The rows under a chunk's windows in blocks of channels; `read` gives their elements.
 
-    def element(n: Any, chunk: Any, b: Any, q: Any, z: Any, lane: Any) -> Any:
-        row, column = _row(f, chunk, q), z - f.before[1]
-        inside = tir.all(row >= 0, row < f.image[0], column >= 0, column < f.image[1])
-        return tir.if_then_else(
-            inside, read(n, chunk, b, q, row, column, lane), tir.const(0, "float32")
-        )
-
-    return te.compute((*shape, f.high, f.wide, LANES), element, name=f"{name}_framed")
+    One chunk has the image's rows alone. What others reach outside of it repeats its border.
+    """
+    tile = tile_of(f.image[1])
+    shape = (batch, f.chunks, blocks, f.framed, -(-f.image[1] // tile) * tile, LANES)
+    return te.compute(shape, read, name=f"{name}_framed")
 
 
 def from_sums(sums: Tensor, layer: Layer, f: Form) -> Callable[..., Any]:
     """Read the expanded image out of its tiles, activated."""
     tile = tile_of(f.image[1])
 
-    def read(n: Any, chunk: Any, b: Any, q: Any, row: Any, column: Any, lane: Any) -> Any:
+    def read(n: Any, chunk: Any, b: Any, q: Any, column: Any, lane: Any) -> Any:
         at = (tir.floordiv(column, tile), tir.floormod(column, tile))
-        value = sums(n, chunk, b, row if f.chunks == 1 else q, *at, lane)
-        return layer.applied(value, b * LANES + lane)
+        return layer.applied(sums(n, chunk, b, q, *at, lane), b * LANES + lane)
 
     return read
 
 
-def from_image(x: Tensor) -> Callable[..., Any]:
-    """Read an image; lanes behind its last channel repeat it, and are not read."""
-    channels = int(x.shape[1])
+def from_image(x: Tensor, f: Form) -> Callable[..., Any]:
+    """Read an image; channels and columns behind its last one repeat it, and are not read."""
+    _, channels, high, wide = extents(x)
 
-    def read(n: Any, chunk: Any, b: Any, q: Any, row: Any, column: Any, lane: Any) -> Any:
-        channel = b * LANES + lane
+    def read(n: Any, chunk: Any, b: Any, q: Any, column: Any, lane: Any) -> Any:
+        channel, row = b * LANES + lane, _row(f, chunk, q)
         channel = channel if channels % LANES == 0 else tir.Min(channel, channels - 1)
+        row = row if f.chunks == 1 else tir.Max(tir.Min(row, high - 1), 0)
+        column = column if wide % tile_of(wide) == 0 else tir.Min(column, wide - 1)
         return x(n, channel, row, column)
 
     return read
@@ -127,14 +145,16 @@ def from_image(x: Tensor) -> Callable[..., Any]:
 
 def windows(image: Tensor, layer: Layer, f: Form) -> Tensor:
     """The depthwise convolution, each window written out: nothing is left to initialise."""
-    (sh, sw), (dh, dw) = f.strides, f.dilation
     taps = [(ky, kx) for ky in range(f.window[0]) for kx in range(f.window[1])]
 
     def element(n: Any, chunk: Any, b: Any, y: Any, t: Any, i: Any, lane: Any) -> Any:
-        x = (t * f.tile + i) * sw
-
         def term(ky: int, kx: int) -> Any:
-            data = image(n, chunk, b, y * sh + ky * dh, x + kx * dw, lane)
+            row, inside = f.under(0, chunk * f.rows + y, ky)
+            row = row if f.chunks == 1 else y * f.strides[0] + ky * f.dilation[0]
+            column, along = f.under(1, t * f.tile + i, kx)
+            data = image(n, chunk, b, row, column, lane)
+            if inside or along:
+                data = tir.Select(tir.all(*inside, *along), data, tir.const(0, "float32"))
             return data * layer.weight(b, 0, ky, kx, lane)
 
         total = term(*taps[0])
@@ -148,10 +168,14 @@ def windows(image: Tensor, layer: Layer, f: Form) -> Tensor:
 
 def projected(hidden: Tensor, layer: Layer) -> Tensor:
     """The pointwise products of the depthwise convolution's result."""
-    rc = te.reduce_axis((0, int(layer.weight.shape[1])), name="rc")
+    steps = int(layer.weight.shape[1])
+    fold = layer.channels // steps
+    rc = te.reduce_axis((0, steps), name="rc")
 
     def element(n: Any, chunk: Any, y: Any, b: Any, t: Any, i: Any, lane: Any) -> Any:
-        data = hidden(n, chunk, tir.floordiv(rc, LANES), y, t, i, tir.floormod(rc, LANES))
+        first = rc * fold
+        channel = tir.floormod(first, LANES) + tir.floormod(lane, fold)
+        data = hidden(n, chunk, tir.floordiv(first, LANES), y, t, i, channel)
         return te.sum(data * layer.weight(b, rc, 0, 0, lane), axis=[rc])
 
     batch, chunks, _, rows, tiles, tile, _ = extents(hidden)
@@ -161,11 +185,16 @@ def projected(hidden: Tensor, layer: Layer) -> Tensor:
 
 def result(sums: Tensor, layer: Layer, f: Form, residual: Tensor | None, name: str) -> Tensor:
     """The sums read out as an image, activated, and the residual added."""
+    fold = layer.channels // int(layer.weight.shape[1])
 
     def element(n: Any, o: Any, y: Any, x: Any) -> Any:
-        where = (tir.floordiv(y, f.rows), tir.floormod(y, f.rows), tir.floordiv(o, LANES))
-        at = (tir.floordiv(x, f.tile), tir.floormod(x, f.tile), tir.floormod(o, LANES))
-        value = layer.applied(sums(n, *where, *at), o)
+        def part(j: int) -> Any:
+            lane = o * fold + j
+            where = (tir.floordiv(y, f.rows), tir.floormod(y, f.rows), tir.floordiv(lane, LANES))
+            at = (tir.floordiv(x, f.tile), tir.floormod(x, f.tile), tir.floormod(lane, LANES))
+            return sums(n, *where, *at)
+
+        value = layer.applied(reduce(add, map(part, range(fold))), o)
         return value if residual is None else value + residual(n, o, y, x)
 
     return te.compute(layer.conv.outputs[0].shape, element, name=name)
@@ -181,7 +210,7 @@ def in_chunks(f: Form, batch: int, channels: int, cpu: Machine) -> Form:
 
     def framed_bytes(rows: int) -> int:
         g = replace(f, rows=rows)
-        return 4 * EXPANDED * LANES * g.high * g.wide
+        return 4 * EXPANDED * LANES * g.high * f.image[1]
 
     def fits(rows: int) -> bool:
         hidden = 4 * rows * f.out[1] * channels
