@@ -11,8 +11,9 @@ from tvm import relay
 
 from .._tvm import make_target, register_func, tvm
 from ..errors import TargetError
-from ..ir._relay import postorder
 from ..ir._relay import read as read_graph
+from ..ir._relay_hollow import is_hollow, whole
+from ..ir._relay_walk import postorder
 from ..ir.graph import OpGraph
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
@@ -36,6 +37,8 @@ def read(func: relay.Function) -> OpGraph:
 
 def typed(func: relay.Function) -> relay.Function:
     """relay.build hands the function over without the types of its body."""
+    if is_hollow(func):
+        return whole(func)
     bare = relay.Function(func.params, func.body, func.ret_type)
     done = relay.transform.InferType()(tvm.IRModule.from_expr(bare))["main"]
     return relay.Function(done.params, done.body, done.ret_type, done.type_params, func.attrs)
@@ -49,9 +52,8 @@ def codegen(func: relay.Function) -> Any:
     if symbol not in done:
         target = agree(attrs.get(TARGET), build_target(), symbol)
         with _kept_targets():
-            done[symbol] = lower(
-                external(symbol, composites(func), read(typed(func)), attrs), target
-            )
+            func = typed(func)
+            done[symbol] = lower(external(symbol, composites(func), read(func), attrs), target)
     return done[symbol]
 
 

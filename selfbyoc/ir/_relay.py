@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import Any
 
 from tvm import relay
 
 from .._tvm import attrs_dict, constant_numpy, tvm
-from ..errors import InputError
 from . import attrs as A
+from ._relay_walk import children, postorder
 from .canonical import canonicalize
 from .graph import OpGraph, Value
 from .reader import Reader
@@ -153,48 +152,11 @@ class _Reader(Reader):
         return self.add(expr, kind, inputs, attrs, outputs, [*sources, expr])
 
 
-def children(expr: Expr) -> list[Expr]:
-    if isinstance(expr, relay.Call):
-        return list(expr.args)
-    if isinstance(expr, relay.Tuple):
-        return list(expr.fields)
-    if isinstance(expr, relay.TupleGetItem):
-        return [expr.tuple_value]
-    if isinstance(expr, relay.If):
-        return [expr.cond, expr.true_branch, expr.false_branch]
-    if isinstance(expr, relay.Let):
-        raise InputError(
-            "the Relay module holds `let`; run relay.transform.ToGraphNormalForm() first"
-        )
-    return []
-
-
 def _constant(expr: relay.Constant) -> Value:
     value = _value(expr.checked_type, "const", is_constant=True)
     if math.prod(value.shape) != 1:
         return value
     return replace(value, scalar=constant_numpy(expr).reshape(-1)[0].item())
-
-
-def postorder(
-    root: Expr, known: Container[Expr] = (), inputs: Callable[[Expr], list[Expr]] | None = None
-) -> Iterator[Expr]:
-    """Every expression under the root once, inputs first, without recursion: graphs outgrow
-    Python's stack.
-    """
-    inputs = inputs or children
-    seen: set[Expr] = set()
-    stack = [(root, False)]
-    while stack:
-        expr, ready = stack.pop()
-        if expr in seen or expr in known:
-            continue
-        if ready:
-            seen.add(expr)
-            yield expr
-            continue
-        stack.append((expr, True))
-        stack.extend((child, False) for child in reversed(inputs(expr)))
 
 
 def parameters(func: Any) -> tuple[Value, ...]:

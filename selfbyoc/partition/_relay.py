@@ -11,9 +11,10 @@ import numpy as np
 from tvm import relay
 
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
-from ..ir._relay import children, postorder
+from ..ir._relay_hollow import hollow, whole, with_composites
+from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.graph import Value
-from ._relay_group import ROOT, Group, rebuild
+from ._relay_group import ROOT, Group
 from .match import Match
 
 COMPILER = "tefuse"
@@ -43,14 +44,24 @@ def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     """Typed module and disjoint matches -> module in which each match is an external function."""
-    return tvm.transform.Sequential(
-        [
-            # Without this, taking a tuple apart would become an external function of its own.
-            relay.transform.AnnotateTarget(COMPILER, include_non_call_ops=False),
-            relay.transform.PartitionGraph(_model_name(mod), bind_constants=False),
-            relay.transform.InferType(),
-        ]
-    )(composites_only(mod, matches))
+    merged = composites_only(mod, matches)
+    passes = [
+        # Without this, taking a tuple apart would become an external function of its own.
+        relay.transform.AnnotateTarget(COMPILER, include_non_call_ops=False),
+        relay.transform.PartitionGraph(_model_name(mod), bind_constants=False),
+    ]
+    empty = _with_functions(merged, {"main": with_composites(merged["main"], hollow)})
+    parted = tvm.transform.Sequential(passes)(relay.transform.InferType()(empty))
+    external = external_functions(parted).items()
+    filled = {name: with_composites(func, whole) for name, func in external}
+    return relay.transform.InferType()(_with_functions(parted, filled))
+
+
+def _with_functions(mod: tvm.IRModule, functions: Mapping[str, Any]) -> tvm.IRModule:
+    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
+    for name, func in functions.items():
+        done.update_func(done.get_global_var(name), func)
+    return done
 
 
 def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
@@ -188,7 +199,7 @@ def _one_symbol_each(mod: tvm.IRModule) -> tvm.IRModule:
     done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
     known: dict[int, list[tuple[Any, Any]]] = {}  # hash -> (function, symbol)
     for name, func in external_functions(mod).items():
-        bare = _without_root(func).without_attr("global_symbol")
+        bare = with_composites(func, _without_root).without_attr("global_symbol")
         alike = known.setdefault(structural_hash(bare), [])
         symbols_ = (symbol for other, symbol in alike if structural_equal(other, bare))
         symbol = next(symbols_, func.attrs["global_symbol"])
@@ -197,12 +208,6 @@ def _one_symbol_each(mod: tvm.IRModule) -> tvm.IRModule:
     return done
 
 
-def _without_root(func: relay.Function) -> relay.Function:
-    """An external function whose composites do not tell their roots, which differ everywhere."""
-    new: dict[Any, Any] = {}
-    for expr in postorder(func.body):
-        new[expr] = rebuild(expr, new)
-        if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
-            call = new[expr]
-            new[expr] = relay.Call(expr.op.without_attr(ROOT), call.args, call.attrs)
-    return relay.Function(func.params, new[func.body], func.ret_type, func.type_params, func.attrs)
+def _without_root(composite: relay.Function) -> relay.Function:
+    """A composite that does not tell its root, which differs everywhere."""
+    return composite.without_attr(ROOT)

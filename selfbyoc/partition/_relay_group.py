@@ -9,8 +9,7 @@ from tvm import relay
 from tvm.relay import dataflow_pattern as dfp
 
 from .._tvm import tvm
-from ..errors import InputError
-from ..ir._relay import children, postorder
+from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.graph import Value
 from .match import Match
 
@@ -64,23 +63,6 @@ def _pattern(expr: Any, done: Mapping[Any, Any]) -> Any:
     if isinstance(expr, relay.TupleGetItem):
         return dfp.is_tuple_get_item(done[expr.tuple_value], expr.index)
     return dfp.is_op(expr.op.name)(*(done[a] for a in expr.args))
-
-
-def rebuild(expr: Any, new: Mapping[Any, Any]) -> Any:
-    """One expression over new inputs; itself where nothing changed."""
-    if all(new[child].same_as(child) for child in children(expr)):
-        return expr
-    if isinstance(expr, relay.Tuple):
-        return relay.Tuple([new[f] for f in expr.fields], expr.span)
-    if isinstance(expr, relay.TupleGetItem):
-        return relay.TupleGetItem(new[expr.tuple_value], expr.index, expr.span)
-    if isinstance(expr, relay.Call):
-        return relay.Call(
-            expr.op, [new[a] for a in expr.args], expr.attrs, expr.type_args, expr.span
-        )
-    if isinstance(expr, relay.If):
-        return relay.If(*(new[child] for child in children(expr)), expr.span)
-    raise InputError(f"a Relay {type(expr).__name__} after a composite cannot be rewritten")
 
 
 def _expr_of(match: Match, value: Value) -> Any:

@@ -12,10 +12,16 @@ from tvm.contrib import graph_executor
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from .._tvm import tensor, tvm
+from ..ir._relay_hollow import hollow
+from ..partition._relay import external_functions
 
 
 def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
     """A partitioned module -> the executor factory; TVM schedules what no composite took."""
+    # Typed: the hook gets the whole functions as they are here.
+    mod = relay.transform.InferType()(mod)
+    for name, func in external_functions(mod).items():
+        mod.update_func(mod.get_global_var(name), hollow(func))
     with tvm.transform.PassContext(opt_level=3):
         return weights_once(relay.build(mod, target=target)), {}
 

@@ -13,7 +13,7 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import partition_for_tefuse
-from selfbyoc._tvm import tvm
+from selfbyoc._tvm import structural_equal, tvm
 from selfbyoc.codegen import _relay as hook
 from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import InputError
@@ -226,6 +226,33 @@ def test_merged_compiler_regions(mod, data, expected):
         remember(composite)
     assert len(external_functions(parted)) < len(matches)
     close(run_graph(relay.build(parted, target="llvm"), x), expected)
+
+
+def test_bodies_put_aside(mod, data):
+    """Marking with the composites' bodies put aside gives what TVM's passes give with them."""
+    from selfbyoc.ir._relay import read
+    from selfbyoc.ir._relay_hollow import hollow, whole
+    from selfbyoc.partition import _relay as ir
+    from selfbyoc.partition.select import select
+
+    prepared = ir.prepare(mod, data[1])
+    matches, _ = select(read(prepared["main"]), [conv_relu, fc])
+    passes = [
+        relay.transform.AnnotateTarget("tefuse", include_non_call_ops=False),
+        relay.transform.PartitionGraph(ir._model_name(prepared), bind_constants=False),
+        relay.transform.InferType(),
+    ]
+    wanted = tvm.transform.Sequential(passes)(ir.composites_only(prepared, matches))
+    marked = ir.mark(prepared, matches)
+    assert structural_equal(marked, wanted)
+    for func in external_functions(marked).values():
+        func = func.without_attr("global_symbol")
+        func = relay.transform.InferType()(tvm.IRModule.from_expr(func))["main"]
+        empty = relay.transform.InferType()(tvm.IRModule.from_expr(hollow(func)))["main"]
+        assert empty.checked_type == func.checked_type
+        assert not structural_equal(empty, func)
+        assert whole(empty).same_as(func)
+        assert whole(func).same_as(func)
 
 
 def test_composite_attributes_are_tvms_own(mod, data):

@@ -11,7 +11,7 @@ from tvm import autotvm, relay
 from tvm.contrib import graph_executor
 
 from ..._tvm import tensor, tvm
-from ...ir._relay import postorder
+from ...ir._relay_walk import postorder
 
 
 def _composite(func: relay.Function) -> tuple[relay.Function, list[int]]:
