@@ -227,7 +227,7 @@ def walk(node: Any, visit: Any) -> None:
 
 def region_buffer(region: Any) -> Any:
     """The buffer of a BufferRegion."""
-    return region.source if hasattr(region, "source") else region.buffer
+    return region.source if GENERATION == "relax" else region.buffer
 
 
 def is_reduction(iter_var: Any) -> bool:

@@ -154,6 +154,6 @@ def _region(region: Any, found: Concatenate) -> Any:
 
 
 def _holds(nest: Any, name: str) -> bool:
-    names: list[str] = []
-    walk(nest, lambda node: names.append(str(getattr(node, "name_hint", ""))))
-    return name in names
+    found: list[Any] = []
+    walk(nest, lambda node: found.append(node) if type(node).__name__ in BLOCKS else None)
+    return name in [str(block.name_hint) for block in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .._tvm import child_blocks, is_reduction, param_buffers, region_buffer, walk
@@ -30,7 +31,11 @@ class Facts:
     def __init__(self, sch: Any, block: Any) -> None:
         self.sch, self.block, self.stmt = sch, block, sch.get(block)
         self.name = str(self.stmt.name_hint)
-        self.axes = [
+
+    @cached_property
+    def axes(self) -> list[Axis]:
+        """The block's own axes, in order."""
+        return [
             Axis(i, int(iv.dom.extent), is_reduction(iv), iv.var)
             for i, iv in enumerate(self.stmt.iter_vars)
         ]

@@ -149,8 +149,7 @@ class _Scan:
                 stores.append(self._access(node.buffer, node.indices, names))
                 values.append(node.value)
             elif kind in _LOADS:
-                source = node.source if hasattr(node, "source") else node.buffer
-                loads.append(self._access(source, node.indices, names))
+                loads.append(self._access(region_buffer(node), node.indices, names))
 
         walk(block.body, visit)
         copies = len(values) == 1 and type(values[0]).__name__ in _LOADS and block.init is None
