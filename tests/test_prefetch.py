@@ -127,3 +127,25 @@ def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
         step, e = after if outside[0] == "step" else after[::-1]
         first = (e * 4 + step * 2) * 8 * 16
         assert sorted(found[piece]) == [first + line * 16 for line in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("image", "channels", "asked"),
+    [
+        ((1, 48, 7, 7), 128, True),
+        ((2, 40, 14, 14), 96, True),
+        ((1, 24, 12, 9), 64, True),
+        ((1, 48, 7, 7), 48, False),  # three blocks for two cores: rows are tasks
+    ],
+)
+def test_channels_ask_for_the_next_blocks(image, channels, asked):
+    rng = np.random.default_rng(5)
+    x, w = rng.standard_normal(image, "float32"), rng.standard_normal((channels, image[1], 1, 1))
+    w = w.astype("float32")
+    mod = selfbyoc.partition_for_tefuse(emit(lambda x, w: op.conv2d(x, w), {"x": image}, {"w": w}))
+    assert selfbyoc.report(mod).counts == {"conv2d": 1}
+    target = make_target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2})
+    assert ("llvm.prefetch" in code(mod, target, "ll")) == asked
+    wanted = np.einsum("nihw,oi->nohw", x.astype("float64"), w[:, :, 0, 0])
+    bound = tolerance("float32", image[1]) * np.abs(wanted).max()
+    np.testing.assert_allclose(selfbyoc.build(mod)(x)[0], wanted, rtol=0, atol=bound)

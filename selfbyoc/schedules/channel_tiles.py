@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..codegen.prefetch import LINE
 from .blocks import Facts, divisor
 from .direct_tiles import Work, accumulate, image_of
 from .machine import Machine
-from .steps import parallel_over, vectorize
+from .steps import ask_ahead, is_even, parallel_over, vectorize
+
+MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 
 
 def tile_channels(work: Work, block: Facts) -> None:
-    """for row of pixels, one or two blocks of channels: acc[pixels][channels] = 0; for k: acc +=
-    ...; store.
+    """for one or two blocks of channels: for row of pixels: acc[pixels][channels] = 0; for k: acc
+    += ...; store.
+
+    Blocks alone are the tasks where these are even, and each asks for the weight of the next.
     """
     sch, lanes, image = work.sch, work.cpu.lanes(block.dtype), image_of(block)
     _, blocks, _, width, channels = block.shape
@@ -20,12 +29,10 @@ def tile_channels(work: Work, block: Facts) -> None:
         n, b, y, x, lane = sch.get_loops(copy)
         b, bi = sch.split(b, [None, pair])
         sch.reorder(n, b, y, bi)
-        outer = [n, b, y]
     else:
         n, o, y, x = sch.get_loops(image.block)
         b, oi = sch.split(o, [None, pair * channels])
         sch.reorder(n, b, y, oi, x)
-        outer = [n, b, y]
         sch.vectorize(x)  # gathers: 9% less than scalars of 7x7 pixels
         sch.compute_at(copy, y, preserve_unit_loops=True)
         _, bi, _, x, lane = list(sch.get_loops(copy))[-5:]
@@ -39,9 +46,30 @@ def tile_channels(work: Work, block: Facts) -> None:
     sch.compute_at(block.block, lo, preserve_unit_loops=True)
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     inner = [loops[block.spatial[i].position] for i in (1, 3, 4)]
-    work.finish.append(accumulate(sch, block, inner, lanes))
-    parallel_over(sch, outer, block.steps / lanes)
+    even = is_even(block.shape[0] * blocks // pair, work.cpu)
+    task = parallel_over(sch, [n, b] if even else [n, b, y], block.steps / lanes)
+    # 7x7 pixels, 512 to 2048 channels, the weight in memory: 318 -> 250 us (Zen 5, Nov 2026).
+    split = _asking(sch, block, task, pair, pixels * wide) if even else None
+    work.finish.append(accumulate(sch, block, inner, lanes, split))
     work.done |= {block.name, Facts(sch, copy).name}
+
+
+def _asking(sch: Any, block: Facts, task: Any, pair: int, tile: int) -> Callable[[Any], Any]:
+    """Splits a loop over k into runs that ask for a line each of the next task's weight."""
+    (weight,) = block.buffers_along(block.spatial[-1])
+    tiles = math.prod(block.shape[2:]) // tile
+    window = math.prod(axis.extent for axis in block.reduction[1:])
+
+    def split(k: Any) -> Any:
+        channels = int(sch.get(k).extent)
+        lines = pair * channels * window * block.shape[-1] * 4 // LINE
+        steps = min(MOST_STEPS, tiles * channels // lines)
+        outer, inner = sch.split(k, [None, divisor(channels, max(1, steps))])
+        sch.unroll(inner)
+        ask_ahead(sch, task, outer, weight)
+        return outer
+
+    return split
 
 
 def _channel_shape(blocks: int, width: int, channels: int, cpu: Machine) -> tuple[int, int, int]:

@@ -4,6 +4,7 @@ tiles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,9 +176,11 @@ def register_shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
     return (height, 2) if height >= 3 and lanes >= 2 * vector else (divisor(rows, 8), 1)
 
 
-def accumulate(sch: Any, block: Facts, tile: list[Any], lanes: int) -> Finish:
+def accumulate(
+    sch: Any, block: Facts, tile: list[Any], lanes: int, split: Callable[[Any], Any] | None = None
+) -> Finish:
     """The sums of a register tile: reduction outermost, its window unrolled, the tile's loops
-    inside.
+    inside. `split` cuts the outermost loop, and says which one is now.
     """
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     reduction = [loops[a.position] for a in block.reduction]
@@ -190,4 +193,5 @@ def accumulate(sch: Any, block: Facts, tile: list[Any], lanes: int) -> Finish:
     for loop in tile[:-1]:
         sch.unroll(loop)
     vectorize(sch, tile[-1], lanes)
-    return lambda: decompose(sch, block.block, reduction[0], len(tile) > 1)
+    start = split(reduction[0]) if split else reduction[0]
+    return lambda: decompose(sch, block.block, start, len(tile) > 1)

@@ -17,6 +17,7 @@ from .machine import Machine
 
 Finish = Callable[[], None]
 MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
+MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
 LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
 
 
@@ -79,6 +80,11 @@ def parallel_over(sch: Any, loops: Sequence[Any], steps: float = LEAST_STEPS) ->
     if steps >= LEAST_STEPS:
         sch.parallel(fused)
     return fused
+
+
+def is_even(tasks: int, cpu: Machine) -> bool:
+    """Whether a number of equal tasks leaves no core without work for long."""
+    return -(-tasks // cpu.cores) * cpu.cores <= tasks * MOST_UNEVEN
 
 
 def ask_ahead(sch: Any, piece: Any, at: Any, weight: str) -> None:
