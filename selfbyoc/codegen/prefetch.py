@@ -108,8 +108,9 @@ def _lines(nest: Sequence[Any], buffer: Any) -> list[Any]:
             found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
     if 2 * runs * share < 3 * lines:
         return found
+    ana = _analyzer(nest[at + 1 :])
     asks = tir.SeqStmt(found) if len(found) > 1 else found[0]
-    return [tir.IfThenElse(number * share < lines, asks, None)]
+    return [tir.IfThenElse(ana.simplify(number * share < lines), asks, None)]
 
 
 def _bits(buffer: Any) -> int:
@@ -156,7 +157,12 @@ def _behind(index: Sequence[Any], loops: Sequence[Any]) -> list[Any]:
         new[loop.loop_var] = tir.floormod(count, loop.extent)
         carry = tir.floordiv(count, loop.extent)
     new[loops[0].loop_var] = loops[0].loop_var + carry
-    ana = Analyzer()
-    for loop in loops[1:]:
-        ana.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+    ana = _analyzer(loops[1:])
     return [ana.simplify(substitute(i, new)) for i in index]
+
+
+def _analyzer(loops: Sequence[Any]) -> Any:
+    ana = Analyzer()
+    for loop in loops:
+        ana.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
+    return ana

@@ -9,7 +9,7 @@ from typing import Any
 from .blocks import Facts, divisor, facts
 from .direct_tiles import Work, image_of
 from .machine import Machine
-from .steps import parallel_over, vectorize
+from .steps import ask_while_summing, parallel_over, vectorize
 from .winograd import LANES
 
 STAGES = ("image", "columns", "inputs", "sums", "rows", "pixels")
@@ -172,6 +172,8 @@ def _sums(work: Work, sums: Facts, loop: Any, shape: tuple[int, int, int]) -> No
     copy = sch.cache_write(sums.block, 0, "global")
     sch.reverse_compute_at(copy, part)
     work.done.add(Facts(sch, copy).name)
+    (weight,) = sums.buffers_along(sums.spatial[-1])
+    k = ask_while_summing(sch, f, k, weight)
     *_, copied = sch.get_loops(copy)
     vectorize(sch, copied, lanes)
     sch.unroll(ti)
