@@ -7,12 +7,14 @@ a weight is multiplied, the lines of the next are asked for. A schedule says whe
 
 All sizes are derived from the function: a piece is what one run of the loop `piece` reads of the
 weight, in any layout; the next one is that of its next run, or of the first run in the next
-iteration of the loops around it. The runs of the loop `at`, inside of `piece`, share its lines.
+iteration of the loops around it, or where the schedule says. The runs of the loop `at`, inside of
+`piece`, share its lines.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,8 @@ from typing import Any
 from .._tvm import Analyzer, dtype_of, param_buffers, region_buffer, tir, tvm, walk
 from .._tvm_rewrite import map_loops, prefetch_op, substitute, with_body
 
-# Annotations of loops, with the name of a weight: its runs read a piece each, and: its runs ask.
+# Annotations of loops: its runs read a piece of a weight each, and: its runs ask (JSON of the
+# weight's name, and of how far the next piece is away by index, or null).
 PIECE, AHEAD = "tefuse.prefetch.piece", "tefuse.prefetch"
 LINE = 64  # bytes of a line of all caches; 128 on some ARM, where every second one is for nothing
 
@@ -46,9 +49,9 @@ def with_prefetch(func: Any) -> Any:
     params = {str(b.name): b for b in param_buffers(func) if hasattr(b, "shape")}
     asked: dict[Any, list[Any]] = {}
     for nest in loop_nests(func.body):
-        buffer = params.get(str((nest[-1].annotations or {}).get(AHEAD, "")))
-        if buffer is not None:
-            asked[nest[-1].loop_var] = _lines(nest, buffer)
+        name, to = json.loads(str((nest[-1].annotations or {}).get(AHEAD, '["", null]')))
+        if name in params:
+            asked[nest[-1].loop_var] = _lines(nest, params[name], to)
     if not any(asked.values()):
         return func
 
@@ -82,15 +85,13 @@ def _inner(stmt: Any) -> list[Any]:
     return [stmt.body] if hasattr(stmt, "body") else []
 
 
-def _lines(nest: Sequence[Any], buffer: Any) -> list[Any]:
+def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
     """What a run of the last loop asks for: its share of the piece behind the one at hand."""
     pieces = [i for i, loop in enumerate(nest) if (loop.annotations or {}).get(PIECE)]
+    at = pieces[-1] if pieces else 0
+    box = _box(nest[at], nest[-1], buffer)
     # The sums' start has loops of its own with the same annotations, but reads nothing.
-    if not pieces or _box(nest[-1], buffer) is None:
-        return []
-    at = pieces[-1]
-    box = _box(nest[at], buffer)
-    if box is None:
+    if not pieces or box is None:
         return []
     dim, run = box.runs([int(extent) for extent in buffer.shape])
     each = LINE * 8 // _bits(buffer)  # elements of a line
@@ -98,7 +99,10 @@ def _lines(nest: Sequence[Any], buffer: Any) -> list[Any]:
     for loop in nest[at + 1 :]:
         runs, number = runs * int(loop.extent), number * int(loop.extent) + loop.loop_var
     share = -(-lines // runs)
-    first = _behind(box.first, nest[: at + 1])
+    if to is None:
+        first = _behind(box.first, nest[: at + 1])
+    else:
+        first = [i + n for i, n in zip(box.first, to, strict=True)]
     found = []
     for outer in itertools.product(*(range(extent) for extent in box.extents[:dim])):
         row = [f + o for f, o in zip(first, [*outer, *[0] * (len(first) - dim)], strict=True)]
@@ -117,8 +121,10 @@ def _bits(buffer: Any) -> int:
     return int("".join(c for c in str(buffer.dtype) if c.isdigit()) or 32)
 
 
-def _box(loop: Any, buffer: Any) -> _Box | None:
-    """What one run of a loop reads of a buffer; None if it is no box of constant size."""
+def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
+    """What one run of a loop reads of a buffer in a loop inside of it; None if it is no box of
+    constant size.
+    """
     least: dict[Any, Any] = {}
     most: dict[Any, Any] = {}
     found: list[list[Any]] = []
@@ -133,10 +139,14 @@ def _box(loop: Any, buffer: Any) -> _Box | None:
             values = zip((v.var for v in node.block.iter_vars), node.iter_values, strict=True)
             for var, value in values:
                 least[var] = most[var] = value
-        elif kind in ("BufferLoad", "TensorLoad") and region_buffer(node).same_as(buffer):
+
+    def visit_load(node: Any) -> None:
+        kind = type(node).__name__
+        if kind in ("BufferLoad", "TensorLoad") and region_buffer(node).same_as(buffer):
             found.append(list(node.indices))
 
     walk(loop.body, visit)
+    walk(at.body, visit_load)
     if not found:
         return None
     first, last = (

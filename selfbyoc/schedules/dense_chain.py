@@ -15,7 +15,8 @@ from .blocks import facts
 from .dense import check_bias, check_residual, rows_of
 from .machine import machine
 from .row_loops import tile_rows
-from .row_schedule import dense_tiles, product_at
+from .row_product import PRODUCTS, product_at
+from .row_schedule import dense_tiles
 from .row_tiles import BLOCK, epilogue, pack_weight, product, result
 from .steps import parallel_over
 
@@ -57,7 +58,7 @@ def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any = None, *
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
     cpu, rows = machine(target), rows_of(ops)
     stages = {block.name: block for block in facts(sch)}
-    hidden = ("hidden", "hidden_products", "hidden_products_parts")
+    hidden = ("hidden", *(f"hidden_{name}" for name in PRODUCTS))
     # The second dense in register tiles, and the first: for each, a core has columns of its own,
     # so that every weight is read once. The hidden activations lie as the second one reads them.
     _, finish = dense_tiles(sch, stages, rows, cpu, hidden, split=BLOCK)

@@ -23,6 +23,7 @@ class Loops:
     panel: Any  # around all tiles that share a panel of columns
     tile: Any
     rows: int  # of a register tile
+    wide: int  # blocks of columns of a panel
     own_columns: bool  # each core has panels of its own, and so reads its share of the weight
 
 
@@ -51,7 +52,7 @@ def tile_rows(
     for loop in (row, within):
         sch.unroll(loop)
     vectorize(sch, lane, cpu.lanes(block.dtype))
-    return Loops(around[:-1] if melted else around, around[-1], part, height, not melted)
+    return Loops(around[:-1] if melted else around, around[-1], part, height, wide, not melted)
 
 
 def _height(block: Facts, rows: Rows, cpu: Machine) -> int:

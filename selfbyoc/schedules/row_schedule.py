@@ -7,73 +7,10 @@ from typing import Any
 
 from .blocks import Facts, divisor
 from .machine import Machine
-from .row_loops import Loops, task_tiles, tile_rows
+from .row_loops import task_tiles, tile_rows
+from .row_product import PRODUCTS, extent_of, product_at, start_in_vectors
 from .row_tiles import Rows
-from .steps import Finish, ask_ahead, parallel_over, vectorize, vectorize_injective
-
-# Steps of k that ask for lines of the next piece, one each: all the lines of a tile at once wait
-# for one another. dense_gelu_dense 128x384x1536 with its weights in memory takes 720 us without
-# asking, 697 with a tile's lines at once, 650 so, and 637 if they are in L3 (Zen 5, Nov 2026).
-STEPS = 16
-
-
-def product_at(
-    sch: Any, stages: dict[str, Facts], name: str, loops: Loops, cpu: Machine, split: int = 0
-) -> list[Finish]:
-    """A product under the tiles that read it. Pieces of k go around the tiles of a panel, so that
-    a piece of the weight is read from L1 by all but the first.
-
-    `split` cuts k further, for an operand that lies in blocks of them.
-    """
-    block, parts = stages[name], stages.get(f"{name}_parts")
-    if parts is None:
-        return [_in_registers(sch, block, loops.tile, cpu, split)[1]]
-    sch.compute_at(block.block, loops.panel, preserve_unit_loops=True)
-    *_, tile, blocks, row, lane, piece = sch.get_loops(block.block)
-    part, row = sch.split(row, [None, loops.rows])
-    sch.reorder(piece, tile, part, row, blocks, lane)
-    for loop in (row, blocks):
-        sch.unroll(loop)
-    before = len(sch.get_loops(block.block))
-    vectorize(sch, lane, cpu.lanes(block.dtype))
-    inside = 3 + len(sch.get_loops(block.block)) - before
-    asks = loops.own_columns  # cores that read the same weight find it in the last cache
-    k, start = _in_registers(sch, parts, part, cpu, split or (STEPS if asks else 0))
-    if asks:
-        (weight,) = parts.buffers_along(parts.spatial[-1])
-        ask_ahead(sch, piece, k, weight)
-    return [start, lambda: _start(sch, block, piece, inside)]
-
-
-def _in_registers(
-    sch: Any, product: Facts, at: Any, cpu: Machine, split: int
-) -> tuple[Any, Finish]:
-    """Accumulators in registers under a tile: k outside, rows unrolled, lanes vectors; -> the outer
-    loop over k.
-    """
-    sch.compute_at(product.block, at, preserve_unit_loops=True)
-    sch.set_scope(product.block, 0, "local")
-    *_, blocks, row, lane, k = sch.get_loops(product.block)
-    ks = sch.split(k, [None, divisor(_extent(sch, k), split)]) if split else [k]
-    sch.reorder(*ks, row, blocks, lane)
-    for loop in (row, blocks):
-        sch.unroll(loop)
-    before = len(sch.get_loops(product.block))
-    vectorize(sch, lane, cpu.lanes(product.dtype))
-    inside = 3 + len(sch.get_loops(product.block)) - before
-    return ks[0], lambda: _start(sch, product, ks[0], inside)
-
-
-def _extent(sch: Any, loop: Any) -> int:
-    return int(sch.get(loop).extent)
-
-
-def _start(sch: Any, product: Facts, k: Any, inside: int) -> None:
-    """The accumulators' start in front of the loop over k, in the same vectors."""
-    *unrolled, lane = list(sch.get_loops(sch.decompose_reduction(product.block, k)))[-inside:]
-    for loop in unrolled:
-        sch.unroll(loop)
-    sch.vectorize(lane)
+from .steps import Finish, parallel_over, vectorize, vectorize_injective
 
 
 def store(sch: Any, result: Facts, outputs: Facts, at: Any, rows: Rows, cpu: Machine) -> None:
@@ -88,7 +25,7 @@ def store(sch: Any, result: Facts, outputs: Facts, at: Any, rows: Rows, cpu: Mac
     vectorize(sch, column, cpu.lanes(result.dtype))
 
 
-STAGES = ("products", "products_parts", "outputs", "result")
+STAGES = (*PRODUCTS, "outputs", "result")
 
 
 def dense_tiles(
@@ -166,7 +103,7 @@ def _parallel_rows(sch: Any, row: Any, block: Facts) -> Any:
 
 def _vectorize_columns(sch: Any, loop: Any, lanes: int) -> None:
     """Whole vectors; narrower ones where the extent asks for it."""
-    width = divisor(_extent(sch, loop), lanes)
+    width = divisor(extent_of(sch, loop), lanes)
     if width > 1:
         sch.vectorize(sch.split(loop, [None, width])[1])
 
@@ -181,4 +118,4 @@ def _reduce_row(sch: Any, block: Facts, last: Facts, lanes: int) -> list[Finish]
     before = len(sch.get_loops(block.block))
     vectorize(sch, lane, lanes)
     inside = 1 + len(sch.get_loops(block.block)) - before
-    return [lambda: _start(sch, block, k, inside)]
+    return [lambda: start_in_vectors(sch, block, k, inside)]

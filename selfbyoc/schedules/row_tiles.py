@@ -125,7 +125,8 @@ def product(
 ) -> Tensor:
     """[outer, tile, block, row, lane]: sums over k of read(outer, tile, row, k) * weight.
 
-    Where k comes in pieces, `<name>_parts` has their sums: [outer, tile, piece, block, row, lane].
+    Where k comes in pieces, `<name>_last` has the sums of the last one and `<name>_before` those of
+    the others, of `<name>_parts`: [outer, tile, piece, block, row, lane].
     """
     pieces = pieces_of(rows, depth)
     size = depth // pieces
@@ -136,16 +137,29 @@ def product(
         return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
 
     tile = (int(weight.shape[0]), rows.height, BLOCK)
-    if pieces == 1:
-        return te.compute((*rows.tiles, *tile), lambda *i: part(i[:-3], 0, *i[-3:]), name=name)
-    parts = te.compute(
-        (*rows.tiles, pieces, *tile), lambda *i: part(i[:-4], *i[-4:]), name=f"{name}_parts"
+    last = te.compute(
+        (*rows.tiles, *tile),
+        lambda *i: part(i[:-3], pieces - 1, *i[-3:]),
+        name=name if pieces == 1 else f"{name}_last",
     )
+    if pieces == 1:
+        return last
+    parts = te.compute(
+        (*rows.tiles, pieces - 1, *tile), lambda *i: part(i[:-4], *i[-4:]), name=f"{name}_parts"
+    )
+    before = _sum_of(parts, len(rows.tiles), f"{name}_before")
+    return te.compute(before.shape, lambda *i: before(*i) + last(*i), name=name)
+
+
+def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
+    """The sum over one axis; a copy where there is but one part."""
+    shape = [int(extent) for extent in parts.shape]
+    pieces = shape.pop(axis)
+    if pieces == 1:
+        return te.compute(shape, lambda *i: parts(*i[:axis], 0, *i[axis:]), name=name)
     piece = te.reduce_axis((0, pieces), name="piece")
     return te.compute(
-        (*rows.tiles, *tile),
-        lambda *i: te.sum(parts(*i[:-3], piece, *i[-3:]), axis=piece),
-        name=name,
+        shape, lambda *i: te.sum(parts(*i[:axis], piece, *i[axis:]), axis=piece), name=name
     )
 
 

@@ -7,6 +7,7 @@ all else is done.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -88,16 +89,17 @@ def is_even(tasks: int, cpu: Machine) -> bool:
     return -(-tasks // cpu.cores) * cpu.cores <= tasks * MOST_UNEVEN
 
 
-def ask_ahead(sch: Any, piece: Any, at: Any, weight: str) -> None:
+def ask_ahead(sch: Any, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None) -> None:
     """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
     runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
 
     The piece, what is behind it and the lines of a run follow from the loops (codegen/prefetch.py):
     call it when neither loop will be split or fused any more. The runs of `at` should be as many as
-    a piece has lines, or fewer; a piece should be small enough that two of them are in L2.
+    a piece has lines, or fewer; a piece should be small enough that two of them are in L2. Where
+    another loop reads the next piece, `to` says how far each of its indices is away.
     """
     sch.annotate(piece, PIECE, weight)
-    sch.annotate(at, AHEAD, weight)
+    sch.annotate(at, AHEAD, json.dumps([weight, to]))
 
 
 def ask_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:

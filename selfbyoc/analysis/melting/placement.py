@@ -30,7 +30,9 @@ class Placement:
     @property
     def traffic(self) -> int:
         """Bytes written and read again, over all iterations of the loops around the buffer."""
-        return self.buffer.bytes * self.buffer.trips * (1 + len(self.consumers))
+        # Stages that multiply for one op are pieces of one sum: together they read all of it.
+        readers = {s.op if s.multiplies else s.name for s in self.consumers}
+        return self.buffer.bytes * self.buffer.trips * (1 + len(readers))
 
     @property
     def in_registers(self) -> bool:
