@@ -138,3 +138,24 @@ def blocks(func):
     found = []
     walk(func.body, lambda n: found.append(n) if type(n).__name__ in ("SBlock", "Block") else None)
     return found
+
+
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize(
+    ("image", "channels"),
+    [((1, 24, 13, 13), 48), ((1, 7, 5, 13), 520), ((2, 16, 11, 9), 80), ((1, 8, 6, 14), 32)],
+)
+def test_channels_as_lanes_with_rows_in_uneven_tiles(image, channels, target):
+    """Blocks of channels by two, by three and alone; 13 pixels are 7 and 6."""
+    assert not pays(image)
+    case = Case(
+        lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight), bias)),
+        name="channels",
+        x=image,
+        weight=(channels, image[1], 1, 1),
+        bias=(channels,),
+        constants=("weight", "bias"),
+    )
+    run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)

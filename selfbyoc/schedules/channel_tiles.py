@@ -40,8 +40,9 @@ def tile_channels(work: Work, block: Facts) -> None:
     xo, xi = sch.split(x, [None, pixels])
     lo, li = sch.split(lane, [None, wide])
     sch.reorder(xo, lo, bi, xi, li)
-    sch.unroll(bi)
-    sch.unroll(xi)
+    # Of a row in uneven tiles, which pixels there are is known when it is unrolled.
+    for loop in (bi, xi) if width % pixels == 0 else (xo, bi, xi):
+        sch.unroll(loop)
     vectorize(sch, li, lanes)
     sch.compute_at(block.block, lo, preserve_unit_loops=True)
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
@@ -73,14 +74,19 @@ def _asking(sch: Any, block: Facts, task: Any, pair: int, tile: int) -> Callable
 
 
 def _channel_shape(blocks: int, width: int, channels: int, cpu: Machine) -> tuple[int, int, int]:
-    """Blocks, pixels and channels of a tile: two blocks, one, or one vector, whichever first fits
-    many pixels.
+    """Blocks, pixels and channels of a tile: two blocks, three, one, or one vector, whichever first
+    fits many pixels.
     """
     # 13 x 2 and 14 x 2 of 32 registers spill here: 190 GFLOP/s for 14x14 pixels.
     vector, registers = cpu.lanes("float32"), cpu.vector_registers * 3 // 4
-    for pair, wide in ((2, channels), (1, channels), (1, min(vector, channels))):
+    for pair, wide in ((2, channels), (3, channels), (1, channels), (1, min(vector, channels))):
         vectors = pair * -(-wide // vector)
-        pixels = divisor(width, max(1, registers // vectors))
+        pixels = _even_part(width, max(1, registers // vectors))
         if blocks % pair == 0 and pixels * vectors >= 6:  # enough to hide the latency of the FMA
             return pair, pixels, wide
-    return 1, divisor(width, registers), min(vector, channels)
+    return 1, _even_part(width, registers), min(vector, channels)
+
+
+def _even_part(extent: int, most: int) -> int:
+    """The size of parts of an extent, as few and as even as can be; the last may be smaller."""
+    return -(-extent // -(-extent // most))

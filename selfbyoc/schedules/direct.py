@@ -13,13 +13,18 @@ from . import channel_lanes, pointwise
 from .lanes import Plan, lane_of, plan, reader
 
 ROWS = 16  # output channels of a block: one or two register tiles, or one vector (channel_lanes.py)
+MANY = 32  # blocks, to which one more adds 3% at most
 
 Tensor = Any
 
 
 def row_blocks(channels: int) -> tuple[int, int]:
-    """Blocks of output channels and channels in each: as even as can be, so that few are zeros."""
+    """Blocks of output channels and channels in each: as even as can be, so that few are zeros.
+
+    Many blocks are of an even number, for tiles of two (channel_tiles.py).
+    """
     blocks = -(-channels // ROWS)
+    blocks += blocks % 2 if blocks >= MANY else 0
     return blocks, -(-channels // blocks)
 
 
