@@ -29,6 +29,7 @@ from selfbyoc.bench.records import (
     Report,
     Result,
     Row,
+    compared,
     from_json,
     geometric_mean,
     read_report,
@@ -270,6 +271,16 @@ def test_the_best_peer_is_the_fastest_right_one():
     assert (found.best_peer, found.ratio) == ("onnxruntime", 1.5)
     found.results["onnxruntime"] = Result(skipped="not installed")
     assert (found.best_peer, found.ratio) == (None, None)
+
+
+def test_tvms_own_build_stands_in_where_no_peer_took_part():
+    found = row(ours=2.0, openvino=1.0, tvm=3.0, stacked=0.1)
+    found.results["openvino"] = Result(skipped="not installed")
+    assert (found.best_peer, found.ratio) == ("tvm", 1.5)
+    assert compared([found]) == "TVM default / ours"
+    assert "| TVM default / ours |" in markdown(report(found))
+    assert compared([found, row(torch=1.0)]) == "best peer / ours"
+    assert (row(stacked=3.0).best_peer, compared([row(stacked=3.0)])) == (None, "best peer / ours")
 
 
 def test_means_and_the_worst():

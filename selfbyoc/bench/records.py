@@ -13,7 +13,7 @@ from ..errors import InputError
 from .contenders import CONTENDERS
 from .roof import Roof
 
-OURS = "selfbyoc"
+OURS, OWN_BUILD = "selfbyoc", "tvm"
 DISTURBED = 0.03  # of the cores' time; a system that is left alone takes less than 1%
 PEERS = tuple(c.name for c in CONTENDERS if c.is_peer)
 
@@ -74,8 +74,10 @@ class Row:
 
     @property
     def best_peer(self) -> str | None:
-        """The fastest of the peers whose result is right."""
-        found = {n: self.results[n] for n in PEERS if n in self.results and self.results[n].counts}
+        """The fastest of the peers whose result is right; TVM's own build where none took part."""
+        there = {n: r for n, r in self.results.items() if not r.skipped}
+        asked = PEERS if there.keys() & set(PEERS) else (OWN_BUILD,)
+        found = {n: r for n, r in there.items() if n in asked and r.counts}
         return min(found, key=lambda name: found[name].milliseconds) if found else None
 
     @property
@@ -170,6 +172,12 @@ def write_report(path: Path, report: Report) -> None:
         partial.replace(path)
     except OSError as err:
         raise InputError(f"{path} cannot be written: {err.strerror}") from err
+
+
+def compared(rows: Sequence[Row]) -> str:
+    """Whose time the ratios of these rows are of."""
+    found = {row.best_peer for row in rows if row.best_peer}
+    return "TVM default / ours" if found == {OWN_BUILD} else "best peer / ours"
 
 
 def geometric_mean(values: Iterable[float]) -> float:

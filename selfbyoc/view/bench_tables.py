@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.limits import limit
-from ..bench.records import OURS, Report, Row, geometric_mean, ratios, worst
+from ..bench.records import OURS, OWN_BUILD, Report, Row, compared, geometric_mean, ratios, worst
 
 TITLES = {
     "named": "Fused workloads", "sweep": "Shapes of real networks", "models": "Whole models",
 }  # fmt: skip
-SHORT = {OURS: "ours", "onnxruntime": "ORT", "openvino": "OpenVINO", "tvm": "TVM default"}
+SHORT = {OURS: "ours", "onnxruntime": "ORT", "openvino": "OpenVINO", OWN_BUILD: "TVM default"}
 
 
 def milliseconds(value: float) -> str:
@@ -39,7 +39,7 @@ def group_table(report: Report, group: str) -> Table:
     table.add_column("workload", no_wrap=True)
     for name in names(rows):
         table.add_column(SHORT.get(name, name), justify="right", no_wrap=True)
-    for name in ("best peer / ours", "of peak", "limit", "error"):
+    for name in (compared(rows), "of peak", "limit", "error"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*_cells(report, row, names(rows)))
@@ -72,11 +72,12 @@ def summary_lines(report: Report) -> list[str]:
     """Geometric means, the worst of the sweep, who was left out and why."""
     lines = [f"peak {report.peak:.0f} GFLOP/s of fp32 multiply-adds on {report.threads} threads"]
     for group in TITLES:
-        found = ratios(report.group(group))
+        rows = report.group(group)
+        found = ratios(rows)
         if found:
             lost = sum(1 for ratio in found if ratio < 1)
             lines.append(
-                f"{TITLES[group].lower()}: best peer / ours {geometric_mean(found):.2f} "
+                f"{TITLES[group].lower()}: {compared(rows)} {geometric_mean(found):.2f} "
                 f"(geometric mean of {len(found)}), {lost} lost"
             )
     last = worst(report.group("sweep"))

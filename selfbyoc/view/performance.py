@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ..bench.limits import limit
-from ..bench.records import OURS, Report, Row, geometric_mean, ratios, worst
+from ..bench.records import OURS, Report, Row, compared, geometric_mean, ratios, worst
 from .bench_tables import SHORT, TITLES, milliseconds, names
 
 
@@ -50,7 +50,7 @@ def _method(report: Report) -> str:
 def _table(report: Report, rows: Sequence[Row]) -> str:
     shown = names(rows)
     titles = [f"{SHORT.get(n, n)}, ms" if n == OURS else SHORT.get(n, n) for n in shown]
-    head = ["workload", *titles, "best peer / ours", "of peak", "limit", "error", "peers' error"]
+    head = ["workload", *titles, compared(rows), "of peak", "limit", "error", "peers' error"]
     lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
     return "\n".join([*lines, *(_line(_cells(report, row, shown)) for row in rows)])
 
