@@ -27,10 +27,14 @@ from .._tvm import te, tir
 from .blocks import divisor
 from .winograd_matrices import matrices, times
 
-# Time in multiplications, of which a Zen 5 core does 140 in a nanosecond (two cores, Nov 2026).
-EACH = {0: 50, 2: 250, 4: 600}  # to transform a tile on each side; to pad and store a pixel
-BYTE = 2  # to read a byte of the weights, from L3 or memory
-GAIN = 1.35  # less is not worth the memory; 512 channels of 7 x 7: 1.31, 1.15 in L3, 0.95 in memory
+# Time in multiplications of its products, of which a core of Zen 5 does 130 in a nanosecond (two
+# cores, Nov 2026); direct ones run a tenth slower, and their time is all there is but padding.
+DIRECT = 1.1
+EACH = {0: 50, 2: 250, 4: 1000}  # to transform a tile on each side; to pad and store a pixel
+# To read a byte of the weights, from memory as in a whole model: two cores get 40 in a nanosecond.
+# They do it while they multiply. Weights in L3 take a third of it, but the model is what counts.
+BYTE = 6.5
+GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
 WHOLE = 64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
 ROWS = 28  # tiles of a block of rows, about: their sums, and inputs of 64 channels, are in L2
 LANES = 16  # channels that lie together: one AVX-512 vector, two of AVX2, four of SSE or NEON
@@ -199,7 +203,8 @@ def choose(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequenc
     def time(m: int) -> float:
         """In multiplications a pair of channels."""
         size, units = ((m + 2) ** 2, cut(out, m).work) if m else (9, out[0] * math.prod(out[2:]))
-        return units * (size + EACH[m] * sides) + 4 * size * BYTE
+        products = units * size * (1 if m else DIRECT)
+        return max(products, 4 * size * BYTE) + units * EACH[m] * sides
 
     best = min((2, 4), key=time)
     return best if time(0) > GAIN * time(best) else 0

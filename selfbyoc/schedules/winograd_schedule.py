@@ -85,15 +85,15 @@ def _blocks_apart(sums: Facts, cpu: Machine) -> bool:
 def register_tile(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tuple[int, int, int]:
     """Tiles, blocks of channels, and lanes of a block, whose sums are in registers.
 
-    Two loads and two products go at once, and a product takes four cycles: 7 x 2 or 4 x 3 vectors
-    of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. Less than 1 KB: more is not on the stack but
-    asked of the runtime. Where channels are tasks, `tasks` for each step, these should be even.
+    Two loads and two products go at once, and a product takes four cycles: 8 x 2 or 7 x 2 vectors
+    of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. 1 KB at most: more sums spill. Where channels are
+    tasks, `tasks` for each step, these should be even.
     """
     vector = min(LANES, cpu.lanes("float32"))
 
     def fits(rows: int, wide: int, lanes: int) -> bool:
         vectors = wide * lanes // vector
-        small = rows * wide * lanes < 256 and (rows + 1) * vectors < cpu.vector_registers
+        small = rows * wide * lanes <= 256 and (rows + 1) * vectors < cpu.vector_registers
         return small and tiles % rows == 0 and blocks % wide == 0
 
     def use(shape: tuple[int, int, int]) -> tuple[float, float]:
@@ -169,7 +169,7 @@ def _sums(work: Work, sums: Facts, loop: Any, shape: tuple[int, int, int]) -> No
     to, ti = sch.split(t, [None, shape[0]])
     part, lane = sch.split(lane, [None, shape[2]])
     sch.reorder(e, f, to, part, k, ti, o, lane)
-    copy = sch.cache_write(sums.block, 0, "global")
+    copy = sch.cache_write(sums.block, 0, "local")
     sch.reverse_compute_at(copy, part)
     work.done.add(Facts(sch, copy).name)
     (weight,) = sums.buffers_along(sums.spatial[-1])
