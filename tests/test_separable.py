@@ -8,9 +8,9 @@ from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.schedules import separable
 from selfbyoc.schedules.machine import machine
+from selfbyoc.schedules.separable_form import Form, in_chunks, tile_of
 from selfbyoc.schedules.separable_layers import fold_of
 from selfbyoc.schedules.separable_schedule import tile_shape
-from selfbyoc.schedules.separable_stages import Form, in_chunks, tile_of
 
 BY_NAME = {c.name: c for c in BUILTIN}
 
@@ -45,6 +45,22 @@ def pair_of(channels, out, size, **attrs):
     return Case(program, x=(1, channels, *size), **sizes, constants=tuple(sizes))
 
 
+def stem_of(size, out=16, last=op.relu, **first):
+    """A network's first convolution, depthwise, pointwise, on a picture."""
+
+    def program(x, w_expand, b_expand, w_depth, w_project):
+        y = op.relu(op.bias_add(op.conv2d(x, w_expand, **first), b_expand))
+        y = op.relu(op.conv2d(y, w_depth, groups=32, padding=1))
+        return last(op.conv2d(y, w_project))
+
+    kernel = 2 * first["padding"] + 1
+    sizes = {
+        "w_expand": (32, 3, kernel, kernel), "b_expand": (32,),
+        "w_depth": (32, 1, 3, 3), "w_project": (out, 32, 1, 1),
+    }  # fmt: skip
+    return Case(program, x=(1, 3, *size), **sizes, constants=tuple(sizes))
+
+
 SHAPES = {
     "chunks-odd": ("inverted_residual", case_of(8, 48, 8, (31, 29), residual=True)),
     "chunks-stride-2": ("inverted_residual", case_of(5, 30, 9, (63, 37), strides=2)),
@@ -54,6 +70,9 @@ SHAPES = {
     "no-padding": ("inverted_residual", case_of(4, 16, 8, (40, 8), padding=0)),
     "batch": ("inverted_residual", case_of(7, 18, 7, (7, 7), batch=3, residual=True)),
     "one-column": ("inverted_residual", case_of(3, 16, 4, (30, 1), kernel=1)),
+    "first": ("inverted_residual", stem_of((144, 160), strides=2, padding=1)),
+    "first-odd": ("inverted_residual", stem_of((131, 75), out=48, strides=2, padding=2)),
+    "first-small": ("inverted_residual", stem_of((14, 16), last=lambda y: y, padding=1)),
     "pair-chunks": ("depthwise_pointwise", pair_of(99, 140, (65, 18))),
     "pair-small": ("depthwise_pointwise", pair_of(33, 130, (7, 9))),
     "pair-staged": ("depthwise_pointwise", pair_of(19, 21, (35, 18))),
@@ -81,6 +100,30 @@ def test_padding_stays_zero_where_the_activation_of_zero_is_not():
     sizes = {"w_depth": (16, 1, 3, 3), "w_point": (128, 16, 1, 1)}
     run = run_case(BY_NAME["depthwise_pointwise"], Case(program, x=(1, 16, 9, 9), **sizes))
     assert run.counts == {"depthwise_pointwise": 1}
+    assert_close(run)
+
+
+def test_a_chain_of_pairs_is_no_inverted_residual():
+    """MobileNetV1: each pair of a depthwise and a pointwise convolution by itself."""
+
+    def program(x, w_expand, w_depth, w_project, w_next, w_point):
+        y = op.clip(op.conv2d(x, w_expand), a_min=0, a_max=6)
+        for depth, point in ((w_depth, w_project), (w_next, w_point)):
+            y = op.clip(op.conv2d(y, depth, groups=16, padding=1), a_min=0, a_max=6)
+            y = op.clip(op.conv2d(y, point), a_min=0, a_max=6)
+        return y
+
+    point, depth = (16, 16, 1, 1), (16, 1, 3, 3)
+    sizes = {
+        "w_expand": point,
+        "w_depth": depth,
+        "w_project": point,
+        "w_next": depth,
+        "w_point": point,
+    }
+    case = Case(program, x=(1, 16, 9, 9), **sizes, constants=tuple(sizes))
+    run = run_case(BY_NAME["inverted_residual"], case, composites=BUILTIN)
+    assert run.counts["depthwise_pointwise"] == 2
     assert_close(run)
 
 

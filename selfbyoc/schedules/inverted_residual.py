@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..composite import Case, Composite
+from ..composite import Case, Composite, require
 from ..partition.pattern import either, op
 from . import separable, separable_schedule
 from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, norm_sizes, normed
-from .separable_layers import pack_folded, pack_weight
+from .separable_layers import is_first, pack_folded, pack_weight
 
 
-def _relu6(y: Any) -> Any:
-    return op.clip(y, a_min=0, a_max=6)
+def _active(y: Any) -> Any:
+    return either(op.clip(y), op.relu(y))
 
 
 def _block(
@@ -27,20 +27,25 @@ def _block(
     expand = (b_expand, gamma_expand, beta_expand, mean_expand, var_expand)
     depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
     project = (b_project, gamma_project, beta_project, mean_project, var_project)
-    expanded = _relu6(normed(op.conv2d(x, w_expand), *expand))
-    hidden = _relu6(normed(op.conv2d(expanded, w_depth), *depth))
+    expanded = _active(normed(op.conv2d(x, w_expand), *expand))
+    hidden = _active(normed(op.conv2d(expanded, w_depth), *depth))
     y = normed(op.conv2d(hidden, w_project), *project)
-    return either(op.add(y, x), y)
+    return either(op.add(y, x), _active(y), y)
 
 
 def _check_block(match: Any) -> None:
     direct_layout(match)
-    check_pointwise(match, 0)
+    expand, _, project = match.of("conv2d")
+    if not is_first(expand):
+        check_pointwise(match, 0)
+        hidden, out = expand.outputs[0].shape[1], project.outputs[0].shape[1]
+        # A chain of pairs, as in MobileNetV1, is better taken pair by pair.
+        require(out < hidden, f"{project.name} must project: {out} channels out of {hidden}")
     check_depthwise(match, 1)
     check_pointwise(match, 2)
 
 
-def _inverted(groups: int, residual: bool, **attrs: Any) -> Any:
+def _inverted(groups: int, residual: bool, last: Any = lambda y: y, **attrs: Any) -> Any:
     def program(
         x: Any,
         w_expand: Any,
@@ -53,9 +58,16 @@ def _inverted(groups: int, residual: bool, **attrs: Any) -> Any:
         expanded = op.clip(op.bias_add(op.conv2d(x, w_expand), b_expand))
         hidden = op.clip(op.bias_add(op.conv2d(expanded, w_depth, groups=groups, **attrs), b_depth))
         y = op.bias_add(op.conv2d(hidden, w_project), b_project)
-        return op.add(x, y) if residual else y
+        return op.add(x, y) if residual else last(y)
 
     return program
+
+
+def _first(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+    """The first layers of a network, with relu."""
+    y = op.relu(op.conv2d(x, w_expand, strides=2, padding=1))
+    y = op.relu(op.conv2d(y, w_depth, groups=16, padding=1))
+    return op.relu(op.conv2d(y, w_project))
 
 
 def _normed_block(
@@ -124,7 +136,7 @@ inverted_residual = Composite(
             **_sizes(5, 30, 5),
         ),
         Case(
-            _inverted(42, False, padding=(0, 1, 1, 0)),
+            _inverted(42, False, op.clip, padding=(0, 1, 1, 0)),
             name="asymmetric",
             x=(1, 7, 13, 9),
             **_sizes(7, 42, 9),
@@ -137,6 +149,15 @@ inverted_residual = Composite(
             w_expand=(18, 3, 1, 1),
             w_depth=(18, 1, 3, 3),
             w_project=(3, 18, 1, 1),
+        ),
+        Case(
+            _first,
+            name="first",
+            x=(1, 3, 35, 32),
+            w_expand=(16, 3, 3, 3),
+            w_depth=(16, 1, 3, 3),
+            w_project=(24, 16, 1, 1),
+            constants=("w_expand", "w_depth", "w_project"),
         ),
         Case(
             _normed_block,

@@ -13,18 +13,10 @@ from typing import Any
 from .._tvm import te
 from . import direct
 from .machine import machine_at_hand
-from .separable_layers import Layer, layers, unfolded
-from .separable_stages import (
-    Form,
-    expanded,
-    framed,
-    from_image,
-    from_sums,
-    in_chunks,
-    projected,
-    result,
-    windows,
-)
+from .separable_expand import expanded, framed, from_image, from_sums
+from .separable_form import Form, in_chunks
+from .separable_layers import Layer, is_first, is_pointwise, layers, unfolded
+from .separable_stages import projected, result, windows
 
 TAPS = 25  # of a window that is written out; more only grow the code
 # Outputs of the pointwise convolution for each element of an image that is turned over: turning
@@ -68,7 +60,8 @@ def form_of(convs: Sequence[Any]) -> Form | None:
     window = depth.inputs[1][0][2:]
     pads = depth.attrs["padding"]
     reach = [(window[n] - 1) * depth.attrs["dilation"][n] for n in (0, 1)]
-    plain = all(_is_plain(conv) for conv in (*expand, project)) and math.prod(window) <= TAPS
+    plain = is_pointwise(project) and math.prod(window) <= TAPS
+    plain = plain and all(is_pointwise(conv) or is_first(conv) for conv in expand)
     # One channel out for each one in, and no window that lies in the padding alone.
     plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
     if not plain:
@@ -87,12 +80,6 @@ def _pays_turning(form: Form, project: Any) -> bool:
     501; 1024x7x7 443 and 530.
     """
     return form.chunks == 1 and project.outputs[0][0][1] >= TURNED * math.prod(form.strides)
-
-
-def _is_plain(conv: Any) -> bool:
-    """A pointwise convolution of each pixel."""
-    attrs = conv.attrs
-    return tuple(attrs["strides"]) == (1, 1) and not any(attrs["padding"]) and attrs["groups"] == 1
 
 
 def staged(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> Tensor:

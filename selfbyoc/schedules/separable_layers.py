@@ -10,6 +10,7 @@ from .._tvm import te, tir
 from ..codegen import mathfn
 from .direct import extents
 
+COLOURS = 4  # channels of a picture, at most
 LANES = 16  # channels of a block: one AVX-512 vector, two of AVX2
 
 Tensor = Any
@@ -79,6 +80,18 @@ def _or_zero(channel: Any, channels: int, read: Callable[[Any], Any]) -> Any:
     return tir.if_then_else(channel < channels, read(channel), tir.const(0, "float32"))
 
 
+def is_pointwise(conv: Any) -> bool:
+    """Whether a convolution is one of each pixel."""
+    attrs = conv.attrs
+    plain = tuple(attrs["strides"]) == (1, 1) and not any(attrs["padding"]) and attrs["groups"] == 1
+    return plain and tuple(conv.inputs[1].shape[2:]) == (1, 1)
+
+
+def is_first(conv: Any) -> bool:
+    """Whether a convolution reads a picture: few products, whose result is far larger."""
+    return conv.attrs["groups"] == 1 and conv.inputs[0].shape[1] <= COLOURS
+
+
 @dataclass(frozen=True)
 class Layer:
     """A convolution with what follows it: a scale and a shift of each channel, activations."""
@@ -92,7 +105,7 @@ class Layer:
     @property
     def channels(self) -> int:
         """Channels that each result is a sum over."""
-        return int(self.conv.inputs[1][0][1])
+        return int(self.conv.inputs[1].shape[1])
 
     def applied(self, value: Any, channel: Any) -> Any:
         """The convolution's sum with all that follows."""
