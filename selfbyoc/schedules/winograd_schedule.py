@@ -86,8 +86,8 @@ def register_tile(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tupl
     """Tiles, blocks of channels, and lanes of a block, whose sums are in registers.
 
     Two loads and two products go at once, and a product takes four cycles: 8 x 2 or 7 x 2 vectors
-    of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. 1 KB at most: more sums spill. Where channels are
-    tasks, `tasks` for each step, these should be even.
+    of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. 1 KB at most: more sums spill. Where
+    channels are tasks, `tasks` for each step, these should be even.
     """
     vector = min(LANES, cpu.lanes("float32"))
 
