@@ -305,10 +305,16 @@ def of_largest_case(name):
     return kernel
 
 
-def test_rows_melt_where_the_weights_are_packed():
-    kernel = of_largest_case("layer_norm_dense")
+def test_rows_melt_where_the_weights_are_packed_and_stay_in_the_cache():
+    kernel = report_of("layer_norm_dense", "1x45x96-96-96-130x96-130")
     assert kernel.is_melted("normalised", "result")
     assert kernel.traffic_after == 0
+
+
+def test_a_large_weight_is_read_by_columns():
+    kernel = of_largest_case("layer_norm_dense")
+    assert not kernel.is_melted("normalised", "result")
+    assert kernel.is_melted("products_last", "result")
 
 
 def test_a_feed_forward_block_is_two_regions():

@@ -63,8 +63,8 @@ def _compute(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any = None, *, op
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
     cpu, rows = machine(target), rows_of(ops)
     stages = {block.name: block for block in facts(sch)}
-    # 1. The dense in register tiles. Where every core has rows of its own, the normalised rows of a
-    #    task are computed in front of its tiles and stay in L2.
+    # 1. The dense in register tiles. Where every core has rows of its own, as the weight stays in
+    #    L2, the normalised rows of a task are computed in front of its tiles and stay there too.
     task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES), True)
     # 2. Each row at once, its stages behind one another.
     finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
