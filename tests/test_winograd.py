@@ -17,11 +17,12 @@ from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules import direct, winograd
 from selfbyoc.schedules.machine import Machine
 from selfbyoc.schedules.winograd import choose, cut
-from selfbyoc.schedules.winograd_matrices import POINTS, matrices
+from selfbyoc.schedules.winograd_matrices import FORMS, matrices
 from selfbyoc.schedules.winograd_schedule import register_tile
 
 st = hypothesis.strategies
 BY_NAME = {c.name: c for c in BUILTIN}
+ALL = [(m, r) for r, forms in FORMS.items() for m in forms]
 PLAIN = {"strides": (1, 1), "dilation": (1, 1), "groups": 1}
 
 
@@ -32,8 +33,8 @@ def conv(padding=1):
     return program
 
 
-def case_of(x, channels, padding=1, constant=True):
-    weight = (channels, x[1], 3, 3)
+def case_of(x, channels, padding=1, constant=True, window=3):
+    weight = (channels, x[1], window, window)
     constants = ("weight", "bias") if constant else ()
     return Case(conv(padding), x=x, weight=weight, bias=weight[:1], constants=constants)
 
@@ -48,32 +49,34 @@ def blocks(case, target=None):
     return {name for info in selfbyoc.op_info(stacked.func) for name in info.blocks}
 
 
-@pytest.mark.parametrize("m", POINTS)
-def test_matrices_compute_the_convolution(m):
-    b, g, a = map(np.array, matrices(m))
+@pytest.mark.parametrize(("m", "r"), ALL)
+def test_matrices_compute_the_convolution(m, r):
+    b, g, a = map(np.array, matrices(m, r))
     rng = np.random.default_rng(0)
-    data, window = rng.standard_normal(m + 2), rng.standard_normal(3)
-    expected = [data[i : i + 3] @ window for i in range(m)]
+    data, window = rng.standard_normal(m + r - 1), rng.standard_normal(r)
+    expected = [data[i : i + r] @ window for i in range(m)]
     np.testing.assert_allclose(a @ ((g @ window) * (b @ data)), expected, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("m", POINTS)
-def test_matrices_of_the_input_and_the_output_are_exact_in_float32(m):
-    for matrix in matrices(m)[::2]:
+@pytest.mark.parametrize(("m", "r"), ALL)
+def test_matrices_of_the_input_and_the_output_are_exact_in_float32(m, r):
+    for matrix in matrices(m, r)[::2]:
         assert np.array_equal(np.array(matrix), np.array(matrix, dtype="float32"))
 
 
 @pytest.mark.parametrize(
-    ("x", "channels", "padding"),
+    ("x", "channels", "padding", "window"),
     [
-        ((1, 16, 13, 17), 16, 1),  # tiles that reach over both borders
-        ((2, 19, 14, 15), 37, (0, 1, 2, 1)),  # no multiple of 16, four paddings, two images
-        ((3, 33, 12, 9), 16, 0),
-        ((1, 16, 58, 11), 48, 2),  # several blocks, the last with tiles that nobody reads
+        ((1, 16, 13, 17), 16, 1, 3),  # tiles that reach over both borders
+        ((2, 19, 14, 15), 37, (0, 1, 2, 1), 3),  # no multiple of 16, four paddings, two images
+        ((3, 33, 12, 9), 16, 0, 3),
+        ((1, 16, 58, 11), 48, 2, 3),  # several blocks, the last with tiles that nobody reads
+        ((2, 33, 15, 14), 48, (1, 2, 0, 3), 5),
+        ((1, 48, 59, 11), 32, 2, 5),
     ],
 )
-def test_odd_sizes(x, channels, padding):
-    case = case_of(x, channels, padding)
+def test_odd_sizes(x, channels, padding, window):
+    case = case_of(x, channels, padding, window=window)
     assert "conv2d_wino_sums" in blocks(case)
     run = run_case(BY_NAME["conv2d"], case)
     assert run.counts == {"conv2d": 1}
@@ -86,26 +89,26 @@ def test_a_weight_that_is_no_constant():
     assert_close(run_case(BY_NAME["conv2d"], case))
 
 
-@pytest.mark.parametrize("m", POINTS)
+@pytest.mark.parametrize(("m", "r"), ALL)
 @pytest.mark.parametrize(
     ("scale", "offset"), [(1e-30, 0), (1e-3, 0), (1, 0), (1e3, 0), (1e12, 0), (1, 1e3), (1e3, -10)]
 )
-def test_the_error_is_that_of_rounding(monkeypatch, m, scale, offset):
+def test_the_error_is_that_of_rounding(monkeypatch, m, r, scale, offset):
     """As large as the largest output: cancellation grows with it, and must stay in the bound."""
     monkeypatch.setattr(winograd, "choose", lambda *_: m)
     x, channels = (1, 64, 20, 20), 32
     rng = np.random.default_rng(0)
     data = ((rng.standard_normal(x) + offset) * scale).astype("float32")
-    weight = rng.standard_normal((channels, x[1], 3, 3)).astype("float32")
+    weight = rng.standard_normal((channels, x[1], r, r)).astype("float32")
     mod = selfbyoc.emit(
         lambda x, w: op.conv2d(x, w, padding=1), {"x": x, "w": weight.shape}, {"w": weight}
     )
     (found,) = selfbyoc.build(mod, composites=[BY_NAME["conv2d"]])(data)
     padded = np.pad(data.astype("float64"), ((0, 0), (0, 0), (1, 1), (1, 1)))
-    view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    view = np.lib.stride_tricks.sliding_window_view(padded, (r, r), axis=(2, 3))
     expected = np.einsum("nchwij,ocij->nohw", view, weight.astype("float64"), optimize=True)
     error = np.abs(found - expected).max() / np.abs(expected).max()
-    assert error < tolerance("float32", 9 * x[1]) / 2
+    assert error < tolerance("float32", r * r * x[1]) / 2
 
 
 @pytest.mark.parametrize("options", [{"mcpu": "x86-64-v3"}, {"mcpu": "skylake-avx512"}, {}])
@@ -221,9 +224,18 @@ def test_random_shapes(x, channels, padding):
 
 @pytest.mark.parametrize("out", [(1, 64, 56, 56), (2, 16, 13, 9), (1, 16, 4, 4), (6, 16, 7, 7)])
 def test_blocks_hold_every_tile_once(out):
-    found = cut(out, 4)
+    found = cut(out, 4, 3)
     tiles = {(n, y // 4, x // 4) for n, y, x in np.ndindex(out[0], *out[2:])}
     assert found.count == len(tiles)
     images, chunks = found.blocks
     assert found.images * images == out[0]
     assert found.rows * chunks >= found.down > found.rows * (chunks - 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "m"),
+    [(27, (5, 5), 2), (27, (5, 3), 0), (27, (7, 7), 0), (27, (1, 1), 0), (4, (5, 5), 0)],
+)
+def test_windows_of_five_by_five(size, kernel, m):
+    image = (1, 32, size, size)
+    assert choose(image, (96, 32, *kernel), PLAIN, (1, 96, size, size)) == m

@@ -35,10 +35,10 @@ def convolution(
     """`x` and the packed form of a weight of shape `kernel`."""
     if not is_winograd(weight, kernel):
         return direct.convolution(x, weight, attrs, out, name)
-    tiling = winograd.cut(out, direct.extents(weight)[0] - 2)
+    tiling = winograd.cut(out, direct.extents(weight)[0] - kernel[2] + 1, kernel[2])
     return winograd.convolution(x, weight, attrs["padding"], out, tiling, name)
 
 
 def is_winograd(weight: Tensor, kernel: Sequence[int]) -> bool:
-    """Whether a packed weight is [m + 2, m + 2, O/16, I, 16], and not [O/16, I, H, W, 16]."""
+    """Whether a packed weight is [tile, tile, O/16, I, 16], and not [O/16, I, H, W, 16]."""
     return direct.extents(weight)[2:4] != tuple(kernel[2:])

@@ -1,9 +1,10 @@
-"""Winograd convolution: 3x3 windows at stride 1 by products of transformed tiles.
+"""Winograd convolution: 3x3 and 5x5 windows at stride 1 by products of transformed tiles.
 
-F(m, 3) computes m x m outputs from (m + 2) x (m + 2) inputs with (m + 2)^2 products for each pair
-of channels instead of 9 m^2: 4 times fewer for m = 4, 2.25 times for m = 2. Lavin and Gray, Fast
+F(m, r) computes m x m outputs of an r x r window from a tile of (m + r - 1)^2 inputs, with a
+product an element for each pair of channels instead of r^2 m^2: F(4, 3) with 4 times fewer, F(2, 3)
+2.25 times, F(2, 5) 2.8 times. Lavin and Gray, Fast
 Algorithms for Convolutional Neural Networks, 2015. Lanes are channels: the transforms are sums of
-vectors, the products one matrix product for each of the (m + 2)^2 elements of a tile.
+vectors, the products one matrix product for each element of a tile.
 
 A block is some rows of tiles of one image, or some images: what one task computes.
 
@@ -25,12 +26,13 @@ from typing import Any
 
 from .._tvm import te, tir
 from .blocks import divisor
-from .winograd_matrices import matrices, times
+from .winograd_matrices import FORMS, matrices, times
 
 # Time in multiplications of its products, of which a core of Zen 5 does 130 in a nanosecond (two
 # cores, Nov 2026); direct ones run a tenth slower, and their time is all there is but padding.
 DIRECT = 1.1
-EACH = {0: 50, 2: 250, 4: 1000}  # to transform a tile on each side; to pad and store a pixel
+PIXEL = 50  # to pad and store one
+EACH = {(2, 3): 250, (4, 3): 1000, (2, 5): 500}  # to transform a tile on each side, by m and r
 # To read a byte of the weights, from memory as in a whole model: two cores get 40 in a nanosecond.
 # They do it while they multiply. Weights in L3 take a third of it, but the model is what counts.
 BYTE = 6.5
@@ -47,11 +49,17 @@ class Tiling:
     """How the outputs of a convolution are cut into tiles of m x m, and tiles into blocks."""
 
     m: int
+    window: int
     batch: int
     down: int  # tiles in a column of an image
     along: int  # tiles in a row
     images: int  # of a block; they divide the batch
     rows: int  # rows of tiles of a block in each of its images
+
+    @property
+    def size(self) -> int:
+        """Rows and columns of inputs of a tile."""
+        return self.m + self.window - 1
 
     @property
     def count(self) -> int:
@@ -88,15 +96,15 @@ def _blocks(channels: int) -> int:
 
 
 def pack_weight(weight: Tensor, m: int) -> Tensor:
-    """[O, I, 3, 3] -> G w G^T as [m + 2, m + 2, O/16, I, 16]."""
-    out, inner, *_ = (int(extent) for extent in weight.shape)
-    _, g, _ = matrices(m)
-    size = m + 2
+    """[O, I, r, r] -> G w G^T as [m + r - 1, m + r - 1, O/16, I, 16]."""
+    out, inner, window, _ = (int(extent) for extent in weight.shape)
+    _, g, _ = matrices(m, window)
+    size = m + window - 1
 
     def half(e: Any, o: Any, i: Any, x: Any) -> Any:
         return times(g, e, lambda y: weight(o, i, y, x))
 
-    columns = te.compute((size, out, inner, 3), half, name=f"{weight.op.name}_columns")
+    columns = te.compute((size, out, inner, window), half, name=f"{weight.op.name}_columns")
 
     def whole(e: Any, f: Any, b: Any, i: Any, lane: Any) -> Any:
         o = b * LANES + lane
@@ -138,13 +146,15 @@ def _image(x: Tensor, pads: Sequence[int], t: Tiling, name: str) -> Tensor:
         return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, "float32"))
 
     lanes = _blocks(channels) * LANES
-    return te.compute((t.batch, t.down * t.m + 2, t.along * t.m + 2, lanes), padded, name=name)
+    reach = t.window - 1
+    shape = (t.batch, t.down * t.m + reach, t.along * t.m + reach, lanes)
+    return te.compute(shape, padded, name=name)
 
 
 def _inputs(image: Tensor, t: Tiling, name: str) -> Tensor:
     """B^T d B of every tile."""
-    b, _, _ = matrices(t.m)
-    size, lanes = t.m + 2, int(image.shape[3])
+    b, _, _ = matrices(t.m, t.window)
+    size, lanes = t.size, int(image.shape[3])
 
     def column(i: Any, j: Any, tile: Any, e: Any, z: Any, c: Any) -> Any:
         n, y, x = t.place((i, j), tile)
@@ -173,10 +183,10 @@ def _sums(inputs: Tensor, weight: Tensor, channels: int, name: str) -> Tensor:
 
 def _outputs(sums: Tensor, t: Tiling, name: str) -> Tensor:
     """A^T sums A: the pixels of every tile."""
-    _, _, a = matrices(t.m)
+    _, _, a = matrices(t.m, t.window)
     out_blocks, m = int(sums.shape[2]), t.m
     rows = te.compute(
-        (*t.blocks, out_blocks, t.block, m, m + 2, LANES),
+        (*t.blocks, out_blocks, t.block, m, t.size, LANES),
         lambda i, j, o, tile, y, f, lane: times(a, y, lambda e: sums(i, j, o, e, f, tile, lane)),
         name=f"{name}_rows",
     )
@@ -191,10 +201,11 @@ def _outputs(sums: Tensor, t: Tiling, name: str) -> Tensor:
 
 
 def choose(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> int:
-    """The m of the F(m, 3) that takes the least time; 0 where it is the direct convolution."""
+    """The m of the F(m, r) that takes the least time; 0 where it is the direct convolution."""
     if os.environ.get("SELFBYOC_WINOGRAD", "1") == "0":
         return 0
-    plain = tuple(kernel[2:]) == (3, 3) and attrs["groups"] == 1
+    window = kernel[2]
+    plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == tuple(attrs["dilation"]) == (1, 1)
     if not plain or min(image[1], out[1]) < LANES:
         return 0
@@ -202,24 +213,27 @@ def choose(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequenc
 
     def time(m: int) -> float:
         """In multiplications a pair of channels."""
-        size, units = ((m + 2) ** 2, cut(out, m).work) if m else (9, out[0] * math.prod(out[2:]))
-        products = units * size * (1 if m else DIRECT)
-        return max(products, 4 * size * BYTE) + units * EACH[m] * sides
+        if m == 0:
+            size, units, product, each = window**2, out[0] * math.prod(out[2:]), DIRECT, PIXEL
+        else:
+            units, product, each = cut(out, m, window).work, 1.0, EACH[m, window]
+            size = (m + window - 1) ** 2
+        return max(product * units * size, 4 * size * BYTE) + units * each * sides
 
-    best = min((2, 4), key=time)
+    best = min(FORMS[window], key=time)
     return best if time(0) > GAIN * time(best) else 0
 
 
-def cut(out: Sequence[int], m: int) -> Tiling:
+def cut(out: Sequence[int], m: int, window: int) -> Tiling:
     """The tiles of a result in blocks: even for two cores, with little waste in the last rows."""
     down, along = -(-out[2] // m), -(-out[3] // m)
     if down * along <= WHOLE:
         images = divisor(out[0], max(1, ROWS // (down * along)))
-        return Tiling(m, out[0], down, along, images, down)
+        return Tiling(m, window, out[0], down, along, images, down)
 
     def cost(rows: int) -> int:
         tasks = out[0] * -(-down // rows)
         return (tasks + tasks % 2) * rows
 
     most = max(1, ROWS // along)
-    return Tiling(m, out[0], down, along, 1, min(range(most, 0, -1), key=cost))
+    return Tiling(m, window, out[0], down, along, 1, min(range(most, 0, -1), key=cost))

@@ -1,4 +1,4 @@
-"""The matrices of Winograd convolutions F(m, 3), and products with them as expressions."""
+"""The matrices of Winograd convolutions F(m, r), and products with them as expressions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ Matrix = Sequence[Sequence[float]]
 # Where the polynomials of Toom and Cook are evaluated, infinity aside. The textbook's 0, +-1, +-2
 # lose three times as much: rms errors of 3.8e-7 of the largest output against 1.9e-7, largest
 # errors of 6.7e-6 against 1.7e-6 (64 channels). All are exact in float32.
-POINTS = {2: (F(0), F(1), F(-1)), 4: (F(0), F(3, 4), F(-3, 4), F(3, 2), F(-3, 2))}
+# By the size of a tile, m + r - 1.
+POINTS = {4: (F(0), F(1), F(-1)), 6: (F(0), F(3, 4), F(-3, 4), F(3, 2), F(-3, 2))}
+FORMS = {3: (2, 4), 5: (2,)}  # the m by r, the extent of the window
 
 
-def matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
-    """(B^T, G, A^T) of F(m, 3): the outputs are A^T ((G g) * (B^T d))."""
-    points = POINTS[m]
+def matrices(m: int, r: int) -> tuple[Matrix, Matrix, Matrix]:
+    """(B^T, G, A^T) of F(m, r): the outputs are A^T ((G g) * (B^T d))."""
+    points = POINTS[m + r - 1]
     others = [[q for q in points if q != p] for p in points]
     input_ = [*([*_coefficients(rest), F(0)] for rest in others), _coefficients(points)]
     scales = [math.prod(p - q for q in rest) for p, rest in zip(points, others, strict=True)]
-    window = [[p**j / s for j in range(3)] for p, s in zip(points, scales, strict=True)]
+    window = [[p**j / s for j in range(r)] for p, s in zip(points, scales, strict=True)]
     output = [[*(p**i for p in points), F(int(i == m - 1))] for i in range(m)]
-    return _floats(input_), _floats([*window, [F(0), F(0), F(1)]]), _floats(output)
+    return _floats(input_), _floats([*window, [*[F(0)] * (r - 1), F(1)]]), _floats(output)
 
 
 def _coefficients(roots: Sequence[F]) -> list[F]:
