@@ -31,8 +31,11 @@ def asked(source):
 
 
 def test_the_runtime_is_not_asked_for_tiles():
-    assert asked(code(None)) == {"products", "products_parts_local", "outputs_local"}
-    assert asked(code(with_tiles_on_stack)) == {"products"}
+    before = asked(code(None))
+    tiles = {name for name in before if name.endswith("_local")}
+    assert tiles
+    assert before - tiles
+    assert asked(code(with_tiles_on_stack)) == before - tiles
 
 
 @pytest.mark.parametrize(

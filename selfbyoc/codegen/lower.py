@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, build_module, has_symbol, kernel_config, tvm
-from .._tvm_rewrite import any_alignment, without_max_min
+from .._tvm_rewrite import any_alignment, with_broadcasts, without_max_min
 from ..builtin import composite_of, default_schedule, is_builtin
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
@@ -190,11 +190,16 @@ def _inputs_key(external: External, target: Any) -> str | None:
     return of_inputs(external.composites, external.graph, attrs, target)
 
 
+def _at_last(func: Any) -> Any:
+    """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
+    return with_tiles_on_stack(with_broadcasts(func))
+
+
 def _compiled(external: External, made: _Function, target: Any) -> Any:
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
         with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-            last = with_tiles_on_stack if str(target.kind) == "llvm" else None
+            last = _at_last if str(target.kind) == "llvm" else None
             module = build_module(tvm.IRModule({external.symbol: made.func}), target, last)
     except Exception as err:
         raise LoweringError(
