@@ -22,6 +22,7 @@ from selfbyoc._tvm_rewrite import substitute
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.lower import finished
 from selfbyoc.codegen.prefetch import loop_nests, with_prefetch
+from selfbyoc.codegen.prefetch_early import with_early
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.steps import ask_ahead
@@ -149,3 +150,29 @@ def test_channels_ask_for_the_next_blocks(image, channels, asked):
     wanted = np.einsum("nihw,oi->nohw", x.astype("float64"), w[:, :, 0, 0])
     bound = tolerance("float32", image[1]) * np.abs(wanted).max()
     np.testing.assert_allclose(selfbyoc.build(mod)(x)[0], wanted, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize(
+    ("image", "channels", "lines"),
+    [
+        ((1, 9, 8, 8), 32, 16),  # pixels as lanes: 8 rows of two vectors
+        ((2, 5, 27, 13), 21, 22),  # 11 rows; the last tile sticks out of the image
+        ((1, 24, 7, 7), 64, 64),  # rows of 7 pixels of 32 channels, each perhaps in two lines
+    ],
+)
+def test_a_residual_is_asked_for_before_the_sums(image, channels, lines):
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal(image, "float32")
+    w = rng.standard_normal((channels, image[1], 1, 1), "float32")
+    r = rng.standard_normal((image[0], channels, *image[2:]), "float32")
+    mod = emit(lambda x, r, w: op.add(op.conv2d(x, w), r), {"x": image, "r": r.shape}, {"w": w})
+    mod = selfbyoc.partition_for_tefuse(mod)
+    assert selfbyoc.report(mod).counts == {"conv2d_add": 1}
+    (kernel,) = kernels(mod)
+    target = make_target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 1})
+    _, scheduled = kernel.schedule(target)
+    func = with_early(scheduled.mod["main"])
+    assert func.script().count("prefetch(") == lines
+    wanted = np.einsum("nihw,oi->nohw", x.astype("float64"), w[:, :, 0, 0]) + r
+    bound = tolerance("float32", image[1]) * np.abs(wanted).max()
+    np.testing.assert_allclose(selfbyoc.build(mod)(x, r)[0], wanted, rtol=0, atol=bound)

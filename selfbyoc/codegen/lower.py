@@ -20,6 +20,7 @@ from ..partition.match import Match, find
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
 from .prefetch import with_prefetch
+from .prefetch_early import with_early
 from .slices import without_concatenates
 from .stack import Packed, Stacked, stack
 from .stack_tiles import with_tiles_on_stack
@@ -140,7 +141,9 @@ def finished(func: Any, target: Any) -> Any:
     func = without_concatenates(func)
     if str(target.kind) == "c":
         return without_max_min(any_alignment(func))
-    return any_alignment(with_prefetch(func) if str(target.kind) == "llvm" else func)
+    if str(target.kind) == "llvm":
+        func = with_early(with_prefetch(func))
+    return any_alignment(func)
 
 
 def lower(external: External, target: Any) -> Any:

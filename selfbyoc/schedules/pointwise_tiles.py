@@ -9,7 +9,7 @@ from .._tvm import region_buffer
 from .blocks import Facts, facts, same_elements
 from .direct_tiles import Work, image_of, images, is_copy, register_shape
 from .machine import Machine
-from .steps import decompose, parallel_over, vectorize
+from .steps import ask_early, decompose, parallel_over, vectorize
 
 
 def stays(sch: Any) -> set[str]:
@@ -60,6 +60,8 @@ def tile_pixels(work: Work, block: Facts) -> None:
         # All but the last tile without a test: one on the lanes makes scalar code.
         sch.annotate(t, "pragma_loop_partition_hint", 1)
     _in_registers(sch, [ri, v], lane)
+    # A residual in memory, 64x56x56 to 256: 634 -> 283 us; all in the last cache 243 -> 224.
+    ask_early(sch, ro, image)
     for stage in (ends, block):
         if stage is not None:
             _sums(work, stage, ro)

@@ -13,6 +13,7 @@ from typing import Any
 
 from .._tvm import region_buffer, walk
 from ..codegen.prefetch import AHEAD, PIECE
+from ..codegen.prefetch_early import EARLY
 from .blocks import Facts, divisor, facts
 from .machine import Machine
 
@@ -116,6 +117,23 @@ def ask_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
     outer, _ = sch.split(k, [None, chunk])
     ask_ahead(sch, piece, outer, weight)
     return outer
+
+
+def ask_early(sch: Any, loop: Any, block: Facts) -> None:
+    """Each run of a loop over tiles begins by prefetching what `block`, at its end, reads beside
+    the sums and factors for each channel: a residual.
+
+    Call it when the loop will not be split or fused any more (codegen/prefetch_early.py).
+    """
+    read = [region_buffer(region) for region in block.stmt.reads]
+    computed = [region_buffer(p.stmt.writes[0]) for p in block.producers]
+    names = [
+        str(b.name)
+        for b in read
+        if len(b.shape) > 1 and not any(b.same_as(other) for other in computed)
+    ]
+    if names:
+        sch.annotate(loop, EARLY, " ".join(names))
 
 
 def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
