@@ -75,9 +75,9 @@ def form_of(convs: Sequence[Any]) -> Form | None:
 def _pays_turning(form: Form, project: Any) -> bool:
     """Whether to turn over an image that no pointwise convolution has turned over already.
 
-    One core of Zen 5, by blocks and stage by stage, us: 32x112x112 to 64 channels 510 and 517, to
-    128 at stride 2 590 and 463; 128x56x56 646 and 588; 256x28x28 513 and 513; 512x14x14 449 and
-    501; 1024x7x7 443 and 530.
+    Two cores of Zen 5, by blocks and stage by stage, us: 32x112x112 to 64 channels 250 and 179,
+    64x112x112 to 128 at stride 2 272 and 178; 128x56x56 324 and 261; four of 256x28x28 1168 and
+    1035; 512x14x14 244 and 242; 1024x7x7 230 and 251.
     """
     return form.chunks == 1 and project.outputs[0][0][1] >= TURNED * math.prod(form.strides)
 
