@@ -1,6 +1,7 @@
 """Prefetch of packed weights: in the code where a schedule asks for it; results stay the same."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from selfbyoc._tvm import (
 from selfbyoc._tvm_rewrite import substitute
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.lower import finished
-from selfbyoc.codegen.prefetch import loop_nests, with_prefetch
+from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
 from selfbyoc.codegen.prefetch_early import with_early
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
@@ -176,3 +177,14 @@ def test_a_residual_is_asked_for_before_the_sums(image, channels, lines):
     wanted = np.einsum("nihw,oi->nohw", x.astype("float64"), w[:, :, 0, 0]) + r
     bound = tolerance("float32", image[1]) * np.abs(wanted).max()
     np.testing.assert_allclose(selfbyoc.build(mod)(x, r)[0], wanted, rtol=0, atol=bound)
+
+
+def test_the_last_piece_asks_for_the_first_of_the_next_panel():
+    """k comes in two pieces of 192 rows, of which the last is a loop of its own."""
+    mod, *_ = dense(64, 384, 96)
+    (kernel,) = kernels(mod)
+    target = make_target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2})
+    _, scheduled = kernel.schedule(target)
+    nests = loop_nests(scheduled.mod["main"].body)
+    asks = {str((nest[-1].annotations or {}).get(AHEAD, "")) for nest in nests} - {""}
+    assert sorted(json.loads(text)[1] for text in asks) == [[0, 192, 0], [2, -192, 0]]
