@@ -159,3 +159,22 @@ def test_channels_as_lanes_with_rows_in_uneven_tiles(image, channels, target):
     run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
     assert run.counts == {"conv2d": 1}
     assert_close(run)
+
+
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize(
+    ("image", "strides"),
+    [((1, 8, 16, 15), (2, 2)), ((2, 5, 27, 38), (1, 3)), ((1, 2, 31, 21), (3, 1))],
+)
+def test_a_stride_leaves_some_pixels(image, strides, target):
+    assert pays(image, strides=strides)
+    case = Case(
+        lambda x, weight: op.relu(op.conv2d(x, weight, strides=strides)),
+        name="strided",
+        x=image,
+        weight=(20, image[1], 1, 1),
+        constants=("weight",),
+    )
+    run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)

@@ -81,7 +81,7 @@ def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name:
     """The tiles of a convolution, and the result read out of them."""
     blocks, per_group, high, wide, rows = extents(weight)
     if pointwise.pays(x, extents(weight), attrs):
-        return pointwise.convolution(x, weight, out, name)
+        return pointwise.convolution(pointwise.read_pixels(x, attrs, name), weight, out, name)
     p = _plan(extents(x), (per_group, high, wide), out, attrs)
     read = reader(x, p, attrs, tir.const(0, x.dtype), name)
     if is_depthwise(attrs, per_group):

@@ -1,4 +1,5 @@
-"""1x1 convolutions at stride 1: a matrix product over the flat pixels of the image in place.
+"""1x1 convolutions: a matrix product over the flat pixels of the image in place, or under a stride
+of a copy of those that it reads.
 
 Tiles of 32 pixels may reach behind the end of a channel: they read the first pixels of the next
 one, and nobody reads those sums. Only the last channel has none behind it. Its last tile is copied
@@ -21,12 +22,25 @@ Tensor = Any
 
 def pays(x: Tensor, weight: Sequence[int], attrs: Any) -> bool:
     """Whether a convolution is a product over flat pixels; `weight` is the packed shape."""
-    _, channels, height, width = (int(extent) for extent in x.shape)
-    plain = tuple(weight[2:4]) == tuple(attrs["strides"]) == (1, 1)
-    plain = plain and not any(attrs["padding"]) and attrs["groups"] == 1
-    pixels = height * width
+    channels = int(x.shape[1])
+    plain = tuple(weight[2:4]) == (1, 1) and not any(attrs["padding"]) and attrs["groups"] == 1
+    pixels = math.prod(_pixels(x, attrs))
     use = pixels / (tiles(pixels) * LANES)
     return plain and dtype_of(x) == "float32" and channels > 1 and use >= LEAST_USE
+
+
+def _pixels(x: Tensor, attrs: Any) -> list[int]:
+    """Height and width of the result."""
+    return [-(-int(x.shape[n + 2]) // attrs["strides"][n]) for n in (0, 1)]
+
+
+def read_pixels(x: Tensor, attrs: Any, name: str) -> Tensor:
+    """The pixels of an image that a stride leaves, together."""
+    down, along = attrs["strides"]
+    if (down, along) == (1, 1):
+        return x
+    shape = (*x.shape[:2], *_pixels(x, attrs))
+    return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
 
 
 def tiles(pixels: int) -> int:
