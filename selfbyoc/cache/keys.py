@@ -35,7 +35,7 @@ def of_function(func: Any, target: Any, config: Mapping[str, Any]) -> str:
             func = func.without_attr(name)  # no code comes of them
     text, hashed = func.script(), int(structural_hash(func))
     facts = [text, hashed, target_dict(target), dict(config), *compiler()]
-    return digest(["tiles on the stack", *facts])
+    return digest(["tiles on the stack, short loads", *facts])
 
 
 def of_inputs(
