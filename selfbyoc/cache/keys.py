@@ -17,6 +17,8 @@ from ..ir.graph import OpGraph, Value
 
 _PACKAGE = Path(__file__).parent.parent
 _STARTED = time.time()
+# Who changes a function after its script is read for the key.
+_LOWERING = ("_tvm.py", "_tvm_rewrite.py", "codegen/lower.py", "codegen/stack_tiles.py")
 
 
 def digest(facts: Iterable[Any]) -> str:
@@ -27,15 +29,15 @@ def digest(facts: Iterable[Any]) -> str:
 def of_function(func: Any, target: Any, config: Mapping[str, Any]) -> str:
     """The key of a scheduled function's machine code.
 
-    Its script names everything but the last digits of floats; its structural hash has these. The
-    first word says how it is lowered, which the function does not.
+    Its script names everything but the last digits of floats; its structural hash has these. How it
+    is lowered it does not say: that is in the sources.
     """
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name == "global_symbol" or name.startswith("tefuse."):
             func = func.without_attr(name)  # no code comes of them
     text, hashed = func.script(), int(structural_hash(func))
     facts = [text, hashed, target_dict(target), dict(config), *compiler()]
-    return digest(["tiles on the stack, short loads", *facts])
+    return digest(["code", _LOWERED_BY, *facts])
 
 
 def of_inputs(
@@ -97,12 +99,18 @@ def _library_file() -> Path | None:
 @cache
 def _sources() -> str | None:
     """A hash of this package's code."""
+    paths = sorted(_PACKAGE.rglob("*.py"))
+    return None if any(p.stat().st_mtime > _STARTED for p in paths) else _hash(paths)
+
+
+def _hash(paths: Iterable[Path]) -> str:
     hashed = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        if path.stat().st_mtime > _STARTED:
-            return None
+    for path in paths:
         hashed.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
     return hashed.hexdigest()
+
+
+_LOWERED_BY = _hash(_PACKAGE / name for name in _LOWERING)  # now, as they are imported now
 
 
 def _environment() -> dict[str, str]:
