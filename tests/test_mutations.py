@@ -118,13 +118,11 @@ GOOGLENET = {
 }  # fmt: skip
 
 
-def inverted(groups=12, clips=None, residual=None, window=None):
-    clips = clips or {}
-
+def inverted(groups=12, active=op.clip, residual=None, window=None):
     def program(x, we, be, wd, bd, wp, bp):
         y = op.clip(op.bias_add(op.conv2d(x, we), be), a_min=0, a_max=6)
         y = op.bias_add(op.conv2d(y, wd, groups=groups, padding=1), bd)
-        y = op.clip(y, **{"a_min": 0, "a_max": 6, **clips})
+        y = active(y)
         y = op.bias_add(op.conv2d(y, wp, **(window or {})), bp)
         return op.add(y, (residual or same)(x))
 
@@ -390,8 +388,8 @@ ROWS = [
     # the inverted residual
     Row("fewer groups", R, inverted(groups=4), shapes(INVERTED, wd=(12, 3, 3, 3)), "add",
         refused("conv2d_1 must be depthwise: 12 groups, found 4")),
-    Row("another bound", R, inverted(clips={"a_max": 5}), INVERTED, "add",
-        missed("clip_1", "a_max=6", "a_max=5.0", cause="attribute", attribute="a_max")),
+    Row("another activation", R, inverted(active=op.tanh), INVERTED, "add",
+        missed("tanh", "op clip or relu", "op tanh")),
     Row("a wide window at the end", R, inverted(window={"padding": 1}),
         shapes(INVERTED, wp=(4, 12, 3, 3)), "add",
         refused("conv2d_2 must be pointwise: a 1x1 window, found 3x3")),

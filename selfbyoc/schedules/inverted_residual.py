@@ -87,8 +87,9 @@ def _normed_block(
 
 
 def _unbiased_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
-    expanded = op.clip(op.conv2d(x, w_expand))
-    hidden = op.clip(op.conv2d(expanded, w_depth, groups=18, padding=1))
+    """And with other bounds than 0 and 6: what is outside the image stays zero."""
+    expanded = op.clip(op.conv2d(x, w_expand), a_min=0.5, a_max=4)
+    hidden = op.clip(op.conv2d(expanded, w_depth, groups=18, padding=1), a_min=-1, a_max=3)
     return op.add(op.conv2d(hidden, w_project), x)
 
 
