@@ -27,10 +27,7 @@ def pays(image, **attrs):
     return pointwise.pays(x, (1, image[1], 1, 1, 16), {**PLAIN, **attrs})
 
 
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
-@pytest.mark.parametrize(("image", "channels"), SHAPES)
-def test_flat_pixels(image, channels, target):
-    assert pays(image)
+def check_biased(image, channels, target):
     case = Case(
         lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight), bias)),
         name="pointwise",
@@ -42,6 +39,13 @@ def test_flat_pixels(image, channels, target):
     run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
     assert run.counts == {"conv2d": 1}
     assert_close(run)
+
+
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize(("image", "channels"), SHAPES)
+def test_flat_pixels(image, channels, target):
+    assert pays(image)
+    check_biased(image, channels, target)
 
 
 @pytest.mark.parametrize(("image", "channels"), SHAPES[1:4])
@@ -148,17 +152,7 @@ def blocks(func):
 def test_channels_as_lanes_with_rows_in_uneven_tiles(image, channels, target):
     """Blocks of channels by two, by three and alone; 13 pixels are 7 and 6."""
     assert not pays(image)
-    case = Case(
-        lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight), bias)),
-        name="channels",
-        x=image,
-        weight=(channels, image[1], 1, 1),
-        bias=(channels,),
-        constants=("weight", "bias"),
-    )
-    run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
-    assert run.counts == {"conv2d": 1}
-    assert_close(run)
+    check_biased(image, channels, target)
 
 
 @pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
