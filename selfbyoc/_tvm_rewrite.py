@@ -145,7 +145,8 @@ def block_with(block: Any, reads: Any, writes: Any, body: Any, buffers: Any) -> 
 
 def with_broadcasts(func: Any) -> Any:
     """A lowered PrimFunc where a few neighbours, repeated over the lanes, are one short load and a
-    shuffle. Newer LLVMs see that by themselves; 0.17's LLVM 10 loads lane by lane (8 times slower).
+    shuffle. 0.27's LLVM 22 sees that of pairs by itself; 0.17's LLVM 10 loads lane by lane (8 times
+    slower).
     """
     if GENERATION == "relax":
         return func

@@ -84,6 +84,14 @@ def test_another_compiler_shares_nothing(tmp_path, monkeypatch):
     assert uses(built(tmp_path)) == (0, 1)
 
 
+def test_another_way_of_lowering_shares_nothing(tmp_path, monkeypatch):
+    """What is done after scheduling shows in no script: its sources are part of the key."""
+    built(tmp_path)
+    monkeypatch.setattr(keys, "_sources", lambda: "edited")
+    monkeypatch.setattr(keys, "_LOWERED_BY", "edited")
+    assert uses(built(tmp_path)) == (0, 1)
+
+
 def test_other_sources_of_this_package_schedule_again(tmp_path, monkeypatch):
     built(tmp_path)
     monkeypatch.setattr(keys, "_sources", lambda: "edited")
