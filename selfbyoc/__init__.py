@@ -19,6 +19,7 @@ from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
+from .tuning.decisions import choose
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Times",
     "Trial",
     "build",
+    "choose",
     "either",
     "emit",
     "explain",

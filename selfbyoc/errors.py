@@ -33,6 +33,10 @@ class ScheduleError(SelfbyocError, RuntimeError):
     """A composite's own schedule raised."""
 
 
+class DecisionError(SelfbyocError, ValueError):
+    """A decision that is told to a composite (by a record, or by the tuner) does not fit it."""
+
+
 class TargetError(SelfbyocError, ValueError):
     """The target is unknown, or is not the one that the user builds for."""
 
@@ -71,6 +75,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     RegistryError,
     ComputeError,
     ScheduleError,
+    DecisionError,
     TargetError,
     LoweringError,
     VerificationError,

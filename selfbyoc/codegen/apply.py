@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import Schedule, get_block, tvm
+from .._tvm import get_block, tvm
 from ..errors import ScheduleError, SelfbyocError
+from ..tuning.sampling import SamplingSchedule
 from .info.op_info import Ops, resealed
 from .stack import Stacked
 
@@ -58,7 +59,7 @@ def apply_schedule(
     # Kept while scheduling: TVM changes in place a function that only the schedule holds, and then
     # the loops that it shares with the stacked one.
     begin = tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")})
-    sch = Schedule(begin)
+    sch = SamplingSchedule(begin)
     ops = Ops(stacked.ops, lambda name: get_block(sch, name))
     level = level_of(stacked.composite, target, told)
     own = stacked.composite.schedule_for(str(target.kind))

@@ -1,0 +1,86 @@
+"""What a composite leaves open: a choice among candidates, with the hand-picked one as default.
+
+`choose` may stand in a compute, a pack or a schedule. A build takes the default; the tuner runs the
+same functions with other decisions. So the hand schedule and the search space are one function, in
+plain Python: what is chosen may decide which loops there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..errors import DecisionError, ScheduleError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One decision that was asked for: among what, the default, and what was taken."""
+
+    candidates: tuple[Any, ...]
+    default: Any
+    taken: Any
+
+
+@dataclass
+class Decisions:
+    """What is told by name; and, by running the composite's functions, what they asked for."""
+
+    told: Mapping[str, Any] = field(default_factory=dict)
+    made: dict[str, Choice] = field(default_factory=dict)
+
+    def take(self, name: str, candidates: tuple[Any, ...], default: Any) -> Any:
+        """The value that is told for a name, or the default; the same for every question."""
+        known = self.made.get(name)
+        if known is not None and (known.candidates, known.default) != (candidates, default):
+            raise ScheduleError(
+                f"choose: {name!r} is asked for twice, among {known.candidates} with default "
+                f"{known.default!r} and among {candidates} with default {default!r}"
+            )
+        taken = self.told.get(name, default)
+        if taken not in candidates:
+            raise DecisionError(f"{name!r} is told to be {taken!r}; expected one of {candidates}")
+        self.made[name] = Choice(candidates, default, taken)
+        return taken
+
+    @property
+    def taken(self) -> dict[str, Any]:
+        """The decisions made, by name."""
+        return {name: choice.taken for name, choice in self.made.items()}
+
+    def check_all_asked(self) -> None:
+        """Raise DecisionError for what was told and never asked for."""
+        if unknown := sorted(set(self.told) - set(self.made)):
+            raise DecisionError(f"{unknown} are told; asked for were {sorted(self.made)}")
+
+
+_current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", default=None)
+
+
+@contextmanager
+def deciding(told: Mapping[str, Any] | None = None) -> Iterator[Decisions]:
+    """Stack, pack and schedule with these decisions; -> what is asked for meanwhile."""
+    decisions = Decisions(dict(told or {}))
+    token = _current.set(decisions)
+    try:
+        yield decisions
+    finally:
+        _current.reset(token)
+
+
+def choose(name: str, candidates: Sequence[T], default: T) -> T:
+    """One of `candidates`: `default`, unless the tuner or a record decides otherwise.
+
+    `name` is unique within the composite's function; asked twice with the same candidates, it gets
+    the same answer. Raises ScheduleError if `default` is none of the candidates.
+    """
+    offered = tuple(candidates)
+    if default not in offered:
+        raise ScheduleError(f"choose: {name!r} has default {default!r}; expected one of {offered}")
+    decisions = _current.get()
+    return default if decisions is None else decisions.take(name, offered, default)

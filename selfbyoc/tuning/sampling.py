@@ -1,0 +1,72 @@
+"""A schedule whose sampling instructions ask `choose`, so that their decisions can be searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .._tvm import Schedule
+from ..errors import ScheduleError
+from .decisions import choose
+
+
+class SamplingSchedule(Schedule):
+    """TensorIR's schedule, in which `decision` is the hand-picked default of what it samples.
+
+    Tile sizes (`sample_perfect_tile`) and categories (`sample_categorical`) are searched; further
+    sampling instructions keep their `decision`. (0.27 allows subclasses no attributes.)
+    """
+
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> Any:
+        """One of `candidates`; `decision` is the position of the default."""
+        kept = _given(decision, "sample_categorical")
+        taken = choose(_name(self, "sample_categorical"), range(len(candidates)), kept)
+        return super().sample_categorical(list(candidates), list(probs), taken)
+
+    def sample_perfect_tile(
+        self,
+        loop: Any,
+        n: int,
+        max_innermost_factor: int = 16,
+        decision: Sequence[int] | None = None,
+    ) -> list[Any]:
+        """Factors whose product is the loop's extent; `decision` holds the default ones."""
+        kept = tuple(int(f) for f in _given(decision, "sample_perfect_tile"))
+        extent = int(self.get(loop).extent)
+        offered = [f for f in _factors(extent, n) if f[-1] <= max(max_innermost_factor, kept[-1])]
+        taken = choose(_name(self, "sample_perfect_tile"), offered, kept)
+        return super().sample_perfect_tile(loop, n, max_innermost_factor, list(taken))
+
+    def sample_partitioned_tile(self, *args: Any, **options: Any) -> Any:
+        """As TensorIR's; needs its `decision`, which is not searched."""
+        _given(options.get("decision"), "sample_partitioned_tile")
+        return super().sample_partitioned_tile(*args, **options)
+
+    def sample_compute_location(self, block: Any, decision: int | None = None) -> Any:
+        """As TensorIR's; needs its `decision`, which is not searched."""
+        return super().sample_compute_location(block, _given(decision, "sample_compute_location"))
+
+
+def _given(decision: Any, name: str) -> Any:
+    """A build has to be the same each time."""
+    if decision is None:
+        raise ScheduleError(f"{name}: expected decision=, the hand-picked default; found none")
+    return decision
+
+
+def _name(sch: Any, kind: str) -> str:
+    """The kind of a sampling instruction, and how many came before it."""
+    before = sum(str(inst.kind.name).startswith("Sample") for inst in sch.trace.insts)
+    return f"{kind} {before}"
+
+
+def _factors(extent: int, n: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write an extent as a product of n factors, in order."""
+    if n == 1:
+        yield (extent,)
+        return
+    for first in range(1, extent + 1):
+        if extent % first == 0:
+            yield from ((first, *rest) for rest in _factors(extent // first, n - 1))
