@@ -20,6 +20,7 @@ from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
 from .tuning.decisions import choose
+from .tuning.tasks import Task, extract_tasks
 
 __version__ = "0.1.0"
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "OpInfo",
     "Refused",
     "Registry",
+    "Task",
     "TensorInfo",
     "Times",
     "Trial",
@@ -43,6 +45,7 @@ __all__ = [
     "either",
     "emit",
     "explain",
+    "extract_tasks",
     "host_target",
     "lint",
     "load",

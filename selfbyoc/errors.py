@@ -53,6 +53,10 @@ class VerificationWarning(UserWarning):
     """Verification disabled a schedule or a composite; the build goes on without it."""
 
 
+class RecordWarning(UserWarning):
+    """A tuning record cannot be read, does not fit, or was not used."""
+
+
 class UnsupportedOp(SelfbyocError, NotImplementedError):
     """An op has no compute, no emitter or no NumPy meaning here."""
 

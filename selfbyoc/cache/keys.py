@@ -29,15 +29,23 @@ def digest(facts: Iterable[Any]) -> str:
 def of_function(func: Any, target: Any, config: Mapping[str, Any]) -> str:
     """The key of a scheduled function's machine code.
 
-    Its script names everything but the last digits of floats; its structural hash has these. How it
-    is lowered it does not say: that is in the sources.
+    How it is lowered it does not say: that is in the sources.
     """
+    facts = [*_code(func), target_dict(target), dict(config), *compiler()]
+    return digest(["code", _LOWERED_BY, *facts])
+
+
+def of_code(func: Any) -> str:
+    """The key of a scheduled function alone, by which a tuning record knows it again."""
+    return digest(["function", *_code(func)])
+
+
+def _code(func: Any) -> tuple[str, int]:
+    """A script names everything but the last digits of floats; a structural hash has these."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name == "global_symbol" or name.startswith("tefuse."):
             func = func.without_attr(name)  # no code comes of them
-    text, hashed = func.script(), int(structural_hash(func))
-    facts = [text, hashed, target_dict(target), dict(config), *compiler()]
-    return digest(["code", _LOWERED_BY, *facts])
+    return func.script(), int(structural_hash(func))
 
 
 def of_inputs(

@@ -1,21 +1,26 @@
-"""Stacked -> scheduled IRModule: the composite's own schedule, or the default one."""
+"""Stacked -> scheduled IRModule: what tuning found, the composite's own schedule, or the default
+one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import get_block, tvm
-from ..errors import ScheduleError, SelfbyocError
+from .._tvm_tune import apply_trace
+from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
+from ..tuning.decisions import Choice, made
 from ..tuning.sampling import SamplingSchedule
 from .info.op_info import Ops, resealed
 from .stack import Stacked
+from .tuned import Tuned
 
 if TYPE_CHECKING:
     from ..composite import Composite
 
-OWN, DEFAULT = "own schedule", "default schedule"
+TUNED, OWN, DEFAULT = "tuned record", "own schedule", "default schedule"
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,18 @@ class Scheduled:
 
     mod: tvm.IRModule
     level: Level
+    choices: Mapping[str, Choice] = field(default_factory=dict)  # where decisions were in force
 
 
-def level_of(composite: Composite, target: Any, told: str = "") -> Level:
+def level_of(
+    composite: Composite, target: Any, told: str = "", tuned: Tuned | None = None
+) -> Level:
     """The one place that decides it. `told` is why the composite's own schedule must not be used,
     if so.
     """
     kind = str(target.kind)
+    if tuned is not None and not told:
+        return Level(TUNED, tuned.reason)
     if composite.schedule is None:
         return Level(DEFAULT, f"composite {composite.name} has no schedule of its own")
     if composite.schedule_for(kind) is None:
@@ -51,18 +61,25 @@ def level_of(composite: Composite, target: Any, told: str = "") -> Level:
 
 
 def apply_schedule(
-    stacked: Stacked, target: Any, default: Callable[..., Any], told: str = ""
+    stacked: Stacked,
+    target: Any,
+    default: Callable[..., Any],
+    told: str = "",
+    tuned: Tuned | None = None,
 ) -> Scheduled:
     """The user asked for the composite's schedule: if it raises, that is an error and no
-    fallback.
+    fallback. The decisions of `tuned` are in force already: the compute may have asked for some.
     """
     # Kept while scheduling: TVM changes in place a function that only the schedule holds, and then
     # the loops that it shares with the stacked one.
     begin = tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")})
     sch = SamplingSchedule(begin)
     ops = Ops(stacked.ops, lambda name: get_block(sch, name))
-    level = level_of(stacked.composite, target, told)
+    level = level_of(stacked.composite, target, told, tuned)
     own = stacked.composite.schedule_for(str(target.kind))
+    if level.name == TUNED and tuned is not None and tuned.trace is not None:
+        _replay(sch, tuned.trace, stacked.composite)
+        return Scheduled(_described(sch, stacked), level)
     if level.name == DEFAULT or own is None:
         default(sch, ops, target)
         return Scheduled(_described(sch, stacked), level)
@@ -77,7 +94,16 @@ def apply_schedule(
         raise ScheduleError(
             f"composite {name}: its schedule raised {type(err).__name__}: {err}"
         ) from err
-    return Scheduled(_described(sch, stacked), level)
+    return Scheduled(_described(sch, stacked), level, made())
+
+
+def _replay(sch: Any, trace: Any, composite: Composite) -> None:
+    """Do to the schedule what MetaSchedule did when it found the trace."""
+    try:
+        apply_trace(sch, trace)
+    except Exception as err:  # TVM raises plain errors of many types
+        text = f"composite {composite.name}: its trace does not fit: {one_line(err)}"
+        raise DecisionError(text) from err
 
 
 def _described(sch: Any, stacked: Stacked) -> tvm.IRModule:

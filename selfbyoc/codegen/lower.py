@@ -24,6 +24,7 @@ from .prefetch_early import with_early
 from .slices import without_concatenates
 from .stack import Packed, Stacked, stack
 from .stack_tiles import with_tiles_on_stack
+from .tuned import TUNED, Tuned, told_by
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -39,7 +40,7 @@ TARGET, COMPOSITE, SCALARS, PACKED = (
 )
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
-ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN)
+ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED)
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,11 @@ def packed_params(external: External) -> dict[int, Packed]:
 
 def schedule_external(external: External, target: Any) -> tuple[Stacked, Scheduled]:
     """External function -> stacked function and its scheduled form."""
-    with target:  # a compute may ask for it (schedules/machine.py)
+    tuned = Tuned.of(external.attrs)
+    told = external.attrs.get(NOT_OWN, "")
+    with target, told_by(tuned):  # a compute may ask for both (schedules/machine.py, choose)
         stacked = stack(external.graph, match_of(external), packed_params(external))
-        told = external.attrs.get(NOT_OWN, "")
-        return stacked, apply_schedule(stacked, target, default_schedule(), told)
+        return stacked, apply_schedule(stacked, target, default_schedule(), told, tuned)
 
 
 def finished(func: Any, target: Any) -> Any:

@@ -19,7 +19,7 @@ def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> An
     if asked is None:
         return building if building is not None else host_target()
     if building is not None:
-        found, wanted = _decisive(target_dict(building)), _decisive(asked)
+        found, wanted = decisive(target_dict(building)), decisive(asked)
         if found != wanted:
             raise TargetError(
                 f"{symbol}: partition_for_tefuse was told the target {wanted}, but the module is "
@@ -31,10 +31,11 @@ def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> An
 
 def same_machine(built: Any, compiling: Any) -> bool:
     """Whether a kernel built for one target runs, and is meant to run, where the other does."""
-    return _decisive(target_dict(built)) == _decisive(target_dict(compiling))
+    return decisive(target_dict(built)) == decisive(target_dict(compiling))
 
 
-def _decisive(target: dict[str, Any]) -> dict[str, Any]:
+def decisive(target: dict[str, Any]) -> dict[str, Any]:
+    """What of a target (as data) names the machine."""
     return {name: target[name] for name in _DECISIVE if target.get(name)}
 
 

@@ -73,6 +73,12 @@ def deciding(told: Mapping[str, Any] | None = None) -> Iterator[Decisions]:
         _current.reset(token)
 
 
+def made() -> dict[str, Choice]:
+    """What was asked for so far, where decisions are in force."""
+    decisions = _current.get()
+    return {} if decisions is None else dict(decisions.made)
+
+
 def choose(name: str, candidates: Sequence[T], default: T) -> T:
     """One of `candidates`: `default`, unless the tuner or a record decides otherwise.
 

@@ -1,0 +1,55 @@
+"""What tuning told a kernel: an attribute of the external function, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..tuning.decisions import deciding
+
+TUNED = "tefuse.tuned"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Decisions by name, or a trace of MetaSchedule; and for reports, what they were worth."""
+
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+    trace: Any = None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any]) -> Tuned | None:
+        """What the attributes of an external function say."""
+        data = attrs.get(TUNED)
+        return (
+            None
+            if data is None
+            else cls(_with_tuples(data["decisions"]), data["trace"], data["reason"])
+        )
+
+    def attr(self) -> dict[str, Any]:
+        """As JSON data."""
+        return dict(vars(self))
+
+
+def _with_tuples(decisions: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has lists where there were tuples."""
+
+    def tupled(value: Any) -> Any:
+        return tuple(map(tupled, value)) if isinstance(value, (list, tuple)) else value
+
+    return {name: tupled(value) for name, value in decisions.items()}
+
+
+@contextmanager
+def told_by(tuned: Tuned | None) -> Iterator[None]:
+    """Pack, stack and schedule as tuning found best; raise DecisionError for what nothing asks."""
+    if tuned is None:
+        yield
+        return
+    with deciding(tuned.decisions) as made:
+        yield
+    made.check_all_asked()

@@ -1,0 +1,133 @@
+"""Tuning tasks: the distinct kernels of a partitioned module, found without compiling anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._tvm import make_target
+from ..analysis.kernels import kernels
+from ..analysis.verify.inputs import arrays
+from ..codegen.info.pattern_kind import pattern_kind
+from ..codegen.lower import NOT_OWN, TARGET, External, match_of
+from ..codegen.target import host_target
+from ..codegen.tuned import TUNED, Tuned
+from ..composite import Composite
+from ..errors import InputError
+from ..partition import check_module, check_target, is_partitioned
+from .records import Place
+from .workload import Variant, about, place_of, variant, workload_key
+
+SIMPLE = ("elemwise", "broadcast", "injective", "tuple")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One distinct kernel: what is tuned, for which target, and how often the model calls it.
+
+    key     equal for the same composite, ops and shapes; records are found by it
+    weight  calls in one run of the model
+    roots   the root ops of its matches, by their names in the report
+    """
+
+    key: str
+    source: External
+    target: Any
+    weight: int
+    roots: tuple[str, ...]
+
+    @property
+    def composite(self) -> Composite:
+        """What it was matched by."""
+        return match_of(self.source).composite
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The kinds of its ops, in order."""
+        return tuple(call.kind for call in self.source.graph.ops if call.sources)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it sums nothing: elementwise ops, and such that move data."""
+        return all(pattern_kind(kind) in SIMPLE for kind in self.ops)
+
+    @property
+    def place(self) -> Place:
+        """Where its records hold."""
+        return place_of(self.target)
+
+    @property
+    def has_space(self) -> bool:
+        """Whether the composite has a schedule of its own for the target: it is the search space.
+        Otherwise the space is MetaSchedule's.
+        """
+        return self.composite.schedule_for(str(self.target.kind)) is not None
+
+    def variant(self, tuned: Tuned | None = None) -> Variant:
+        """The kernel under these decisions, scheduled; None: under the defaults.
+
+        Raises DecisionError where they do not fit.
+        """
+        return variant(self.source, self.target, tuned)
+
+    def inputs(self, seed: int = 0) -> list[np.ndarray]:
+        """Seeded random inputs of the graph, weights unpacked."""
+        return arrays(self.source.graph, {}, "random", seed)
+
+    def __str__(self) -> str:
+        return about(self.source)
+
+    def __repr__(self) -> str:
+        return f"Task({self}, weight {self.weight})"
+
+
+def extract_tasks(
+    mod: Any,
+    target: Any | None = None,
+    *,
+    include_simple_tasks: bool = False,
+    min_ops: int = 1,
+) -> list[Task]:
+    """The tuning tasks of a module that `partition_for_tefuse` made, in the order of its report.
+
+    target                what partitioning was told counts more; None: else this machine's CPU
+    include_simple_tasks  also kernels of elementwise and data-moving ops alone
+    min_ops               only kernels of so many ops at least
+
+    Nothing is scheduled or compiled. The module is not changed; equal kernels are one task, with
+    the number of their calls as its weight. Raises InputError for a module that is not partitioned.
+    """
+    check_module(mod)
+    if not is_partitioned(mod):
+        raise InputError("mod: expected a module partitioned by partition_for_tefuse")
+    if not isinstance(min_ops, int) or min_ops < 1:
+        raise InputError(f"min_ops: expected a number from 1 on, found {min_ops!r}")
+    given = host_target() if target is None else check_target(target)
+    found: dict[tuple[str, str], Task] = {}
+    for kernel in kernels(mod):
+        task = _task(kernel.source, given, kernel.roots)
+        place = (task.key, str(task.place))
+        known = found.get(place)
+        found[place] = task if known is None else _both(known, task)
+    kept = [t for t in found.values() if len(t.ops) >= min_ops]
+    return [t for t in kept if include_simple_tasks or not t.is_simple]
+
+
+def _task(source: External, target: Any, roots: Sequence[str]) -> Task:
+    told = source.attrs.get(TARGET)
+    bare = {n: v for n, v in source.attrs.items() if n not in (TUNED, NOT_OWN)}
+    source = replace(source, attrs=bare)
+    return Task(
+        workload_key(source),
+        source,
+        target if told is None else make_target(told),
+        max(1, len(roots)),
+        tuple(roots),
+    )
+
+
+def _both(one: Task, other: Task) -> Task:
+    return replace(one, weight=one.weight + other.weight, roots=one.roots + other.roots)
