@@ -19,6 +19,7 @@ from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
+from .schedules.each_op import each_op
 from .tuning.decisions import choose
 from .tuning.tasks import Task, extract_tasks
 
@@ -42,6 +43,7 @@ __all__ = [
     "Trial",
     "build",
     "choose",
+    "each_op",
     "either",
     "emit",
     "explain",

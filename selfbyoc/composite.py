@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from .errors import CompositeError, RegistryError, did_you_mean
+from .partition.declared import kinds
 from .partition.pattern import Node, branch_names, reachable, trace
 
 COMPILER = "tefuse"
@@ -162,6 +163,19 @@ class Composite:
                 raise CompositeError(
                     f"composite {self.name}: {label} names {unknown}, which are no arguments of "
                     f"the pattern; expected some of {list(self.arg_names)}{meant}"
+                )
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        """A schedule that names kinds of op (schedules/each_op.py) names those of the pattern."""
+        given = self.schedule
+        functions = given.values() if isinstance(given, Mapping) else [given]
+        for function in functions:
+            known = kinds(self) if (named := getattr(function, "kinds", ())) else set()
+            if unknown := sorted(set(named) - known):
+                raise CompositeError(
+                    f"composite {self.name}: its schedule names {unknown}, which the pattern has "
+                    f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
                 )
 
     @property

@@ -78,7 +78,7 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
     allowed = (
         "selfbyoc.schedules", "selfbyoc.composite", "selfbyoc.partition.pattern", "selfbyoc._tvm",
         "selfbyoc.errors", "selfbyoc.codegen.mathfn", "selfbyoc.codegen.compute",
-        "selfbyoc.codegen.conv",
+        "selfbyoc.codegen.conv", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.prefetch", "selfbyoc.codegen.quantize", "selfbyoc.codegen.slices",
         "selfbyoc.ir.graph", "selfbyoc.host", "selfbyoc.tuning.decisions",
     )  # fmt: skip

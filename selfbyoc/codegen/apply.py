@@ -13,6 +13,7 @@ from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
 from ..tuning.decisions import Choice, made
 from ..tuning.sampling import SamplingSchedule
+from .info.accesses import blocks_of
 from .info.op_info import Ops, resealed
 from .stack import Stacked
 from .tuned import Tuned
@@ -74,7 +75,7 @@ def apply_schedule(
     # the loops that it shares with the stacked one.
     begin = tvm.IRModule({"main": stacked.func.with_attr("global_symbol", "main")})
     sch = SamplingSchedule(begin)
-    ops = Ops(stacked.ops, lambda name: get_block(sch, name))
+    ops = Ops(stacked.ops, lambda name: _block(sch, name))
     level = level_of(stacked.composite, target, told, tuned)
     own = stacked.composite.schedule_for(str(target.kind))
     if level.name == TUNED and tuned is not None and tuned.trace is not None:
@@ -83,17 +84,16 @@ def apply_schedule(
     if level.name == DEFAULT or own is None:
         default(sch, ops, target)
         return Scheduled(_described(sch, stacked), level)
+    name = stacked.composite.name
     try:
         own(sch, ops, target)
+    except ScheduleError as err:  # of a part of it (schedules/each_op.py)
+        raise ScheduleError(f"composite {name}: {err}") from err
     except SelfbyocError:
         raise
-    except (
-        Exception
-    ) as err:  # whatever a user's function raises is reported as his schedule's error
-        name = stacked.composite.name
-        raise ScheduleError(
-            f"composite {name}: its schedule raised {type(err).__name__}: {err}"
-        ) from err
+    except Exception as err:  # whatever a user's function raises is his schedule's error
+        text = f"composite {name}: its schedule raised {type(err).__name__}: {err}"
+        raise ScheduleError(text) from err
     return Scheduled(_described(sch, stacked), level, made())
 
 
@@ -104,6 +104,12 @@ def _replay(sch: Any, trace: Any, composite: Composite) -> None:
     except Exception as err:  # TVM raises plain errors of many types
         text = f"composite {composite.name}: its trace does not fit: {one_line(err)}"
         raise DecisionError(text) from err
+
+
+def _block(sch: Any, name: str) -> Any | None:
+    """The block of this name, or None: it may have been inlined."""
+    names = {str(block.name_hint) for block in blocks_of(sch.mod["main"])}
+    return get_block(sch, name) if name in names else None
 
 
 def _described(sch: Any, stacked: Stacked) -> tvm.IRModule:

@@ -4,9 +4,10 @@ its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .blocks import facts
+from .blocks import Facts, facts
 from .machine import machine
 from .reductions import stages
 from .steps import Finish, inline_injective
@@ -14,24 +15,27 @@ from .steps import Finish, inline_injective
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:
     """Stage by stage: melting stages into one another is left to a composite's own schedule."""
-    if str(target.kind) not in ("llvm", "c"):
-        _gpu(sch, target)
-        return
-    cpu = machine(target)
     # 1. What is elementwise joins its reader.
     inline_injective(sch)
     # 2. The other stages one by one; accumulators are set apart from the sums at the very end.
-    finish: list[Finish] = []
-    stages(sch, facts(sch), cpu, finish)
-    for last in finish:
+    for last in schedule_blocks(sch, facts(sch), target):
         last()
 
 
-def _gpu(sch: Any, target: Any) -> None:
+def schedule_blocks(sch: Any, blocks: Sequence[Facts], target: Any) -> list[Finish]:
+    """These blocks one by one, no other one touched; -> what to call when all are scheduled."""
+    finish: list[Finish] = []
+    if str(target.kind) in ("llvm", "c"):
+        stages(sch, blocks, machine(target), finish, {block.name for block in blocks})
+    else:
+        _gpu(sch, blocks)
+    return finish
+
+
+def _gpu(sch: Any, blocks: Sequence[Facts]) -> None:
     """A CUDA-like target: every block is bound to threads, one element each."""
     per_block = 256
-    inline_injective(sch)
-    for block in facts(sch):
+    for block in blocks:
         loops = list(sch.get_loops(block.block))
         spatial = [loops[a.position] for a in block.spatial]
         if not spatial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +74,14 @@ def _row_axis(block: Facts, last: Axis) -> Axis | None:
     return inner[-1] if inner else None
 
 
-def epilogue_of(sch: Any, block: Facts) -> Facts:
-    """The elementwise block behind a reduction; a copy out of registers where there is none."""
+def epilogue_of(sch: Any, block: Facts, among: Collection[str] | None = None) -> Facts:
+    """The elementwise block behind a reduction, `among` those of these names; a copy out of
+    registers where there is none.
+    """
     consumers = [] if block.is_output else block.consumers
-    if len(consumers) == 1 and not consumers[0].reduction and same_elements(block, consumers[0]):
+    free = all(among is None or c.name in among for c in consumers)
+    one = free and len(consumers) == 1
+    if one and not consumers[0].reduction and same_elements(block, consumers[0]):
         return consumers[0]
     return Facts(sch, sch.cache_write(block.block, 0, "local"))
 
@@ -101,7 +105,9 @@ def split_tile(sch: Any, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
     return outer, wi
 
 
-def tile_reduction(sch: Any, block: Facts, machine: Machine) -> tuple[list[Any], Finish] | None:
+def tile_reduction(
+    sch: Any, block: Facts, machine: Machine, among: Collection[str] | None = None
+) -> tuple[list[Any], Finish] | None:
     """A reduction as register tiles under its epilogue; -> the loops around, or None if none fits.
 
     for outer:  acc[rows, width] = 0;  for k: acc += ...;  out[rows, width] = epilogue(acc)
@@ -110,7 +116,7 @@ def tile_reduction(sch: Any, block: Facts, machine: Machine) -> tuple[list[Any],
     if tile is None:
         return None
     lanes = machine.lanes(block.dtype)
-    epilogue = epilogue_of(sch, block)
+    epilogue = epilogue_of(sch, block, among)
     outer, wi = split_tile(sch, epilogue, tile)
     vectorize(sch, wi, lanes)
     sch.compute_at(block.block, outer[-1], preserve_unit_loops=True)
@@ -188,13 +194,19 @@ def interleave_rows(sch: Any, block: Facts) -> Finish | None:
     return lambda: decompose(sch, block.block, own[block.reduction[0].position], False)
 
 
-def stages(sch: Any, blocks: Sequence[Facts], machine: Machine, finish: list[Finish]) -> None:
+def stages(
+    sch: Any,
+    blocks: Sequence[Facts],
+    machine: Machine,
+    finish: list[Finish],
+    among: Collection[str] | None = None,
+) -> None:
     """Each block by itself: a reduction as register tiles or along its rows, anything else as
-    vectors.
+    vectors. `among` names the blocks that may be an epilogue; None: any.
     """
     under_tile: set[str] = set()
     for block in (b for b in blocks if b.reduction):
-        tiled = tile_reduction(sch, block, machine)
+        tiled = tile_reduction(sch, block, machine, among)
         if tiled is None:
             last = reduce_rows(sch, block, machine)
             finish.extend([last] if last else [])

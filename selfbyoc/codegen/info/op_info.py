@@ -30,7 +30,7 @@ __all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "Ops", "TensorInfo", "attach", "op_in
 
 class Ops:
     """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by
-    iteration.
+    iteration. `block` finds a block by its name, or None.
     """
 
     def __init__(self, infos: Sequence[OpInfo], block: Callable[[str], Any] | None = None) -> None:
@@ -67,13 +67,18 @@ class OpView:
     def blocks(self) -> list[Any]:
         """Its blocks that are still there (not inlined), in order."""
         assert self._get is not None, "blocks exist only while scheduling"
-        return [self._get(name) for name in self.info.blocks]
+        found = map(self._get, self.info.blocks)
+        return [block for block in found if block is not None]
 
     @property
     def block(self) -> Any:
         """The block that computes the op's result."""
         assert self._get is not None, "blocks exist only while scheduling"
-        return self._get(self.info.blocks[-1])
+        *_, name = self.info.blocks or ("",)
+        block = self._get(name)
+        if block is None:
+            raise AttributeError(f"the result of {self.name} has no block here, or none any more")
+        return block
 
     def __repr__(self) -> str:
         return f"{self.name}{self.attrs} -> {self.outputs}"
