@@ -21,12 +21,14 @@ from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
 from .schedules.each_op import each_op
 from .tuning.decisions import choose
+from .tuning.lookup import Applied, apply_records
 from .tuning.tasks import Task, extract_tasks
 
 __version__ = "0.1.0"
 __all__ = [
     "BUILTIN",
     "UNKNOWN",
+    "Applied",
     "Case",
     "Composite",
     "Explanation",
@@ -41,6 +43,7 @@ __all__ = [
     "TensorInfo",
     "Times",
     "Trial",
+    "apply_records",
     "build",
     "choose",
     "each_op",

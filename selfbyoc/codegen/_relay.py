@@ -15,6 +15,7 @@ from ..ir._relay import read as read_graph
 from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..ir.graph import OpGraph
+from ..tuning.lookup import with_record
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
 
@@ -53,7 +54,8 @@ def codegen(func: relay.Function) -> Any:
         target = agree(attrs.get(TARGET), build_target(), symbol)
         with _kept_targets():
             func = typed(func)
-            done[symbol] = lower(external(symbol, composites(func), read(func), attrs), target)
+            source = external(symbol, composites(func), read(func), attrs)
+            done[symbol] = lower(with_record(source, target, packed=True), target)
     return done[symbol]
 
 

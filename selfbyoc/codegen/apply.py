@@ -5,13 +5,12 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import get_block, tvm
 from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
-from ..tuning.decisions import Choice, made
 from ..tuning.sampling import SamplingSchedule
 from .info.accesses import blocks_of
 from .info.op_info import Ops, resealed
@@ -38,7 +37,6 @@ class Scheduled:
 
     mod: tvm.IRModule
     level: Level
-    choices: Mapping[str, Choice] = field(default_factory=dict)  # where decisions were in force
 
 
 def level_of(
@@ -94,7 +92,7 @@ def apply_schedule(
     except Exception as err:  # whatever a user's function raises is his schedule's error
         text = f"composite {name}: its schedule raised {type(err).__name__}: {err}"
         raise ScheduleError(text) from err
-    return Scheduled(_described(sch, stacked), level, made())
+    return Scheduled(_described(sch, stacked), level)
 
 
 def _replay(sch: Any, trace: Any, composite: Composite) -> None:

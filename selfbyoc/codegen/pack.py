@@ -53,6 +53,13 @@ def packed_type(graph: OpGraph, match: Match, position: int, name: str) -> Packe
     return Packed(name, Value(shape, str(tensor_out.dtype), name))
 
 
+def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Any]]:
+    """The types of packed parameters as the data of an attribute."""
+    return {
+        i: {"arg": p.arg, "shape": p.value.shape, "dtype": p.value.dtype} for i, p in types.items()
+    }
+
+
 def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tuple[Any, Any]:
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)

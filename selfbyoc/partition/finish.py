@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,20 @@ import numpy as np
 from .._tvm import target_dict
 from ..builtin import remember
 from ..codegen.hook import hook
-from ..codegen.lower import COMPOSITE, PACKED, SCALARS, TARGET, External, external, match_of
-from ..codegen.pack import pack_constants, packable, packed_type
+from ..codegen.lower import (
+    COMPOSITE,
+    PACKED,
+    SCALARS,
+    TARGET,
+    External,
+    external,
+    match_of,
+    packed_params,
+)
+from ..codegen.pack import described, pack_constants, packable, packed_type
+from ..codegen.tuned import Tuned, told_by
 from ..composite import Registry
+from ..tuning.lookup import with_record
 from .generation import ir
 
 Arrays = dict[int, np.ndarray]
@@ -32,15 +45,15 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
     functions: dict[str, Any] = {}
     packed: dict[str, list[Arrays]] = {}
     for name, func in ir.external_functions(mod).items():
-        attrs = {
-            **_attrs(hook.composites(func), registry, target),
-            SCALARS: _scalars(calls.get(name, [])),
-        }
-        if pack:
-            func, attrs, arrays = _pack(func, attrs, calls.get(name, []))
-            if arrays:
-                packed[name] = arrays
-        for key, value in attrs.items():
+        sites = calls.get(name, [])
+        attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
+        source = external("", hook.composites(func), hook.read(func), attrs)
+        with target or nullcontext():  # a pack may ask for it, as the compute does
+            source, arrays = _packed(source, target, sites if pack else [])
+        if arrays:
+            packed[name] = arrays
+            func = ir.take_packed(func, {i: p.value for i, p in packed_params(source).items()})
+        for key, value in source.attrs.items():
             func = func.with_attr(key, json.dumps(value))
         functions[name] = func
     return ir.update(mod, functions, packed)
@@ -67,26 +80,27 @@ def _scalars(sites: Sequence[Arrays]) -> dict[int, float | int]:
     }
 
 
-def _pack(
-    func: Any, attrs: dict[str, Any], sites: Sequence[Arrays]
-) -> tuple[Any, dict[str, Any], list[Arrays]]:
-    """Pack what every caller passes as a constant."""
-    seen: External = external("", hook.composites(func), hook.read(func), attrs)
-    match = match_of(seen)
-    wanted = {
-        position: name
-        for position, name in packable(seen.graph, match).items()
-        if sites and all(position in site for site in sites)
-    }
+def _packed(
+    source: External, target: Any | None, sites: Sequence[Arrays]
+) -> tuple[External, list[Arrays]]:
+    """The function that takes packed what every caller passes as a constant, and does what the
+    record in force for it says.
+    """
+    wanted = _wanted(source, sites) if sites else {}
+    if wanted:
+        match = match_of(source)
+        types = {i: packed_type(source.graph, match, i, name) for i, name in wanted.items()}
+        source = replace(source, attrs={**source.attrs, PACKED: described(types)})
+    source = with_record(source, target, packed=False)
     if not wanted:
-        return func, attrs, []
-    types = {i: packed_type(seen.graph, match, i, name) for i, name in wanted.items()}
-    arrays = [pack_constants(seen.graph, match, _only(site, wanted)) for site in sites]
-    func = ir.take_packed(func, {i: p.value for i, p in types.items()})
-    described = {
-        i: {"arg": p.arg, "shape": p.value.shape, "dtype": p.value.dtype} for i, p in types.items()
-    }
-    return func, {**attrs, PACKED: described}, arrays
+        return source, []
+    with told_by(Tuned.of(source.attrs)):
+        return source, [pack_constants(source.graph, match, _only(s, wanted)) for s in sites]
+
+
+def _wanted(source: External, sites: Sequence[Arrays]) -> dict[int, str]:
+    found = packable(source.graph, match_of(source))
+    return {i: name for i, name in found.items() if all(i in site for site in sites)}
 
 
 def _only(site: Arrays, wanted: Mapping[int, str]) -> Arrays:

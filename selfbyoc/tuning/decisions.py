@@ -64,19 +64,18 @@ _current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", defaul
 
 @contextmanager
 def deciding(told: Mapping[str, Any] | None = None) -> Iterator[Decisions]:
-    """Stack, pack and schedule with these decisions; -> what is asked for meanwhile."""
-    decisions = Decisions(dict(told or {}))
+    """Pack, stack and schedule with these decisions; -> what is asked for meanwhile.
+
+    Where the same ones are in force already, their questions go on being collected there.
+    """
+    known = _current.get()
+    same = known is not None and known.told == dict(told or {})
+    decisions = known if known is not None and same else Decisions(dict(told or {}))
     token = _current.set(decisions)
     try:
         yield decisions
     finally:
         _current.reset(token)
-
-
-def made() -> dict[str, Choice]:
-    """What was asked for so far, where decisions are in force."""
-    decisions = _current.get()
-    return {} if decisions is None else dict(decisions.made)
 
 
 def choose(name: str, candidates: Sequence[T], default: T) -> T:

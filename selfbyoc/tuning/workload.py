@@ -23,9 +23,9 @@ from ..codegen.lower import (
     packed_params,
     schedule_external,
 )
-from ..codegen.pack import pack_constants, packed_type
+from ..codegen.pack import described, pack_constants, packed_type
 from ..codegen.target import decisive
-from ..codegen.tuned import TUNED, Tuned
+from ..codegen.tuned import TUNED, Tuned, told_by
 from .decisions import Choice, deciding
 from .records import Place
 
@@ -67,18 +67,16 @@ def packing(source: External, target: Any, tuned: Tuned | None) -> dict[str, Any
     packed = packed_params(source)
     if not packed:
         return {}
-    match, found = match_of(source), {}
-    with target, deciding(tuned.decisions if tuned else {}):  # a schedule's are not asked here
-        for position, param in packed.items():
-            value = packed_type(source.graph, match, position, param.arg).value
-            found[position] = {"arg": param.arg, "shape": value.shape, "dtype": value.dtype}
-    return {PACKED: found}
+    match = match_of(source)
+    with target, told_by(tuned):  # the schedule asks later
+        types = {i: packed_type(source.graph, match, i, p.arg) for i, p in packed.items()}
+    return {PACKED: described(types)}
 
 
 def arguments(source: External, target: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The graph's inputs as the kernel takes them: some packed, as it is told."""
     tuned, positions = Tuned.of(source.attrs), packed_params(source)
-    with target, deciding(tuned.decisions if tuned else {}):
+    with target, told_by(tuned):
         packed = pack_constants(source.graph, match_of(source), {i: inputs[i] for i in positions})
     return [packed.get(i, array) for i, array in enumerate(inputs)]
 
@@ -89,11 +87,7 @@ class Variant:
 
     source: External
     scheduled: Scheduled
-
-    @property
-    def choices(self) -> Mapping[str, Choice]:
-        """All that the composite asked for, by name."""
-        return self.scheduled.choices
+    choices: Mapping[str, Choice]  # all that its pack, compute and schedule asked for, by name
 
     @property
     def func(self) -> Any:
@@ -111,5 +105,9 @@ def variant(source: External, target: Any, tuned: Tuned | None) -> Variant:
 
     Raises DecisionError where they do not fit, and what the composite's functions raise.
     """
-    told = with_tuned(source, target, tuned or Tuned())
-    return Variant(told, schedule_external(told, target)[1])
+    tuned = tuned or Tuned()
+    with deciding(tuned.decisions) as asked:
+        told = with_tuned(source, target, tuned)
+        _, scheduled = schedule_external(told, target)
+    asked.check_all_asked()
+    return Variant(told, scheduled, asked.made)

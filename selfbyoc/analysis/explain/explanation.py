@@ -17,6 +17,7 @@ from ...codegen.apply import Level, level_of
 from ...codegen.hook import hook
 from ...codegen.lower import COMPOSITE, NOT_OWN, TARGET, read_attrs
 from ...codegen.target import host_target
+from ...codegen.tuned import Tuned
 from ...errors import InputError
 from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
@@ -122,7 +123,7 @@ def _levels_of_kernels(mod: Any, target: Any) -> Leveler:
         composite = composite_of([record.composite], attrs.get(COMPOSITE))
         assert composite is not None, f"no composite behind {hook.composites(func)}"
         told = make_target(attrs[TARGET]) if TARGET in attrs else target
-        return level_of(composite, told, attrs.get(NOT_OWN, ""))
+        return level_of(composite, told, attrs.get(NOT_OWN, ""), Tuned.of(attrs))
 
     return level
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...codegen.apply import OWN
+from ...codegen.apply import OWN, TUNED
 from ...codegen.lower import NOT_OWN
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...partition import Partitioning, is_partitioned, partitioning
@@ -23,6 +23,7 @@ from .verification import check_timeout, run
 if TYPE_CHECKING:
     from ...composite import Composite
 
+SCHEDULES = {TUNED: "a tuned schedule", OWN: "its own schedule"}  # below is the default schedule
 NEXT = "the next composite that matches, or TVM"
 
 
@@ -39,7 +40,7 @@ class Disabled:
     @property
     def reason(self) -> str:
         """For reports and warnings."""
-        schedule = "its own schedule" if self.level == OWN else "the default schedule"
+        schedule = SCHEDULES.get(self.level, "the default schedule")
         return f"verification found it wrong on {schedule}: {self.check}"
 
     def __str__(self) -> str:
@@ -132,10 +133,10 @@ def _judge(what: Sequence[Subject], state: _State) -> list[Disabled]:
     """Verify what is new; -> the composites that must not be taken where they are."""
     new = [s for s in what if s.key not in state.verdicts]
     wrong = [(s, v) for s, v in _verdicts(new, state) if v.failures]
-    again = [(s, v) for s, v in wrong if v.level == OWN]
+    again = [(s, v) for s, v in wrong if v.level in SCHEDULES]
     for subject, verdict in again:
         state.told[subject.key] = state.disable(subject, verdict, "the default schedule").reason
-    below = [(s, v) for s, v in wrong if v.level != OWN]
+    below = [(s, v) for s, v in wrong if v.level not in SCHEDULES]
     told = [s.told(state.told[s.key]) for s, _ in again]
     for (subject, _), (_, verdict) in zip(again, _verdicts(told, state), strict=True):
         state.verdicts[subject.key] = verdict

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...codegen.apply import level_of
 from ...codegen.lower import NOT_OWN
+from ...codegen.tuned import Tuned
 from ...errors import SelfbyocError, one_line
 from ...runtime.tolerance import Difference, difference, longest_reduction
 from .generation import default_road
@@ -55,8 +56,9 @@ class Event:
 
 def level(subject: Subject, target: Any) -> str:
     """The level of the kernel as it is going to be built."""
-    told = subject.kernel.source.attrs.get(NOT_OWN, "")
-    return level_of(subject.kernel.composite, target, told).name
+    attrs = subject.kernel.source.attrs
+    told, tuned = attrs.get(NOT_OWN, ""), Tuned.of(attrs)
+    return level_of(subject.kernel.composite, target, told, tuned).name
 
 
 def verdict(subject: Subject, plan: Plan, checks: Sequence[Check]) -> Verdict:

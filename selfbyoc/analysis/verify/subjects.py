@@ -11,6 +11,7 @@ from typing import Any
 
 from ...codegen.lower import NOT_OWN, PACKED, SCALARS, packed_params
 from ...codegen.pack import pack_constants
+from ...codegen.tuned import TUNED, Tuned, told_by
 from ...ir.graph import OpGraph
 from ...partition.generation import ir
 from ..kernels import Kernel, kernels
@@ -46,7 +47,7 @@ class Subject:
     def key(self) -> Any:
         """Equal for kernels that are built from the same thing."""
         source = self.kernel.source
-        attrs = {name: source.attrs.get(name) for name in (PACKED, SCALARS, NOT_OWN)}
+        attrs = {name: source.attrs.get(name) for name in (PACKED, SCALARS, NOT_OWN, TUNED)}
         return id(self.kernel.composite), structure(self.graph), json.dumps(attrs, sort_keys=True)
 
     def told(self, reason: str) -> Subject:
@@ -107,7 +108,8 @@ def _subject(kernel: Kernel, func: Any, constants: Constants | None, seed: int) 
         kept = {i: a for i, a in passed.items() if i not in positions}
         made = arrays(graph, kept, "random", seed)
         constants = {**kept, **{i: made[i] for i in positions}}
-        packed = pack_constants(graph, kernel.match, {i: made[i] for i in positions})
+        with told_by(Tuned.of(kernel.source.attrs)):
+            packed = pack_constants(graph, kernel.match, {i: made[i] for i in positions})
     else:
         packed = {i: passed[i] for i in positions}
     return Subject(kernel, func, kernel.roots, constants, packed)

@@ -1,0 +1,135 @@
+"""Records in force: within `apply_records`, partitioning and building take what tuning found."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..codegen.lower import External
+from ..codegen.tuned import TUNED, Tuned
+from ..errors import DecisionError, InputError, RecordWarning
+from .records import Record, best, read
+from .workload import about, packing, place_of, variant, with_tuned, workload_key
+
+
+@dataclass
+class Applied:
+    """What became of the records of one `apply_records`: by workload key, for people.
+
+    used     what was taken, and why; refused: why a record that there is was not taken
+    unused   the records whose kernel no build asked for
+    """
+
+    places: tuple[str, ...]
+    records: dict[str, list[Record]]
+    used: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def unused(self) -> list[Record]:
+        """One record of each kernel that nothing asked for."""
+        asked = {*self.used, *self.refused}
+        return [records[0] for key, records in self.records.items() if key not in asked]
+
+    def __str__(self) -> str:
+        counts = (len(self.used), len(self.refused), len(self.unused))
+        return "{} kernels by records, {} refused, {} unused".format(*counts)
+
+
+_in_force: ContextVar[Applied | None] = ContextVar("selfbyoc_records", default=None)
+
+
+@contextmanager
+def apply_records(*places: str | Path) -> Iterator[Applied]:
+    """Build with the records of these folders or files: `with selfbyoc.apply_records("records"):`.
+
+    Inside, `partition_for_tefuse`, `build`, `relay.build` and `RunCodegen` take the tuned schedule
+    of a kernel where there is a record that fits, and otherwise what they take anyway; reports say
+    which. A RecordWarning names what cannot be read, does not fit (and why), or was not used. In a
+    nested one only the inner records are in force. Raises InputError for a path that is not there.
+    """
+    if not places:
+        raise InputError("apply_records: expected a folder or a file of records, found none")
+    found: dict[str, list[Record]] = {}
+    for place in places:
+        for record in read(place):
+            found.setdefault(record.workload, []).append(record)
+    applied = Applied(tuple(str(p) for p in places), found)
+    token = _in_force.set(applied)
+    try:
+        yield applied
+    finally:
+        _in_force.reset(token)
+    _warn_unused(applied)
+
+
+def _warn_unused(applied: Applied) -> None:
+    if unused := applied.unused:
+        names = "; ".join(str(r) for r in unused[:3])
+        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+        text = f"records of {', '.join(applied.places)} were not used: {names}{more}"
+        warnings.warn(RecordWarning(text), stacklevel=4)
+
+
+def with_record(source: External, target: Any | None, *, packed: bool) -> External:
+    """The external function, told what the record in force for it found, if there is one.
+
+    `packed`: its weights are packed already, so that a record which packs them otherwise is too
+    late.
+    """
+    applied = _in_force.get()
+    if applied is None or target is None or TUNED in source.attrs or len(source.composites) != 1:
+        return source
+    key = workload_key(source)
+    if key not in applied.records or (packed and key in applied.refused):
+        return source
+    try:
+        told = _fitting(applied.records[key], source, target, packed)
+    except DecisionError as err:
+        _refuse(applied, key, f"{about(source)}: its record is not used: {err}")
+        return source
+    applied.used[key] = told.reason
+    applied.refused.pop(key, None)
+    return with_tuned(source, target, told)
+
+
+def _refuse(applied: Applied, key: str, why: str) -> None:
+    if applied.refused.get(key) != why:
+        warnings.warn(RecordWarning(why), stacklevel=4)
+    applied.refused[key] = why
+
+
+def _fitting(records: Sequence[Record], source: External, target: Any, packed: bool) -> Tuned:
+    """The best record of this place, as something to tell; DecisionError says why there is none."""
+    place = place_of(target)
+    here = [r for r in records if r.place == place]
+    if not here:
+        known = " and ".join(sorted({str(r.place) for r in records}))
+        raise DecisionError(f"there are records for {known}, and this is {place}")
+    record = best(here)
+    if record is None:
+        raise DecisionError(f"none of the {len(here)} candidates could be used")
+    told = Tuned(record.decisions, record.trace, _reason(record, len(here)))
+    if packed and packing(source, target, told) != packing(source, target, None):
+        raise DecisionError("the weights are packed already: partition within apply_records")
+    made = variant(source, target, told)
+    if made.code != record.code:
+        by = ", ".join(f"{n} {v}" for n, v in record.made_by.items())
+        raise DecisionError(f"its kernel has changed since it was measured ({by})")
+    return told
+
+
+def _reason(record: Record, candidates: int) -> str:
+    """For reports: what it is worth."""
+    assert record.seconds is not None
+    assert record.default_seconds is not None
+    hand, of = 1e3 * record.default_seconds, f"of {candidates} candidates"
+    if record.is_default:
+        return f"the default decisions are the best {of}: {hand:.4g} ms"
+    found = 1e3 * record.seconds
+    return f"the best {of}: {found:.4g} ms, where the default decisions take {hand:.4g} ms"
