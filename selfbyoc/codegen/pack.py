@@ -93,6 +93,8 @@ def pack_constants(
 
 def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarray) -> np.ndarray:
     first, last = _pack_stages(graph, match, position, name)
+    if last.same_as(first):  # packed as it is: one candidate of several, it may be
+        return array
     func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")
     key = func.script()
     shape = tuple(int(extent) for extent in last.shape)

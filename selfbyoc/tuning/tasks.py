@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._tvm import make_target
-from ..analysis.kernels import kernels
+from ..analysis.kernels import Kernel, kernels
 from ..analysis.verify.inputs import arrays
-from ..codegen.info.pattern_kind import pattern_kind
+from ..codegen.info.pattern_kind import only_moves
 from ..codegen.lower import NOT_OWN, TARGET, External, match_of
 from ..codegen.target import host_target
 from ..codegen.tuned import TUNED, Tuned
@@ -20,8 +19,6 @@ from ..errors import InputError
 from ..partition import check_module, check_target, is_partitioned
 from .records import Place
 from .workload import Variant, about, place_of, variant, workload_key
-
-SIMPLE = ("elemwise", "broadcast", "injective", "tuple")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +48,8 @@ class Task:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it sums nothing: elementwise ops, and such that move data."""
-        return all(pattern_kind(kind) in SIMPLE for kind in self.ops)
+        """Whether it holds no op but elementwise ones and such that move data."""
+        return all(only_moves(kind) for kind in self.ops)
 
     @property
     def place(self) -> Place:
@@ -108,7 +105,7 @@ def extract_tasks(
     given = host_target() if target is None else check_target(target)
     found: dict[tuple[str, str], Task] = {}
     for kernel in kernels(mod):
-        task = _task(kernel.source, given, kernel.roots)
+        task = _task(kernel, given)
         place = (task.key, str(task.place))
         known = found.get(place)
         found[place] = task if known is None else _both(known, task)
@@ -116,16 +113,16 @@ def extract_tasks(
     return [t for t in kept if include_simple_tasks or not t.is_simple]
 
 
-def _task(source: External, target: Any, roots: Sequence[str]) -> Task:
-    told = source.attrs.get(TARGET)
-    bare = {n: v for n, v in source.attrs.items() if n not in (TUNED, NOT_OWN)}
-    source = replace(source, attrs=bare)
+def _task(kernel: Kernel, target: Any) -> Task:
+    told = kernel.source.attrs.get(TARGET)
+    bare = {n: v for n, v in kernel.source.attrs.items() if n not in (TUNED, NOT_OWN)}
+    source = replace(kernel.source, attrs=bare)
     return Task(
         workload_key(source),
         source,
         target if told is None else make_target(told),
-        max(1, len(roots)),
-        tuple(roots),
+        max(1, len(kernel.calls)),
+        kernel.roots,
     )
 
 

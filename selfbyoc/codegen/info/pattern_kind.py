@@ -68,3 +68,12 @@ def pattern_kind(kind: str, in_place: bool = True) -> str:
     if kind in _BINARY and not in_place:
         return "broadcast"
     return found[GENERATION == "relax"]
+
+
+_MOVES = {"elemwise", "broadcast", "injective", "tuple"}
+
+
+def only_moves(kind: str) -> bool:
+    """Whether an op is elementwise or moves data: TVM says so on both generations."""
+    found = PATTERN_KINDS.get(kind, "opaque")
+    return set((found,) if isinstance(found, str) else found) <= _MOVES
