@@ -121,3 +121,11 @@ def test_params_by_name_do_the_same_as_constants():
     x = np.random.default_rng(1).standard_normal((4, INNER)).astype("float32")
     by_name = selfbyoc.build(free, params=constants, composites=[dense])
     np.testing.assert_array_equal(by_name(x)[0], selfbyoc.build(mod, composites=[dense])(x)[0])
+
+
+def test_a_pack_may_leave_a_weight_as_it_is():
+    plain = Composite("plain", lambda x, w: op.relu(op.dense(x, w)), pack={"w": lambda w: w})
+    case = Case(constants=["w"], x=(3, 40), w=(24, 40))
+    run = run_case(plain, case)
+    assert run.counts == {"plain": 1}
+    assert_close(run)
