@@ -53,8 +53,8 @@ def _without_definitions(assembly: str, filled: list[str]) -> str:
     return "\n".join(line if '"' in line else word.sub(_CODE, line) for line in kept)
 
 
-def module_of(text: str, symbol: str) -> Any:
-    """The runtime module that `text_of` wrote down, for a function of this symbol."""
+def llvm_ir(text: str, symbol: str) -> str:
+    """What `text_of` wrote down as LLVM IR, for a function of this symbol."""
     layout, triple, flag, filled, assembly = text.replace(_SYMBOL, symbol).split("\n", 4)
     types = ", ".join(_PARAMETERS)
     named = ", ".join(f"{kind} %{n}" for n, kind in enumerate(_PARAMETERS))
@@ -71,9 +71,14 @@ def module_of(text: str, symbol: str) -> Any:
         "!llvm.module.flags = !{!0}",
         f"!0 = {flag}",
     ]
+    return "\n".join([*lines, ""])
+
+
+def module_of(text: str, symbol: str) -> Any:
+    """The runtime module that `text_of` wrote down, for a function of this symbol."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ll"
-        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        path.write_text(llvm_ir(text, symbol), encoding="utf-8")
         return tvm.runtime.load_module(str(path))
 
 

@@ -200,12 +200,17 @@ def _at_last(func: Any) -> Any:
     return with_tiles_on_stack(with_broadcasts(func))
 
 
+def machine_code(func: Any, symbol: str, target: Any) -> Any:
+    """The runtime module of a finished function, whatever TVM raises."""
+    with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
+        last = _at_last if str(target.kind) == "llvm" else None
+        return build_module(tvm.IRModule({symbol: func}), target, last)
+
+
 def _compiled(external: External, made: _Function, target: Any) -> Any:
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
-        with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-            last = _at_last if str(target.kind) == "llvm" else None
-            module = build_module(tvm.IRModule({external.symbol: made.func}), target, last)
+        module = machine_code(made.func, external.symbol, target)
     except Exception as err:
         raise LoweringError(
             f"composite {made.composite}: TVM could not lower it with its {made.level}: {err}"
