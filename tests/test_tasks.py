@@ -404,6 +404,22 @@ def test_the_hook_sees_the_key_that_was_extracted(monkeypatch):
     assert sorted(seen) == sorted(keys)
 
 
+def test_decisions_survive_json():
+    """Tile sizes are tuples, of which JSON makes lists."""
+
+    def schedule(sch, ops, target):
+        row, _ = sch.get_loops(ops.relu.block)
+        sch.split(row, sch.sample_perfect_tile(row, 2, 16, decision=[6, 5]))
+
+    composite = Composite("tiled", dense_relu, schedule)
+    (task,) = extract_tasks(partitioned(dense_relu, {"x": (30, 7), "w": (12, 7)}, [composite]))
+    ((name, choice),) = task.variant().choices.items()
+    told = {name: choice.candidates[0]}
+    assert told[name] != choice.default
+    again = task.variant(Tuned(json.loads(json.dumps(told))))
+    assert again.code == task.variant(Tuned(told)).code != task.variant().code
+
+
 # Places
 
 

@@ -20,15 +20,14 @@ class Tuned:
     trace: Any = None
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decisions", _with_tuples(self.decisions))
+
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Tuned | None:
         """What the attributes of an external function say."""
         data = attrs.get(TUNED)
-        return (
-            None
-            if data is None
-            else cls(_with_tuples(data["decisions"]), data["trace"], data["reason"])
-        )
+        return None if data is None else cls(**data)
 
     def attr(self) -> dict[str, Any]:
         """As JSON data."""
