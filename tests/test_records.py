@@ -13,7 +13,7 @@ import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc._tvm import GENERATION, te, tir
 from selfbyoc.codegen.tuned import Tuned
-from selfbyoc.errors import InputError, RecordWarning
+from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import records
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG, Record
@@ -254,6 +254,54 @@ def test_verification_knows_the_level(rng, tmp_path):
     (verdict,) = library.verification.verdicts
     assert (verdict.level, verdict.status) == ("tuned record", "passed")
     assert library.disabled == ()
+
+
+def off_by(x, weight):
+    """A decision that computes something else: nothing the tuner would have let win."""
+    off, k = selfbyoc.choose("off", (0, 1), default=0), te.reduce_axis((0, int(x.shape[1])), "k")
+    shape = (int(x.shape[0]), int(weight.shape[0]))
+    dot = te.compute(shape, lambda i, u: te.sum(x(i, k) * weight(u, k), axis=k), "dot")
+    zero = tir.const(0, "float32")
+    return te.compute(
+        shape, lambda i, u: tir.Max(zero, dot(i, u)) + tir.const(off, "float32"), "out"
+    )
+
+
+OFF_BY = Composite("off_by", program, lambda sch, ops, target: None, compute=off_by)
+
+
+@pytest.fixture
+def off(rng, tmp_path):
+    """A model, its weights, and how to partition it; its record is wrong."""
+    (mod, params), target = model(rng), selfbyoc.host_target()
+
+    def partition():
+        return selfbyoc.partition_for_tefuse(mod, params, target, composites=[OFF_BY])
+
+    records.append(tmp_path, record_of(extract_tasks(partition())[0], {"off": 1}))
+    return mod, params, partition
+
+
+WRONG_RECORD = "verification found it wrong on a tuned schedule"
+
+
+def test_verification_goes_down_from_a_wrong_record(off, rng, tmp_path):
+    mod, params, _ = off
+    with selfbyoc.apply_records(tmp_path), pytest.warns(VerificationWarning, match=WRONG_RECORD):
+        library = built(mod, params, verify=True, composites=[OFF_BY])
+    assert [v.level for v in library.verification.verdicts] == ["own schedule"]
+    assert [d.level for d in library.disabled] == ["tuned record"]
+    assert is_right(library, params, rng.standard_normal((30, 7)).astype("float32"))
+
+
+def test_a_wrong_record_in_a_module_partitioned_before(off, tmp_path):
+    """Its weights and its compute are as the record says: nothing else can take the ops."""
+    with (
+        selfbyoc.apply_records(tmp_path),
+        pytest.warns(VerificationWarning, match="wrong on (a tuned|the default) schedule"),
+        pytest.raises(VerificationError, match="mod was partitioned before"),
+    ):
+        built(off[2](), None, composites=None, verify=True)
 
 
 BUILTIN = """

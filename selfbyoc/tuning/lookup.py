@@ -98,6 +98,17 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
     return with_tuned(source, target, told)
 
 
+def bar(source: External) -> bool:
+    """Do not use this kernel's record any more; False if it took none in this context."""
+    applied, key = _in_force.get(), workload_key(source)
+    if applied is None or key not in applied.used:
+        return False
+    applied.refused[key] = "verification found it wrong"
+    del applied.used[key]
+    applied.records.pop(key)
+    return True
+
+
 def _refuse(applied: Applied, key: str, why: str) -> None:
     if applied.refused.get(key) != why:
         warnings.warn(RecordWarning(why), stacklevel=4)

@@ -15,6 +15,7 @@ from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.guard import Place
 from ...partition.refusal import VERIFIED, Refusal
+from ...tuning.lookup import bar
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
@@ -65,6 +66,8 @@ class _State:
     refused: dict[Place, Refusal] = field(default_factory=dict)
     verdicts: dict[Any, Verdict] = field(default_factory=dict)
     told: dict[Any, str] = field(default_factory=dict)  # kernel -> why not its own schedule
+    is_fixed: bool = False  # partitioned before
+    barred: int = 0  # tuning records that are no longer used
     disabled: list[Disabled] = field(default_factory=list)
 
     def disable(self, subject: Subject, verdict: Verdict, instead: str) -> Disabled:
@@ -86,20 +89,21 @@ def verified(
 ) -> Verified:
     """Partition; verify each kernel as it will be used; go down a level where it fails.
 
-    own schedule -> default schedule -> the composite is not taken there, and the ops are anybody
-    else's. Terminates: each round refuses at least one composite at one more root. `refused` is
-    what a guard has left out before.
+    tuned record -> own schedule -> default schedule -> the composite is not taken there, and the
+    ops are anybody else's. Terminates: each round refuses at least one composite at one more root,
+    or one more record. `refused` is what a guard has left out before.
     """
     state = _State(Plan(target, timeout=check_timeout(timeout)), dict(refused or {}))
+    state.is_fixed = is_partitioned(mod)
     composites = None if composites is None else list(composites)
     while True:
-        before = len(state.refused)
+        before = len(state.refused), state.barred
         done, plain = _partitioned(mod, params, target, composites, state)
         what = subjects(done, plain)
         wrong = _judge(what, state)
-        if len(state.refused) == before:
+        if (len(state.refused), state.barred) == before:
             break
-        if is_partitioned(mod):
+        if state.is_fixed:
             raise VerificationError(
                 f"{wrong[0]}; mod was partitioned before, so nothing else can take these ops: "
                 f"hand build the unpartitioned module"
@@ -133,6 +137,7 @@ def _judge(what: Sequence[Subject], state: _State) -> list[Disabled]:
     """Verify what is new; -> the composites that must not be taken where they are."""
     new = [s for s in what if s.key not in state.verdicts]
     wrong = [(s, v) for s, v in _verdicts(new, state) if v.failures]
+    wrong = [(s, v) for s, v in wrong if not _bar_record(s, v, state)]
     again = [(s, v) for s, v in wrong if v.level in SCHEDULES]
     for subject, verdict in again:
         state.told[subject.key] = state.disable(subject, verdict, "the default schedule").reason
@@ -142,6 +147,15 @@ def _judge(what: Sequence[Subject], state: _State) -> list[Disabled]:
         state.verdicts[subject.key] = verdict
         below += [(subject, verdict)] if verdict.failures else []
     return [_refuse(subject, verdict, state) for subject, verdict in below]
+
+
+def _bar_record(subject: Subject, verdict: Verdict, state: _State) -> bool:
+    """Partition again without a tuning record, where it was partitioning that took it."""
+    if verdict.level != TUNED or state.is_fixed or not bar(subject.kernel.source):
+        return False
+    state.disable(subject, verdict, "what serves without the record")
+    state.barred += 1
+    return True
 
 
 def _verdicts(what: Sequence[Subject], state: _State) -> list[tuple[Subject, Verdict]]:
