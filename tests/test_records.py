@@ -223,6 +223,17 @@ def test_records_of_several_places_and_nested(rng, tmp_path):
     assert len(inner.used) == 1
 
 
+def test_records_by_the_environment(rng, tmp_path, monkeypatch):  # C26
+    mod, params = model(rng)
+    records.append(tmp_path, record_of(task_of(mod, params), BEST))
+    monkeypatch.setenv("SELFBYOC_RECORDS", str(tmp_path))
+    (record,) = selfbyoc.explain(
+        selfbyoc.partition_for_tefuse(mod, params, selfbyoc.host_target(), composites=[COMPOSITE])
+    ).report.matched
+    assert record.level == "tuned record"
+    assert is_right(built(mod, params), params, rng.standard_normal((30, 7)).astype("float32"))
+
+
 @pytest.mark.parametrize("places", [(), ("nowhere",)])
 def test_no_such_records(places, tmp_path):
     with (

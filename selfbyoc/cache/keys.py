@@ -122,9 +122,10 @@ _LOWERED_BY = _hash(_PACKAGE / name for name in _LOWERING)  # now, as they are i
 
 
 def _environment() -> dict[str, str]:
-    """The switches of this package, those of the cache aside."""
+    """The switches of this package. Those of the cache change no kernel; what a record says is in
+    the kernel's attributes.
+    """
+    aside = ("SELFBYOC_CACHE", "SELFBYOC_RECORDS")
     return {
-        k: v
-        for k, v in os.environ.items()
-        if k.startswith("SELFBYOC_") and not k.startswith("SELFBYOC_CACHE")
+        k: v for k, v in os.environ.items() if k.startswith("SELFBYOC_") and not k.startswith(aside)
     }

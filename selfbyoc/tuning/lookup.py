@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,26 @@ class Applied:
 
 
 _in_force: ContextVar[Applied | None] = ContextVar("selfbyoc_records", default=None)
+ENVIRONMENT = "SELFBYOC_RECORDS"  # folders or files, for builds that know nothing of records
+
+
+def in_force() -> Applied | None:
+    """The records of the innermost `apply_records`, or else the environment's."""
+    named = os.environ.get(ENVIRONMENT, "")
+    return _in_force.get() or (_of_environment(named) if named else None)
+
+
+@cache
+def _of_environment(named: str) -> Applied:
+    return _applied(named.split(os.pathsep))
+
+
+def _applied(places: Sequence[str | Path]) -> Applied:
+    found: dict[str, list[Record]] = {}
+    for place in places:
+        for record in read(place):
+            found.setdefault(record.workload, []).append(record)
+    return Applied(tuple(map(str, places)), found)
 
 
 @contextmanager
@@ -52,14 +74,12 @@ def apply_records(*places: str | Path) -> Iterator[Applied]:
     of a kernel where there is a record that fits, and otherwise what they take anyway; reports say
     which. A RecordWarning names what cannot be read, does not fit (and why), or was not used. In a
     nested one only the inner records are in force. Raises InputError for a path that is not there.
+
+    Outside, the environment's SELFBYOC_RECORDS does the same for a whole process.
     """
     if not places:
         raise InputError("apply_records: expected a folder or a file of records, found none")
-    found: dict[str, list[Record]] = {}
-    for place in places:
-        for record in read(place):
-            found.setdefault(record.workload, []).append(record)
-    applied = Applied(tuple(str(p) for p in places), found)
+    applied = _applied(places)
     token = _in_force.set(applied)
     try:
         yield applied
@@ -82,7 +102,7 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
     `packed`: its weights are packed already, so that a record which packs them otherwise is too
     late.
     """
-    applied = _in_force.get()
+    applied = in_force()
     if applied is None or target is None or TUNED in source.attrs or len(source.composites) != 1:
         return source
     key = workload_key(source)
@@ -100,7 +120,7 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
 
 def bar(source: External) -> bool:
     """Do not use this kernel's record any more; False if it took none in this context."""
-    applied, key = _in_force.get(), workload_key(source)
+    applied, key = in_force(), workload_key(source)
     if applied is None or key not in applied.used:
         return False
     applied.refused[key] = "verification found it wrong"
