@@ -15,6 +15,7 @@ from .ir.emit import emit
 from .partition import partition_for_tefuse
 from .partition.pattern import either, many, op
 from .partition.report import report
+from .partition.unfuse import unfuse
 from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
@@ -62,6 +63,7 @@ __all__ = [
     "report",
     "require",
     "transform_layout",
+    "unfuse",
     "verify",
     "weights_once",
 ]

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 
+def type_text(shape: Iterable[int | None], dtype: str) -> str:
+    """`float32[1, 64, 56, 56]`; an unknown extent is `?`."""
+    return f"{dtype}[{', '.join('?' if e is None else str(e) for e in shape)}]"
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """One tensor. `shape` holds None for an extent that is unknown when compiling.
@@ -34,7 +39,7 @@ class Value:
     @property
     def type(self) -> str:
         """`float32[1, 64, 56, 56]`, for messages."""
-        return f"{self.dtype}[{', '.join('?' if e is None else str(e) for e in self.shape)}]"
+        return type_text(self.shape, self.dtype)
 
     def __repr__(self) -> str:
         return f"{self.name or 'value'}: {self.type}"

@@ -65,6 +65,11 @@ class _WithoutItemCalls(relax.PyExprMutator):
         return super().visit_call_(call)
 
 
+def without_item_calls(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module as it was before `prepare` put identities behind items."""
+    return _main_by(_WithoutItemCalls(), mod)
+
+
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:
     """In which block of main each bound IR node is: FuseOpsByPattern marks within one only."""
     blocks = enumerate(mod["main"].body.blocks)
@@ -75,9 +80,9 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     """Normalised module and disjoint matches -> each match is an external function."""
     table = fusion_table(mod, matches)
     if not table:
-        return _main_by(_WithoutItemCalls(), mod)
+        return without_item_calls(mod)
     fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
-    fused = _main_by(_WithoutItemCalls(), fuse(mod))
+    fused = without_item_calls(fuse(mod))
     return _unique_symbols(fused, f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
 
 
@@ -116,15 +121,21 @@ def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
     return {match.root.name: name for match, name in zip(matches, calls, strict=True)}
 
 
-def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
+def constant_args(mod: tvm.IRModule) -> dict[str, list[dict[int, Any]]]:
     """Function name -> for each of its calls in main, the constant arguments by position."""
-    found: dict[str, list[dict[int, np.ndarray]]] = {}
+    found: dict[str, list[dict[int, Any]]] = {}
     for call in _calls(mod):
-        constants = {
-            i: constant_numpy(a) for i, a in enumerate(call.args) if isinstance(a, Constant)
-        }
+        constants = {i: a for i, a in enumerate(call.args) if isinstance(a, Constant)}
         found.setdefault(call.op.name_hint, []).append(constants)
     return found
+
+
+def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
+    """The same as arrays."""
+    return {
+        name: [{i: constant_numpy(c) for i, c in call.items()} for call in calls]
+        for name, calls in constant_args(mod).items()
+    }
 
 
 def take_packed(func: relax.Function, packed: Mapping[int, Value]) -> relax.Function:

@@ -123,18 +123,22 @@ def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
     }
 
 
-def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
+def constant_args(mod: tvm.IRModule) -> dict[str, list[dict[int, relay.Constant]]]:
     """Function name -> for each of its calls in main, the constant arguments by position."""
-    found: dict[str, list[dict[int, np.ndarray]]] = {}
+    found: dict[str, list[dict[int, relay.Constant]]] = {}
     for expr in postorder(mod["main"].body):
         if isinstance(expr, relay.Call) and isinstance(expr.op, relay.GlobalVar):
-            constants = {
-                i: constant_numpy(a)
-                for i, a in enumerate(expr.args)
-                if isinstance(a, relay.Constant)
-            }
+            constants = {i: a for i, a in enumerate(expr.args) if isinstance(a, relay.Constant)}
             found.setdefault(expr.op.name_hint, []).append(constants)
     return found
+
+
+def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
+    """The same as arrays."""
+    return {
+        name: [{i: constant_numpy(c) for i, c in call.items()} for call in calls]
+        for name, calls in constant_args(mod).items()
+    }
 
 
 def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Function:

@@ -33,17 +33,20 @@ from ..codegen.lower import (
 from ..codegen.pack import described, pack_constants, packable, packed_type
 from ..codegen.tuned import Tuned, told_by
 from ..composite import Registry
+from ..ir.graph import type_text
 from ..tuning.lookup import with_record
 from .generation import ir
+from .originals import key_of, with_originals
 
 Arrays = dict[int, np.ndarray]
 
 
 def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> Any:
     """Partitioned module -> the same with everything that the hook needs to know."""
-    calls = ir.call_constants(mod)
+    calls, nodes = ir.call_constants(mod), ir.constant_args(mod)
     functions: dict[str, Any] = {}
     packed: dict[str, list[Arrays]] = {}
+    originals: dict[str, Any] = {}
     for name, func in ir.external_functions(mod).items():
         sites = calls.get(name, [])
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
@@ -52,11 +55,23 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
             source, arrays = _packed(source, target, sites if pack else [])
         if arrays:
             packed[name] = arrays
+            originals |= _originals(nodes[name], sites, arrays)
             func = ir.take_packed(func, {i: p.value for i, p in packed_params(source).items()})
         for key, value in source.attrs.items():
             func = func.with_attr(key, json.dumps(value))
         functions[name] = func
-    return ir.update(mod, functions, packed)
+    return with_originals(ir.update(mod, functions, packed), originals)
+
+
+def _originals(
+    nodes: Sequence[Mapping[int, Any]], sites: Sequence[Arrays], packed: Sequence[Arrays]
+) -> dict[str, Any]:
+    """The constants of all calls of a function that are packed, by what they become."""
+    return {
+        key_of(array, type_text(site[i].shape, str(site[i].dtype))): node[i]
+        for node, site, arrays in zip(nodes, sites, packed, strict=True)
+        for i, array in arrays.items()
+    }
 
 
 def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""The partitioner of the TVM generation at hand, as `ir`."""
+"""The partitioner of the TVM generation at hand, as `ir`, and the way back, as `inline`."""
 
 from .._tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as ir
+    from . import _relay_unfuse as inline
 else:
     from . import _relax as ir  # type: ignore[no-redef]
+    from . import _relax_unfuse as inline  # type: ignore[no-redef]
 
-__all__ = ["ir"]
+__all__ = ["inline", "ir"]

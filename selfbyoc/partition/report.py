@@ -14,9 +14,9 @@ from .declared import Declared
 REPORT = "tefuse.report"  # the module's attribute that carries it
 # missed: the structure differs; refused: by its check, or it cannot be cut out; taken: by an
 # earlier composite; part: a larger match of the same composite holds it; broken: its check, or a
-# predicate on an attribute, raised.
-MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN = (
-    "matched", "missed", "refused", "taken", "part", "broken",
+# predicate on an attribute, raised; unfused: it was matched, and `unfuse` took it apart again.
+MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN, UNFUSED = (
+    "matched", "missed", "refused", "taken", "part", "broken", "unfused",
 )  # fmt: skip
 
 
@@ -129,13 +129,13 @@ class Report:
         lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or [
             "   nothing matched"
         ]
-        refused: dict[tuple[str, str], list[str]] = {}
+        told: dict[tuple[str, str, str], list[str]] = {}
         for r in self.records:
-            if r.status == REFUSED:
-                refused.setdefault((r.composite, r.reason), []).append(r.root)
-        for (composite, reason), roots in refused.items():
+            if r.status in (REFUSED, UNFUSED):
+                told.setdefault((r.status, r.composite, r.reason), []).append(r.root)
+        for (status, composite, reason), roots in told.items():
             more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
-            lines.append(f"  refused {composite} at {roots[0]}{more}: {reason}")
+            lines.append(f"  {status} {composite} at {roots[0]}{more}: {reason}")
         left = ", ".join(f"{count} {kind}" for kind, count in sorted(self.left.items()))
         return "\n".join([*lines, f"  left to TVM: {left or 'nothing'}"])
 

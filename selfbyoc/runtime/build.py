@@ -18,6 +18,7 @@ from ..partition import (
     partition_for_tefuse,
 )
 from ..partition.guard import Guard
+from ..partition.originals import without_originals
 from ..partition.report import report
 from .generation import runtime
 from .library import Library
@@ -85,7 +86,7 @@ def _built(
 
 
 def _compiled(mod: Any, target: Any) -> Library:
-    native, unscheduled = runtime.compile_module(mod, target)
+    native, unscheduled = runtime.compile_module(without_originals(mod), target)
     return Library(native, _inputs(mod), unscheduled, report=report(mod))
 
 
