@@ -22,7 +22,9 @@ from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
 from .schedules.each_op import each_op
 from .tuning.decisions import choose
+from .tuning.engine import tune
 from .tuning.lookup import Applied, apply_records
+from .tuning.progress import Outcome, Progress, Tuning
 from .tuning.tasks import Task, extract_tasks
 
 __version__ = "0.1.0"
@@ -38,12 +40,15 @@ __all__ = [
     "MeasuredGuard",
     "Melting",
     "OpInfo",
+    "Outcome",
+    "Progress",
     "Refused",
     "Registry",
     "Task",
     "TensorInfo",
     "Times",
     "Trial",
+    "Tuning",
     "apply_records",
     "build",
     "choose",
@@ -64,6 +69,7 @@ __all__ = [
     "require",
     "transform_layout",
     "unfuse",
+    "tune",
     "verify",
     "weights_once",
 ]

@@ -2,12 +2,72 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import sys
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from ._tvm import GENERATION, tvm
+from .errors import MissingExtra
+
+_NEEDED = ("psutil", "cloudpickle")  # of MetaSchedule, and of TVM's worker processes
 
 
 def apply_trace(sch: Any, trace: Any) -> None:
     """Apply a trace of MetaSchedule (JSON data) to a schedule of the function it was made for."""
     tir = tvm.s_tir if GENERATION == "relax" else tvm.tir
     tir.schedule.Trace.apply_json_to_schedule(trace, sch)
+
+
+def trace_data(trace: Any) -> Any:
+    """A trace as JSON data; `apply_trace` is the inverse."""
+    return json.loads(json.dumps(trace.as_json(), default=_number))
+
+
+def _number(value: Any) -> Any:
+    """TVM's integers and floats as Python's."""
+    return value.value
+
+
+@cache
+def meta_schedule() -> Any:
+    """TVM's MetaSchedule. Raises MissingExtra without the packages that it needs."""
+    for name in _NEEDED:
+        try:
+            importlib.import_module(name)
+        except ImportError as err:
+            text = f"{name} is missing, which tuning needs: pip install 'selfbyoc[tune]'"
+            raise MissingExtra(text) from err
+    folder = "tvm.s_tir" if GENERATION == "relax" else "tvm"
+    return importlib.import_module(f"{folder}.meta_schedule")
+
+
+def tune_context(intrinsics: bool = False, **options: Any) -> Any:
+    """A task of MetaSchedule.
+
+    When made, it loads all of TVM's tensor intrinsics, which takes 19 s on 0.27 and 8 s on 0.17:
+    only with `intrinsics`, for a space whose rules use them.
+    """
+    make = meta_schedule().TuneContext
+    name = f"{'tvm.s_tir' if GENERATION == 'relax' else 'tvm.tir'}.tensor_intrin"
+    if intrinsics or name in sys.modules:
+        return make(**options)
+    sys.modules[name] = ModuleType(name)
+    try:
+        return make(**options)
+    finally:
+        del sys.modules[name]
+
+
+def derived(cls: type) -> Any:
+    """A Python class as the TVM object that MetaSchedule calls."""
+    place = "tvm.ir.utils" if GENERATION == "relax" else "tvm.meta_schedule.utils"
+    return importlib.import_module(place).derived_object(cls)
+
+
+def worker_process(**options: Any) -> Any:
+    """TVM's process that calls functions for this one, not started yet."""
+    place = "tvm.support.popen_pool" if GENERATION == "relax" else "tvm.contrib.popen_pool"
+    return importlib.import_module(place).PopenWorker(**options)

@@ -37,6 +37,10 @@ class DecisionError(SelfbyocError, ValueError):
     """A decision that is told to a composite (by a record, or by the tuner) does not fit it."""
 
 
+class TuningError(SelfbyocError, RuntimeError):
+    """Tuning cannot go on: where it should write, the machine to measure on, what it should try."""
+
+
 class TargetError(SelfbyocError, ValueError):
     """The target is unknown, or is not the one that the user builds for."""
 
@@ -80,6 +84,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     ComputeError,
     ScheduleError,
     DecisionError,
+    TuningError,
     TargetError,
     LoweringError,
     VerificationError,

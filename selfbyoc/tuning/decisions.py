@@ -33,6 +33,7 @@ class Decisions:
 
     told: Mapping[str, Any] = field(default_factory=dict)
     made: dict[str, Choice] = field(default_factory=dict)
+    fitted: bool = False  # what is told and does not fit gives way to the default
 
     def take(self, name: str, candidates: tuple[Any, ...], default: Any) -> Any:
         """The value that is told for a name, or the default; the same for every question."""
@@ -43,7 +44,9 @@ class Decisions:
                 f"{known.default!r} and among {candidates} with default {default!r}"
             )
         taken = self.told.get(name, default)
-        if taken not in candidates:
+        if taken not in candidates and self.fitted:
+            taken = default
+        elif taken not in candidates:
             raise DecisionError(f"{name!r} is told to be {taken!r}; expected one of {candidates}")
         self.made[name] = Choice(candidates, default, taken)
         return taken
@@ -55,7 +58,8 @@ class Decisions:
 
     def check_all_asked(self) -> None:
         """Raise DecisionError for what was told and never asked for."""
-        if unknown := sorted(set(self.told) - set(self.made)):
+        unknown = sorted(set(self.told) - set(self.made))
+        if unknown and not self.fitted:
             raise DecisionError(f"{unknown} are told; asked for were {sorted(self.made)}")
 
 
@@ -63,14 +67,15 @@ _current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", defaul
 
 
 @contextmanager
-def deciding(told: Mapping[str, Any] | None = None) -> Iterator[Decisions]:
+def deciding(told: Mapping[str, Any] | None = None, *, fitted: bool = False) -> Iterator[Decisions]:
     """Pack, stack and schedule with these decisions; -> what is asked for meanwhile.
 
-    Where the same ones are in force already, their questions go on being collected there.
+    Where the same ones are in force already, their questions go on being collected there. `fitted`:
+    what does not fit gives way to the default, as the tuner's guesses may not.
     """
     known = _current.get()
     same = known is not None and known.told == dict(told or {})
-    decisions = known if known is not None and same else Decisions(dict(told or {}))
+    decisions = known if known is not None and same else Decisions(dict(told or {}), fitted=fitted)
     token = _current.set(decisions)
     try:
         yield decisions

@@ -24,6 +24,7 @@ from ..codegen.lower import (
     schedule_external,
 )
 from ..codegen.pack import described, pack_constants, packed_type
+from ..codegen.stack import stack
 from ..codegen.target import decisive
 from ..codegen.tuned import TUNED, Tuned, told_by
 from .decisions import Choice, deciding
@@ -111,3 +112,11 @@ def variant(source: External, target: Any, tuned: Tuned | None) -> Variant:
         _, scheduled = schedule_external(told, target)
     asked.check_all_asked()
     return Variant(told, scheduled, asked.made)
+
+
+def stacked(source: External, target: Any) -> Any:
+    """The kernel's function before any schedule, packed as by default: what a trace begins with."""
+    source = with_tuned(source, target, Tuned())
+    with target, told_by(Tuned()):
+        made = stack(source.graph, match_of(source), packed_params(source))
+    return made.func.with_attr("global_symbol", "main")

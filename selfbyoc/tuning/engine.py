@@ -1,0 +1,232 @@
+"""`tune`: MetaSchedule's task scheduler over the kernels of a model, each with its own space."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import host
+from .._tvm_tune import meta_schedule
+from ..analysis.verify.run import cannot_run
+from ..codegen.target import host_target
+from ..errors import InputError, MissingExtra, TuningError
+from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
+from .build import Builders
+from .contest import finish
+from .lane import Lane
+from .measure import Local
+from .process import Pool
+from .progress import Outcome, Progress, Tuning
+from .records import FAILED, FILE, read
+from .run import Run
+from .search import DEFAULT, METASCHEDULE, OWN, Search
+from .space import Space
+from .tasks import Task, extract_tasks
+
+if TYPE_CHECKING:
+    from ..composite import Composite
+
+SPACES = ("own", "metaschedule")
+MODELS = ("auto", "xgb", "random", "none")
+BATCH = {OWN: 8, METASCHEDULE: 16, DEFAULT: 1}
+_RESERVED = 0.15  # of the time budget, for the last comparisons
+_WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100
+
+
+def tune(
+    mod: Any,
+    target: Any | None = None,
+    trials: int = 64,
+    work_dir: str | Path = "records",
+    *,
+    params: Mapping[str, Any] | None = None,
+    composites: Iterable[Composite] | None = None,
+    include_simple_tasks: bool = False,
+    min_ops: int = 1,
+    seconds: float | None = None,
+    space: str = "own",
+    cost_model: Any = "auto",
+    tracker: Any = None,
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Tuning:
+    """Search better decisions for the kernels of a model; what is found is in `work_dir`.
+
+    mod           partitioned, or a model that is partitioned here with params and composites
+    trials        candidates of each task, the default one included
+    work_dir      of the records; a run with records there goes on where they end
+    seconds       a budget for the whole run
+    space         "own": what the composites' schedules leave open, and MetaSchedule's space where
+                  there is no schedule; "metaschedule": that for all
+    cost_model    "auto": xgboost if it is installed; or "xgb", "random", "none", or one of
+                  MetaSchedule's
+    progress      is called after each candidate
+
+    Build within `apply_records(work_dir)`. A candidate that computes something else than the
+    default, that crashes or hangs, is out. Raises InputError, TuningError and MissingExtra; what is
+    measured is on disk at any moment.
+    """
+    _check(trials, seconds, space)
+    ms = meta_schedule()
+    begun = time.monotonic()
+    tasks = _tasks(mod, target, params, composites, include_simple_tasks, min_ops)
+    folder = _folder(work_dir)
+    searches = _searches(tasks, trials, space, seed, folder)
+    lanes = [Lane(Local())]
+    if why := next((w for t in tasks if (w := cannot_run(t.target))), ""):
+        raise TuningError(f"target: {why}")
+    model = _cost_model(ms, cost_model, seed)
+    with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
+        run = Run(searches, folder, Path(scratch), Builders(host.cores()), Pool(lanes))
+        run.progress = progress
+        run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
+        try:
+            _search(ms, run, model, seed)
+        finally:
+            run.end()
+    if run.stop is not None:
+        raise run.stop
+    return Tuning(tuple(map(_outcome, searches)), time.monotonic() - begun)
+
+
+def _check(trials: Any, seconds: Any, space: Any) -> None:
+    if not isinstance(trials, int) or trials < 1:
+        raise InputError(f"trials: expected a number from 1 on, found {trials!r}")
+    if seconds is not None and not seconds > 0:
+        raise InputError(f"seconds: expected a time above 0, found {seconds!r}")
+    if space not in SPACES:
+        raise InputError(f"space: expected one of {SPACES}, found {space!r}")
+
+
+def _tasks(
+    mod: Any,
+    target: Any | None,
+    params: Mapping[str, Any] | None,
+    composites: Iterable[Composite] | None,
+    simple: bool,
+    min_ops: int,
+) -> list[Task]:
+    check_module(mod)
+    target = host_target() if target is None else check_target(target)
+    if not is_partitioned(mod):
+        mod = partition_for_tefuse(mod, params, target, composites)
+    elif composites is not None or params is not None:
+        raise InputError("mod: it is partitioned already; hand params and composites to that")
+    return extract_tasks(mod, target, include_simple_tasks=simple, min_ops=min_ops)
+
+
+def _folder(work_dir: str | Path) -> Path:
+    folder = Path(work_dir).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).touch()
+    except OSError as err:
+        raise TuningError(f"work_dir: {folder} cannot be written: {err}") from err
+    return folder
+
+
+def _searches(
+    tasks: Sequence[Task], trials: int, space: str, seed: int, folder: Path
+) -> list[Search]:
+    """One search a task, with what is on record. Raises what a default schedule raises."""
+    known, found = read(folder), []
+    for number, task in enumerate(tasks):
+        default = task.variant()
+        own = space == "own" and task.has_space
+        kind = METASCHEDULE if not own else OWN if default.choices else DEFAULT
+        search = Search(task, kind, trials, Space(seed + number), default)
+        search.space.learn(default.choices)
+        search.resume(known)
+        found.append(search)
+    return found
+
+
+def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
+    if not isinstance(asked, str):
+        return asked
+    if asked not in MODELS:
+        raise InputError(f"cost_model: expected one of {MODELS}, found {asked!r}")
+    has_xgboost = importlib.util.find_spec("xgboost") is not None
+    if asked == "xgb" and not has_xgboost:
+        raise MissingExtra("xgboost is missing: pip install xgboost-cpu, or cost_model='none'")
+    if asked == "random":
+        return ms.cost_model.RandomModel(seed=seed)
+    if asked == "none" or not has_xgboost:
+        return None
+    cores = host.cores()
+    return ms.cost_model.XGBModel(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
+
+
+def _search(ms: Any, run: Run, model: Any, seed: int) -> None:
+    from .meta import Builder, Runner, Strategy, context
+    from .sources import Judge, MetaSpace, OwnSpace
+
+    judge = Judge(model)
+    open_ = [s for s in run.searches if s.left]
+    contexts = []
+    for number, search in enumerate(open_):
+        batch = BATCH[search.kind]
+        source: Any = OwnSpace(run, search, judge, seed + number)
+        if search.kind == METASCHEDULE:
+            source = MetaSpace(run, search, model, batch, seed + number)
+        contexts.append(context(search, Strategy(run, search, source, batch), seed + number))
+    with _interruptible(run):
+        _build_defaults(run, open_)
+        if contexts:
+            ms.tune.tune_tasks(
+                tasks=contexts,
+                task_weights=[float(s.task.weight) for s in open_],
+                work_dir=str(run.folder),
+                max_trials_global=1 << 30,
+                num_trials_per_iter=max(BATCH.values()),
+                builder=Builder(run),
+                runner=Runner(run),
+                database=ms.database.MemoryDatabase(),
+                cost_model="none",
+                measure_callbacks=[],
+                task_scheduler="gradient",
+            )
+        for search in run.searches:
+            finish(run, search)
+
+
+def _build_defaults(run: Run, searches: Sequence[Search]) -> None:
+    """All at once: each candidate is compared with its task's default."""
+    defaults = [search.first() for search in searches]
+    for default, error in zip(defaults, run.build(defaults), strict=True):
+        if error:
+            run.note(default, FAILED, error=error)
+
+
+@contextmanager
+def _interruptible(run: Run) -> Iterator[None]:
+    """Ctrl-C ends the run after the candidate that is being measured; a second one ends it now."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(number: int, frame: Any) -> None:
+        run.stop = run.stop or KeyboardInterrupt()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _outcome(search: Search) -> Outcome:
+    failed, wrong = search.useless
+    record = search.chosen
+    hand = search.records.get(search.default.code) if record is None else record
+    times = (None, None) if hand is None else (hand.default_seconds, hand.seconds)
+    return Outcome(search.task, search.done, failed, wrong, *times, record, search.error)

@@ -1,0 +1,182 @@
+"""Kernels against each other on one device: are they right, and how long do they take.
+
+What runs here runs in a process of its own, and knows files only. `Local` is the device of this
+machine; another one has the same two methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._tvm import get_func, tensor, tvm
+from ..runtime.timing import Window, summary, window
+from ..runtime.tolerance import bound_of, difference
+
+WINDOW, WARM = 0.02, 0.002  # seconds; the threads of the kernel before still spin for a while
+SLOW = 3.0  # times as slow as the default: timed once
+KINDS = ("random", "borders")  # of inputs; the first one is for timing
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One candidate: LLVM IR in a file named by its symbol, and its arguments of each kind."""
+
+    artifact: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Kernels to compare, the default one first.
+
+    outputs    shape and dtype of each output
+    reduction  terms of the longest sum, for the tolerance
+    seconds    of timing, for each kernel
+    """
+
+    kernels: tuple[Kernel, ...]
+    outputs: tuple[tuple[tuple[int, ...], str], ...]
+    reduction: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds a call of each kernel; or which one is wrong first, and how."""
+
+    seconds: tuple[float, ...]
+    wrong: str = ""
+
+
+class Opened(Protocol):
+    """A kernel on a device."""
+
+    def run(self, tensors: Sequence[Any]) -> None:
+        """Call it once, and wait for it."""
+
+    def window(self, tensors: Sequence[Any]) -> Window:
+        """Call it for some time."""
+
+
+class Device(Protocol):
+    """Where kernels run; it can be pickled."""
+
+    def open(self, artifact: Path) -> Opened:
+        """The kernel in a file."""
+
+    def place(self, array: np.ndarray) -> Any:
+        """An array as a tensor there; `.numpy()` brings it back."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """This machine's CPU."""
+
+    def open(self, artifact: Path) -> Opened:
+        """The kernel in a file."""
+        return _LocalKernel(get_func(tvm.runtime.load_module(str(artifact)), artifact.stem))
+
+    def place(self, array: np.ndarray) -> Any:
+        """A copy, aligned as TVM wants it."""
+        return tensor(np.ascontiguousarray(array))
+
+
+@dataclass(frozen=True)
+class _LocalKernel:
+    function: Any
+
+    def run(self, tensors: Sequence[Any]) -> None:
+        self.function(*tensors)
+
+    def window(self, tensors: Sequence[Any]) -> Window:
+        function = self.function
+        return window(lambda: function(*tensors), WINDOW, WARM)
+
+
+def measured(device: Device, job: Job) -> Measured:
+    """Check each kernel against the first one, then time them in turns."""
+    opened = [device.open(Path(kernel.artifact)) for kernel in job.kernels]
+    loaded = [_arguments(kernel.arguments) for kernel in job.kernels]
+    if wrong := _wrong(device, job, opened, loaded):
+        return Measured((), wrong)
+    placed = [[device.place(a) for a in [*kinds[0], *_poisoned(job)]] for kinds in loaded]
+    return Measured(tuple(_times(opened, placed, job.seconds)))
+
+
+def save_arguments(path: Path, kinds: Sequence[Sequence[np.ndarray]]) -> None:
+    """Write the arguments of each kind of inputs into one file."""
+    named = {f"{k}_{n}": a for k, arrays in enumerate(kinds) for n, a in enumerate(arrays)}
+    np.savez(path, **named)  # type: ignore[arg-type]
+
+
+def _arguments(path: str) -> list[list[np.ndarray]]:
+    with np.load(path) as file:
+        counts = [sum(name.startswith(f"{k}_") for name in file.files) for k in range(len(KINDS))]
+        return [[file[f"{k}_{n}"] for n in range(count)] for k, count in enumerate(counts)]
+
+
+def _poisoned(job: Job) -> list[np.ndarray]:
+    """Outputs full of NaN (of -1, if integers): what a kernel leaves out is seen."""
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in job.outputs]
+    return [
+        np.frombuffer(b"\xff" * size, dtype).reshape(shape)
+        for size, (shape, dtype) in zip(sizes, job.outputs, strict=True)
+    ]
+
+
+def _outputs(
+    device: Device, job: Job, kernel: Opened, arrays: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    outputs = [device.place(array) for array in _poisoned(job)]
+    kernel.run([*(device.place(array) for array in arrays), *outputs])
+    return [output.numpy() for output in outputs]
+
+
+def _wrong(
+    device: Device, job: Job, opened: Sequence[Opened], loaded: Sequence[list[list[np.ndarray]]]
+) -> str:
+    """What the first kernel that is wrong computes; '' where all are right."""
+    finite = False
+    for kind, name in enumerate(KINDS):
+        expected = _outputs(device, job, opened[0], loaded[0][kind])
+        finite = finite or any(np.isfinite(e).any() for e in expected)
+        for kernel, arrays in zip(opened, loaded, strict=True):
+            found = _outputs(device, job, kernel, arrays[kind])
+            for n, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+                if off := _off(ours, theirs, job.reduction):
+                    return f"output {n} on {name} inputs: {off}"
+    return "" if finite else "the default computes nothing but NaN and infinity"
+
+
+def _off(found: np.ndarray, expected: np.ndarray, reduction: int) -> str:
+    """Both may deviate from the truth, hence twice the tolerance; where the default is not finite
+    there is nothing to compare.
+    """
+    dtype, known = str(expected.dtype), np.isfinite(expected)
+    slack = bound_of(expected, dtype, reduction)
+    ours, theirs = np.where(known, found, 0), np.where(known, expected, 0)
+    wrong = difference(ours, theirs, dtype, reduction, slack)
+    return "" if wrong is None else str(wrong)
+
+
+def _times(opened: Sequence[Opened], placed: Sequence[Sequence[Any]], budget: float) -> list[float]:
+    """Medians over windows in turns, so that what disturbs, disturbs all alike."""
+    windows: list[list[Window]] = [[] for _ in opened]
+    slow: set[int] = set()
+    while sum(w.seconds for w in windows[0]) < budget or len(windows[0]) < 3:
+        for n, (kernel, tensors) in enumerate(zip(opened, placed, strict=True)):
+            if n not in slow:
+                windows[n].append(kernel.window(tensors))
+                if _a_call(windows[n][-1]) > SLOW * _a_call(windows[0][-1]):
+                    slow.add(n)
+    return [summary(found).milliseconds / 1e3 for found in windows]
+
+
+def _a_call(found: Window) -> float:
+    return found.seconds / found.calls

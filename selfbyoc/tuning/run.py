@@ -1,0 +1,178 @@
+"""A run of tuning: candidates are built, checked, timed and written down, one by one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .._tvm import target_dict
+from ..codegen.lower import packed_params
+from ..codegen.tuned import Tuned
+from ..runtime.tolerance import longest_reduction
+from .build import Builders
+from .lane import Lane
+from .measure import KINDS, Job, Kernel, Measured, save_arguments
+from .process import Failed, Pool
+from .progress import Progress
+from .records import CHOSEN, FAILED, MEASURED, WRONG, Record, append
+from .search import Candidate, Search
+from .workload import arguments
+
+TIMED = 0.15  # seconds of timing, each of a candidate and of the default beside it
+FIRST, LEAST = 120.0, 10.0  # seconds that the default, and a candidate, may run in all
+
+
+@dataclass(eq=False)
+class Run:
+    """What the callbacks of MetaSchedule share.
+
+    folder    of this run's artifacts; work_dir: of the records
+    deadline  by time.monotonic(), for the search; None: as long as the trials take
+    stop      what was raised in a callback: nothing more is tried, and `tune` raises it
+    """
+
+    searches: Sequence[Search]
+    work_dir: Path
+    folder: Path
+    builders: Builders
+    lanes: Pool[Lane]
+    deadline: float | None = None
+    progress: Callable[[Progress], None] | None = None
+    stop: BaseException | None = None
+    candidates: dict[str, Candidate] = field(default_factory=dict)  # by name, under way
+    _begun: float = field(default_factory=time.monotonic)
+    _tried: int = 0
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more may be tried."""
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        return late or self.stop is not None
+
+    def propose(self, search: Search, told: Tuned) -> Candidate | None:
+        """Schedule a proposal. None: it comes out as what was tried before, or its schedule raises,
+        which is written down.
+        """
+        found = search.candidate(told)
+        if not isinstance(found, Record):
+            return found
+        append(self.work_dir, found)
+        self.tell(search)
+        return None
+
+    def artifact(self, candidate: Candidate) -> Path:
+        """Where its code is, or will be."""
+        return self.folder / f"{candidate.name}.ll"
+
+    def build(self, candidates: Sequence[Candidate]) -> list[str]:
+        """Compile those that are not compiled yet; -> the errors, or ''."""
+        missing = {c.name: c for c in candidates if not self.artifact(c).exists()}
+        if not missing:
+            return [""] * len(candidates)
+        found = self.builders(
+            [
+                (c.variant.func, target_dict(c.search.task.target), self.artifact(c))
+                for c in missing.values()
+            ]
+        )
+        errors = dict(zip(missing, found, strict=True))
+        return [errors.get(c.name, "") for c in candidates]
+
+    def measure(self, candidates: Sequence[Candidate]) -> list[Record | None]:
+        """Check and time candidates that are built, on as many devices as there are; each is
+        written down at once. None: the time is up.
+        """
+        return self.lanes.map(self._measure, candidates)
+
+    def _measure(self, lane: Lane, candidate: Candidate) -> Record | None:
+        """One candidate beside the default."""
+        if self.over:
+            return None
+        search = candidate.search
+        default = search.first()
+        both = [default] if search.is_default(candidate) else [default, candidate]
+        try:
+            found = self.compared(lane, both, TIMED)
+        except Failed as err:
+            return self.note(candidate, FAILED, error=str(err))
+        if found.wrong:
+            return self.note(candidate, WRONG, error=found.wrong)
+        first, *_, last = [*found.seconds, found.seconds[-1]]
+        return self.note(candidate, MEASURED, seconds=last, default_seconds=first)
+
+    def compared(self, lane: Lane, candidates: Sequence[Candidate], timed: float) -> Measured:
+        """Candidates of one task against each other, the first one being the default."""
+        search = candidates[0].search
+        graph = search.task.source.graph
+        known = search.records.get(search.default.code)
+        a_call = known.seconds if known is not None else None
+        limit = FIRST if a_call is None else LEAST + 200 * a_call * len(candidates)
+        outputs = tuple((tuple(int(e) for e in v.shape), v.dtype) for v in graph.outputs)
+        kernels = tuple(self._kernel(c) for c in candidates)
+        job = Job(kernels, outputs, longest_reduction(graph), timed)
+        return lane.measured(job, limit + timed * len(candidates))
+
+    def _kernel(self, candidate: Candidate) -> Kernel:
+        """What the measuring process needs; weights are packed as this candidate wants it."""
+        task, source = candidate.search.task, candidate.variant.source
+        own = candidate if packed_params(source) else candidate.search.first()
+        path = self.folder / f"{own.name}.npz"
+        with self._lock:
+            if not path.exists():
+                kinds = [task.inputs(0, kind) for kind in KINDS]
+                save_arguments(path, [arguments(source, task.target, k) for k in kinds])
+        return Kernel(str(self.artifact(candidate)), str(path))
+
+    def note(self, candidate: Candidate, status: str, **found: Any) -> Record:
+        """Write down what became of a candidate."""
+        search = candidate.search
+        with self._lock:
+            record = search.record(candidate.tuned, candidate.code, status, **found)
+            append(self.work_dir, record)
+            if search.is_default(candidate) and status in (FAILED, WRONG):
+                search.error = f"the default schedule cannot be measured: {record.error}"
+            self._tried += status != CHOSEN
+            self.tell(search)
+        return record
+
+    def tell(self, search: Search) -> None:
+        """Call the user's function."""
+        if self.progress is None:
+            return
+        default = search.records.get(search.default.code)
+        hand = None if default is None else default.seconds
+        best = min([1.0, *(r.ratio for r in search.measured)])
+        done, left = (sum(getattr(s, n) for s in self.searches) for n in ("done", "left"))
+        self.progress(
+            Progress(
+                tasks=len(self.searches),
+                tasks_done=sum(s.finished for s in self.searches),
+                task=str(search.task),
+                trials_done=done,
+                trials=done + left,
+                task_trials=search.done,
+                best_seconds=None if hand is None else hand * best,
+                default_seconds=hand,
+                elapsed=time.monotonic() - self._begun,
+                remaining=self._remaining(left),
+            )
+        )
+
+    def _remaining(self, left: int) -> float | None:
+        now = time.monotonic()
+        if not self._tried:
+            return None
+        by_trials = (now - self._begun) / self._tried * left
+        return by_trials if self.deadline is None else min(by_trials, max(0, self.deadline - now))
+
+    def end(self) -> None:
+        """End the processes."""
+        self.builders.end()
+        self.lanes.end()
+        for lane in self.lanes.workers:
+            lane.end()
