@@ -63,10 +63,9 @@ def tune(
     trials        candidates of each task, the default one included
     work_dir      of the records; a run with records there goes on where they end
     seconds       a budget for the whole run
-    space         "own": what the composites' schedules leave open, and MetaSchedule's space where
-                  there is no schedule; "metaschedule": that for all
-    cost_model    "auto": xgboost if it is installed; or "xgb", "random", "none", or one of
-                  MetaSchedule's
+    space         "own": what the composites' schedules leave open, MetaSchedule's where there is no
+                  schedule; "metaschedule": that for all
+    cost_model    "auto": xgboost where installed; or "xgb", "random", "none", or MetaSchedule's own
     progress      is called after each candidate
 
     Build within `apply_records(work_dir)`. A candidate that computes something else than the
@@ -79,9 +78,7 @@ def tune(
     tasks = _tasks(mod, target, params, composites, include_simple_tasks, min_ops)
     folder = _folder(work_dir)
     searches = _searches(tasks, trials, space, seed, folder)
-    lanes = [Lane(Local())]
-    if why := next((w for t in tasks if (w := cannot_run(t.target))), ""):
-        raise TuningError(f"target: {why}")
+    lanes = _lanes(tasks, tracker)
     model = _cost_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
         run = Run(searches, folder, Path(scratch), Builders(host.cores()), Pool(lanes))
@@ -94,6 +91,15 @@ def tune(
     if run.stop is not None:
         raise run.stop
     return Tuning(tuple(map(_outcome, searches)), time.monotonic() - begun)
+
+
+def _lanes(tasks: Sequence[Task], tracker: Any) -> list[Lane]:
+    """What candidates are measured on: this machine."""
+    if tracker is not None:
+        raise InputError("tracker: not yet")
+    if why := next((w for t in tasks if (w := cannot_run(t.target))), ""):
+        raise TuningError(f"target: {why}")
+    return [Lane(Local())]
 
 
 def _check(trials: Any, seconds: Any, space: Any) -> None:
