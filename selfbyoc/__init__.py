@@ -68,8 +68,8 @@ __all__ = [
     "report",
     "require",
     "transform_layout",
-    "unfuse",
     "tune",
+    "unfuse",
     "verify",
     "weights_once",
 ]

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +82,10 @@ def tune(
     model = _cost_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
         run = Run(searches, folder, Path(scratch), Builders(host.cores()), Pool(lanes))
-        run.progress = progress
+        run.progress, run.begun = progress, begun
         run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
-        try:
+        with closing(run):
             _search(ms, run, model, seed)
-        finally:
-            run.end()
     if run.stop is not None:
         raise run.stop
     return Tuning(tuple(map(_outcome, searches)), time.monotonic() - begun)

@@ -44,7 +44,7 @@ class Run:
     progress: Callable[[Progress], None] | None = None
     stop: BaseException | None = None
     candidates: dict[str, Candidate] = field(default_factory=dict)  # by name, under way
-    _begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=time.monotonic)
     _tried: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -158,7 +158,7 @@ class Run:
                 task_trials=search.done,
                 best_seconds=None if hand is None else hand * best,
                 default_seconds=hand,
-                elapsed=time.monotonic() - self._begun,
+                elapsed=time.monotonic() - self.begun,
                 remaining=self._remaining(left),
             )
         )
@@ -167,10 +167,10 @@ class Run:
         now = time.monotonic()
         if not self._tried:
             return None
-        by_trials = (now - self._begun) / self._tried * left
+        by_trials = (now - self.begun) / self._tried * left
         return by_trials if self.deadline is None else min(by_trials, max(0, self.deadline - now))
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End the processes."""
         self.builders.end()
         self.lanes.end()
