@@ -1,5 +1,5 @@
 """The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint |
-op-info | bench | cache`.
+op-info | bench | tune | records | cache`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from rich.console import Console
 
 from . import BUILTIN, __version__
 from .errors import SelfbyocError
+
+
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
+    """What a command's Request holds."""
+    return {name: value for name, value in vars(args).items() if name != "run"}
 
 
 def _demo(args: argparse.Namespace, console: Console) -> int:
@@ -35,8 +40,7 @@ def _composites(args: argparse.Namespace, console: Console) -> int:
 def _explain(args: argparse.Namespace, console: Console) -> int:
     from .view.inspection import Question, inspect
 
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    inspect(console, Question(**asked))
+    inspect(console, Question(**_asked(args)))
     return 0
 
 
@@ -58,8 +62,7 @@ def _add_explain(commands: Any) -> None:
 def _melting(args: argparse.Namespace, console: Console) -> int:
     from .view.melting_command import Request, show
 
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    show(console, Request(**asked))
+    show(console, Request(**_asked(args)))
     return 0
 
 
@@ -76,8 +79,7 @@ def _add_melting(commands: Any) -> None:
 def _verify(args: argparse.Namespace, console: Console) -> int:
     from .view.verdicts import Request, run
 
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    return 0 if run(console, Request(**asked)) else 1
+    return 0 if run(console, Request(**_asked(args))) else 1
 
 
 def _add_verify(commands: Any) -> None:
@@ -112,8 +114,7 @@ def _add_lint(commands: Any) -> None:
 def _op_info(args: argparse.Namespace, console: Console) -> int:
     from .view.op_info_command import Request, show
 
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    show(console, Request(**asked))
+    show(console, Request(**_asked(args)))
     return 0
 
 
@@ -129,8 +130,7 @@ def _add_op_info(commands: Any) -> None:
 def _bench(args: argparse.Namespace, console: Console) -> int:
     from .view.bench_command import Request, show
 
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    return 0 if show(console, Request(**asked)) else 1
+    return 0 if show(console, Request(**_asked(args))) else 1
 
 
 def _add_bench(commands: Any) -> None:
@@ -149,6 +149,49 @@ def _add_bench(commands: Any) -> None:
     add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
     add("--list", action="store_true", help="list the workloads and who can take part")
     bench.set_defaults(run=_bench)
+
+
+def _tune(args: argparse.Namespace, console: Console) -> int:
+    from .view.tune_command import Request, show
+
+    show(console, Request(**_asked(args)))
+    return 0
+
+
+def _add_tune(commands: Any) -> None:
+    tune = commands.add_parser("tune", help="search better numbers for the schedules of a model")
+    add = tune.add_argument
+    add("model", type=Path, metavar="MODEL.onnx")
+    add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
+    add("--records", type=Path, default=Path("records"), metavar="DIR", help="default: records")
+    add("--seconds", type=float, metavar="S", help="end after this time at the latest")
+    add("--target", help="what to tune for; default: this machine's CPU")
+    add("--space", choices=("own", "metaschedule"), default="own", help="what is searched: the "
+        "composites' choices (default), or MetaSchedule's own space for all")  # fmt: skip
+    add("--min-ops", type=int, default=1, metavar="N", help="only kernels of so many ops")
+    add("--include-simple-tasks", "--all", action="store_true", help="also kernels of elementwise "
+        "and data-moving ops alone")  # fmt: skip
+    add("--tracker", metavar="HOST:PORT", help="measure on the machines of this RPC tracker")
+    add("--key", help="under which its servers are registered")
+    add("--json", type=Path, metavar="FILE", help="also write what was found as data")
+    add("--list", action="store_true", help="list the tasks, and tune nothing")
+    tune.set_defaults(run=_tune)
+
+
+def _records(args: argparse.Namespace, console: Console) -> int:
+    from .view.records_command import Request, show
+
+    show(console, Request(args.folder, args.model, args.target))
+    return 0
+
+
+def _add_records(commands: Any) -> None:
+    records = commands.add_parser("records", help="the records of tuning in a folder")
+    records.add_argument("folder", type=Path, metavar="DIR")
+    records.add_argument("model", type=Path, nargs="?", metavar="MODEL.onnx", help="also say which "
+                         "of them a build of this model takes, and why not the rest")  # fmt: skip
+    records.add_argument("--target", help="what is built for; default: this machine's CPU")
+    records.set_defaults(run=_records)
 
 
 def _cache(args: argparse.Namespace, console: Console) -> int:
@@ -182,6 +225,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_lint(commands)
     _add_op_info(commands)
     _add_bench(commands)
+    _add_tune(commands)
+    _add_records(commands)
     _add_cache(commands)
     return parser
 

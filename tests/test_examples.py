@@ -46,6 +46,13 @@ strides (2, 2), padding (1, 1, 1, 1): 8 tiles
 strides (1, 1), padding (0, 0, 0, 0): 23 tiles
 agrees with NumPy: True
 """,
+    "mixed_schedules": """\
+conv_chain: tuned record
+dense_relu: own schedule
+dense_softmax: default schedule
+TVM's own: global_avg_pool2d reshape
+agrees with TVM alone: True
+""",
     "pass_on_pools": """\
 conv2d + relu: as it was
 max_pool2d: as it was
@@ -54,6 +61,27 @@ max_pool2d + tanh: vectorised
   agrees with NumPy: True
 """,
 }
+
+FOUR_USES = {  # C16
+    "relay": """\
+fallback: True
+tasks of AutoTVM: ['dense_nopack.x86', 'dense_pack.x86']
+AutoTVM's log: True
+our task: conv2d relu conv2d relu
+both: True
+1 kernels by records, 0 refused, 0 unused
+""",
+    "relax": """\
+fallback: True
+tasks of MetaSchedule: ['adaptive_avg_pool2d', 'matmul', 'reshape', 'transpose']
+MetaSchedule's database: True
+our task: conv2d relu conv2d relu
+both: True
+1 kernels by records, 0 refused, 0 unused
+""",
+}
+PRINTS[f"four_uses_{GENERATION}"] = FOUR_USES[GENERATION]
+OTHERS = {f"four_uses_{name}" for name in FOUR_USES if name != GENERATION}
 
 
 def output_of(name):
@@ -93,4 +121,4 @@ def test_the_composites_of_an_example(name):
 
 def test_every_example_is_tested():
     files = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert files == {*PRINTS, "pytorch_model"}
+    assert files == {*PRINTS, *OTHERS, "pytorch_model"}

@@ -1,0 +1,96 @@
+"""`python -m selfbyoc records DIR`: what records of tuning there are, and whether they fit here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..codegen.target import host_target
+from ..errors import RecordWarning
+from ..models.onnx_model import import_onnx, read_onnx
+from ..partition import check_target, partition_for_tefuse
+from ..tuning.lookup import Applied, apply_records
+from ..tuning.records import CHOSEN, Place, Record, best, read
+from ..tuning.workload import place_of
+from .tune_tables import WIDTH, ms, ratio, short
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks."""
+
+    folder: Path
+    model: Path | None = None
+    target: str | None = None
+
+
+def show(console: Console, asked: Request) -> None:
+    """One line a kernel and place; with a model, what its kernels take, and why they do not."""
+    if not console.is_terminal:
+        console = Console(file=console.file, width=WIDTH)
+    target = check_target(asked.target) if asked.target else host_target()
+    with warnings.catch_warnings(record=True) as unread:
+        warnings.simplefilter("always", RecordWarning)
+        found = read(asked.folder)
+    applied = None if asked.model is None else _applied(asked.folder, asked.model, target)
+    here = place_of(target)
+    for place in dict.fromkeys(str(r.place) for r in found):
+        console.print("", _table([r for r in found if str(r.place) == place], here, applied))
+    for text in dict.fromkeys(str(w.message) for w in unread):
+        console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _applied(folder: Path, model: Path, target: Any) -> Applied:
+    mod = import_onnx(read_onnx(model), model.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecordWarning)  # the table says it all
+        with apply_records(folder) as applied:
+            partition_for_tefuse(mod, target=target)
+    return applied
+
+
+def _table(found: Sequence[Record], here: Place, applied: Applied | None) -> Table:
+    """The records of one place."""
+    place = found[0].place
+    title = str(place) if place == here else f"{place} (this is {here})"
+    table = Table(title=title, title_justify="left", title_style="bold", show_edge=False)
+    table.add_column("task", overflow="fold")
+    for name in ("tried", "hand ms", "best ms", "ratio", "date"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("fits here" if applied is None else "in the model", overflow="fold")
+    for workload in dict.fromkeys(r.workload for r in found):
+        records = [r for r in found if r.workload == workload]
+        fits = _here(records, here) if applied is None else _there(records, here, applied)
+        table.add_row(short(records[-1].about), *_cells(records), Text(fits))
+    return table
+
+
+def _cells(records: Sequence[Record]) -> tuple[str, ...]:
+    chosen = best(records)
+    hand, found = (chosen.default_seconds, chosen.seconds) if chosen else (None, None)
+    tried = sum(r.status != CHOSEN for r in records)
+    date = (chosen or records[-1]).made_by.get("date", "-").replace("T", " ")[:16]
+    return str(tried), ms(hand), ms(found), ratio(hand, found), date
+
+
+def _here(records: Sequence[Record], here: Place) -> str:
+    """What can be said without the model: not whether its kernel is still the same."""
+    if records[0].place != here:
+        return "no"
+    return "yes" if best(records) else "no: no candidate could be used"
+
+
+def _there(records: Sequence[Record], here: Place, applied: Applied) -> str:
+    if records[0].place != here:
+        return "no"
+    key = records[0].workload
+    if key in applied.used:
+        return "used"
+    return applied.refused.get(key, "no such kernel").rpartition(" is not used: ")[2]
