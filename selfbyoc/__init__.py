@@ -26,6 +26,7 @@ from .tuning.engine import tune
 from .tuning.lookup import Applied, apply_records
 from .tuning.progress import Outcome, Progress, Tuning
 from .tuning.tasks import Task, extract_tasks
+from .tuning.tracker import Tracker
 
 __version__ = "0.1.0"
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Task",
     "TensorInfo",
     "Times",
+    "Tracker",
     "Trial",
     "Tuning",
     "apply_records",

@@ -175,7 +175,7 @@ def test_nothing_to_tune(model, fake, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--tracker", "here"], "--tracker: expected HOST:PORT, found 'here'"),
+        (["--tracker", "here", "--key", "pi"], "tracker: expected HOST:PORT, found 'here'"),
         (["--tracker", "here:9190"], "--tracker: expected --key too"),
         (["--key", "pi"], "--key: it names machines of a tracker"),
         (["--target", "nothing"], "target: 'nothing' is not a target"),

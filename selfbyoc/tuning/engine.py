@@ -20,15 +20,17 @@ from ..errors import InputError, MissingExtra, TuningError
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from .build import Builders
 from .contest import finish
-from .lane import Lane
+from .lane import DeviceLane, Lane
 from .measure import Local
 from .process import Pool
 from .progress import Outcome, Progress, Tuning
 from .records import FAILED, FILE, read
+from .remote_lane import remote_lanes
 from .run import Run
 from .search import DEFAULT, METASCHEDULE, OWN, Search
 from .space import Space
 from .tasks import Task, extract_tasks
+from .tracker import Tracker
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -53,7 +55,7 @@ def tune(
     seconds: float | None = None,
     space: str = "own",
     cost_model: Any = "auto",
-    tracker: Any = None,
+    tracker: Tracker | None = None,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Tuning:
@@ -66,18 +68,19 @@ def tune(
     space         "own": what the composites' schedules leave open, MetaSchedule's where there is no
                   schedule; "metaschedule": that for all
     cost_model    "auto": xgboost where installed; or "xgb", "random", "none", or MetaSchedule's own
+    tracker       of RPC servers to measure on, not here; the target is theirs, with num-cores
     progress      is called after each candidate
 
+    Raises InputError, TargetError, TuningError and MissingExtra.
     Build within `apply_records(work_dir)`. A candidate that computes something else than the
-    default, that crashes or hangs, is out. Raises InputError, TuningError and MissingExtra; what is
-    measured is on disk at any moment.
+    default, that crashes or hangs, is out. What is measured is on disk at any moment.
     """
-    _check(trials, seconds, space)
+    _check(trials, seconds, space, tracker)
     ms = meta_schedule()
     begun = time.monotonic()
     tasks = _tasks(mod, target, params, composites, include_simple_tasks, min_ops)
     folder = _folder(work_dir)
-    searches = _searches(tasks, trials, space, seed, folder)
+    searches = _searches(tasks, trials, space, seed, folder, tracker.key if tracker else "")
     lanes = _lanes(tasks, tracker)
     model = _cost_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
@@ -91,22 +94,15 @@ def tune(
     return Tuning(tuple(map(_outcome, searches)), time.monotonic() - begun)
 
 
-def _lanes(tasks: Sequence[Task], tracker: Any) -> list[Lane]:
-    """What candidates are measured on: this machine."""
-    if tracker is not None:
-        raise InputError("tracker: not yet")
-    if why := next((w for t in tasks if (w := cannot_run(t.target))), ""):
-        raise TuningError(f"target: {why}")
-    return [Lane(Local())]
-
-
-def _check(trials: Any, seconds: Any, space: Any) -> None:
+def _check(trials: Any, seconds: Any, space: Any, tracker: Any) -> None:
     if not isinstance(trials, int) or trials < 1:
         raise InputError(f"trials: expected a number from 1 on, found {trials!r}")
     if seconds is not None and not seconds > 0:
         raise InputError(f"seconds: expected a time above 0, found {seconds!r}")
     if space not in SPACES:
         raise InputError(f"space: expected one of {SPACES}, found {space!r}")
+    if not isinstance(tracker, Tracker | None):
+        raise InputError(f"tracker: expected a selfbyoc.Tracker, found {tracker!r}")
 
 
 def _tasks(
@@ -136,8 +132,18 @@ def _folder(work_dir: str | Path) -> Path:
     return folder
 
 
+def _lanes(tasks: Sequence[Task], tracker: Tracker | None) -> Sequence[Lane]:
+    """Where candidates are measured: here, or on the servers of a tracker."""
+    targets = [task.target for task in tasks]
+    if tracker is not None:
+        return remote_lanes(tracker, targets)
+    if why := next((w for t in targets if (w := cannot_run(t))), ""):
+        raise TuningError(f"target: {why}")
+    return [DeviceLane(Local())]
+
+
 def _searches(
-    tasks: Sequence[Task], trials: int, space: str, seed: int, folder: Path
+    tasks: Sequence[Task], trials: int, space: str, seed: int, folder: Path, key: str
 ) -> list[Search]:
     """One search a task, with what is on record. Raises what a default schedule raises."""
     known, found = read(folder), []
@@ -145,7 +151,7 @@ def _searches(
         default = task.variant()
         own = space == "own" and task.has_space
         kind = METASCHEDULE if not own else OWN if default.choices else DEFAULT
-        search = Search(task, kind, trials, Space(seed + number), default)
+        search = Search(task, kind, trials, Space(seed + number), default, key)
         search.space.learn(default.choices)
         search.resume(known)
         found.append(search)

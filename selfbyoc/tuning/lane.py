@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from .measure import Device, Job, Measured, measured
 from .process import Failed, Process
 
 
-class Lane:
-    """One device with its process. One candidate after the other is measured on it."""
+class Lane(Protocol):
+    """One candidate after the other is measured on it."""
+
+    def measured(self, job: Job, seconds: float) -> Measured:
+        """Run a job; Failed says why it could not be, after at most `seconds`."""
+
+    def end(self) -> None:
+        """End the process."""
+
+
+class DeviceLane:
+    """One device with its process."""
 
     def __init__(self, device: Device) -> None:
         self.device = device

@@ -42,6 +42,7 @@ class Search:
     """What is known of one task.
 
     kind      which space is searched: one of DEFAULT, OWN, METASCHEDULE
+    key       of the RPC servers that measure; "" for this machine
     records   by the code that they measured; None while that is under way
     refused   decisions whose schedule raised: they are recorded and are no trials
     """
@@ -51,6 +52,7 @@ class Search:
     trials: int
     space: Space
     default: Variant
+    key: str = ""
     records: dict[str, Record | None] = field(default_factory=dict)
     refused: int = 0
     chosen: Record | None = None
@@ -66,6 +68,7 @@ class Search:
         code = self.default.code
         mine = (r for r in records if (r.workload, r.place) == (self.task.key, self.task.place))
         for record in mine:
+            self._check_key(record)
             if record.is_default and record.code != code and record.status != CHOSEN:
                 self.records.clear()
                 self.chosen = None
@@ -77,6 +80,15 @@ class Search:
         if code not in self.records:  # the schedule has changed, or it never was measured
             self.records.clear()
             self.chosen = None
+
+    def _check_key(self, record: Record) -> None:
+        """Machines behind two keys differ, even if their targets do not say how."""
+        key = record.made_by.get("key", "")
+        if key and self.key and key != self.key:
+            raise TuningError(
+                f"work_dir: its records of {record.place} were measured through the key {key}; use "
+                f"another folder for {self.key}"
+            )
 
     @property
     def done(self) -> int:
@@ -156,7 +168,7 @@ class Search:
             decisions={} if code == self.default.code else tuned.decisions,
             trace=tuned.trace,
             code=code,
-            made_by=_made_by(),
+            made_by=_made_by(self),
             **found,
         )
         if status == CHOSEN:
@@ -175,6 +187,9 @@ class Search:
         return self.count(FAILED) + self.refused, self.count(WRONG)
 
 
-def _made_by() -> dict[str, str]:
+def _made_by(search: Search) -> dict[str, str]:
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {"generation": GENERATION, "tvm": tvm.__version__, "cpu": host.cpu(), "date": now}
+    found = {"generation": GENERATION, "tvm": tvm.__version__, "cpu": host.cpu(), "date": now}
+    if search.key:
+        found |= {"cpu": str(search.task.target.attrs.get("mcpu") or ""), "key": search.key}
+    return found

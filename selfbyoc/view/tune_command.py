@@ -16,6 +16,7 @@ from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
 from ..tuning.progress import Outcome, Tuning
 from ..tuning.tasks import extract_tasks
+from ..tuning.tracker import Tracker
 from .tune_progress import shown
 from .tune_tables import WIDTH, changed, gain_line, outcome_table, task_table
 
@@ -71,18 +72,15 @@ def show(console: Console, asked: Request) -> None:
         _write(asked.json, asked, target, found)
 
 
-def tracker_of(asked: Request) -> tuple[str, int, str] | None:
-    """HOST:PORT and the key of the machines, or None: here."""
+def tracker_of(asked: Request) -> Tracker | None:
+    """The machines to measure on, or None: this one."""
     if asked.tracker is None:
         if asked.key is not None:
             raise InputError("--key: it names machines of a tracker; expected --tracker too")
         return None
-    host, _, port = asked.tracker.rpartition(":")
-    if not host or not port.isdigit():
-        raise InputError(f"--tracker: expected HOST:PORT, found {asked.tracker!r}")
     if asked.key is None:
         raise InputError("--tracker: expected --key too, the machines to measure on")
-    return host, int(port), asked.key
+    return Tracker.parse(asked.tracker, asked.key)
 
 
 def _partitioned(model: Path, target: Any) -> Any:
