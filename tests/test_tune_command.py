@@ -131,7 +131,7 @@ def test_one_line_a_task_without_a_terminal(model, fake, tmp_path, capsys):
     assert lines[0].startswith("1/6 trials in 1:05, 1:01:40 left; dense_relu: ")
     ends = [line for line in lines if line.startswith("done: ")]
     assert [line.split(":")[1] for line in ends] == [" dense_relu", " softmax"]
-    assert ends[0].endswith("best 0.5 ms, hand schedule 1 ms (2.00x), 3 trials")
+    assert ends[0].endswith("best 0.5 ms, by hand 1 ms (2.00x), 3 trials")
     table = [[c.strip() for c in line.split("│")] for line in lines if line.count("│") == 6]
     assert [row[1:] for row in table] == [
         ["2", "3 (1 failed)", "1", "0.5", "2.00x", "rows 5 -> 2"],
@@ -142,6 +142,19 @@ def test_one_line_a_task_without_a_terminal(model, fake, tmp_path, capsys):
     found = json.loads(out.read_text())
     assert [o["changed"] for o in found["outcomes"]] == ["rows 5 -> 2", ""]
     assert [o["key"] for o in found["outcomes"]] == [t.key for t in fake.tasks]
+
+
+def test_for_real(model, tmp_path, capsys):
+    """The tuner itself, on the kernel with something to choose; a second run finds all of it."""
+    options = ["--min-ops", 2, "--trials", 9, "--records", tmp_path / "rec"]
+    for again in (False, True):
+        assert run("tune", model, *options) == 0
+        lines = capsys.readouterr().out.splitlines()
+        (row,) = [line.split("│") for line in lines if line.count("│") == 6]
+        assert [cell.strip() for cell in row[1:3]] == ["2", "3"], lines
+        assert float(row[4]) <= float(row[3])
+        count = len((tmp_path / "rec" / "records.jsonl").read_text().splitlines())
+        assert count == 4, again  # three candidates and what was chosen
 
 
 def test_what_the_tuner_is_asked(model, fake, tmp_path):

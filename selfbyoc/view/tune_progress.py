@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from ..tuning.progress import Progress
 from .tune_tables import ms, ratio, short
@@ -23,12 +24,14 @@ def shown(console: Console) -> Iterator[Callable[[Progress], None]]:
         return
     lines = _Lines(console)
     columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("trials"), TimeElapsedColumn())
-    with Bar(*columns, TextColumn("{task.description}"), console=console) as bar:
+    one_line = TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1))
+    with Bar(*columns, one_line, console=console, expand=True) as bar:
         row = bar.add_task("", total=None)
 
         def tell(now: Progress) -> None:
             lines(now)
-            text = f"{now.tasks_done}/{now.tasks} tasks{_left(now)}; {_task(now)}"
+            text = f"{now.tasks_done}/{now.tasks} tasks{_left(now)}; {of_hand(now)}"
+            text = f"{text}; {short(now.task)}"
             bar.update(row, completed=now.trials_done, total=now.trials, description=escape(text))
 
         yield tell
@@ -65,9 +68,9 @@ def _task(now: Progress) -> str:
 
 
 def of_hand(now: Progress) -> str:
-    """`best 0.31 ms, hand schedule 0.40 ms (1.29x)`."""
+    """`best 0.31 ms, by hand 0.4 ms (1.29x)`."""
     hand, best = now.default_seconds, now.best_seconds
-    return f"best {ms(best)} ms, hand schedule {ms(hand)} ms ({ratio(hand, best)})"
+    return f"best {ms(best)} ms, by hand {ms(hand)} ms ({ratio(hand, best)})"
 
 
 def clock(seconds: float) -> str:
