@@ -60,7 +60,21 @@ max_pool2d + tanh: vectorised
   still known: max_pool2d (2, 2) NCHW
   agrees with NumPy: True
 """,
+    "rfc_functions": f"""\
+chain: one kernel, each op by itself: 1 x chain
+chain: as TVM fuses it: 2 of TVM's
+chain: each op a function of its own: 4 of TVM's
+chain: the built-in composites: 1 x conv2d_relu_conv2d_relu
+chain: all agree: True
+int8_pair: one kernel, each op by itself: 1 x int8_pair
+int8_pair: as TVM fuses it: {5 if GENERATION == "relay" else 4} of TVM's
+int8_pair: each op a function of its own: {14 if GENERATION == "relay" else 8} of TVM's
+int8_pair: the built-in composites: 1 x layer_norm_dense_int8
+int8_pair: all agree: True
+""",
 }
+ARGUMENTS = {"rfc_functions": ["chain", "int8_pair"]}
+WITHOUT_COMPOSITES = ("pass_on_pools", "rfc_functions")
 
 FOUR_USES = {  # C16
     "relay": """\
@@ -86,7 +100,8 @@ OTHERS = {f"four_uses_{name}" for name in FOUR_USES if name != GENERATION}
 
 def output_of(name):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    command = [sys.executable, str(ROOT / "examples" / f"{name}.py")]
+    script = str(ROOT / "examples" / f"{name}.py")
+    command = [sys.executable, script, *ARGUMENTS.get(name, [])]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -105,7 +120,7 @@ def test_pytorch_example():
     assert printed.endswith("agrees with PyTorch: True\n")
 
 
-@pytest.mark.parametrize("name", [n for n in PRINTS if n != "pass_on_pools"])
+@pytest.mark.parametrize("name", [n for n in PRINTS if n not in WITHOUT_COMPOSITES])
 def test_the_composites_of_an_example(name):
     """Nothing to say of the file, and every case is right."""
     path = ROOT / "examples" / f"{name}.py"

@@ -237,8 +237,10 @@ def test_partitioned_again_with_other_composites():
     parted = partition_for_tefuse(mod, composites=composites)
     with pytest.raises(InputError, match="partitioned already"):
         partition_for_tefuse(unfuse(parted, ["soft"]))
-    again = partition_for_tefuse(unfuse(parted), composites=composites[:1])
-    assert selfbyoc.report(again).counts == {"packed_dense": 2}
+    for separate in (False, True):  # primitive functions are read through
+        free = unfuse(parted, separate=separate)
+        again = partition_for_tefuse(free, composites=composites[:1])
+        assert selfbyoc.report(again).counts == {"packed_dense": 2}
     assert first_wrong(selfbyoc.build(again)(x)[0], wanted, "float32", 24) is None
 
 

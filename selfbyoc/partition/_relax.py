@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..ir._relax import ITEM, Constant
 from ..ir.graph import Value
 from ._relax_bounds import BoundsAreOps
+from ._relax_inline import inlined, primitives
 from ._relax_table import fusion_table
 from .match import Match
 
@@ -29,13 +30,25 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
         if unknown:
             raise InputError(f"params: main has no parameters {unknown}; it has {known}")
         mod = relax.transform.BindParams("main", dict(params))(mod)
-    mod = relax.transform.Normalize()(mod)
+    mod = _without_primitives(relax.transform.Normalize()(mod))
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(BoundsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
+
+
+def _without_primitives(mod: tvm.IRModule) -> tvm.IRModule:
+    """The ops of primitive functions in main: of a subgraph that somebody marked as one function,
+    as of ops that `unfuse` keeps apart.
+    """
+    names = primitives(mod)
+    if not names:
+        return mod
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    done.update_func(done.get_global_var("main"), inlined(mod, names, lambda *_: {}))
+    return done
 
 
 def _main_by(mutator: relax.PyExprMutator, mod: tvm.IRModule) -> tvm.IRModule:

@@ -15,6 +15,7 @@ from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.graph import Value
 from ._relay_group import ROOT, Group
+from ._relay_inline import without_primitives
 from .match import Match
 
 COMPILER = "tefuse"
@@ -27,6 +28,9 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
         bound = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
         bound.update_func(bound.get_global_var("main"), func)
         mod = bound
+    main = without_primitives(mod["main"])
+    if not main.same_as(mod["main"]):
+        mod = _with_functions(mod, {"main": main})
     return relay.transform.InferType()(mod)
 
 

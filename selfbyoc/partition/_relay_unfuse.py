@@ -12,6 +12,7 @@ from ..codegen.lower import PACKED, read_attrs
 from ..ir._relay_hollow import whole
 from ..ir._relay_walk import postorder, rebuild
 from ..ir.graph import type_text
+from ._relay_inline import inlined, item
 from .originals import Unpack
 
 Expr = Any  # relay.Expr: TVM ships no types
@@ -27,7 +28,7 @@ def unfused(
     main = typed["main"]
     new: dict[Expr, Expr] = {}
     for expr in postorder(main.body):
-        new[expr] = _item(rebuild(expr, new))
+        new[expr] = item(rebuild(expr, new))
         if isinstance(expr, relay.Call) and getattr(expr.op, "name_hint", None) in names:
             func = whole(typed[expr.op.name_hint])
             composites = _Composites(func, new[expr].args, unpack)
@@ -44,13 +45,6 @@ def unfused(
     return done
 
 
-def _item(expr: Expr) -> Expr:
-    """An item of a tuple that is written out."""
-    if isinstance(expr, relay.TupleGetItem) and isinstance(expr.tuple_value, relay.Tuple):
-        return expr.tuple_value.fields[expr.index]
-    return expr
-
-
 class _Composites:
     """One call of an external function: what its composites are given."""
 
@@ -64,9 +58,12 @@ class _Composites:
         for expr in postorder(self.func.body, new):
             if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
                 given = [self._given(arg, new) for arg in expr.args]
-                new[expr] = inlined(expr.op, given, apart_for)
+                is_apart = apart_for is not None
+                new[expr] = (
+                    _separate(expr.op, given, apart_for) if is_apart else inlined(expr.op, given)
+                )
             else:
-                new[expr] = _item(rebuild(expr, new))
+                new[expr] = item(rebuild(expr, new))
         return new[self.func.body]
 
     def _given(self, arg: Expr, new: Mapping[Expr, Expr]) -> Expr:
@@ -90,19 +87,15 @@ def _source(expr: Expr) -> Expr:
     return expr
 
 
-def inlined(function: relay.Function, given: Sequence[Expr], apart_for: Any | None) -> Expr:
-    """The body of a function over these arguments."""
-    if apart_for is not None:
-        function, given = _expanded(function, given, apart_for)
+def _separate(function: relay.Function, given: Sequence[Expr], target: Any) -> Expr:
+    """The body of a function over these arguments, each op a primitive function."""
+    function, given = _expanded(function, given, target)
     new: dict[Expr, Expr] = dict(zip(function.params, given, strict=True))
     first_only = _first_only(function.body)
     for expr in postorder(function.body, new):
         is_first = isinstance(expr, relay.TupleGetItem) and expr.tuple_value in first_only
         is_op = isinstance(expr, relay.Call) and expr not in first_only
-        if apart_for is not None and (is_op or is_first):
-            new[expr] = _alone(expr, new)
-        else:
-            new[expr] = _item(rebuild(expr, new))
+        new[expr] = _alone(expr, new) if is_op or is_first else item(rebuild(expr, new))
     return new[function.body]
 
 
