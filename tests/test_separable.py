@@ -10,7 +10,7 @@ from selfbyoc.schedules import separable
 from selfbyoc.schedules.machine import machine
 from selfbyoc.schedules.separable_form import Form, in_chunks, tile_of
 from selfbyoc.schedules.separable_layers import fold_of
-from selfbyoc.schedules.separable_schedule import tile_shape
+from selfbyoc.schedules.separable_schedule import tile_shapes
 
 BY_NAME = {c.name: c for c in BUILTIN}
 
@@ -156,7 +156,7 @@ def test_tiles_fit_in_registers(mcpu, most):
     cpu = machine(make_target({"kind": "llvm", "mcpu": mcpu}))
     for blocks in range(1, 13):
         for pixels in range(1, 15):
-            shape = tile_shape(blocks, pixels, cpu)
+            shape = tile_shapes(blocks, pixels, cpu)[0]
             vectors = shape.blocks * -(-shape.channels // cpu.lanes("float32"))
             assert shape.pixels * vectors <= most
             assert blocks % shape.blocks == 0

@@ -16,9 +16,10 @@ from selfbyoc.analysis.kernels import kernels
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules import direct, winograd
 from selfbyoc.schedules.machine import Machine
-from selfbyoc.schedules.winograd import choose, cut
+from selfbyoc.schedules.winograd import choose
 from selfbyoc.schedules.winograd_matrices import FORMS, matrices
-from selfbyoc.schedules.winograd_schedule import register_tile
+from selfbyoc.schedules.winograd_schedule import register_tiles
+from selfbyoc.schedules.winograd_tiling import cut
 
 st = hypothesis.strategies
 BY_NAME = {c.name: c for c in BUILTIN}
@@ -205,7 +206,7 @@ def test_weights_must_be_worth_reading(channels, size, batch, m):
     "cpu", [Machine(64, 32, 2), Machine(32, 16), Machine(16, 16), Machine(16, 32, 4)], ids=str
 )
 def test_sums_stay_in_registers(tiles, blocks, cpu, tasks):
-    rows, wide, lanes = register_tile(tiles, blocks, cpu, tasks)
+    rows, wide, lanes = register_tiles(tiles, blocks, cpu, tasks)[0]
     assert tiles % rows == blocks % wide == 0
     vectors = wide * lanes // cpu.lanes("float32")
     assert (rows + 1) * vectors < cpu.vector_registers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tuning.decisions import choose
 from .attention_few import schedule_few
 from .attention_shape import ROWS, Shape, shape_of
 from .blocks import Facts, facts
@@ -62,16 +63,19 @@ def _result_tiles(
     block, tile = sch.split(tiles, [None, shape.lanes // ROWS])
     panel, lanes = sch.split(column, [None, _tile_width(stages["normalised"], cpu)])
     # A panel of columns of the values serves all tiles of the block while it is in L1.
-    sch.reorder(*outer, block, panel, tile, row, lanes)
+    outside, inside = (
+        (panel, tile) if choose("panels_outside", (True, False), True) else (tile, panel)
+    )
+    sch.reorder(*outer, block, outside, inside, row, lanes)
     task = sch.fuse(*outer, block)
     sch.unroll(row)
     vectorize(sch, lanes, cpu.lanes("float32"))
-    sch.reverse_compute_at(stages["result"].block, tile, preserve_unit_loops=True)
+    sch.reverse_compute_at(stages["result"].block, inside, preserve_unit_loops=True)
     sch.set_scope(stages["normalised"].block, 0, "local")
     loops = list(sch.get_loops(stages["result"].block))
     sch.unroll(loops[-3 if shape.interleaved else -2])
     vectorize(sch, loops[-1], cpu.lanes("float32"))
-    return task, tile
+    return task, inside
 
 
 def _tile_width(block: Facts, cpu: Machine) -> int:

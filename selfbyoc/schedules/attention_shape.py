@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import te
+from ..tuning.decisions import choose
 
 Read = Callable[..., Any]  # index -> element
 VECTOR = 16  # one AVX-512 vector of float32, two AVX2 ones
@@ -24,24 +25,14 @@ class Shape:
     depth: int
     columns: int
     interleaved: bool  # [batch, sequence, heads, depth], as dense layers leave it
-
-    @property
-    def few(self) -> bool:
-        """Whether most lanes of queries would be copies: 16 of them cost as much as 4 rows of
-        keys each times its query.
-        """
-        return self.queries <= 4
+    lanes: int  # queries of a block
+    few: bool  # lanes are columns instead, and a query is a task
 
     @property
     def products(self) -> int:
         """Multiplications of both products, the padding included."""
         keys, queries = self.key_rows, self.blocks * self.lanes
         return math.prod(self.batch) * queries * keys * (self.depth + self.width)
-
-    @property
-    def lanes(self) -> int:
-        """Two vectors of queries to a block: a tile of 8 x 2 vectors is fastest; one if few."""
-        return 2 * VECTOR if self.queries > VECTOR else VECTOR
 
     @property
     def blocks(self) -> int:
@@ -65,7 +56,21 @@ def shape_of(ops: Any) -> Shape:
     *batch, queries, keys = first.outputs[0][0]
     depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
     columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-    return Shape(tuple(batch), queries, keys, depth, columns, bool(ops.of("transpose")))
+    few, lanes = _few(queries), _lanes(queries)
+    return Shape(tuple(batch), queries, keys, depth, columns, bool(ops.of("transpose")), lanes, few)
+
+
+def _few(queries: int) -> bool:
+    """Whether most lanes of queries would be copies: 16 of them cost as much as 4 rows of keys each
+    times its query.
+    """
+    return choose("few_queries", (True, False) if queries <= VECTOR else (False,), queries <= 4)
+
+
+def _lanes(queries: int) -> int:
+    """Two vectors of queries to a block: a tile of 8 x 2 vectors is fastest; one if few."""
+    sizes = [n * VECTOR for n in (1, 2, 4) if queries > (n - 1) * VECTOR]
+    return choose("queries_of_a_block", sizes, 2 * VECTOR if queries > VECTOR else VECTOR)
 
 
 def laid_out(element: Read, shape: Shape) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..codegen.prefetch import LINE
+from ..tuning.decisions import choose
 from .blocks import Facts, divisor
 from .direct_tiles import Work, accumulate, image_of
 from .machine import Machine
@@ -23,7 +24,7 @@ def tile_channels(work: Work, block: Facts) -> None:
     """
     sch, lanes, image = work.sch, work.cpu.lanes(block.dtype), image_of(block)
     _, blocks, _, width, channels = block.shape
-    pair, pixels, wide = _channel_shape(blocks, width, channels, work.cpu)
+    pair, pixels, wide = _channel_shape(block, work.cpu)
     copy = sch.cache_write(block.block, 0, "local")
     if image is None:
         n, b, y, x, lane = sch.get_loops(copy)
@@ -48,6 +49,7 @@ def tile_channels(work: Work, block: Facts) -> None:
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     inner = [loops[block.spatial[i].position] for i in (1, 3, 4)]
     even = is_even(block.shape[0] * blocks // pair, work.cpu)
+    even = choose(f"{block.name}.blocks_alone", (False, True), even)
     task = parallel_over(sch, [n, b] if even else [n, b, y], block.steps / lanes)
     if image is not None:
         ask_early(sch, y if even else task, image)
@@ -75,18 +77,28 @@ def _asking(sch: Any, block: Facts, task: Any, pair: int, tile: int) -> Callable
     return split
 
 
-def _channel_shape(blocks: int, width: int, channels: int, cpu: Machine) -> tuple[int, int, int]:
+def _channel_shape(block: Facts, cpu: Machine) -> tuple[int, int, int]:
     """Blocks, pixels and channels of a tile: two blocks, three, one, or one vector, whichever first
     fits many pixels.
     """
+    _, blocks, _, width, channels = block.shape
+    shapes = _channel_shapes(blocks, width, channels, cpu)
+    return choose(f"{block.name}.tile", shapes[:3], shapes[0])
+
+
+def _channel_shapes(
+    blocks: int, width: int, channels: int, cpu: Machine
+) -> list[tuple[int, int, int]]:
     # 13 x 2 and 14 x 2 of 32 registers spill here: 190 GFLOP/s for 14x14 pixels.
     vector, registers = cpu.lanes("float32"), cpu.vector_registers * 3 // 4
+    found = []
     for pair, wide in ((2, channels), (3, channels), (1, channels), (1, min(vector, channels))):
         vectors = pair * -(-wide // vector)
         pixels = _even_part(width, max(1, registers // vectors))
         if blocks % pair == 0 and pixels * vectors >= 6:  # enough to hide the latency of the FMA
-            return pair, pixels, wide
-    return 1, _even_part(width, registers), min(vector, channels)
+            found.append((pair, pixels, wide))
+    last = 1, _even_part(width, registers), min(vector, channels)
+    return list(dict.fromkeys([*found, last]))
 
 
 def _even_part(extent: int, most: int) -> int:

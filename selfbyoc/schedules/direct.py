@@ -9,10 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from .._tvm import te, tir
+from ..tuning.decisions import choose
 from . import channel_lanes, pointwise
-from .lanes import Plan, lane_of, plan, reader
+from .lanes import POOL_LANES, Plan, decided, lane_of, plan, reader
 
 ROWS = 16  # output channels of a block: one or two register tiles, or one vector (channel_lanes.py)
+# Lanes of a convolution: pixels of the image as one row, channels, or pixels of padded rows.
+FLAT, CHANNELS, PIXELS = "flat pixels", "channels", "pixels"
 MANY = 32  # blocks, to which one more adds 3% at most
 
 Tensor = Any
@@ -50,7 +53,8 @@ def plan_of(view: Any) -> Plan:
     """The plan of a convolution or pool that a schedule finds among its ops."""
     image, out = view.inputs[0][0], view.outputs[0][0]
     if view.kind != "conv2d":
-        return plan(image[2:], out[2:], view.attrs["pool_size"], view.attrs, out[0] * out[1])
+        size, tasks = view.attrs["pool_size"], out[0] * out[1]
+        return plan(image[2:], out[2:], size, view.attrs, tasks, POOL_LANES)
     weight = view.inputs[1][0]
     return _plan(image, weight[1:], out, view.attrs)
 
@@ -80,15 +84,17 @@ def conv2d(ins: Sequence[Tensor], call: Any) -> Tensor:
 def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name: str) -> Tensor:
     """The tiles of a convolution, and the result read out of them."""
     blocks, per_group, high, wide, rows = extents(weight)
-    if pointwise.pays(x, extents(weight), attrs):
-        return pointwise.convolution(pointwise.read_pixels(x, attrs, name), weight, out, name)
     p = _plan(extents(x), (per_group, high, wide), out, attrs)
+    lanes = _lanes(x, weight, attrs, p, name)
+    if lanes == FLAT:
+        return pointwise.convolution(pointwise.read_pixels(x, attrs, name), weight, out, name)
+    if lanes == CHANNELS:
+        read = reader(x, replace(p, copies=not p.is_whole), attrs, tir.const(0, x.dtype), name)
+        return channel_lanes.convolution(read, weight, p, out, name)
+    p = decided(p, name)
     read = reader(x, p, attrs, tir.const(0, x.dtype), name)
     if is_depthwise(attrs, per_group):
         return _depthwise(read, weight, p, out[1] // int(x.shape[1]), out, name)
-    if channel_lanes.pays(p, attrs["groups"], rows):
-        read = reader(x, replace(p, copies=not p.is_whole), attrs, tir.const(0, x.dtype), name)
-        return channel_lanes.convolution(read, weight, p, out, name)
     term = product(read, weight, attrs["groups"], out[1])
 
     def tile(n: Any, chunk: Any, b: Any, r: Any, t: Any, lane: Any) -> Any:
@@ -102,6 +108,19 @@ def convolution(x: Tensor, weight: Tensor, attrs: Any, out: Sequence[int], name:
         return tiles(n, tir.floordiv(y, p.rows), *block, *lane_of(p, y, z))
 
     return te.compute(out, element, name=name)
+
+
+def _lanes(x: Tensor, weight: Tensor, attrs: Any, p: Plan, name: str) -> str:
+    """What lies in the lanes of a vector."""
+    flat = pointwise.use(x, extents(weight), attrs)
+    channels = channel_lanes.fits(p, attrs["groups"], extents(weight)[-1])
+    if flat >= pointwise.LEAST_USE:
+        usual = FLAT
+    else:
+        usual = CHANNELS if channels and channel_lanes.pays(p) else PIXELS
+    # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
+    fitting = {FLAT: flat > 0, CHANNELS: channels, PIXELS: usual == PIXELS or flat == 0}
+    return choose(f"{name}.lanes", [form for form in fitting if fitting[form]], usual)
 
 
 def product(read: Any, weight: Tensor, groups: int, channels: int) -> Any:

@@ -10,6 +10,7 @@ from .blocks import Facts, facts
 from .channel_tiles import tile_channels
 from .direct import plan_of
 from .direct_tiles import Work, is_copy, pad_rows, tile
+from .lanes import Plan, decided
 from .machine import machine
 from .reductions import stages
 from .steps import inline_injective
@@ -21,7 +22,7 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     """
     winograd = winograd_schedule.join(sch)
     tiled = [b for b in facts(sch) if b.name.endswith(("_tiles", "_channels"))]
-    plans = {b.name: plan_of(view_of(b, ops)) for b in tiled}
+    plans = {b.name: _plan(b, ops) for b in tiled}
     pads = {_stem(name) + "_pad": p for name, p in plans.items()}
     # What stands before a padded copy is applied to the tiles: the copy, which tests for the
     # border, only copies.
@@ -44,6 +45,13 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     stages(sch, [b for b in facts(sch) if b.name not in work.done], work.cpu, work.finish)
     for last in work.finish:
         last()
+
+
+def _plan(block: Facts, ops: Any) -> Plan:
+    """The plan of a block of tiles, as its compute has it."""
+    view = view_of(block, ops)
+    usual = plan_of(view)
+    return usual if block.name.endswith("_channels") else decided(usual, view.name)
 
 
 def view_of(block: Facts, ops: Any) -> Any:

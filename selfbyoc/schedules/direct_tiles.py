@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..tuning.decisions import choose
 from .blocks import Facts, divisor
+from .candidates import best, divisors
 from .lanes import Plan
 from .machine import Machine
 from .steps import Finish, decompose, parallel_over, vectorize
@@ -162,7 +164,7 @@ def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool
         lo, li = sch.split(lane, [None, min(2 * lanes, p.lanes)])
         vectorize(sch, li, lanes)
         return lo
-    height, vectors = register_shape(block.shape[-3], p.lanes, work.cpu)
+    height, vectors = register_shape(block, block.shape[-3], p.lanes, work.cpu)
     ro, ri = sch.split(r, [None, height])
     lo, li = sch.split(lane, [None, vectors * lanes])
     sch.reorder(t, lo, ro, ri, li)
@@ -171,10 +173,22 @@ def _register_tile(work: Work, block: Facts, copy: Any, p: Plan, depthwise: bool
     return ro
 
 
-def register_shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
-    """Channels and vectors of a register tile: 8 x 2 (up to 14 x 2) of 32 registers, 4 x 2 or 7 x 1
-    of 16.
-    """
+def register_shape(block: Facts, rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
+    """Channels and vectors of a register tile."""
+    usual, vector = _usual_shape(rows, lanes, cpu), cpu.lanes("float32")
+    others = [(r, v) for v in divisors(lanes // vector, 4) for r in divisors(rows, 16)]
+    fitting = [(r, v) for r, v in others if r * v >= 8 and (r + 1) * v < cpu.vector_registers]
+
+    def loads(shape: tuple[int, int]) -> float:
+        return sum(shape) / (shape[0] * shape[1])
+
+    # Tiles with many more loads for each product were never faster (8 x 1 and 16 x 1: +2 to 25%).
+    better = [shape for shape in sorted(fitting, key=loads) if loads(shape) < 1.2 * loads(usual)]
+    return choose(f"{block.name}.tile", best(better, usual), usual)
+
+
+def _usual_shape(rows: int, lanes: int, cpu: Machine) -> tuple[int, int]:
+    """8 x 2 (up to 14 x 2) of 32 registers, 4 x 2 or 7 x 1 of 16."""
     vector = cpu.lanes("float32")
     if cpu.vector_registers >= 32 and vector >= 16:
         return divisor(rows, 14), max(1, lanes // vector)

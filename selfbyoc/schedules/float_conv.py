@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._tvm import te
+from ..tuning.decisions import choose
 from . import direct, winograd
+from .winograd_tiling import cut, decided
 
 Tensor = Any
 
@@ -18,7 +21,7 @@ def pack_weight(weight: Tensor, call: Any) -> Tensor:
     image, kernel, out = (v.shape for v in (call.inputs[0], call.inputs[1], call.outputs[0]))
     if not call.inputs[1].is_constant:  # packed at every call, which costs more than it saves
         return direct.pack_weight(weight)
-    m = winograd.choose(image, kernel, call.attrs, out)
+    m = _form(image, kernel, call.attrs, out, call.name)
     return winograd.pack_weight(weight, m) if m else direct.pack_weight(weight)
 
 
@@ -33,10 +36,21 @@ def convolution(
     x: Tensor, weight: Tensor, kernel: Sequence[int], attrs: Any, out: Sequence[int], name: str
 ) -> Tensor:
     """`x` and the packed form of a weight of shape `kernel`."""
+    if isinstance(weight.op, te.PlaceholderOp):  # packed ahead of time, as is decided again
+        _form(direct.extents(x), kernel, attrs, out, name)
     if not is_winograd(weight, kernel):
         return direct.convolution(x, weight, attrs, out, name)
-    tiling = winograd.cut(out, direct.extents(weight)[0] - kernel[2] + 1, kernel[2])
+    usual = cut(out, direct.extents(weight)[0] - kernel[2] + 1, kernel[2])
+    tiling = decided(usual, name)
     return winograd.convolution(x, weight, attrs["padding"], out, tiling, name)
+
+
+def _form(
+    image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int], name: str
+) -> int:
+    """The m of Winograd's F(m, r), or 0."""
+    usual = winograd.choose(image, kernel, attrs, out)
+    return choose(f"{name}.winograd", winograd.near(image, kernel, attrs, out), usual)
 
 
 def is_winograd(weight: Tensor, kernel: Sequence[int]) -> bool:

@@ -15,11 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import te, tir
+from ..tuning.decisions import choose
+from .candidates import best
 
 LANES = 32  # pixels of a tile: two AVX-512 vectors, or two tiles of two AVX2 ones
 # Of one task: its results, 16 x 832 floats, about fill L1 until they are stored. More rows leave
 # fewer lanes without use (conv2d 64x56x56, one core: 512 lanes 1.09 ms, 832 0.97, 1700 0.98).
 MOST_LANES = 832
+# Of a pool's task: 1 KB, which TVM keeps on the stack. 192x28x28, 3x3 at stride 1: 39.5 us
+# with 832 lanes, 22 with 203; 64x27x27 13.8 and 8.2 (two cores of Zen 5, Nov 2026).
+POOL_LANES = 256
 LEAST_TASKS = 32  # of an image, where its rows can be split: even enough on some eight cores
 
 Tensor = Any
@@ -61,19 +66,35 @@ class Plan:
         return -(-(last + 1) // self.pitch) * self.pitch
 
 
-def plan(image: Pair, out: Pair, window: Pair, attrs: Any, tasks: int) -> Plan:
+def plan(
+    image: Pair, out: Pair, window: Pair, attrs: Any, tasks: int, most: int = MOST_LANES
+) -> Plan:
     """Choose pitch, task and tile for a window over an image of which there are `tasks`."""
     strides, dilation, pads = attrs["strides"], attrs["dilation"], attrs["padding"]
     down, along = ((window[n] - 1) * dilation[n] // strides[n] for n in (0, 1))
     phases = tuple(1 if window[n] == 1 else strides[n] for n in (0, 1))
     pitch = _pitch(image[1], out[1], along, strides[1], phases[1], pads[1])
-    rows = _rows(out, pitch, tasks)
-    used = (rows - 1) * pitch + out[1]
-    lanes = min(LANES, -(-used // 16) * 16)
-    tiles = -(-used // lanes)
     is_whole = tuple(strides) == (1, 1) and not any(pads) and pitch == image[1]
-    made = Plan(out[0], out[1], pitch, (down, along), phases, rows, lanes, tiles, is_whole, True)
-    return replace(made, copies=not is_whole or made.length > image[0] * image[1])
+    whole = Plan(out[0], out[1], pitch, (down, along), phases, out[0], LANES, 1, is_whole, True)
+    return of_rows(whole, _rows(out, pitch, tasks, most))
+
+
+def of_rows(p: Plan, rows: int) -> Plan:
+    """A plan with tasks of so many rows."""
+    used = (rows - 1) * p.pitch + p.width
+    lanes = min(LANES, -(-used // 16) * 16)
+    made = replace(p, rows=rows, lanes=lanes, tiles=-(-used // lanes))
+    image = (p.height + p.reach[0]) * p.pitch  # where it is read as it lies
+    return replace(made, copies=not p.is_whole or made.length > image)
+
+
+def decided(p: Plan, name: str) -> Plan:
+    """A plan with the rows that are chosen for the tasks of the op `name`."""
+    others = [of_rows(p, rows) for rows in range(1, p.height + 1)]
+    fitting = [o for o in others if o.rows * o.pitch <= 2 * MOST_LANES and o.lanes == p.lanes]
+    better = sorted(fitting, key=lambda o: -o.use)
+    sizes = sorted(best((o.rows for o in better), p.rows, 4))
+    return of_rows(p, choose(f"{name}.rows", sizes, p.rows))
 
 
 def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int) -> int:
@@ -84,14 +105,14 @@ def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int
     return shared if zero else out + reach
 
 
-def _rows(out: Pair, pitch: int, tasks: int) -> int:
+def _rows(out: Pair, pitch: int, tasks: int, most: int) -> int:
     """Rows of a task: few lanes that nobody reads, then enough tasks for a few cores."""
 
     def waste(rows: int) -> float:
         used = (rows - 1) * pitch + out[1]
         return -(-out[0] // rows) * -(-used // LANES) / (out[0] * out[1])
 
-    fitting = [r for r in range(1, out[0] + 1) if r * pitch <= MOST_LANES] or [1]
+    fitting = [r for r in range(1, out[0] + 1) if r * pitch <= most] or [1]
     least = min(map(waste, fitting))
     good = [r for r in fitting if waste(r) <= least * 1.03]
     parallel = [r for r in good if -(-out[0] // r) * tasks >= LEAST_TASKS]

@@ -20,13 +20,16 @@ LEAST_USE = 0.9  # of the lanes; below, channels are the better lanes (channel_l
 Tensor = Any
 
 
-def pays(x: Tensor, weight: Sequence[int], attrs: Any) -> bool:
-    """Whether a convolution is a product over flat pixels; `weight` is the packed shape."""
+def use(x: Tensor, weight: Sequence[int], attrs: Any) -> float:
+    """The share of the lanes that are pixels, or 0: it is no product over flat pixels, or its lanes
+    reach behind the next channel. `weight` is the packed shape.
+    """
     channels = int(x.shape[1])
     plain = tuple(weight[2:4]) == (1, 1) and not any(attrs["padding"]) and attrs["groups"] == 1
     pixels = math.prod(_pixels(x, attrs))
-    use = pixels / (tiles(pixels) * LANES)
-    return plain and dtype_of(x) == "float32" and channels > 1 and use >= LEAST_USE
+    plain = plain and dtype_of(x) == "float32" and channels > 1
+    share = pixels / (tiles(pixels) * LANES)
+    return share if plain and share >= 0.5 else 0
 
 
 def _pixels(x: Tensor, attrs: Any) -> list[int]:

@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from .._tvm import region_buffer
+from ..tuning.decisions import choose
 from .blocks import Facts, facts, same_elements
+from .candidates import best
 from .direct_tiles import Work, image_of, images, is_copy, register_shape
 from .machine import Machine
 from .steps import ask_early, decompose, parallel_over, vectorize
@@ -48,13 +50,14 @@ def tile_pixels(work: Work, block: Facts) -> None:
     _flatten(work, image, ends or block)
     image = Facts(sch, image.block)
     _, _, rows, _, width = block.shape
-    height, vectors = register_shape(rows, width, work.cpu)
+    height, vectors = register_shape(block, rows, width, work.cpu)
     n, o, p = sch.get_loops(image.block)
     b, r = sch.split(o, [None, rows])
     ro, ri = sch.split(r, [None, height])
     step = _step(block, image.shape[2] % lanes != 0, work.cpu)
     group, t, part, v, lane = sch.split(p, [None, step, width // (vectors * lanes), vectors, lanes])
-    outer = [n, b, group] if _weights_are_larger(block) else [n, group, b]
+    by_channels = choose(f"{block.name}.by_channels", (False, True), _weights_are_larger(block))
+    outer = [n, b, group] if by_channels else [n, group, b]
     sch.reorder(*outer, t, part, ro, ri, v, lane)
     if step > 1:
         # All but the last tile without a test: one on the lanes makes scalar code.
@@ -90,7 +93,9 @@ def _step(block: Facts, cuts_vector: bool, cpu: Machine) -> int:
     def longest(groups: int) -> int:
         return -(-batch * blocks * groups // cpu.cores) * -(-tiles // groups)
 
-    return -(-tiles // min(range(1, min(tiles, 8) + 1), key=longest))
+    usual = -(-tiles // min(range(1, min(tiles, 8) + 1), key=longest))
+    steps = sorted(range(2, min(tiles, 8) + 1), key=lambda step: (-(-tiles // step) * step, -step))
+    return choose(f"{block.name}.tiles_of_a_task", best(steps, usual), usual)
 
 
 def _weights_are_larger(block: Facts) -> bool:

@@ -11,7 +11,7 @@ from ..composite import Case, Composite, require
 from ..partition.pattern import op
 from . import direct_schedule, pool_rows
 from .direct import by_channel
-from .lanes import Plan, plan, reader
+from .lanes import POOL_LANES, Plan, decided, plan, reader
 
 LEAST_USE = (
     0.25  # below, as for a window over the whole image, lanes are left to the default schedule
@@ -22,7 +22,8 @@ _WHY = "parallel over channels, in vectors: rows first, then columns, or pixels 
 def _plan(x: Any, call: Any) -> Plan:
     batch, channels, *out = call.outputs[0].shape
     image = tuple(int(e) for e in x.shape[2:])
-    return plan(image, out, call.attrs["pool_size"], call.attrs, batch * channels)
+    size, tasks = call.attrs["pool_size"], batch * channels
+    return plan(image, out, size, call.attrs, tasks, POOL_LANES)
 
 
 def max_tiles(ins: Sequence[Any], call: Any) -> Any:
@@ -31,6 +32,7 @@ def max_tiles(ins: Sequence[Any], call: Any) -> Any:
     p = _plan(x, call)
     if p.use < LEAST_USE:
         return compute_of("max_pool2d")(ins, call)
+    p = decided(p, call.name)
     read = reader(x, p, call.attrs, tir.min_value(dtype_of(x)), call.name)
     shape, size = call.outputs[0].shape, call.attrs["pool_size"]
     return by_channel(read, te.max, p, shape[:2], size, call.name)
@@ -42,6 +44,7 @@ def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
     p, a, shape = _plan(x, call), call.attrs, call.outputs[0].shape
     if p.use < LEAST_USE:
         return compute_of("avg_pool2d")(ins, call)
+    p = decided(p, call.name)
     read = reader(x, p, a, tir.const(0, dtype_of(x)), f"{call.name}_sum")
     total = by_channel(read, te.sum, p, shape[:2], a["pool_size"], f"{call.name}_sum")
     counted = _counts(x, call)

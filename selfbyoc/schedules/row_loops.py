@@ -7,9 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..tuning.decisions import choose
 from .blocks import Facts, divisor
+from .candidates import best, divisors, next_to
 from .machine import Machine
-from .row_tiles import GROUP, Rows
+from .row_tiles import GROUP, ROWS, Rows
 from .steps import vectorize
 
 MELTED_TILES = 8  # tiles of a task that has stages of its own in front: 64 rows stay in L2
@@ -33,17 +35,18 @@ def task_tiles(rows: Rows, cpu: Machine) -> int:
     return divisor(rows.tiles[-1], max(1, min(MELTED_TILES, rows.tiles[-1] // tasks)))
 
 
-def tile_rows(
-    sch: Any, block: Facts, rows: Rows, cpu: Machine, melted: int = 0, name: str = ""
-) -> Loops:
+def tile_rows(sch: Any, block: Facts, rows: Rows, cpu: Machine, melted: int = 0) -> Loops:
     """Register tiles of [outer, tile, block, row, lane], in groups of rows times panels of columns.
 
     Panels outermost, so that each core reads its own share of the weight; rows outermost where
     stages are `melted` into tasks of so many tiles.
     """
     *outer, tile, blocks, row, lane = list(sch.get_loops(block.block))[-len(block.axes) :]
-    height = _height(block, rows, cpu)
-    tiles, wide = _group(block, rows, cpu, melted)
+    usual, wide = _group(block, rows, cpu, melted)
+    sizes = [melted] if melted else next_to(divisors(rows.tiles[-1], 2 * GROUP), usual)
+    tiles = choose(f"{block.name}.group", sizes, usual)
+    fitting = best(_fitting(block, rows, cpu), (_height(block, rows, cpu), wide))
+    height, wide = choose(f"{block.name}.tile", fitting, fitting[0])
     task, tile = sch.split(tile, [None, tiles])
     panel, within = sch.split(blocks, [None, wide])
     around = [*outer, task, panel] if melted else [panel, *outer, task]
@@ -53,6 +56,14 @@ def tile_rows(
         sch.unroll(loop)
     vectorize(sch, lane, cpu.lanes(block.dtype))
     return Loops(around[:-1] if melted else around, around[-1], part, height, wide, not melted)
+
+
+def _fitting(block: Facts, rows: Rows, cpu: Machine) -> list[tuple[int, int]]:
+    """Rows and blocks of register tiles, the largest first; registers are left for operands."""
+    vectors, blocks = _vectors(block, cpu), block.spatial[-3].extent
+    pairs = [(r, b) for r in divisors(rows.height, ROWS) for b in divisors(blocks, 4)]
+    fits = [(r, b) for r, b in pairs if (r + 1) * b * vectors < cpu.vector_registers]
+    return sorted(fits, key=lambda tile: tile[0] * tile[1], reverse=True)
 
 
 def _height(block: Facts, rows: Rows, cpu: Machine) -> int:
@@ -80,7 +91,7 @@ def _group(block: Facts, rows: Rows, cpu: Machine, melted: int) -> tuple[int, in
     # Few rows are bound by reading the weights: 4 blocks at once are as fast as 8 (1 x 768 x 768).
     most = divisor(blocks, max(1, min(4, _accumulators(cpu) // held)))
     widths = [d for d in range(most, most // 2, -1) if blocks % d == 0]
-    heights = [melted] if melted else _divisors(rows.tiles[-1], GROUP)
+    heights = [melted] if melted else divisors(rows.tiles[-1], GROUP)
 
     def busiest(size: tuple[int, int]) -> tuple[float, int]:
         groups = rows.tasks * (rows.tiles[-1] // size[0]) * (blocks // size[1])
@@ -89,7 +100,3 @@ def _group(block: Facts, rows: Rows, cpu: Machine, melted: int) -> tuple[int, in
         return share * (1 + 1 / (8 * size[0])) * (1 + 1 / (4 * size[1])), -size[0]
 
     return min(((h, w) for h in heights for w in widths), key=busiest)
-
-
-def _divisors(extent: int, most: int) -> list[int]:
-    return [d for d in range(1, min(extent, most) + 1) if extent % d == 0]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..tuning.decisions import choose
 from .blocks import Facts, divisor
+from .candidates import divisors, next_to
 from .machine import Machine
 from .row_loops import task_tiles, tile_rows
 from .row_product import PRODUCTS, extent_of, product_at, start_in_vectors
@@ -45,7 +47,9 @@ def dense_tiles(
     """
     units = stages["outputs"].spatial[-3].extent * stages["outputs"].spatial[-1].extent
     held = melts and units * stages[before[0]].shape[-1] * WEIGHT_BYTES <= cpu.l2_bytes // 2
-    melted = _melted(rows, cpu) if held else 0
+    usual = _melted(rows, cpu) if held else 0
+    sizes = next_to(divisors(rows.tiles[-1], rows.tiles[-1]), task_tiles(rows, cpu))
+    melted = choose("tiles_of_a_task", [0, *sizes] if melts else [0], usual)  # 0: no such tasks
     loops = tile_rows(sch, stages["outputs"], rows, cpu, melted)
     finish = product_at(sch, stages, "products", loops, cpu, split)
     store(sch, stages["result"], stages["outputs"], loops.tile, rows, cpu)
@@ -84,7 +88,9 @@ def melt_rows(
     if task is not None:
         sch.compute_at(stages[last].block, task, preserve_unit_loops=True)
     *rows, column = list(sch.get_loops(stages[last].block))[-len(stages[last].axes) :]
-    at_once = _rows_at_once(extent_of(sch, rows[-1]), stages[last].shape[-1])
+    count = extent_of(sch, rows[-1])
+    usual = _rows_at_once(count, stages[last].shape[-1])
+    at_once = choose(f"{last}.rows_at_once", next_to(divisors(count, 8), usual), usual)
     row = sch.split(sch.fuse(*rows) if len(rows) > 1 else rows[0], [None, at_once])[0]
     _vectorize_columns(sch, column, lanes)
     if task is None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import te, tir
+from ..tuning.decisions import choose
 from .blocks import divisor
+from .candidates import divisors, next_to
 
 BLOCK = 16  # columns of a packed block: one AVX-512 vector of float32, two AVX2 ones
 ROWS = 8  # 8 rows x 2 vectors are 16 accumulators: 283 of 285 GFLOP/s a core (Zen 5)
@@ -32,10 +34,15 @@ def blocks_of(units: int) -> int:
     return blocks + blocks % 2 if blocks > 8 else blocks
 
 
-def pieces_of(rows: Rows, depth: int) -> int:
+def pieces_of(rows: Rows, depth: int, name: str) -> int:
     """Pieces of k, where several tiles of rows can share one."""
+    if rows.tiles[-1] == 1:
+        return 1
     size = divisor(depth, PIECE)
-    return depth // size if size >= LEAST_PIECE and rows.tiles[-1] > 1 else 1
+    usual = depth // size if size >= LEAST_PIECE else 1
+    return choose(
+        f"{name}.pieces", next_to(divisors(depth, max(1, depth // LEAST_PIECE)), usual), usual
+    )
 
 
 def pack_weight(weight: Tensor) -> Tensor:
@@ -128,7 +135,7 @@ def product(
     Where k comes in pieces, `<name>_last` has the sums of the last one and `<name>_before` those of
     the others, of `<name>_parts`: [outer, tile, piece, block, row, lane].
     """
-    pieces = pieces_of(rows, depth)
+    pieces = pieces_of(rows, depth, name)
     size = depth // pieces
     k = te.reduce_axis((0, size), name="k")
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import tir
+from ..tuning.decisions import choose
+from .candidates import best
 from .machine import Machine
 from .separable_layers import LANES
 
@@ -99,7 +101,8 @@ def in_chunks(f: Form, batch: int, channels: int, cpu: Machine) -> Form:
         # Half of the work is on the rows under the windows, half on those of the result.
         return rounds * (g.high / f.strides[0] + rows)
 
-    if framed_bytes(f.out[0]) <= cpu.l2_bytes // 4:
-        return replace(f, rows=f.out[0])
+    whole = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
     fitting = [rows for rows in range(1, f.out[0] + 1) if rows == 1 or fits(rows)]
-    return replace(f, rows=min(fitting, key=cost))
+    usual = f.out[0] if whole else min(fitting, key=cost)
+    others = [f.out[0], *sorted(fitting, key=cost)] if whole else sorted(fitting, key=cost)
+    return replace(f, rows=choose("rows_of_a_chunk", best(dict.fromkeys(others), usual), usual))

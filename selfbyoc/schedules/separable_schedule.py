@@ -12,8 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..tuning.decisions import choose
 from . import direct_schedule
 from .blocks import Facts, divisor, facts
+from .candidates import divisors, next_to
 from .direct_tiles import Work
 from .machine import Machine, machine
 from .reductions import stages
@@ -49,7 +51,7 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
     task = _result(work, sums, hidden, channels // sums.reduction[0].extent, chunked)
     if chunked:
         sch.compute_at(hidden.block, task, preserve_unit_loops=True)
-    shapes = [tile_shape(b.shape[2], b.shape[5], work.cpu) for b in expanded]
+    shapes = [_tile_shape(b, b.shape[2], work.cpu) for b in expanded]
     group = _windows(work, hidden, shapes[0].blocks if shapes else 1, chunked)
     # 2. What its windows read, some blocks at a time, out of tiles in registers.
     tile = _frame(work, image, group, shapes[0] if shapes else None)
@@ -66,8 +68,14 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
         last()
 
 
-def tile_shape(blocks: int, pixels: int, cpu: Machine) -> Shape:
-    """The tile with the fewest loads for each product, and products enough to hide the FMA's
+def _tile_shape(block: Facts, blocks: int, cpu: Machine) -> Shape:
+    shapes = tile_shapes(blocks, block.shape[5], cpu)
+    known = [(s.blocks, s.pixels, s.channels) for s in shapes[:3]]
+    return Shape(*choose(f"{block.name}.tile", known, known[0]))
+
+
+def tile_shapes(blocks: int, pixels: int, cpu: Machine) -> list[Shape]:
+    """Those with the fewest loads for each product first, if products enough hide the FMA's
     latency.
     """
     vector = cpu.lanes("float32")
@@ -89,7 +97,7 @@ def tile_shape(blocks: int, pixels: int, cpu: Machine) -> Shape:
         products, loads = s.pixels * vectors, s.pixels + vectors
         return max(products, loads, 8) / products + loads / products / 4, -products
 
-    return min(shapes, key=cost)
+    return sorted(shapes, key=cost)
 
 
 def _result(work: Work, sums: Facts, hidden: Facts, fold: int, chunked: bool) -> Any:
@@ -97,7 +105,7 @@ def _result(work: Work, sums: Facts, hidden: Facts, fold: int, chunked: bool) ->
     tasks.
     """
     sch, (result,) = work.sch, sums.consumers
-    shape = tile_shape(sums.shape[3], sums.shape[5], work.cpu)
+    shape = _tile_shape(sums, sums.shape[3], work.cpu)
     n, o, y, x = sch.get_loops(result.block)
     chunk, row = sch.split(y, [None, hidden.shape[3]])
     b, oi = sch.split(o, [None, min(result.shape[1], shape.blocks * LANES // fold)])
@@ -116,7 +124,9 @@ def _windows(work: Work, hidden: Facts, blocks: int, chunked: bool) -> Any:
     sch = work.sch
     n, chunk, b, _, _, i, lane = list(sch.get_loops(hidden.block))[-7:]
     group, _ = sch.split(b, [None, blocks])
-    io, ii = sch.split(i, [None, divisor(hidden.shape[5], TAPS_UNROLLED)])
+    usual = divisor(hidden.shape[5], TAPS_UNROLLED)
+    pixels = choose(f"{hidden.name}.pixels", next_to(divisors(hidden.shape[5], 16), usual), usual)
+    io, ii = sch.split(i, [None, pixels])
     lo, li = sch.split(lane, [None, min(LANES, work.cpu.lanes("float32"))])
     # One vector of each window at a time, for 16 registers: AVX2 304 us, 330 with both in one tile.
     sch.reorder(io, lo, ii, li)

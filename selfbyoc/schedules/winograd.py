@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import te, tir
-from .blocks import divisor
 from .winograd_matrices import FORMS, matrices, times
+from .winograd_tiling import Tiling, cut
 
 # Time in multiplications of its products, of which a core of Zen 5 does 130 in a nanosecond (two
 # cores, Nov 2026); direct ones run a tenth slower, and their time is all there is but padding.
@@ -37,58 +37,10 @@ EACH = {(2, 3): 250, (4, 3): 1000, (2, 5): 500}  # to transform a tile on each s
 # They do it while they multiply. Weights in L3 take a third of it, but the model is what counts.
 BYTE = 6.5
 GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
-WHOLE = 64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
-ROWS = 28  # tiles of a block of rows, about: their sums, and inputs of 64 channels, are in L2
+UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
 LANES = 16  # channels that lie together: one AVX-512 vector, two of AVX2, four of SSE or NEON
 
 Tensor = Any
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """How the outputs of a convolution are cut into tiles of m x m, and tiles into blocks."""
-
-    m: int
-    window: int
-    batch: int
-    down: int  # tiles in a column of an image
-    along: int  # tiles in a row
-    images: int  # of a block; they divide the batch
-    rows: int  # rows of tiles of a block in each of its images
-
-    @property
-    def size(self) -> int:
-        """Rows and columns of inputs of a tile."""
-        return self.m + self.window - 1
-
-    @property
-    def count(self) -> int:
-        """Tiles in all."""
-        return self.batch * self.down * self.along
-
-    @property
-    def work(self) -> int:
-        """Tiles that are computed, the repeated ones too."""
-        return math.prod(self.blocks) * self.block
-
-    @property
-    def block(self) -> int:
-        """Tiles of a block."""
-        return self.images * self.rows * self.along
-
-    @property
-    def blocks(self) -> tuple[int, int]:
-        """Blocks of images, and of rows; the last rows may hold tiles that nobody reads."""
-        return self.batch // self.images, -(-self.down // self.rows)
-
-    def place(self, outer: Sequence[Any], tile: Any) -> tuple[Any, Any, Any]:
-        """Image, row and column of a tile of a block; a row behind the last repeats the last."""
-        row = tir.floordiv(tile, self.along)
-        n = outer[0] * self.images + tir.floordiv(row, self.rows)
-        y = outer[1] * self.rows + tir.floormod(row, self.rows)
-        if self.down % self.rows:
-            y = tir.Min(y, self.down - 1)
-        return n, y, tir.floormod(tile, self.along)
 
 
 def _blocks(channels: int) -> int:
@@ -200,40 +152,63 @@ def _outputs(sums: Tensor, t: Tiling, name: str) -> Tensor:
     return te.compute(shape, pixel, name=f"{name}_pixels")
 
 
-def choose(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> int:
-    """The m of the F(m, r) that takes the least time; 0 where it is the direct convolution."""
-    if os.environ.get("SELFBYOC_WINOGRAD", "1") == "0":
-        return 0
+def _forms(
+    image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]
+) -> list[int]:
+    """0 and the m of every F(m, r) that a convolution can be."""
     window = kernel[2]
     plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
     plain = plain and tuple(attrs["strides"]) == tuple(attrs["dilation"]) == (1, 1)
-    if not plain or min(image[1], out[1]) < LANES:
-        return 0
+    allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
+    return [0, *FORMS[window]] if allowed and plain and min(image[1], out[1]) >= LANES else [0]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The time of a convolution, in multiplications a pair of channels."""
+
+    products: float
+    reading: float  # of the weights, while it multiplies
+    rest: float
+
+    @property
+    def time(self) -> float:
+        """In all."""
+        return max(self.products, self.reading) + self.rest
+
+
+def _costs(
+    image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]
+) -> dict[int, Cost]:
+    """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0."""
+    window = kernel[2]
     sides = 1 / image[1] + 1 / out[1]  # what is done once a channel, for each pair of channels
 
-    def time(m: int) -> float:
-        """In multiplications a pair of channels."""
+    def cost(m: int) -> Cost:
         if m == 0:
             size, units, product, each = window**2, out[0] * math.prod(out[2:]), DIRECT, PIXEL
         else:
             units, product, each = cut(out, m, window).work, 1.0, EACH[m, window]
             size = (m + window - 1) ** 2
-        return max(product * units * size, 4 * size * BYTE) + units * each * sides
+        return Cost(product * units * size, 4 * size * BYTE, units * each * sides)
 
-    best = min(FORMS[window], key=time)
-    return best if time(0) > GAIN * time(best) else 0
+    return {m: cost(m) for m in _forms(image, kernel, attrs, out)}
 
 
-def cut(out: Sequence[int], m: int, window: int) -> Tiling:
-    """The tiles of a result in blocks: even for two cores, with little waste in the last rows."""
-    down, along = -(-out[2] // m), -(-out[3] // m)
-    if down * along <= WHOLE:
-        images = divisor(out[0], max(1, ROWS // (down * along)))
-        return Tiling(m, window, out[0], down, along, images, down)
+def choose(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> int:
+    """The m of the F(m, r) that takes the least time; 0 where it is the direct convolution."""
+    costs = _costs(image, kernel, attrs, out)
+    best = min(costs, key=lambda m: costs[m].time)
+    return best if costs[0].time > GAIN * costs[best].time else 0
 
-    def cost(rows: int) -> int:
-        tasks = out[0] * -(-down // rows)
-        return (tasks + tasks % 2) * rows
 
-    most = max(1, ROWS // along)
-    return Tiling(m, window, out[0], down, along, 1, min(range(most, 0, -1), key=cost))
+def near(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> list[int]:
+    """That m, and others that may be as fast.
+
+    None that waits for its weights: to a loop over one kernel, whose weights are in the last cache,
+    it would look faster than it is in a model.
+    """
+    usual, costs = choose(image, kernel, attrs, out), _costs(image, kernel, attrs, out)
+    least = min(cost.time for cost in costs.values())
+    good = [m for m, c in costs.items() if c.reading <= c.products and c.time < UNSURE * least]
+    return sorted({usual, *good})

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..tuning.decisions import choose
 from .blocks import Facts, divisor, facts
 from .direct_tiles import Work, image_of
 from .machine import Machine
@@ -52,8 +53,10 @@ def transform(work: Work, part: dict[str, Facts], out: Sequence[int]) -> None:
     """for block of tiles: transform its inputs; for channels: products, and their transforms."""
     sch = work.sch
     sums, pixels = part["sums"], part["pixels"]
-    apart, tasks = _blocks_apart(sums, work.cpu), math.prod(sums.shape[:2])
-    shape = register_tile(sums.shape[5], sums.shape[2], work.cpu, 0 if apart else tasks)
+    stem, tasks = sums.name.removesuffix("_wino_sums"), math.prod(sums.shape[:2])
+    ways = [True, False] if tasks > 1 else [False]
+    apart = choose(f"{stem}.blocks_apart", ways, _blocks_apart(sums, work.cpu))
+    shape = _register_tile(sums, work.cpu, 0 if apart else tasks)
     pair = shape[1]
     # 1. The image once with its channels last: rows in parallel.
     _image(work, part["image"])
@@ -82,8 +85,17 @@ def _blocks_apart(sums: Facts, cpu: Machine) -> bool:
     return -(-tasks // cpu.cores) * cpu.cores <= 1.1 * tasks and weights <= cpu.l2_bytes
 
 
-def register_tile(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tuple[int, int, int]:
-    """Tiles, blocks of channels, and lanes of a block, whose sums are in registers.
+def _register_tile(sums: Facts, cpu: Machine, tasks: int) -> tuple[int, int, int]:
+    """Tiles, blocks of channels, and lanes of a block, whose sums are in registers."""
+    tiles, stem = sums.shape[5], sums.name.removesuffix("_wino_sums")
+    shapes = register_tiles(tiles, sums.shape[2], cpu, tasks)
+    return choose(f"{stem}.tile_of_{tiles}", shapes[:2], shapes[0])
+
+
+def register_tiles(
+    tiles: int, blocks: int, cpu: Machine, tasks: int = 0
+) -> list[tuple[int, int, int]]:
+    """Tiles, blocks of channels, and lanes of a block, whose sums are in registers; best first.
 
     Two loads and two products go at once, and a product takes four cycles: 8 x 2 or 7 x 2 vectors
     of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. 1 KB at most: more sums spill. Where
@@ -105,7 +117,7 @@ def register_tile(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tupl
 
     widths = [(1, w) for w in (LANES // 4, LANES // 2) if w >= vector]
     shapes = [(r, *w) for r in range(1, 16) for w in [*widths, *((n, LANES) for n in (1, 2, 3))]]
-    return max((s for s in shapes if fits(*s)), key=use)
+    return sorted((s for s in shapes if fits(*s)), key=use, reverse=True)
 
 
 def _image(work: Work, image: Facts) -> None:

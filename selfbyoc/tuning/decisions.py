@@ -93,4 +93,6 @@ def choose(name: str, candidates: Sequence[T], default: T) -> T:
     if default not in offered:
         raise ScheduleError(f"choose: {name!r} has default {default!r}; expected one of {offered}")
     decisions = _current.get()
-    return default if decisions is None else decisions.take(name, offered, default)
+    if decisions is None or len(offered) == 1:  # one candidate is no decision
+        return default
+    return decisions.take(name, offered, default)
