@@ -34,6 +34,7 @@ class Builders:
     def __init__(self, count: int, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._pool = Pool([Process() for _ in range(count)])
+        self._pool.start(Process.start)
 
     def __call__(self, jobs: Sequence[tuple[Any, Any, Path]]) -> list[str]:
         """Compile functions, each for a target (as data) into a file; -> of each the error, or

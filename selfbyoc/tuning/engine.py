@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SPACES = ("own", "metaschedule")
 MODELS = ("auto", "xgb", "random", "none")
 BATCH = {OWN: 8, METASCHEDULE: 16, DEFAULT: 1}
+_BUILDERS = 16  # processes, of 300 MB each
 _RESERVED = 0.15  # of the time budget, for the last comparisons
 _WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100
 
@@ -84,10 +85,13 @@ def tune(
     lanes = _lanes(tasks, tracker)
     model = _cost_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
-        run = Run(searches, folder, Path(scratch), Builders(host.cores()), Pool(lanes))
+        run = Run(
+            searches, folder, Path(scratch), Builders(min(host.cores(), _BUILDERS)), Pool(lanes)
+        )
         run.progress, run.begun = progress, begun
         run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
         with closing(run):
+            run.lanes.start(Lane.start)
             _search(ms, run, model, seed)
     if run.stop is not None:
         raise run.stop
@@ -151,7 +155,7 @@ def _searches(
         default = task.variant()
         own = space == "own" and task.has_space
         kind = METASCHEDULE if not own else OWN if default.choices else DEFAULT
-        search = Search(task, kind, trials, Space(seed + number), default, key)
+        search = Search(task, kind, trials, Space(seed + number + len(known)), default, key)
         search.space.learn(default.choices)
         search.resume(known)
         found.append(search)

@@ -25,6 +25,10 @@ class DeviceLane:
         self.device = device
         self._process = Process()
 
+    def start(self) -> None:
+        """Begin with loading TVM."""
+        self._process.start()
+
     def measured(self, job: Job, seconds: float) -> Measured:
         """Run a job; Failed says why it could not be, after at most `seconds`.
 

@@ -98,6 +98,7 @@ class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-define
             search.records[first.code] = None
             return [candidate_of(first, self.run_)]
         found = self.source.candidates(min(self.batch, search.left))
+        search.exhausted = not found and not self.run_.over
         return found or None
 
     @kept(lambda *_: None)

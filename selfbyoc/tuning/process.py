@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 from .._tvm_tune import worker_process
 from ..errors import one_line
 
+_LOAD = 60.0  # seconds
+
 
 class Failed(Exception):
     """A call in another process failed; `late` where it did not end in time."""
@@ -31,6 +33,11 @@ class Process:
             initializer=_initializer(), initargs=(sys.path,), stdout=DEVNULL, stderr=DEVNULL
         )
         self.calls = 0  # of the process that runs now
+
+    def start(self) -> None:
+        """Begin with what takes seconds, loading TVM, before there is anything to call."""
+        self.call(_nothing, seconds=_LOAD)
+        self.calls = 0
 
     def call(self, function: Callable[..., Any], *args: Any, seconds: float) -> Any:
         """What an importable function returns. Raises Failed with its error in one line, or with
@@ -68,6 +75,10 @@ def _initializer() -> Callable[[Sequence[str]], None]:
     return prepare
 
 
+def _nothing() -> None:
+    pass
+
+
 def _called(function: Callable[..., Any], args: Sequence[Any], seconds: float) -> tuple[bool, Any]:
     """Call it in the process. The alarm ends a process that hangs in a kernel, where no Python
     runs, even if nobody waits for it any more.
@@ -102,6 +113,17 @@ class Pool(Generic[T]):
         for worker in workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(len(workers))
+
+    def start(self, function: Callable[[T], object]) -> None:
+        """Begin with `function(worker)` for each; what is asked of them waits for that."""
+        for worker in [self._idle.get() for _ in self.workers]:
+            self._threads.submit(self._started, function, worker)
+
+    def _started(self, function: Callable[[T], object], worker: T) -> None:
+        try:
+            function(worker)
+        finally:
+            self._idle.put(worker)
 
     def map(self, function: Callable[[T, Any], R], items: Sequence[Any]) -> list[R]:
         """`function(worker, item)` for each item, with whichever worker is idle."""

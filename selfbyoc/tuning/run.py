@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ from ..codegen.tuned import Tuned
 from ..runtime.tolerance import longest_reduction
 from .build import Builders
 from .lane import Lane
-from .measure import KINDS, Job, Kernel, Measured, save_arguments
+from .measure import SEEDS, Job, Kernel, Measured, save_arguments
 from .process import Failed, Pool
 from .progress import Progress
 from .records import CHOSEN, FAILED, MEASURED, WRONG, Record, append
+from .rounding import save_allowed
 from .search import Candidate, Search
 from .workload import arguments
 
@@ -45,7 +46,7 @@ class Run:
     stop: BaseException | None = None
     candidates: dict[str, Candidate] = field(default_factory=dict)  # by name, under way
     begun: float = field(default_factory=time.monotonic)
-    _tried: int = 0
+    _tried: list[float] = field(default_factory=list)  # when, by time.monotonic()
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -115,7 +116,19 @@ class Run:
         outputs = tuple((tuple(int(e) for e in v.shape), v.dtype) for v in graph.outputs)
         kernels = tuple(self._kernel(c) for c in candidates)
         job = Job(kernels, outputs, longest_reduction(graph), timed)
-        return lane.measured(job, limit + timed * len(candidates))
+        limit += timed * len(candidates)
+        found = lane.measured(job, limit)
+        if found.wrong:  # or a roundoff that grew
+            found = lane.measured(replace(job, allowed=self._allowed(search)), limit)
+        return found
+
+    def _allowed(self, search: Search) -> str:
+        """By how much the outputs may differ; that is not known before somebody asks."""
+        path = self.folder / f"{search.first().name}.allowed.npz"
+        with self._lock:
+            if not path.exists():
+                save_allowed(path, search.task, SEEDS)
+        return str(path)
 
     def _kernel(self, candidate: Candidate) -> Kernel:
         """What the measuring process needs; weights are packed as this candidate wants it."""
@@ -124,8 +137,8 @@ class Run:
         path = self.folder / f"{own.name}.npz"
         with self._lock:
             if not path.exists():
-                kinds = [task.inputs(0, kind) for kind in KINDS]
-                save_arguments(path, [arguments(source, task.target, k) for k in kinds])
+                given = [arguments(source, task.target, task.inputs(seed)) for seed in SEEDS]
+                save_arguments(path, given)
         return Kernel(str(self.artifact(candidate)), str(path))
 
     def note(self, candidate: Candidate, status: str, **found: Any) -> Record:
@@ -136,7 +149,7 @@ class Run:
             append(self.work_dir, record)
             if search.is_default(candidate) and status in (FAILED, WRONG):
                 search.error = f"the default schedule cannot be measured: {record.error}"
-            self._tried += status != CHOSEN
+            self._tried += [time.monotonic()] * (status != CHOSEN)
             self.tell(search)
         return record
 
@@ -164,10 +177,11 @@ class Run:
         )
 
     def _remaining(self, left: int) -> float | None:
-        now = time.monotonic()
-        if not self._tried:
+        """Seconds, by what trials took since the first one."""
+        if len(self._tried) < 2:
             return None
-        by_trials = (now - self.begun) / self._tried * left
+        now = time.monotonic()
+        by_trials = (now - self._tried[0]) / (len(self._tried) - 1) * left
         return by_trials if self.deadline is None else min(by_trials, max(0, self.deadline - now))
 
     def close(self) -> None:

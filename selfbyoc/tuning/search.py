@@ -45,6 +45,7 @@ class Search:
     key       of the RPC servers that measure; "" for this machine
     records   by the code that they measured; None while that is under way
     refused   decisions whose schedule raised: they are recorded and are no trials
+    exhausted whether there is nothing else to try
     """
 
     task: Task
@@ -56,6 +57,7 @@ class Search:
     records: dict[str, Record | None] = field(default_factory=dict)
     refused: int = 0
     chosen: Record | None = None
+    exhausted: bool = False
     finished: bool = False
     error: str = ""
 
@@ -80,6 +82,8 @@ class Search:
         if code not in self.records:  # the schedule has changed, or it never was measured
             self.records.clear()
             self.chosen = None
+        for known in filter(None, self.records.values()):
+            self.space.tried(known.decisions)
 
     def _check_key(self, record: Record) -> None:
         """Machines behind two keys differ, even if their targets do not say how."""
@@ -100,9 +104,10 @@ class Search:
     @property
     def left(self) -> int:
         """Trials that may follow."""
-        if self.default.code not in self.records:
-            return self.trials
-        return 0 if self.error or self.kind == DEFAULT else max(0, self.trials - self.done)
+        if (self.error or self.exhausted) and self.default.code in self.records:
+            return 0
+        size = {OWN: self.space.size, DEFAULT: 1}.get(self.kind, self.trials)
+        return max(0, min(self.trials, size) - self.done)
 
     @property
     def measured(self) -> list[Record]:

@@ -35,6 +35,15 @@ class Space:
             self.offered[name] = known + more
         self._is_new({name: choice.taken for name, choice in choices.items()})
 
+    @property
+    def size(self) -> int:
+        """How many decisions there are, as far as is known; many may come out as the same code."""
+        return math.prod(map(len, self.offered.values()))
+
+    def tried(self, taken: Taken) -> None:
+        """Note decisions of an earlier run."""
+        self._is_new(taken)
+
     def proposal(self, parents: Sequence[Taken]) -> dict[str, Any] | None:
         """Decisions that were not proposed before, `parents` being the best known, best first.
 
@@ -68,7 +77,7 @@ class Space:
 
     def _left(self) -> dict[str, Any] | None:
         """Any one that was not proposed yet."""
-        if math.prod(map(len, self.offered.values())) > _WHOLE:
+        if self.size > _WHOLE:
             return None
         names = list(self.offered)
         orders = [self._random.sample(o, len(o)) for o in self.offered.values()]

@@ -70,9 +70,9 @@ class Task:
         """
         return variant(self.source, self.target, tuned)
 
-    def inputs(self, seed: int = 0, kind: str = "random") -> list[np.ndarray]:
-        """Seeded inputs of the graph, weights unpacked; of a kind that verification has too."""
-        return arrays(self.source.graph, {}, kind, seed)
+    def inputs(self, seed: int = 0) -> list[np.ndarray]:
+        """Seeded random inputs of the graph, weights unpacked."""
+        return arrays(self.source.graph, {}, "random", seed)
 
     def __str__(self) -> str:
         return about(self.source)
