@@ -1,11 +1,20 @@
 """`tune`: the default is kept where it is best, and nothing wrong, crashing or hanging gets in."""
 
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import selfbyoc
 from selfbyoc import Composite, choose, op
 from selfbyoc._tvm import te, tir
+from selfbyoc._tvm_tune import meta_schedule
+from selfbyoc.errors import InputError, MissingExtra, TuningError
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import records, run, sources
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG
@@ -108,7 +117,7 @@ def tuned(quick, tmp_path_factory):
     """One run over all of them; -> its result, its folder, and what it told meanwhile."""
     folder, told = tmp_path_factory.mktemp("tuned"), []
     result = selfbyoc.tune(
-        emit(program, ARGS), None, 6, folder, params=weights(), composites=COMPOSITES,
+        emit(program, ARGS), None, 4, folder, params=weights(), composites=COMPOSITES,
         cost_model="none", progress=told.append,
     )  # fmt: skip
     return result, folder, told
@@ -160,9 +169,9 @@ def test_weights_are_packed_as_each_candidate_wants_them(tuned):
 def test_metaschedule_where_there_is_no_schedule(tuned):
     outcome, found = of(tuned, "plain")
     assert found[0].is_default
-    assert outcome.trials == 6
+    assert outcome.trials == 4
     traces = [r.trace for r in found if r.status == MEASURED]
-    assert sum(t is not None for t in traces) == 5
+    assert sum(t is not None for t in traces) == 3
 
 
 def test_what_is_found_is_built_and_right(tuned):  # C4, C24: searched and hand-written in one
@@ -196,9 +205,136 @@ def test_a_second_run_measures_nothing_again(tuned):
     _, folder, _ = tuned
     before = records.read(folder)
     again = selfbyoc.tune(
-        emit(program, ARGS), None, 6, folder, params=weights(), composites=COMPOSITES,
+        emit(program, ARGS), None, 4, folder, params=weights(), composites=COMPOSITES,
         cost_model="none",
     )  # fmt: skip
     assert [o.record for o in again.outcomes] == [o.record for o in tuned[0].outcomes]
     added = records.read(folder)[len(before) :]
-    assert {r.code for r in added} == {""}, "only what a schedule refuses is asked again"
+    assert [(r.composite, r.status, dict(r.decisions), r.error) for r in added if r.code] == []
+
+
+def rows(sch, ops, target):
+    """More decisions than any test tries."""
+    i, j, _ = sch.get_loops(ops.dense.block)
+    sch.split(i, [None, choose("rows", range(1, 30), default=1)])
+    sch.split(j, [None, choose("columns", range(1, 60), default=1)])
+
+
+WIDE = Composite("wide", lambda x, w: op.relu(op.dense(x, w)), rows)
+SHAPES = {"x": ((ROWS, N), "float32"), "w": ((N, N), "float32")}
+
+
+def tune_wide(folder, trials, **options):
+    mod = emit(WIDE.pattern, SHAPES)
+    (outcome,) = selfbyoc.tune(
+        mod, None, trials, folder, composites=[WIDE], **{"cost_model": "none", **options}
+    ).outcomes
+    return outcome
+
+
+def test_killed_and_resumed(quick, tmp_path):
+    """A run that is killed while it measures loses nothing that it wrote."""
+    script = f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import test_tune
+        print("ready", flush=True)
+        test_tune.tune_wide(sys.argv[1], 10**6)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / records.FILE).exists() or len(records.read(tmp_path)) < 3:
+            assert time.monotonic() < until, "nothing was measured"
+            time.sleep(0.05)
+    finally:
+        started.send_signal(signal.SIGKILL)
+        started.communicate()
+    before = (tmp_path / records.FILE).read_text(encoding="utf-8")
+    known = records.read(tmp_path)
+
+    told = []
+    outcome = tune_wide(tmp_path, len(known) + 2, progress=told.append)
+    assert (tmp_path / records.FILE).read_text(encoding="utf-8").startswith(before)
+    assert told[0].trials_done == len(known) + 1
+    tried = [r for r in records.read(tmp_path) if r.status != CHOSEN]
+    assert len({r.code for r in tried}) == len(tried) == outcome.trials == len(known) + 2
+    assert outcome.record is not None
+
+    again = tune_wide(tmp_path, len(known) + 2)  # nothing is left to do
+    assert again.record == outcome.record
+
+
+def test_stopped_from_outside(quick, tmp_path):
+    """What a callback raises ends the run, after what was measured is written down."""
+
+    def stop(progress):
+        if progress.trials_done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune_wide(tmp_path, 20, progress=stop)
+    assert [r.status for r in records.read(tmp_path)] == [MEASURED] * 3
+
+
+def test_a_budget_of_time(quick, tmp_path):
+    start = time.monotonic()
+    outcome = tune_wide(tmp_path, 10**6, seconds=8)
+    assert time.monotonic() - start < 20
+    assert 1 <= outcome.trials < 10**6
+    assert outcome.record is not None
+
+
+class Model:
+    """A cost model that likes many rows, and notes what it is asked."""
+
+    def __init__(self):
+        self.asked, self.learned = [], 0
+
+    def predict(self, context, candidates):
+        self.asked.append(len(candidates))
+        return [float(str(c.sch.mod["main"]).count("\n")) for c in candidates]
+
+    def update(self, context, candidates, results):
+        assert all(float(r.run_secs[0]) > 0 for r in results)
+        self.learned += len(candidates)
+
+
+def test_the_cost_model_chooses(quick, tmp_path):
+    model = Model()
+    outcome = tune_wide(tmp_path, 4, cost_model=model)
+    assert model.learned == outcome.trials == 4
+    assert model.asked == [9], "three proposals for each candidate"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0}, "trials: expected a number from 1 on, found 0"),
+        ({"seconds": 0}, "seconds: expected a time above 0"),
+        ({"space": "mine"}, "space: expected one of .*, found 'mine'"),
+        ({"cost_model": "best"}, "cost_model: expected one of"),
+    ],
+)
+def test_what_cannot_be_meant(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        tune_wide(tmp_path, **{"trials": 2, **options})
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(TuningError, match=r"work_dir: .* cannot be written"):
+        tune_wide(tmp_path / "file" / "folder", 2)
+
+
+def test_a_target_that_cannot_be_measured(tmp_path):
+    with pytest.raises(TuningError, match="kernels for c are not run here"):
+        selfbyoc.tune(emit(WIDE.pattern, SHAPES), "c", 2, tmp_path, composites=[WIDE])
+
+
+def test_without_the_packages(tmp_path, monkeypatch):
+    meta_schedule.cache_clear()
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'selfbyoc\[tune\]'"):
+        tune_wide(tmp_path, 2)

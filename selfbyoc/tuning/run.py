@@ -154,26 +154,30 @@ class Run:
         return record
 
     def tell(self, search: Search) -> None:
-        """Call the user's function."""
+        """Call the user's function; what it raises ends the run."""
         if self.progress is None:
             return
+        try:
+            self.progress(self._now(search))
+        except BaseException as err:
+            self.stop = self.stop or err
+
+    def _now(self, search: Search) -> Progress:
         default = search.records.get(search.default.code)
         hand = None if default is None else default.seconds
         best = min([1.0, *(r.ratio for r in search.measured)])
         done, left = (sum(getattr(s, n) for s in self.searches) for n in ("done", "left"))
-        self.progress(
-            Progress(
-                tasks=len(self.searches),
-                tasks_done=sum(s.finished for s in self.searches),
-                task=str(search.task),
-                trials_done=done,
-                trials=done + left,
-                task_trials=search.done,
-                best_seconds=None if hand is None else hand * best,
-                default_seconds=hand,
-                elapsed=time.monotonic() - self.begun,
-                remaining=self._remaining(left),
-            )
+        return Progress(
+            tasks=len(self.searches),
+            tasks_done=sum(s.finished for s in self.searches),
+            task=str(search.task),
+            trials_done=done,
+            trials=done + left,
+            task_trials=search.done,
+            best_seconds=None if hand is None else hand * best,
+            default_seconds=hand,
+            elapsed=time.monotonic() - self.begun,
+            remaining=self._remaining(left),
         )
 
     def _remaining(self, left: int) -> float | None:

@@ -82,6 +82,8 @@ class Search:
         if code not in self.records:  # the schedule has changed, or it never was measured
             self.records.clear()
             self.chosen = None
+        if self.chosen is not None and self.chosen.code not in self.records:
+            self.chosen = None
         for known in filter(None, self.records.values()):
             self.space.tried(known.decisions)
 
