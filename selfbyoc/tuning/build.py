@@ -34,6 +34,9 @@ class Builders:
     def __init__(self, count: int, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._pool = Pool([Process() for _ in range(count)])
+
+    def start(self) -> None:
+        """Begin with loading TVM, in all of them."""
         self._pool.start(Process.start)
 
     def __call__(self, jobs: Sequence[tuple[Any, Any, Path]]) -> list[str]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SPACES = ("own", "metaschedule")
 MODELS = ("auto", "xgb", "random", "none")
 BATCH = {OWN: 8, METASCHEDULE: 16, DEFAULT: 1}
-_BUILDERS = 16  # processes, of 300 MB each
+BUILDERS = 0  # processes that compile, of 300 MB each; 0: one a core
 _RESERVED = 0.15  # of the time budget, for the last comparisons
 _WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100
 
@@ -66,8 +66,8 @@ def tune(
     trials        candidates of each task, the default one included
     work_dir      of the records; a run with records there goes on where they end
     seconds       a budget for the whole run
-    space         "own": what the composites' schedules leave open, MetaSchedule's where there is no
-                  schedule; "metaschedule": that for all
+    space         "own": what a composite's schedule leaves open, MetaSchedule's where there is
+                  none; "metaschedule": that for all
     cost_model    "auto": xgboost where installed; or "xgb", "random", "none", or MetaSchedule's own
     tracker       of RPC servers to measure on, not here; the target is theirs, with num-cores
     progress      is called after each candidate
@@ -85,13 +85,10 @@ def tune(
     lanes = _lanes(tasks, tracker)
     model = _cost_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
-        run = Run(
-            searches, folder, Path(scratch), Builders(min(host.cores(), _BUILDERS)), Pool(lanes)
-        )
+        run = Run(searches, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
         run.progress, run.begun = progress, begun
         run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
         with closing(run):
-            run.lanes.start(Lane.start)
             _search(ms, run, model, seed)
     if run.stop is not None:
         raise run.stop
@@ -192,6 +189,8 @@ def _search(ms: Any, run: Run, model: Any, seed: int) -> None:
             source = MetaSpace(run, search, model, batch, seed + number)
         contexts.append(context(search, Strategy(run, search, source, batch), seed + number))
     with _interruptible(run):
+        if open_:
+            run.start()
         _build_defaults(run, open_)
         if contexts:
             ms.tune.tune_tasks(

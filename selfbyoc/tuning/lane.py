@@ -11,6 +11,9 @@ from .process import Failed, Process
 class Lane(Protocol):
     """One candidate after the other is measured on it."""
 
+    def start(self) -> None:
+        """Begin with what takes seconds."""
+
     def measured(self, job: Job, seconds: float) -> Measured:
         """Run a job; Failed says why it could not be, after at most `seconds`."""
 

@@ -61,6 +61,10 @@ class RemoteLane:
         self.servers = servers
         self._process = Process()
 
+    def start(self) -> None:
+        """Begin with loading TVM here."""
+        self._process.start()
+
     def measured(self, job: Job, seconds: float) -> Measured:
         """Run a job on a server, in at most `seconds` there, and on another one if that goes.
 

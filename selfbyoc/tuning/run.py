@@ -188,6 +188,11 @@ class Run:
         by_trials = (now - self._tried[0]) / (len(self._tried) - 1) * left
         return by_trials if self.deadline is None else min(by_trials, max(0, self.deadline - now))
 
+    def start(self) -> None:
+        """Begin with what takes seconds, the start of processes, before there is work for them."""
+        self.builders.start()
+        self.lanes.start(lambda lane: lane.start())
+
     def close(self) -> None:
         """End the processes."""
         self.builders.end()
