@@ -18,7 +18,7 @@ from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import contest, engine, remote_lane
 from selfbyoc.tuning.build import compiled
 from selfbyoc.tuning.decisions import choose
-from selfbyoc.tuning.measure import KINDS, Job, Kernel, save_arguments
+from selfbyoc.tuning.measure import SEEDS, Job, Kernel, save_arguments
 from selfbyoc.tuning.process import Failed
 from selfbyoc.tuning.records import CHOSEN, MEASURED, Record, append, read
 from selfbyoc.tuning.tasks import extract_tasks
@@ -208,7 +208,7 @@ def job(tmp_path_factory):
     """(names) -> a job of these kernels: `relu` is the default one."""
     folder = tmp_path_factory.mktemp("kernels")
     x = np.random.default_rng(0).standard_normal((7, 9)).astype("float32")
-    save_arguments(folder / "x.npz", [[x]] * len(KINDS))
+    save_arguments(folder / "x.npz", [[x]] * len(SEEDS))
     for name, value in VALUES.items():
         func = te.create_prim_func(elementwise(x.shape, value))
         compiled(func, target_dict(make_target(target())), folder / name)
