@@ -159,6 +159,13 @@ def test_a_key_without_servers(loopback):
     with pytest.raises(TuningError, match=rf"knows no server .* \['{KEY}'\]; did you mean '{KEY}'"):
         Tracker(HOST, loopback.port, f"{KEY}s").check()
     assert len(loopback.tracker.check()) == 2
+    assert replace(loopback.tracker, key="other").request(0.2) is None  # none of these two
+
+
+def test_stopped(loopback):
+    servers = remote_lane.Servers(loopback.tracker, 1, stopped=True)
+    with pytest.raises(TuningError, match="stopped"):
+        servers.next()
 
 
 def test_servers_come_and_go(loopback, tmp_path, monkeypatch):
@@ -272,7 +279,9 @@ AARCH64 = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72",
 
 def test_a_kernel_for_a_board(tmp_path):
     """What is sent to a board is code for it; nothing has to be compiled there."""
-    [task] = extract_tasks(partitioned(AARCH64))
+    [task], [here] = (extract_tasks(partitioned(asked)) for asked in (AARCH64, target()))
+    assert task.key == here.key
+    assert task.place != here.place  # by which records are kept apart
     assert task.place.cores == 4
     assert task.place.target["mtriple"] == "aarch64-linux-gnu"
     compiled(task.variant().func, target_dict(task.target), tmp_path / "kernel.ll")

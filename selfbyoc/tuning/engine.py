@@ -228,6 +228,8 @@ def _interruptible(run: Run) -> Iterator[None]:
 
     def stop(number: int, frame: Any) -> None:
         run.stop = run.stop or KeyboardInterrupt()
+        for lane in run.lanes.workers:
+            lane.stop()
         signal.signal(signal.SIGINT, before)
 
     signal.signal(signal.SIGINT, stop)

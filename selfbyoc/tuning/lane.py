@@ -17,6 +17,9 @@ class Lane(Protocol):
     def measured(self, job: Job, seconds: float) -> Measured:
         """Run a job; Failed says why it could not be, after at most `seconds`."""
 
+    def stop(self) -> None:
+        """Wait for no device any more."""
+
     def end(self) -> None:
         """End the process."""
 
@@ -58,6 +61,9 @@ class DeviceLane:
         if found.wrong:
             self._process.end()
         return found
+
+    def stop(self) -> None:
+        """There is nothing to wait for."""
 
     def end(self) -> None:
         """End the process."""

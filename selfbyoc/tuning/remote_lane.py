@@ -27,17 +27,19 @@ TRIES = 5  # servers that go before a job runs, one after the other
 class Servers:
     """The servers of a tracker's key, which kernels use `cores` threads of.
 
-    silent  addresses of those that gave no answer; the tracker takes such for busy
+    silent   addresses of those that gave no answer; the tracker takes such for busy
+    stopped  wait no longer: others may keep the servers busy without an end
     """
 
     tracker: Tracker
     cores: int
     silent: set[str] = field(default_factory=set)
+    stopped: bool = False
 
     def next(self) -> Server:
         """Wait for a free one as long as there are any. Raises TuningError if there are none."""
         seen = time.monotonic()
-        while time.monotonic() - seen < GONE:
+        while not self.stopped and time.monotonic() - seen < GONE:
             try:
                 if server := self.tracker.request(ASK):
                     self.silent.discard(server.address)
@@ -48,9 +50,10 @@ class Servers:
             except TuningError as err:  # perhaps it is being restarted
                 logger.debug("%s", err)
                 time.sleep(ASK)
+        why = "stopped" if self.stopped else "all servers are lost"
         raise TuningError(
-            f"{self.tracker}: all servers are lost; what was measured is recorded, and the same "
-            "call goes on from there"
+            f"{self.tracker}: {why}; what was measured is recorded, and the same call goes on from "
+            "there"
         )
 
 
@@ -103,6 +106,10 @@ class RemoteLane:
                 raise
             self.servers.silent.add(server.address)
             return Reply(lost=str(err))
+
+    def stop(self) -> None:
+        """Wait for no server any more."""
+        self.servers.stopped = True
 
     def end(self) -> None:
         """End the process; a server ends its session by itself."""
