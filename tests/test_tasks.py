@@ -126,8 +126,11 @@ def test_what_tvms_own_extraction_finds(name, whole, parts):
     kept = relay.Function(params, relay.Call(main.with_attr("Primitive", 1), params))
     counts = [len(auto_scheduler.extract_tasks(f, {}, "llvm")[0]) for f in (kept, main)]
     assert counts == [whole, parts]
+    mod = tvm.IRModule.from_expr(kept)
     with pytest.raises(tvm.TVMError, match="primitive function with two complicated ops"):
-        relay.build(tvm.IRModule.from_expr(kept), "llvm")
+        relay.build(mod, "llvm")
+    ours = selfbyoc.partition_for_tefuse(mod, composites=[Composite("one", program)])
+    assert [task.weight for task in extract_tasks(ours)] == [1]
 
 
 # C8, C9, C10, C12, C14, C25: which tasks
