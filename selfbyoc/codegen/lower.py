@@ -134,8 +134,24 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
     tuned = Tuned.of(external.attrs)
     told = external.attrs.get(NOT_OWN, "")
     with target, told_by(tuned):  # a compute may ask for both (schedules/machine.py, choose)
-        stacked = stack(external.graph, match_of(external), packed_params(external))
+        stacked = stacked_as(external, target, tuned)
         return stacked, apply_schedule(stacked, target, default_schedule(), told, tuned)
+
+
+def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
+    """The stacked function; for a trace that of the plain ops, where they have a schedule of ours:
+    what the composite computes otherwise was written for that schedule.
+    """
+    match = match_of(external)
+    if takes_plain_ops(match.composite, target, tuned):
+        match = replace(match, composite=replace(match.composite, compute=None, pack={}))
+    return stack(external.graph, match, packed_params(external))
+
+
+def takes_plain_ops(composite: Composite, target: Any, tuned: Tuned | None) -> bool:
+    """Whether neither the composite's compute nor its packing serves."""
+    is_trace = tuned is not None and tuned.trace is not None
+    return is_trace and composite.schedule_for(str(target.kind)) is not None
 
 
 def finished(func: Any, target: Any) -> Any:

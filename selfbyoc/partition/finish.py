@@ -107,6 +107,7 @@ def _packed(
         types = {i: packed_type(source.graph, match, i, name) for i, name in wanted.items()}
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
     source = with_record(source, target, packed=False)
+    wanted = {i: p.arg for i, p in packed_params(source).items()}
     if not wanted:
         return source, []
     with told_by(Tuned.of(source.attrs)):

@@ -31,6 +31,7 @@ from .search import DEFAULT, METASCHEDULE, OWN, Search
 from .space import Space
 from .tasks import Task, extract_tasks
 from .tracker import Tracker
+from .weights import from_memory
 
 if TYPE_CHECKING:
     from ..composite import Composite
@@ -86,7 +87,7 @@ def tune(
     model = _cost_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
         run = Run(searches, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
-        run.progress, run.begun = progress, begun
+        run.progress, run.begun, run.from_memory = progress, begun, from_memory(tasks)
         run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
         with closing(run):
             _search(ms, run, model, seed)

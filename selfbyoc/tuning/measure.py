@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +41,7 @@ class Job:
     reduction  terms of the longest sum, for the tolerance
     seconds    of timing, for each kernel
     allowed    '', or a file of what more than the tolerance the outputs may differ by
+    weights    positions of what is at another place in each call, for so many calls (copies)
     """
 
     kernels: tuple[Kernel, ...]
@@ -47,6 +49,8 @@ class Job:
     reduction: int
     seconds: float
     allowed: str = ""
+    weights: tuple[int, ...] = ()
+    copies: int = 1
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,8 @@ class Opened(Protocol):
     def run(self, tensors: Sequence[Any]) -> None:
         """Call it once, and wait for it."""
 
-    def window(self, tensors: Sequence[Any]) -> Window:
-        """Call it for some time."""
+    def window(self, sets: Sequence[Sequence[Any]]) -> Window:
+        """Call it for some time, with one set of tensors after the other."""
 
 
 class Device(Protocol):
@@ -97,9 +101,9 @@ class _LocalKernel:
     def run(self, tensors: Sequence[Any]) -> None:
         self.function(*tensors)
 
-    def window(self, tensors: Sequence[Any]) -> Window:
-        function = self.function
-        return window(lambda: function(*tensors), WINDOW, WARM)
+    def window(self, sets: Sequence[Sequence[Any]]) -> Window:
+        function, turns = self.function, cycle(sets)
+        return window(lambda: function(*next(turns)), WINDOW, WARM)
 
 
 def measured(device: Device, job: Job) -> Measured:
@@ -108,8 +112,15 @@ def measured(device: Device, job: Job) -> Measured:
     loaded = [_arguments(kernel.arguments) for kernel in job.kernels]
     if wrong := _wrong(device, job, opened, loaded):
         return Measured((), wrong)
-    placed = [[device.place(a) for a in [*given[0], *_poisoned(job)]] for given in loaded]
+    placed = [_sets(device, job, given[0]) for given in loaded]
     return Measured(tuple(_times(opened, placed, job.seconds)))
+
+
+def _sets(device: Device, job: Job, given: Sequence[np.ndarray]) -> list[list[Any]]:
+    """The tensors of one call after the other, which differ in where the weights are."""
+    first = [device.place(a) for a in [*given, *_poisoned(job)]]
+    more = [{i: device.place(given[i]) for i in job.weights} for _ in range(job.copies - 1)]
+    return [first, *([new.get(i, t) for i, t in enumerate(first)] for new in more)]
 
 
 def save_arguments(path: Path, given: Sequence[Sequence[np.ndarray]]) -> None:
@@ -176,14 +187,16 @@ def _off(found: np.ndarray, expected: np.ndarray, reduction: int, more: np.ndarr
     return "" if wrong is None else str(wrong)
 
 
-def _times(opened: Sequence[Opened], placed: Sequence[Sequence[Any]], budget: float) -> list[float]:
+def _times(
+    opened: Sequence[Opened], placed: Sequence[Sequence[Sequence[Any]]], budget: float
+) -> list[float]:
     """Medians over windows in turns, so that what disturbs, disturbs all alike."""
     windows: list[list[Window]] = [[] for _ in opened]
     slow: set[int] = set()
     while sum(w.seconds for w in windows[0]) < budget or len(windows[0]) < 3:
-        for n, (kernel, tensors) in enumerate(zip(opened, placed, strict=True)):
+        for n, (kernel, sets) in enumerate(zip(opened, placed, strict=True)):
             if n not in slow:
-                windows[n].append(kernel.window(tensors))
+                windows[n].append(kernel.window(sets))
                 if _a_call(windows[n][-1]) > SLOW * _a_call(windows[0][-1]):
                     slow.add(n)
     return [summary(found).milliseconds / 1e3 for found in windows]

@@ -87,8 +87,11 @@ class RemoteKernel:
         self.remote.is_running = True
         get_func(self.module, self.symbol)(*tensors)
 
-    def window(self, tensors: Sequence[Any]) -> Window:
-        """Call it for some time; one message, as it would take longer than most kernels."""
+    def window(self, sets: Sequence[Sequence[Any]]) -> Window:
+        """Call it for some time; one message, as it would take longer than most kernels: the server
+        calls with the same weights each time.
+        """
+        tensors = sets[0]
         if not self.calls:
             self.calls = _fitting(self._seconds(tensors, 1))
         calls, a_call = self.calls, self._seconds(tensors, self.calls)

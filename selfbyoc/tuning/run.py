@@ -21,6 +21,7 @@ from .progress import Progress
 from .records import CHOSEN, FAILED, MEASURED, WRONG, Record, append
 from .rounding import save_allowed
 from .search import Candidate, Search
+from .weights import copies, positions
 from .workload import arguments
 
 TIMED = 0.15  # seconds of timing, each of a candidate and of the default beside it
@@ -45,6 +46,7 @@ class Run:
     progress: Callable[[Progress], None] | None = None
     stop: BaseException | None = None
     candidates: dict[str, Candidate] = field(default_factory=dict)  # by name, under way
+    from_memory: bool = False  # where kernels find their weights
     begun: float = field(default_factory=time.monotonic)
     _tried: list[float] = field(default_factory=list)  # when, by time.monotonic()
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -116,6 +118,8 @@ class Run:
         outputs = tuple((tuple(int(e) for e in v.shape), v.dtype) for v in graph.outputs)
         kernels = tuple(self._kernel(c) for c in candidates)
         job = Job(kernels, outputs, longest_reduction(graph), timed)
+        if self.from_memory:
+            job = replace(job, weights=positions(search.task), copies=copies(search.task))
         limit += timed * len(candidates)
         found = lane.measured(job, limit)
         if found.wrong:  # or a roundoff that grew
@@ -133,7 +137,9 @@ class Run:
     def _kernel(self, candidate: Candidate) -> Kernel:
         """What the measuring process needs; weights are packed as this candidate wants it."""
         task, source = candidate.search.task, candidate.variant.source
-        own = candidate if packed_params(source) else candidate.search.first()
+        first = candidate.search.first()
+        is_packed = packed_params(source) or packed_params(first.variant.source)
+        own = candidate if is_packed else first
         path = self.folder / f"{own.name}.npz"
         with self._lock:
             if not path.exists():

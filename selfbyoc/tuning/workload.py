@@ -22,9 +22,10 @@ from ..codegen.lower import (
     match_of,
     packed_params,
     schedule_external,
+    stacked_as,
+    takes_plain_ops,
 )
 from ..codegen.pack import described, pack_constants, packed_type
-from ..codegen.stack import stack
 from ..codegen.target import decisive
 from ..codegen.tuned import TUNED, Tuned, told_by
 from .decisions import Choice, deciding
@@ -57,7 +58,7 @@ def about(source: External) -> str:
 
 def with_tuned(source: External, target: Any, tuned: Tuned | None) -> External:
     """The external function that is told these decisions; its weights may be packed otherwise."""
-    attrs = {n: v for n, v in source.attrs.items() if n not in (TUNED, NOT_OWN)}
+    attrs = {n: v for n, v in source.attrs.items() if n not in (TUNED, NOT_OWN, PACKED)}
     if tuned is not None:
         attrs[TUNED] = tuned.attr()
     return replace(source, attrs={**attrs, **packing(source, target, tuned)})
@@ -65,10 +66,9 @@ def with_tuned(source: External, target: Any, tuned: Tuned | None) -> External:
 
 def packing(source: External, target: Any, tuned: Tuned | None) -> dict[str, Any]:
     """The attribute that says how the packed parameters are packed under these decisions."""
-    packed = packed_params(source)
-    if not packed:
+    packed, match = packed_params(source), match_of(source)
+    if not packed or takes_plain_ops(match.composite, target, tuned):
         return {}
-    match = match_of(source)
     with target, told_by(tuned):  # the schedule asks later
         types = {i: packed_type(source.graph, match, i, p.arg) for i, p in packed.items()}
     return {PACKED: described(types)}
@@ -115,8 +115,9 @@ def variant(source: External, target: Any, tuned: Tuned | None) -> Variant:
 
 
 def stacked(source: External, target: Any) -> Any:
-    """The kernel's function before any schedule, packed as by default: what a trace begins with."""
-    source = with_tuned(source, target, Tuned())
-    with target, told_by(Tuned()):
-        made = stack(source.graph, match_of(source), packed_params(source))
+    """The kernel's function before any schedule: what a trace begins with."""
+    told = Tuned(trace=())
+    source = with_tuned(source, target, told)
+    with target, told_by(told):
+        made = stacked_as(source, target, told)
     return made.func.with_attr("global_symbol", "main")

@@ -1,0 +1,109 @@
+"""What tuning is worth: hand schedules, the same tuned, and MetaSchedule's own space from scratch.
+
+    python benchmarks/tuning.py --records build/tuning [--trials 64] [--json FILE] [workload ...]
+
+Workloads are those of `python -m selfbyoc bench` by the beginning of their names; default: five
+composites and GoogLeNet. Records are kept by workload, so that a second run goes on. In the end the
+three builds of a workload are timed in turns, in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import selfbyoc
+from selfbyoc.bench.suite import suite
+from selfbyoc.bench.workload import Workload, inputs_of
+from selfbyoc.models.onnx_model import import_onnx
+from selfbyoc.runtime.timing import latency
+
+FIVE = (
+    "conv2d-relu-conv2d-relu", "inverted residual 24x56x56", "attention 12x128",
+    "dense-gelu-dense 128x768", "inception 3a",
+)  # fmt: skip
+SPACES = ("own", "metaschedule")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Milliseconds a call of the three builds, and what the two searches took."""
+
+    workload: str
+    tasks: int
+    hand: float
+    tuned: float
+    metaschedule: float
+    seconds: Mapping[str, float]  # of this run, by space
+    trials: Mapping[str, int]
+
+
+def measured(workload: Workload, records: Path, trials: int, spaces: Sequence[str]) -> Row:
+    """Search what is not searched yet, then time the builds against each other."""
+    model = workload.model()
+    mod, target = import_onnx(model), selfbyoc.host_target()
+    folders = {space: records / workload.name.replace(" ", "-") / space for space in SPACES}
+    seconds, counts, tasks = dict.fromkeys(SPACES, 0.0), dict.fromkeys(SPACES, 0), 0
+    for space in spaces:
+        start = time.perf_counter()
+        found = selfbyoc.tune(mod, target, trials, folders[space], space=space)
+        seconds[space], tasks = time.perf_counter() - start, len(found.outcomes)
+        counts[space] = sum(outcome.trials for outcome in found.outcomes)
+    libraries = {"hand": selfbyoc.build(mod, target)}
+    for space in spaces:
+        with selfbyoc.apply_records(folders[space]):
+            libraries[space] = selfbyoc.build(mod, target)
+    times = latency({n: _call(lib, model) for n, lib in libraries.items()}, windows=51)
+    hand, own, scratch = (
+        times[n].milliseconds if n in times else float("nan") for n in ("hand", *SPACES)
+    )
+    return Row(workload.name, tasks, hand, own, scratch, seconds, counts)
+
+
+def _call(library: selfbyoc.Library, model: Any) -> Callable[[], object]:
+    return library.prepared(**inputs_of(model))
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """For people."""
+    found = Table(title="milliseconds a call, and seconds of searching")
+    for name in ("workload", "tasks", "hand", "tuned", "gain", "MetaSchedule", "by hand", "s", "s"):
+        found.add_column(name, justify="left" if name == "workload" else "right")
+    for r in rows:
+        found.add_row(
+            r.workload, str(r.tasks), f"{r.hand:.3f}", f"{r.tuned:.3f}", f"{r.hand / r.tuned:.2f}",
+            f"{r.metaschedule:.3f}", f"{r.metaschedule / r.hand:.1f}",
+            *(f"{r.seconds[space]:.0f}" for space in SPACES),
+        )  # fmt: skip
+    return found
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("workload", nargs="*", default=[*FIVE, "GoogLeNet"])
+    parser.add_argument("--records", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--trials", type=int, default=64, help="of each task")
+    parser.add_argument("--space", action="append", choices=SPACES, help="default: both")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    console, rows = Console(), []
+    for workload in suite():
+        if workload.name.startswith(tuple(asked.workload)):
+            spaces = asked.space or SPACES
+            rows.append(measured(workload, asked.records, asked.trials, spaces))
+            console.print(table(rows))
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(r) for r in rows], indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
