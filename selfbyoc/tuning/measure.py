@@ -91,7 +91,7 @@ class Local:
 
     def place(self, array: np.ndarray) -> Any:
         """A copy, aligned as TVM wants it."""
-        return tensor(np.ascontiguousarray(array))
+        return tensor(np.asarray(array, order="C"))
 
 
 @dataclass(frozen=True)

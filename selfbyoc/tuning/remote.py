@@ -64,7 +64,7 @@ class Remote:
 
     def place(self, array: np.ndarray) -> Any:
         """A copy on the server; `.numpy()` brings it back."""
-        return tensor(np.ascontiguousarray(array), self._device)
+        return tensor(np.asarray(array, order="C"), self._device)
 
     def seconds(self, module: Any, symbol: str, tensors: Sequence[Any], calls: int) -> float:
         """Seconds a call by the server's clock, after one that does not count."""

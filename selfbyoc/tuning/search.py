@@ -65,7 +65,7 @@ class Search:
         """Take over what earlier runs measured of this very task.
 
         A run whose schedule has changed since begins with another default: what came before it in
-        the file is of no use.
+        the file is of no use. A default that could not be measured is measured again.
         """
         code = self.default.code
         mine = (r for r in records if (r.workload, r.place) == (self.task.key, self.task.place))
@@ -76,7 +76,7 @@ class Search:
                 self.chosen = None
             elif record.status == CHOSEN:
                 self.chosen = record
-            elif record.code:
+            elif record.code and not (record.is_default and record.status != MEASURED):
                 self.records[record.code] = record
                 self.chosen = None  # there was no last comparison after it
         if code not in self.records:  # the schedule has changed, or it never was measured

@@ -1,0 +1,128 @@
+"""`tune` on what its spaces make of a kernel: plain ops, weights in memory, scalars."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import Composite, op
+from selfbyoc._tvm import te
+from selfbyoc.errors import RecordWarning
+from selfbyoc.ir.emit import emit
+from selfbyoc.tuning import engine, records, run, sources, weights
+from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED
+from selfbyoc.tuning.tasks import extract_tasks
+
+ROWS, K, UNITS = 21, 16, 12  # rows in a tail
+ARGS = {"x": ((ROWS, K), "float32"), "w": ((UNITS, K), "float32"), "s": ((), "float32")}
+
+
+def program(x, w, s):
+    return op.multiply(op.dense(x, w), s)
+
+
+def blocked(weight):
+    block = selfbyoc.choose("block", (2, 4, 6), default=4)
+    shape = (UNITS // block, K, block)
+    return te.compute(shape, lambda b, i, n: weight(b * block + n, i), "packed")
+
+
+def compute(x, w, s):
+    block, k = int(w.shape[2]), te.reduce_axis((0, K), "k")
+    dot = te.compute(
+        (ROWS, UNITS), lambda i, u: te.sum(x(i, k) * w(u // block, k, u % block), axis=k), "dot"
+    )
+    return te.compute((ROWS, UNITS), lambda i, u: dot(i, u) * s(), "scaled")
+
+
+SCALED = Composite(
+    "scaled_dense", program, lambda sch, ops, target: None, compute=compute, pack={"w": blocked}
+)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(engine, "BUILDERS", 1)
+    monkeypatch.setattr(run, "TIMED", 0.01)
+    monkeypatch.setattr(sources, "POPULATION", 20)
+
+
+@pytest.fixture
+def model():
+    rng = np.random.default_rng(0)
+    return emit(program, ARGS), {"w": rng.standard_normal((UNITS, K)).astype("float32")}
+
+
+def tuned(model, folder, trials, **options):
+    mod, params = model
+    options = {"params": params, "composites": [SCALED], "cost_model": "none", **options}
+    (outcome,) = selfbyoc.tune(mod, None, trials, folder, **options).outcomes
+    return outcome, records.read(folder)
+
+
+def test_scalar_parameters(model, tmp_path):
+    """NumPy makes an array of one axis of what has none, where it is asked for a contiguous one."""
+    outcome, found = tuned(model, tmp_path, 3)
+    assert (outcome.failed, outcome.wrong, outcome.trials) == (0, 0, 3)
+    assert [r.status for r in found] == [MEASURED] * 3 + [CHOSEN]
+
+
+def test_metaschedules_space_is_that_of_the_plain_ops(model, tmp_path):
+    """A compute and a packing were written for the composite's schedule, not for other rules."""
+    _, found = tuned(model, tmp_path, 4, space="metaschedule")
+    traced = [r for r in found if r.trace is not None and r.status == MEASURED]
+    assert traced
+    mod, params = model
+    best = replace(traced[-1], status=CHOSEN)
+    records.append(tmp_path / "traced", best)
+    with selfbyoc.apply_records(tmp_path / "traced") as applied:
+        done = selfbyoc.partition_for_tefuse(
+            mod, params, selfbyoc.host_target(), composites=[SCALED]
+        )
+        library = selfbyoc.build(done, cache=False)
+    assert len(applied.used) == 1
+    (match,) = selfbyoc.explain(done).report.matched
+    assert match.level == "tuned record"
+    (task,) = extract_tasks(done)
+    assert "tefuse.packed" not in task.source.attrs
+    x = np.random.default_rng(1).standard_normal((ROWS, K)).astype("float32")
+    given = {"x": x, "s": np.asarray(3, "float32")}
+    expected = 3 * x @ params["w"].T
+    np.testing.assert_allclose(library(**given)[0], expected, rtol=1e-5, atol=1e-5)
+    packed = selfbyoc.partition_for_tefuse(mod, params, selfbyoc.host_target(), composites=[SCALED])
+    with (
+        pytest.warns(RecordWarning, match="the weights are packed already"),
+        selfbyoc.apply_records(tmp_path / "traced"),
+    ):
+        selfbyoc.build(packed, cache=False)
+
+
+def test_a_default_that_could_not_be_measured_is_measured_again(model, tmp_path):
+    _, found = tuned(model, tmp_path / "first", 1)
+    failed = replace(found[0], status=FAILED, seconds=None, default_seconds=None, error="no memory")
+    records.append(tmp_path / "again", failed)
+    outcome, found = tuned(model, tmp_path / "again", 1)
+    assert [r.status for r in found] == [FAILED, MEASURED, CHOSEN]
+    assert outcome.error == ""
+
+
+def test_weights_that_come_from_memory(model, tmp_path, monkeypatch):
+    """Copies of the weights, so many that the last cache does not hold them."""
+    mod, params = model
+    done = selfbyoc.partition_for_tefuse(mod, params, selfbyoc.host_target(), composites=[SCALED])
+    (task,) = extract_tasks(done)
+    size = 4 * UNITS * K
+    assert weights.weight_bytes(task) == size
+    monkeypatch.setattr(weights, "_last_cache", lambda: 10 * size)
+    assert (weights.from_memory([task]), weights.copies(task)) == (False, 11)
+    monkeypatch.setattr(weights, "_last_cache", lambda: size)
+    assert (weights.from_memory([task]), weights.copies(task)) == (True, 2)
+    jobs = []
+    before = run.replace
+    monkeypatch.setattr(run, "replace", lambda job, **new: jobs.append(new) or before(job, **new))
+    outcome, _ = tuned(model, tmp_path, 2)
+    assert {job["copies"] for job in jobs if "copies" in job} == {2}
+    (at,) = {job["weights"] for job in jobs if "weights" in job}
+    assert [task.source.graph.inputs[i].shape for i in at] == [(UNITS, K)]
+    assert (outcome.failed, outcome.wrong, outcome.trials) == (0, 0, 2)
