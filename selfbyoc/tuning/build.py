@@ -43,7 +43,7 @@ class Builders:
         """Compile functions, each for a target (as data) into a file; -> of each the error, or
         ''.
         """
-        return self._pool.map(self._compiled, [(_bare(func), *rest) for func, *rest in jobs])
+        return self._pool.map(self._compiled, [(bare(func), *rest) for func, *rest in jobs])
 
     def _compiled(self, process: Process, job: Sequence[Any]) -> str:
         try:
@@ -62,7 +62,7 @@ class Builders:
             process.end()
 
 
-def _bare(func: Any) -> Any:
+def bare(func: Any) -> Any:
     """Without what we noted on the function: no code comes of it, and it takes time to send."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
         if name.startswith("tefuse."):

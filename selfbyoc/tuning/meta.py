@@ -85,8 +85,9 @@ class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-define
     def pre_tuning(self, *_: Any) -> None:
         self.source.begin(self.context)
 
+    @kept(lambda *_: None)
     def post_tuning(self) -> None:
-        pass
+        self.source.end()
 
     @kept(lambda *_: None)
     def generate_measure_candidates(self) -> Any:
@@ -99,6 +100,8 @@ class Strategy(ms.search_strategy.PySearchStrategy):  # type: ignore[name-define
             return [candidate_of(first, self.run_)]
         found = self.source.candidates(min(self.batch, search.left))
         search.exhausted = not found and not self.run_.over
+        if not found:
+            self.source.end()
         return found or None
 
     @kept(lambda *_: None)

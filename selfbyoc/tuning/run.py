@@ -57,6 +57,11 @@ class Run:
         late = self.deadline is not None and time.monotonic() > self.deadline
         return late or self.stop is not None
 
+    @property
+    def left(self) -> float | None:
+        """Seconds until the deadline, if there is one."""
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
     def propose(self, search: Search, told: Tuned) -> Candidate | None:
         """Schedule a proposal. None: it comes out as what was tried before, or its schedule raises,
         which is written down.

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from .._tvm import Schedule, tvm
-from .._tvm_tune import apply_trace, meta_schedule, trace_data, tune_context
+from .._tvm import target_dict
+from .._tvm_tune import meta_schedule
 from ..codegen.tuned import Tuned
 from ..errors import one_line
+from .build import bare
+from .evolution import Start, begin, proposals
 from .meta import candidate_of
-from .records import Record
+from .process import Failed, Process
 from .run import Run
 from .search import Candidate, Search
 from .workload import stacked
@@ -25,8 +28,8 @@ _POOL = 3  # candidates for each that is measured, for a cost model to choose fr
 _UNJUDGED = 0.2  # of a batch: the model may be wrong
 # MetaSchedule's default is 512, of which each batch costs 10 s; it is meant for batches of 64.
 POPULATION = 256
+SECONDS = 120.0  # for one generation; some functions take MetaSchedule minutes for one trace
 _EMPTY = 3  # batches of nothing new, after which the space counts as searched
-_ENDLESS = 1 << 20
 
 
 class Judge:
@@ -97,84 +100,75 @@ class OwnSpace:
         """Tell the cost model."""
         self.judge.learn(self.context, candidates, results)
 
+    def end(self) -> None:
+        """Nothing to end."""
+
 
 class MetaSpace:
     """MetaSchedule's own: rules of the target make the space, evolution searches it."""
 
     def __init__(self, run: Run, search: Search, model: Any, batch: int, seed: int) -> None:
         self.run, self.search = run, search
-        self.model = ms.cost_model.RandomModel(seed=seed) if model is None else model
         task = search.task
-        self.mod = tvm.IRModule({"main": stacked(task.source, task.target)})
-        self.batch = batch
-        self.database = ms.database.MemoryDatabase()
-        self.workload = self.database.commit_workload(self.mod)
-        # The rules for intrinsics are for products of 8 bits alone.
+        # The rules for intrinsics are for products of 8 bits alone, and take 20 s to load.
         has_bytes = any(v.dtype in ("int8", "uint8") for v in task.source.graph.inputs)
         kind = str(task.target.kind)
-        rules = "from-target" if has_bytes or kind != "llvm" else kind
-        self.context = tune_context(
-            intrinsics=has_bytes,
-            mod=self.mod,
-            target=task.target,
-            space_generator=ms.space_generator.PostOrderApply(
-                sch_rules=rules, postprocs=rules, mutator_probs=rules
-            ),
-            search_strategy=ms.search_strategy.EvolutionarySearch(
-                population_size=POPULATION, init_min_unmeasured=POPULATION // 10
-            ),
-            task_name=str(task),
-            rand_state=seed + 1,
-            num_threads=task.place.cores,
+        self._start = Start(
+            bare(stacked(task.source, task.target)),
+            target_dict(task.target),
+            "from-target" if has_bytes or kind != "llvm" else kind,
+            isinstance(model, ms.cost_model.XGBModel),
+            batch,
+            POPULATION,
+            task.place.cores,
+            seed,
         )
-        self._under_way: dict[str, Any] = {}
+        self._process = Process()
+        self._positions: dict[str, int] = {}  # of the last proposals, by name
+        self._found: dict[int, float] = {}
 
     def begin(self, _: Any) -> None:
-        """Make the space; where MetaSchedule has none for the task, its default alone is left."""
-        try:
-            spaces = self.context.generate_design_space()
-            self.context.pre_tuning(_ENDLESS, self.batch, spaces, self.database, self.model)
-            for record in self.search.measured[: POPULATION // 8]:
-                if record.trace is not None:
-                    self._remember(record)
-        except Exception as err:  # TVM raises plain errors of many types
-            self.search.error = f"MetaSchedule makes no space of it: {one_line(err)}"
-
-    def _remember(self, record: Record) -> None:
-        """What an earlier run measured, for evolution to begin with."""
-        sch = Schedule(self.mod)
-        apply_trace(sch, record.trace)
-        self._commit(sch.trace, [record.seconds])
-
-    def _commit(self, trace: Any, seconds: Any) -> None:
-        target = self.search.task.target
-        found = ms.database.TuningRecord(trace, self.workload, seconds, target, None)
-        self.database.commit_tuning_record(found)
+        """Nothing yet: the default is measured first."""
 
     def candidates(self, count: int) -> list[Any]:
-        """At most so many; none where evolution finds no others."""
+        """At most so many; none where evolution finds no others, or takes too long."""
         for _ in range(_EMPTY):
-            found = self.context.generate_measure_candidates()
-            if not found or self.run.over:
+            try:
+                traces = self._proposed()
+            except Failed as err:
+                self.search.error = f"MetaSchedule's search: {err}"
                 return []
-            unknown = ms.runner.RunnerResult(None, "not measured yet")
-            self.context.notify_runner_results(found, [unknown] * len(found))  # it only counts them
-            made = [self._candidate(candidate) for candidate in found[:count]]
-            if any(made):
-                return [m for m in made if m is not None]
+            if not traces or self.run.over:
+                return []
+            if made := self._made(traces[:count]):
+                return made
         return []
 
-    def _candidate(self, found: Any) -> Any:
-        made = self.run.propose(self.search, Tuned(trace=trace_data(found.sch.trace)))
-        if made is None:
-            return None
-        self._under_way[made.name] = found
-        return candidate_of(made, self.run)
+    def _proposed(self) -> list[Any]:
+        """Traces as data, from the process."""
+        if not self._process.calls:
+            known = [r for r in self.search.measured if r.trace is not None]
+            told = tuple((r.trace, r.seconds or 0.0) for r in known[: POPULATION // 8])
+            self._process.call(begin, replace(self._start, known=told), seconds=self._limit)
+        found, self._found = self._found, {}
+        return self._process.call(proposals, found, seconds=self._limit)
+
+    @property
+    def _limit(self) -> float:
+        left = self.run.left
+        return SECONDS if left is None else max(1.0, min(SECONDS, left))
+
+    def _made(self, traces: Sequence[Any]) -> list[Any]:
+        made = [self.run.propose(self.search, Tuned(trace=trace)) for trace in traces]
+        self._positions = {m.name: i for i, m in enumerate(made) if m is not None}
+        return [candidate_of(m, self.run) for m in made if m is not None]
 
     def learn(self, made: Sequence[Candidate], candidates: Any, results: Any) -> None:
-        """Tell evolution and the cost model."""
+        """Keep for evolution what it is told with the next question."""
         for candidate, result in zip(made, results, strict=True):
-            found = self._under_way.pop(candidate.name, None)
-            if found is not None and result.run_secs is not None:
-                self._commit(found.sch.trace, result.run_secs)
-        self.model.update(self.context, candidates, results)
+            if candidate.name in self._positions and result.run_secs is not None:
+                self._found[self._positions[candidate.name]] = float(result.run_secs[0])
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.end()

@@ -1,0 +1,106 @@
+"""MetaSchedule's own search for one task, in a process of its own: it may crash, or take minutes
+for a single trace of a function with several heavy ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._tvm import Schedule, make_target, tvm
+from .._tvm_tune import apply_trace, meta_schedule, trace_data, tune_context
+
+Traces = Sequence[tuple[Any, float]]  # with the seconds that each took
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the search begins with: a stacked function, and what was measured before.
+
+    rules       of MetaSchedule: "from-target", or a kind of target
+    cost_model  whether there is xgboost's; otherwise evolution guesses
+    """
+
+    func: Any
+    target: Mapping[str, Any]
+    rules: str
+    cost_model: bool
+    batch: int
+    population: int
+    cores: int
+    seed: int
+    known: Traces = field(default=())
+
+
+class _Evolution:
+    """The state of the search, in its process."""
+
+    def __init__(self, start: Start) -> None:
+        self.ms = ms = meta_schedule()
+        self.target = make_target(dict(start.target))
+        self.mod = tvm.IRModule({"main": start.func})
+        self.database = ms.database.MemoryDatabase()
+        self.workload = self.database.commit_workload(self.mod)
+        model = ms.cost_model.RandomModel(seed=start.seed)
+        if start.cost_model:
+            model = ms.cost_model.XGBModel(num_warmup_samples=16, num_tuning_cores=start.cores)
+        self.model = model
+        self.candidates: list[Any] = []
+        rules = start.rules
+        self.context = tune_context(
+            intrinsics=rules == "from-target",
+            mod=self.mod,
+            target=self.target,
+            space_generator=ms.space_generator.PostOrderApply(
+                sch_rules=rules, postprocs=rules, mutator_probs=rules
+            ),
+            search_strategy=ms.search_strategy.EvolutionarySearch(
+                population_size=start.population, init_min_unmeasured=start.population // 10
+            ),
+            rand_state=start.seed + 1,
+            num_threads=start.cores,
+        )
+        for trace, seconds in start.known:
+            sch = Schedule(self.mod)
+            apply_trace(sch, trace)
+            self.commit(sch.trace, seconds)
+        spaces = self.context.generate_design_space()
+        self.context.pre_tuning(1 << 20, start.batch, spaces, self.database, model)
+
+    def commit(self, trace: Any, seconds: float) -> None:
+        """Note what evolution begins the next generation with."""
+        found = self.ms.database.TuningRecord(trace, self.workload, [seconds], self.target, None)
+        self.database.commit_tuning_record(found)
+
+    def proposals(self) -> list[Any]:
+        """Traces as data."""
+        self.candidates = list(self.context.generate_measure_candidates() or [])
+        unknown = self.ms.runner.RunnerResult(None, "not measured yet")
+        if self.candidates:  # it only counts them
+            self.context.notify_runner_results(self.candidates, [unknown] * len(self.candidates))
+        return [trace_data(candidate.sch.trace) for candidate in self.candidates]
+
+    def learn(self, found: Mapping[int, float]) -> None:
+        """The seconds of the last proposals, by position."""
+        made = [self.candidates[i] for i in found]
+        for candidate, seconds in zip(made, found.values(), strict=True):
+            self.commit(candidate.sch.trace, seconds)
+        results = [self.ms.runner.RunnerResult([s], None) for s in found.values()]
+        if made:
+            self.model.update(self.context, made, results)
+
+
+_under_way: list[_Evolution] = []  # at most one: each search has its process
+
+
+def begin(start: Start) -> None:
+    """Make the space."""
+    _under_way[:] = [_Evolution(start)]
+
+
+def proposals(found: Mapping[int, float]) -> list[Any]:
+    """The next traces, after what was measured of the last ones (seconds by position)."""
+    (evolution,) = _under_way
+    evolution.learn(found)
+    return evolution.proposals()
