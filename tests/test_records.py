@@ -12,9 +12,11 @@ import pytest
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc._tvm import GENERATION, te, tir
+from selfbyoc.bench.network import Network
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit
+from selfbyoc.models.onnx_model import import_onnx
 from selfbyoc.tuning import records
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG, Record
 from selfbyoc.tuning.tasks import extract_tasks
@@ -313,6 +315,19 @@ def test_a_wrong_record_in_a_module_partitioned_before(off, tmp_path):
         pytest.raises(VerificationError, match="mod was partitioned before"),
     ):
         built(off[2](), None, composites=None, verify=True)
+
+
+def test_weights_that_are_packed_through_other_ops(tmp_path):
+    """What partitioning schedules for a record is what the tuner scheduled, names included."""
+    net = Network()
+    y = net.dense(net.dense(net.input("x", 30, 16), 32, act="gelu"), 16)
+    mod = import_onnx(net.model(y))
+    (task,) = extract_tasks(selfbyoc.partition_for_tefuse(mod, target=selfbyoc.host_target()))
+    assert "tefuse.packed" in task.source.attrs
+    records.append(tmp_path, record_of(task, {}))
+    with selfbyoc.apply_records(tmp_path) as applied:
+        selfbyoc.partition_for_tefuse(mod, target=selfbyoc.host_target())
+    assert (len(applied.used), applied.refused) == (1, {})
 
 
 BUILTIN = """

@@ -83,8 +83,9 @@ class _Builder:
         self._check_outputs()
 
     def _input(self, position: int, value: Value) -> None:
-        name = self.arg_of.get(id(value), value.name)
         packed_as = self.packed.get(position)
+        # A packed one may have been read through other ops before, or stand in for them now.
+        name = packed_as.arg if packed_as else self.arg_of.get(id(value), value.name)
         passed = packed_as.value if packed_as else value
         tensor = te.placeholder(passed.shape, passed.dtype, name=_identifier(name, position))
         self.params.append(tensor)
