@@ -293,12 +293,19 @@ class Model:
         self.learned += sum(r.run_secs is not None for r in results)
 
 
-def test_the_cost_model_chooses_within_a_budget_of_time(quick, tmp_path):
+def test_the_cost_model_chooses(quick, tmp_path):
+    model = Model()
+    outcome = tune_wide(tmp_path, 17, cost_model=model)
+    assert model.asked == [24, 24], "three proposals for each candidate of a batch"
+    assert model.learned == outcome.trials == 17
+
+
+def test_a_budget_of_time(quick, tmp_path):
+    """It may end in the middle of a batch; what was measured is learned and chosen from."""
     model, start = Model(), time.monotonic()
-    outcome = tune_wide(tmp_path, 10**6, cost_model=model, seconds=15)
-    assert time.monotonic() - start < 30
-    assert model.learned == outcome.trials
-    assert set(model.asked) == {24}, "three proposals for each candidate of a batch"
+    outcome = tune_wide(tmp_path, 10**6, cost_model=model, seconds=10)
+    assert time.monotonic() - start < 60
+    assert 1 < model.learned == outcome.trials < 10**6
     assert outcome.record is not None
 
 

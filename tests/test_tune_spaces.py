@@ -1,17 +1,18 @@
 """`tune` on what its spaces make of a kernel: plain ops, weights in memory, scalars."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import te
+from selfbyoc._tvm import te, tir
 from selfbyoc.errors import RecordWarning
 from selfbyoc.ir.emit import emit
-from selfbyoc.tuning import engine, records, run, sources, weights
-from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED
+from selfbyoc.tuning import engine, records, rounding, run, sources, weights
+from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG
 from selfbyoc.tuning.tasks import extract_tasks
 
 ROWS, K, UNITS = 21, 16, 12  # rows in a tail
@@ -66,6 +67,7 @@ def test_scalar_parameters(model, tmp_path):
     outcome, found = tuned(model, tmp_path, 3)
     assert (outcome.failed, outcome.wrong, outcome.trials) == (0, 0, 3)
     assert [r.status for r in found] == [MEASURED] * 3 + [CHOSEN]
+    assert {r.made_by["selfbyoc"] for r in found} == {selfbyoc.__version__}
 
 
 def test_metaschedules_space_is_that_of_the_plain_ops(model, tmp_path):
@@ -105,6 +107,23 @@ def test_a_default_that_could_not_be_measured_is_measured_again(model, tmp_path)
     outcome, found = tuned(model, tmp_path / "again", 1)
     assert [r.status for r in found] == [FAILED, MEASURED, CHOSEN]
     assert outcome.error == ""
+
+
+def off_by(x, w, s):
+    off, k = selfbyoc.choose("off", (0, 1), default=0), te.reduce_axis((0, K), "k")
+    dot = te.compute((ROWS, UNITS), lambda i, u: te.sum(x(i, k) * w(u, k), axis=k), "dot")
+    scaled = te.compute((ROWS, UNITS), lambda i, u: dot(i, u) * s(), "scaled")
+    return te.compute((ROWS, UNITS), lambda i, u: scaled(i, u) + tir.const(off, "float32"), "o")
+
+
+def test_what_numpy_cannot_judge_is_wrong_if_it_differs(model, tmp_path, monkeypatch):
+    """Nothing wins unchecked: ops without a NumPy meaning allow no roundoff beyond the table's."""
+    unknown = SimpleNamespace(values=None, why_not="no NumPy meaning")
+    monkeypatch.setattr(rounding, "question", lambda *_: unknown)
+    composite = Composite("off_by", program, lambda sch, ops, target: None, compute=off_by)
+    outcome, found = tuned(model, tmp_path, 2, composites=[composite])
+    assert [r.status for r in found] == [MEASURED, WRONG, CHOSEN]
+    assert (outcome.wrong, found[-1].is_default) == (1, True)
 
 
 def test_weights_that_come_from_memory(model, tmp_path, monkeypatch):

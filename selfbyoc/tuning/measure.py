@@ -168,16 +168,14 @@ def _wrong(
     return "" if finite else "the default computes nothing but NaN and infinity"
 
 
-def _allowed(job: Job, k: int, n: int) -> np.ndarray | None:
+def _allowed(job: Job, k: int, n: int) -> np.ndarray:
     return allowed(job.allowed, k, n) if job.allowed else np.asarray(0.0)
 
 
-def _off(found: np.ndarray, expected: np.ndarray, reduction: int, more: np.ndarray | None) -> str:
+def _off(found: np.ndarray, expected: np.ndarray, reduction: int, more: np.ndarray) -> str:
     """Both may deviate from the truth, hence twice the tolerance. There is nothing to compare where
-    the default is not finite, and where rounding decides.
+    the default is not finite.
     """
-    if more is None:
-        return ""
     dtype, known = str(expected.dtype), np.isfinite(expected)
     masked = more.dtype == bool
     known = known & ~more if masked else known

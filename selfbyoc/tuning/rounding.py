@@ -13,8 +13,9 @@ from .tasks import Task
 
 def save_allowed(path: Path, task: Task, seeds: Sequence[int]) -> None:
     """Write, for each seed of the inputs and each output, by how much more than the tolerance it
-    may be off, or which of its elements (of integers) say nothing; nothing where that cannot be
-    told. It takes NumPy's evaluation of the ops some times over.
+    may be off, or which of its elements (of integers) say nothing. Nothing is written where that
+    cannot be told, or where rounding decides all: what differs there cannot be checked, and is
+    wrong. It takes NumPy's evaluation of the ops some times over.
     """
     graph, named = task.source.graph, {}
     for k, seed in enumerate(seeds):
@@ -30,8 +31,8 @@ def save_allowed(path: Path, task: Task, seeds: Sequence[int]) -> None:
     np.savez(path, **named)  # type: ignore[arg-type]
 
 
-def allowed(path: str, inputs: int, output: int) -> np.ndarray | None:
-    """What `save_allowed` wrote for one output; None where a difference says nothing."""
+def allowed(path: str, inputs: int, output: int) -> np.ndarray:
+    """What `save_allowed` wrote for one output; 0.0 where it wrote nothing."""
     with np.load(path) as file:
         name = f"{inputs}_{output}"
-        return file[name] if name in file.files else None
+        return file[name] if name in file.files else np.asarray(0.0)

@@ -195,8 +195,11 @@ class Search:
 
 
 def _made_by(search: Search) -> dict[str, str]:
+    from .. import __version__  # the package imports this module before it has one
+
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     found = {"generation": GENERATION, "tvm": tvm.__version__, "cpu": host.cpu(), "date": now}
+    found["selfbyoc"] = __version__
     if search.key:
         found |= {"cpu": str(search.task.target.attrs.get("mcpu") or ""), "key": search.key}
     return found
