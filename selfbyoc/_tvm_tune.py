@@ -21,6 +21,11 @@ def apply_trace(sch: Any, trace: Any) -> None:
     tir.schedule.Trace.apply_json_to_schedule(trace, sch)
 
 
+def schedule_error() -> type[Exception]:
+    """What a schedule primitive raises."""
+    return (tvm.s_tir if GENERATION == "relax" else tvm.tir).schedule.schedule.ScheduleError
+
+
 def trace_data(trace: Any) -> Any:
     """A trace as JSON data; `apply_trace` is the inverse."""
     return json.loads(json.dumps(trace.as_json(), default=_number))

@@ -69,8 +69,8 @@ def views(height, width, strides=(1, 1), groups=1):
 
 
 def test_the_rule_melts_what_leaves_the_caches():
-    assert chain_stages.pays(views(224, 224))
-    assert not chain_stages.pays(views(56, 56))
-    assert not chain_stages.pays(views(224, 224, strides=(2, 2)))
-    assert not chain_stages.pays(views(224, 224, groups=4))
-    assert not chain_stages.pays(views(2000, 20))
+    assert chain_stages.melts(views(224, 224))
+    assert not chain_stages.melts(views(56, 56))
+    assert not chain_stages.melts(views(224, 224, strides=(2, 2)))
+    assert not chain_stages.melts(views(224, 224, groups=4))
+    assert not chain_stages.melts(views(2000, 20))

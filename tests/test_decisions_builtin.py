@@ -36,9 +36,12 @@ def one(x, weight, **attrs):
     return Case(program, x=x, weight=weight, bias=weight[:1], constants=("weight", "bias"))
 
 
-def chain(channels, size, **attrs):
+def chain(channels, size, dilation=1, **attrs):
+    """Two convolutions, the first one with these attributes, the second one dilated."""
+
     def program(x, w1, b1, w2, b2):
-        return conv(conv(x, w1, b1, padding=1, **attrs), w2, b2, padding=1)
+        y = conv(x, w1, b1, padding=1, **attrs)
+        return conv(y, w2, b2, padding=dilation, dilation=dilation)
 
     first, second, third = channels
     weights = {"w1": (second, first, 3, 3), "b1": (second,), "w2": (third, second, 3, 3)}
@@ -76,6 +79,7 @@ def separable(x, w_depth, b_depth, w_point, b_point):
 CASES = {
     "conv2d_relu_conv2d_relu winograd": chain((16, 24, 17), (30, 27)),
     "conv2d_relu_conv2d_relu strided": chain((9, 16, 32), (29, 26), strides=2),
+    "conv2d_relu_conv2d_relu blocks of rows": chain((3, 20, 17), (45, 43), dilation=2),
     "inverted_residual one chunk": Case(
         _inverted(48, True, padding=1), x=(1, 8, 19, 17), **inverted_sizes(8, 48, 8),
         constants=_BLOCK,
@@ -106,6 +110,12 @@ CASES = {
     "conv2d narrow": one((1, 16, 9, 9), (17, 16, 3, 3), padding=1),
     "conv2d depthwise": one((1, 24, 29, 31), (24, 1, 3, 3), groups=24, padding=1),
     "max_pool2d": Case(lambda x: op.max_pool2d(x, pool_size=3, padding=1), x=(1, 5, 27, 25)),
+    "max_pool2d by rows": Case(
+        lambda x: op.max_pool2d(x, pool_size=3, strides=2, padding=1), x=(1, 5, 27, 37)
+    ),
+    "avg_pool2d by rows": Case(
+        lambda x: op.avg_pool2d(x, pool_size=2, strides=2, ceil_mode=True), x=(1, 5, 27, 37)
+    ),
 }  # fmt: skip
 
 
@@ -129,11 +139,16 @@ def choices(name, told):
 
 
 def drawn(name, rng):
-    """Random decisions; some are asked for only where others were made."""
+    """Random decisions; what is asked for, and among what, may depend on others."""
     told = {}
-    while (made := choices(name, told)).keys() != told.keys():
-        told = {n: told[n] if n in told else rng.choice(c.candidates) for n, c in made.items()}
+    while (made := choices(name, told)).keys() != told.keys() or not fit(told, made):
+        kept = {n: v for n, v in told.items() if n in made and v in made[n].candidates}
+        told = {n: rng.choice(c.candidates) for n, c in made.items()} | kept
     return told
+
+
+def fit(told, made):
+    return all(value in made[name].candidates for name, value in told.items())
 
 
 def build_and_compare(name, told):
@@ -162,7 +177,10 @@ def single(name):
     return [{n: c} for n, choice in made.items() for c in choice.candidates if c != choice.default]
 
 
-@pytest.mark.parametrize("name", ["attention", "layer_norm_dense", "conv2d direct", "max_pool2d"])
+ROWS = ("conv2d_relu_conv2d_relu blocks of rows", "max_pool2d", "avg_pool2d by rows")
+
+
+@pytest.mark.parametrize("name", ["attention", "layer_norm_dense", "conv2d direct", *ROWS])
 def test_single_decisions_are_right(name):
     for told in single(name):
         build_and_compare(name, told)

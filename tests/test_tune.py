@@ -300,6 +300,22 @@ def test_the_cost_model_chooses(quick, tmp_path):
     assert model.learned == outcome.trials == 17
 
 
+def test_a_cost_model_is_not_asked_about_nothing():
+    """xgboost answers "NULL pointer access", after which it was left out for all other tasks."""
+    model = Model()
+    assert sources.Judge(model).ranked(None, []) == []
+    assert model.asked == []
+
+
+def test_xgboost_learns_what_was_measured(quick, tmp_path, caplog):
+    pytest.importorskip("xgboost")
+    model = meta_schedule().cost_model.XGBModel(num_warmup_samples=8, num_tuning_cores=1)
+    outcome = tune_wide(tmp_path, 17, cost_model=model)
+    assert (model.data_size, outcome.trials) == (17, 17)
+    assert model.booster is not None
+    assert not caplog.records, "it was not left out"
+
+
 def test_a_budget_of_time(quick, tmp_path):
     """It may end in the middle of a batch; what was measured is learned and chosen from."""
     model, start = Model(), time.monotonic()

@@ -109,6 +109,20 @@ def test_a_default_that_could_not_be_measured_is_measured_again(model, tmp_path)
     assert outcome.error == ""
 
 
+def branches(x, w, v):
+    return op.concatenate([op.relu(op.dense(x, w)), op.relu(op.dense(x, v))], axis=1)
+
+
+def test_metaschedules_space_of_what_reads_several_sums(tmp_path):
+    """Its rule for tiles joins a sum with its reader, and raises where that reads others too."""
+    mod = emit(branches, {"x": ARGS["x"], "w": ARGS["w"], "v": ARGS["w"]})
+    composite = Composite("branches", branches)
+    outcome, found = tuned((mod, None), tmp_path, 3, composites=[composite])
+    assert (outcome.error, outcome.wrong) == ("", 0)
+    assert [r.status for r in found] == [MEASURED] * 3 + [CHOSEN]
+    assert all(r.trace is not None for r in found[1:3])
+
+
 def off_by(x, w, s):
     off, k = selfbyoc.choose("off", (0, 1), default=0), te.reduce_axis((0, K), "k")
     dot = te.compute((ROWS, UNITS), lambda i, u: te.sum(x(i, k) * w(u, k), axis=k), "dot")

@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import te, tir
+from ..tuning.decisions import choose
 from . import direct_schedule
 from .blocks import facts
+from .candidates import best
 from .direct import extents, product
 from .direct_tiles import Work, pad_rows, tile, tile_under
 from .float_conv import convolution, is_winograd
@@ -73,7 +75,9 @@ def melt(
     def fits(rows: int) -> bool:
         return hidden[1] * Melt(first, _rows_of(second, rows)).lanes * 4 <= BLOCK
 
-    rows = min((r for r in range(1, out[2] + 1) if r == 1 or fits(r)), key=cost)
+    sizes = [r for r in range(1, out[2] + 1) if r == 1 or fits(r)]
+    usual = min(sizes, key=cost)
+    rows = choose("rows_of_a_block", best(sorted(sizes, key=cost), usual), usual)
     return Melt(first, _rows_of(second, rows))
 
 
@@ -83,16 +87,18 @@ def _rows_of(p: Plan, rows: int) -> Plan:
     return replace(p, rows=rows, lanes=lanes, tiles=-(-used // lanes), copies=True)
 
 
-def pays(ops: Any) -> bool:
-    """Whether to melt: the intermediate leaves the caches, its rows are read whole, and a row has
-    several tiles.
+def melts(ops: Any) -> bool:
+    """Whether to melt: it can where the intermediate's rows are read whole and have several tiles,
+    and pays where it leaves the caches.
     """
     first, second = ops.conv2d, ops.conv2d_1
     hidden, out = first.outputs[0][0], second.outputs[0][0]
     plain = tuple(second.attrs["strides"]) == (1, 1)
     plain = plain and first.attrs["groups"] == second.attrs["groups"] == 1
     # A row of one tile would be cut down to the lanes in use, which 0.17 cannot decompose.
-    return plain and min(hidden[3], out[3]) > LANES and 4 * math.prod(hidden) > CACHES
+    can = plain and min(hidden[3], out[3]) > LANES
+    pays = can and 4 * math.prod(hidden) > CACHES
+    return choose("melted", (True, False) if can else (False,), pays)
 
 
 def compute(
@@ -102,7 +108,7 @@ def compute(
     pairs = ((w1, ops.conv2d), (w2, ops.conv2d_1))
     # A Winograd convolution saves more than melting does.
     direct = not any(is_winograd(weight, conv.inputs[1][0]) for weight, conv in pairs)
-    return (melted if direct and pays(ops) else staged)(x, w1, w2, ops, b1, b2)
+    return (melted if direct and melts(ops) else staged)(x, w1, w2, ops, b1, b2)
 
 
 def _relu(value: Any, bias: Tensor | None, channel: Any) -> Any:

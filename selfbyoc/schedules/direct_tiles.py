@@ -208,8 +208,11 @@ def accumulate(
     *_, ry, rx = reduction
     ry_taps, rx_taps = (int(sch.get(loop).extent) for loop in (ry, rx))
     vectors = -(-math.prod(int(sch.get(loop).extent) for loop in tile) // lanes)
+    products = ry_taps * rx_taps * vectors
+    either = ry_taps > 1 and MOST_PRODUCTS // 2 <= products <= 3 * MOST_PRODUCTS
+    usual = products <= MOST_PRODUCTS
     # A tap's offset is constant then.
-    if ry_taps * rx_taps * vectors <= MOST_PRODUCTS:
+    if choose(f"{block.name}.whole_window", (True, False) if either else (usual,), usual):
         sch.unroll(ry)
     if rx_taps <= 7 or ry_taps * rx_taps <= 25:
         sch.unroll(rx)

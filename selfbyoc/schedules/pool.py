@@ -59,7 +59,7 @@ def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
 def max_pool(ins: Sequence[Any], call: Any) -> Any:
     """NCHW max_pool2d: row by row where that pays, else as flat lanes."""
     (x,), shape = ins, call.outputs[0].shape
-    if not pool_rows.pays(*pool_rows.windows(x.shape, call)):
+    if not pool_rows.chosen(*pool_rows.windows(x.shape, call), call.name):
         return max_tiles(ins, call)
     read = pool_rows.window(x, call, tir.Max, tir.min_value(dtype_of(x)), call.name)
     return te.compute(shape, read, name=call.name)
@@ -69,7 +69,7 @@ def avg_pool(ins: Sequence[Any], call: Any) -> Any:
     """NCHW avg_pool2d, likewise; what a window is divided by goes by row and column."""
     (x,), shape = ins, call.outputs[0].shape
     axes = pool_rows.windows(x.shape, call)
-    if not pool_rows.pays(*axes):
+    if not pool_rows.chosen(*axes, call.name):
         return avg_tiles(ins, call)
     dtype = dtype_of(x)
     read = pool_rows.window(x, call, lambda a, b: a + b, tir.const(0, dtype), call.name)

@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Any
 
 from .._tvm import te, tir
+from ..tuning.decisions import choose
 from .blocks import Facts, divisor, facts
 from .machine import Machine, machine
 from .steps import parallel_over, vectorize
@@ -79,10 +80,11 @@ def windows(image: Sequence[Any], call: Any) -> tuple[Window, Window]:
     return of(0), of(1)
 
 
-def pays(down: Window, along: Window) -> bool:
-    """Whether rows are the better form for such a window."""
-    few = down.size <= MOST_TAPS and along.size <= MOST_TAPS
-    return few and along.out > 1 and (along.stride > 1 or along.extent >= LEAST_WIDTH)
+def chosen(down: Window, along: Window, name: str) -> bool:
+    """Whether rows are the form for such a window, of the op `name`."""
+    fits = down.size <= MOST_TAPS and along.size <= MOST_TAPS and along.out > 1
+    usual = fits and (along.stride > 1 or along.extent >= LEAST_WIDTH)
+    return choose(f"{name}.by_rows", (True, False) if fits else (False,), usual)
 
 
 def window(x: Tensor, call: Any, combine: Combine, fill: Any, name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._tvm import te, tir
 from ..codegen import mathfn
+from ..tuning.decisions import choose
 from .direct import extents
 
 COLOURS = 4  # channels of a picture, at most
@@ -39,7 +40,8 @@ def fold_of(out: int, channels: int) -> int:
     20, which fill none, 140 instead of 127; and four steps LLVM 22 loads lane by lane (580 us).
     """
     full = channels % 2 == 0 and 2 * out % LANES == 0
-    return 2 if full and 4 * blocks_of(2 * out) <= 6 * blocks_of(out) else 1
+    usual = 2 if full and 4 * blocks_of(2 * out) <= 6 * blocks_of(out) else 1
+    return choose("steps_side_by_side", (1, 2) if full else (1,), usual)
 
 
 def pack_folded(weight: Tensor) -> Tensor:

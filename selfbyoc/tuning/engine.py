@@ -167,7 +167,9 @@ def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
         raise InputError(f"cost_model: expected one of {MODELS}, found {asked!r}")
     has_xgboost = importlib.util.find_spec("xgboost") is not None
     if asked == "xgb" and not has_xgboost:
-        raise MissingExtra("xgboost is missing: pip install xgboost-cpu, or cost_model='none'")
+        raise MissingExtra(
+            "xgboost is missing: pip install 'selfbyoc[cost-model]', or cost_model='none'"
+        )
     if asked == "random":
         return ms.cost_model.RandomModel(seed=seed)
     if asked == "none" or not has_xgboost:

@@ -40,7 +40,7 @@ class Judge:
 
     def ranked(self, context: Any, candidates: Sequence[Any]) -> list[int]:
         """Positions, the most promising first."""
-        scores = self._asked("predict", context, candidates)
+        scores = self._asked("predict", context, candidates) if candidates else None
         places = range(len(candidates))
         return list(places) if scores is None else sorted(places, key=lambda i: -scores[i])
 
