@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from selfbyoc import Composite, host, op
 from selfbyoc._tvm import GENERATION, make_target, target_dict, te, tir, tvm
 from selfbyoc.errors import InputError, TargetError, TuningError
 from selfbyoc.ir.emit import emit
-from selfbyoc.tuning import contest, engine, remote_lane
+from selfbyoc.runtime.timing import Window
+from selfbyoc.tuning import contest, engine, remote, remote_lane
 from selfbyoc.tuning.build import compiled
 from selfbyoc.tuning.decisions import choose
 from selfbyoc.tuning.measure import SEEDS, Job, Kernel, save_arguments
@@ -235,6 +237,33 @@ def test_right_and_wrong(lane, job):
     assert found.wrong == ""
     assert all(0 < seconds < 1e-3 for seconds in found.seconds)
     assert lane.measured(job("relu.ll", "wrong.ll"), 20).wrong.startswith("output 0: ")
+
+
+def test_weights_from_memory(lane, job):
+    """TVM empties the caches before each call; copies of weights are not sent."""
+    found = lane.measured(replace(job("relu.ll", "same.ll"), copies=3), 20)
+    assert all(0 < seconds < 1e-3 for seconds in found.seconds)
+
+
+class Module:
+    """Notes how it is timed: a call takes 0.1 ms."""
+
+    def __init__(self):
+        self.options = []
+
+    def time_evaluator(self, symbol, device, **options):
+        self.options.append(options)
+        return lambda *tensors: SimpleNamespace(results=[1e-4] * options["repeat"])
+
+
+@pytest.mark.parametrize("from_memory", [False, True])
+def test_how_calls_are_timed(from_memory):
+    made = remote.Remote.__new__(remote.Remote)
+    made.from_memory, made._device = from_memory, None
+    kernel = remote.RemoteKernel(made, Module(), "kernel")
+    assert kernel.window([[]]) == Window(pytest.approx(0.02), 200, 0)
+    cold = {"number": 1, "repeat": 200, "f_preproc": "cache_flush_cpu_non_first_arg"}
+    assert kernel.module.options[-1] == (cold if from_memory else {"number": 200, "repeat": 1})
 
 
 def test_a_server_with_other_cores(loopback, lane, job):
