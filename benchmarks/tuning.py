@@ -1,6 +1,7 @@
 """What tuning is worth: hand schedules, the same tuned, and MetaSchedule's own space from scratch.
 
-    python benchmarks/tuning.py --records build/tuning [--trials 64] [--json FILE] [workload ...]
+    python benchmarks/tuning.py --records build/tuning [--trials 64] [--json FILE] [--mcpu CPU]
+        [workload ...]
 
 Workloads are those of `python -m selfbyoc bench` by the beginning of their names; default: five
 composites and GoogLeNet. Records are kept by workload, so that a second run goes on. In the end the
@@ -24,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import selfbyoc
+from selfbyoc import host
 from selfbyoc.bench.suite import suite
 from selfbyoc.bench.workload import Workload, inputs_of
 from selfbyoc.models.onnx_model import import_onnx
@@ -51,10 +53,12 @@ class Row:
     wrong: int  # of MetaSchedule's candidates: they compute something else
 
 
-def measured(workload: Workload, records: Path, trials: int, spaces: Sequence[str]) -> Row:
+def measured(
+    workload: Workload, target: Any, records: Path, trials: int, spaces: Sequence[str]
+) -> Row:
     """Search what is not searched yet, then time the builds against each other."""
     model = workload.model()
-    mod, target = import_onnx(model), selfbyoc.host_target()
+    mod = import_onnx(model)
     folders = {space: records / workload.name.replace(" ", "-") / space for space in SPACES}
     seconds, counts = dict.fromkeys(SPACES, 0.0), dict.fromkeys(SPACES, 0)
     tasks = wrong = 0
@@ -66,14 +70,14 @@ def measured(workload: Workload, records: Path, trials: int, spaces: Sequence[st
         wrong += sum(outcome.wrong for outcome in found.outcomes)
     found_in = {s: folders[s] if s == "own" else _from_scratch(folders[s]) for s in spaces}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-        times = fresh.submit(timed, model, found_in).result()
+        times = fresh.submit(timed, model, target, found_in).result()
     hand, own, scratch = (times.get(n, float("nan")) for n in ("hand", *SPACES))
     return Row(workload.name, tasks, hand, own, scratch, seconds, counts, wrong)
 
 
-def timed(model: Any, folders: Mapping[str, Path]) -> dict[str, float]:
+def timed(model: Any, target: Any, folders: Mapping[str, Path]) -> dict[str, float]:
     """Milliseconds a call of the build without records, and with those of each folder."""
-    mod, target = import_onnx(model), selfbyoc.host_target()
+    mod = import_onnx(model)
     libraries = {"hand": selfbyoc.build(mod, target)}
     for space, folder in folders.items():
         with selfbyoc.apply_records(folder):
@@ -121,13 +125,15 @@ def main() -> None:
     parser.add_argument("--records", type=Path, required=True, metavar="DIR")
     parser.add_argument("--trials", type=int, default=64, help="of each task")
     parser.add_argument("--space", action="append", choices=SPACES, help="default: both")
+    parser.add_argument("--mcpu", help="another CPU, whose code this one runs")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
+    target = {"kind": "llvm", "mcpu": asked.mcpu or host.cpu(), "num-cores": host.cores()}
     console, rows = Console(width=130), []
     for workload in suite():
         if workload.name.startswith(tuple(asked.workload)):
             spaces = asked.space or SPACES
-            rows.append(measured(workload, asked.records, asked.trials, spaces))
+            rows.append(measured(workload, target, asked.records, asked.trials, spaces))
             console.print(table(rows))
     if asked.json:
         asked.json.write_text(json.dumps([asdict(r) for r in rows], indent=1), encoding="utf-8")
