@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -89,16 +90,14 @@ def timed(model: Any, target: Any, folders: Mapping[str, Path]) -> dict[str, flo
 def _from_scratch(folder: Path) -> Path:
     """The best of MetaSchedule's own candidates for each task, the hand schedule not among them."""
     best: dict[str, Record] = {}
-    for record in read(folder):
-        known = best.get(record.workload)
-        if record.trace is not None and (known is None or record.ratio < known.ratio):
-            best[record.workload] = record
+    found = [r for r in read(folder) if r.trace is not None and r.status == MEASURED]
+    for record in sorted(found, key=lambda r: r.seconds or math.inf):
+        best.setdefault(record.workload, record)
     alone = folder / "from-scratch"
     alone.mkdir(exist_ok=True)
     (alone / FILE).write_text("")
     for record in best.values():
-        if record.status == MEASURED:
-            append(alone, replace(record, status=CHOSEN))
+        append(alone, replace(record, status=CHOSEN))
     return alone
 
 

@@ -114,12 +114,12 @@ def _lanes(x: Tensor, weight: Tensor, attrs: Any, p: Plan, name: str) -> str:
     """What lies in the lanes of a vector."""
     flat = pointwise.use(x, extents(weight), attrs)
     channels = channel_lanes.fits(p, attrs["groups"], extents(weight)[-1])
-    if flat >= pointwise.LEAST_USE:
-        usual = FLAT
+    if channels and channel_lanes.pays(p) and flat < pointwise.LEAST_USE:
+        usual = CHANNELS
     else:
-        usual = CHANNELS if channels and channel_lanes.pays(p) else PIXELS
-    # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
-    fitting = {FLAT: flat > 0, CHANNELS: channels, PIXELS: usual == PIXELS or flat == 0}
+        # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
+        usual = FLAT if flat > 0 else PIXELS
+    fitting = {FLAT: flat > 0, CHANNELS: channels, PIXELS: flat == 0}
     return choose(f"{name}.lanes", [form for form in fitting if fitting[form]], usual)
 
 
