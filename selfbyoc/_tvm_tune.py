@@ -49,6 +49,14 @@ def meta_schedule() -> Any:
     return importlib.import_module(f"{folder}.meta_schedule")
 
 
+def xgboost_model(**options: Any) -> Any:
+    """MetaSchedule's cost model. 0.17's asks for `xgboost.rabit`, which xgboost 2.1 has renamed."""
+    xgboost: Any = importlib.import_module("xgboost")
+    if not hasattr(xgboost, "rabit"):
+        xgboost.rabit = importlib.import_module("xgboost.collective")
+    return meta_schedule().cost_model.XGBModel(**options)
+
+
 def tune_context(intrinsics: bool = False, **options: Any) -> Any:
     """A task of MetaSchedule.
 

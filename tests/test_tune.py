@@ -13,7 +13,7 @@ import pytest
 import selfbyoc
 from selfbyoc import Composite, choose, op
 from selfbyoc._tvm import te, tir
-from selfbyoc._tvm_tune import meta_schedule
+from selfbyoc._tvm_tune import meta_schedule, xgboost_model
 from selfbyoc.errors import InputError, MissingExtra, TuningError
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import engine, records, run, sources
@@ -309,7 +309,7 @@ def test_a_cost_model_is_not_asked_about_nothing():
 
 def test_xgboost_learns_what_was_measured(quick, tmp_path, caplog):
     pytest.importorskip("xgboost")
-    model = meta_schedule().cost_model.XGBModel(num_warmup_samples=8, num_tuning_cores=1)
+    model = xgboost_model(num_warmup_samples=8, num_tuning_cores=1)
     outcome = tune_wide(tmp_path, 17, cost_model=model)
     assert (model.data_size, outcome.trials) == (17, 17)
     assert model.booster is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import host
-from .._tvm_tune import meta_schedule
+from .._tvm_tune import meta_schedule, xgboost_model
 from ..analysis.verify.run import cannot_run
 from ..codegen.target import host_target
 from ..errors import InputError, MissingExtra, TuningError
@@ -175,7 +175,7 @@ def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
     if asked == "none" or not has_xgboost:
         return None
     cores = host.cores()
-    return ms.cost_model.XGBModel(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
+    return xgboost_model(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
 
 
 def _search(ms: Any, run: Run, model: Any, seed: int) -> None:

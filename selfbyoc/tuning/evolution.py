@@ -15,6 +15,7 @@ from .._tvm_tune import (
     schedule_error,
     trace_data,
     tune_context,
+    xgboost_model,
 )
 
 Traces = Sequence[tuple[Any, float]]  # with the seconds that each took
@@ -50,7 +51,7 @@ class _Evolution:
         self.workload = self.database.commit_workload(self.mod)
         model = ms.cost_model.RandomModel(seed=start.seed)
         if start.cost_model:
-            model = ms.cost_model.XGBModel(num_warmup_samples=16, num_tuning_cores=start.cores)
+            model = xgboost_model(num_warmup_samples=16, num_tuning_cores=start.cores)
         self.model = model
         self.candidates: list[Any] = []
         for trace, seconds in start.known:
