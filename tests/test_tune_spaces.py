@@ -113,7 +113,7 @@ def branches(x, w, v):
     return op.concatenate([op.relu(op.dense(x, w)), op.relu(op.dense(x, v))], axis=1)
 
 
-def test_metaschedules_space_of_what_reads_several_sums(tmp_path):
+def test_metaschedules_space_of_what_reads_several_sums(tmp_path, caplog):
     """Its rule for tiles joins a sum with its reader, and raises where that reads others too."""
     mod = emit(branches, {"x": ARGS["x"], "w": ARGS["w"], "v": ARGS["w"]})
     composite = Composite("branches", branches)
@@ -121,6 +121,7 @@ def test_metaschedules_space_of_what_reads_several_sums(tmp_path):
     assert (outcome.error, outcome.wrong) == ("", 0)
     assert [r.status for r in found] == [MEASURED] * 3 + [CHOSEN]
     assert all(r.trace is not None for r in found[1:3])
+    assert "branches: MetaSchedule's rules raise" in caplog.text
 
 
 def off_by(x, w, s):

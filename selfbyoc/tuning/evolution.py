@@ -54,6 +54,7 @@ class _Evolution:
             model = xgboost_model(num_warmup_samples=16, num_tuning_cores=start.cores)
         self.model = model
         self.candidates: list[Any] = []
+        self.joins = True
         for trace, seconds in start.known:
             sch = Schedule(self.mod)
             apply_trace(sch, trace)
@@ -71,6 +72,7 @@ class _Evolution:
         try:
             return found, found.generate_design_space()
         except schedule_error():
+            self.joins = False
             found = self._task(start, self._rules_for_tiles_alone(), "llvm")
             return found, found.generate_design_space()
 
@@ -122,9 +124,10 @@ class _Evolution:
 _under_way: list[_Evolution] = []  # at most one: each search has its process
 
 
-def begin(start: Start) -> None:
-    """Make the space."""
+def begin(start: Start) -> bool:
+    """Make the space; -> whether its tiles are joined with what reads them."""
     _under_way[:] = [_Evolution(start)]
+    return _under_way[0].joins
 
 
 def proposals(found: Mapping[int, float]) -> list[Any]:

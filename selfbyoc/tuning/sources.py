@@ -29,6 +29,7 @@ _UNJUDGED = 0.2  # of a batch: the model may be wrong
 # MetaSchedule's default is 512, of which each batch costs 10 s; it is meant for batches of 64.
 POPULATION = 256
 SECONDS = 120.0  # for one generation; some functions take MetaSchedule minutes for one trace
+_APART = "%s: MetaSchedule's rules raise; its tiles are not joined with what reads them"
 _EMPTY = 3  # batches of nothing new, after which the space counts as searched
 
 
@@ -149,7 +150,9 @@ class MetaSpace:
         if not self._process.calls:
             known = [r for r in self.search.measured if r.trace is not None]
             told = tuple((r.trace, r.seconds or 0.0) for r in known[: POPULATION // 8])
-            self._process.call(begin, replace(self._start, known=told), seconds=self._limit)
+            start = replace(self._start, known=told)
+            if not self._process.call(begin, start, seconds=self._limit):
+                logger.warning(_APART, self.search.task.composite.name)
         found, self._found = self._found, {}
         return self._process.call(proposals, found, seconds=self._limit)
 
