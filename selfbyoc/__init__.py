@@ -4,29 +4,34 @@ from .analysis.explain.explanation import Explanation, explain
 from .analysis.guard import MeasuredGuard, Times, Trial
 from .analysis.lint.linter import Finding, lint
 from .analysis.melting.report import Melting, melting
+from .analysis.verify.build import verified as _verified
 from .analysis.verify.verification import verify
 from .codegen.hook import hook as _hook
 from .codegen.info.layout_change import transform_layout
 from .codegen.info.op_info import UNKNOWN, op_info
 from .codegen.info.op_record import OpInfo, TensorInfo
 from .codegen.target import host_target
-from .composite import Case, Composite, Refused, Registry, require
 from .ir.emit import emit
+from .language.composite import Case, Composite, Refused, Registry, require
+from .language.decisions import choose
+from .language.pattern import either, many, op
 from .partition import partition_for_tefuse
-from .partition.pattern import either, many, op
 from .partition.report import report
 from .partition.unfuse import unfuse
 from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
+from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
-from .tuning.decisions import choose
 from .tuning.engine import tune
 from .tuning.lookup import Applied, apply_records
+from .tuning.lookup import bar as _bar_record
+from .tuning.lookup import with_record as _with_record
 from .tuning.progress import Outcome, Progress, Tuning
 from .tuning.tasks import Task, extract_tasks
 from .tuning.tracker import Tracker
+from .wiring import wired as _wired
 
 __version__ = "0.1.0"
 __all__ = [
@@ -76,5 +81,10 @@ __all__ = [
     "weights_once",
 ]
 
+_wired.builtin = BUILTIN
+_wired.default_schedule = _default_schedule
+_wired.with_record = _with_record
+_wired.bar_record = _bar_record
+_wired.verified = _verified
 _threads.configure()
 _hook.register()  # TVM finds the external compiler by the global functions {relay,relax}.ext.tefuse

@@ -12,9 +12,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc._tvm import GENERATION
-from selfbyoc.composite import Case, Composite
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
+from selfbyoc.language.composite import Case, Composite
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
 

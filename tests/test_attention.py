@@ -8,7 +8,7 @@ from selfbyoc import op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules.attention import attention
+from selfbyoc.schedules.composites.attention import attention
 
 SHAPES = {"q": (2, 37, 24), "k": (2, 51, 24), "v": (2, 51, 40)}
 

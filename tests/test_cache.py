@@ -14,7 +14,7 @@ from selfbyoc import Case, op
 from selfbyoc.cache import keys
 from selfbyoc.cache.kernels import folder
 from selfbyoc.cache.store import Store
-from selfbyoc.schedules.dense import dense
+from selfbyoc.schedules.composites.dense import dense
 
 from harness import model, random_args  # isort: skip
 

@@ -6,7 +6,7 @@ import pytest
 from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, Composite, op
-from selfbyoc.schedules import chain_stages
+from selfbyoc.schedules.kernels.conv import chain as chain_stages
 
 CHAIN = next(c for c in BUILTIN if c.name == "conv2d_relu_conv2d_relu")
 

@@ -10,7 +10,7 @@ from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.target import host_target
 from selfbyoc.errors import DecisionError, ScheduleError
 from selfbyoc.ir.emit import emit
-from selfbyoc.tuning.decisions import Choice, choose, deciding
+from selfbyoc.language.decisions import Choice, choose, deciding
 
 ARGS = {"x": ((30, 7), "float32"), "w": ((12, 7), "float32")}
 MODEL = (lambda x, w: op.relu(op.dense(x, w)), ARGS)

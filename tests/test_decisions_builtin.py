@@ -15,10 +15,10 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.tuned import Tuned
-from selfbyoc.schedules.inception import _ALL, _googlenet, _sizes
-from selfbyoc.schedules.inverted_residual import _BLOCK, _inverted
-from selfbyoc.schedules.inverted_residual import _sizes as inverted_sizes
-from selfbyoc.tuning.decisions import deciding
+from selfbyoc.language.decisions import deciding
+from selfbyoc.schedules.composites.inception import _ALL, _googlenet, _sizes
+from selfbyoc.schedules.composites.inverted_residual import _BLOCK, _inverted
+from selfbyoc.schedules.composites.inverted_residual import _sizes as inverted_sizes
 from selfbyoc.tuning.workload import variant
 
 COMPOSITES = {composite.name: composite for composite in BUILTIN}

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 from harness import assert_close, run_case
+from selfbyoc.schedules.steps.loops.blocks import facts
 
 from selfbyoc import Case, Composite, op
 from selfbyoc._tvm import Schedule, make_target, tvm, walk
@@ -11,9 +12,8 @@ from selfbyoc.codegen.apply import apply_schedule
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.partition.pattern import Op, reachable
+from selfbyoc.language.pattern import Op, reachable
 from selfbyoc.partition.select import select
-from selfbyoc.schedules.blocks import facts
 from selfbyoc.schedules.default import schedule
 
 AVX512 = "llvm -mcpu=cascadelake"

@@ -8,7 +8,7 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.ir.emit import emit
-from selfbyoc.schedules.lanes import plan
+from selfbyoc.schedules.kernels.conv.lanes import plan
 
 BY_NAME = {c.name: c for c in BUILTIN}
 

@@ -13,7 +13,7 @@ from selfbyoc.analysis.explain import explanation as module
 from selfbyoc.analysis.explain.grouping import grouped, left, nearly
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
-from selfbyoc.partition.declared import declared
+from selfbyoc.language.declared import declared
 from selfbyoc.partition.report import Record
 
 SHAPES = {"x": (1, 4, 8, 8), "w": (4, 4, 3, 3), "v": (4, 4, 3, 3), "b": (4,)}

@@ -76,11 +76,11 @@ def test_analysis_asks_and_view_draws():
 
 def test_schedules_know_no_graph_ir_and_no_pipeline():
     allowed = (
-        "selfbyoc.schedules", "selfbyoc.composite", "selfbyoc.partition.pattern", "selfbyoc._tvm",
-        "selfbyoc.errors", "selfbyoc.codegen.mathfn", "selfbyoc.codegen.compute",
-        "selfbyoc.codegen.conv", "selfbyoc.codegen.info.accesses",
-        "selfbyoc.codegen.prefetch", "selfbyoc.codegen.quantize", "selfbyoc.codegen.slices",
-        "selfbyoc.ir.graph", "selfbyoc.host", "selfbyoc.tuning.decisions",
+        "selfbyoc.schedules", "selfbyoc.language", "selfbyoc.machine", "selfbyoc._tvm",
+        "selfbyoc.errors", "selfbyoc.compute.mathfn", "selfbyoc.compute.ops",
+        "selfbyoc.compute.conv", "selfbyoc.codegen.info.accesses",
+        "selfbyoc.codegen.prefetch", "selfbyoc.compute.quantize", "selfbyoc.codegen.slices",
+        "selfbyoc.ir.graph", "selfbyoc.host",
     )  # fmt: skip
     for path in (ROOT / "schedules").rglob("*.py"):
         ours = [n for n in names(path) if n.startswith("selfbyoc")]

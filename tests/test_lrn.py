@@ -7,7 +7,7 @@ import selfbyoc
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.models.onnx_model import import_onnx
 from selfbyoc.runtime.tolerance import first_wrong
-from selfbyoc.schedules.lrn import lrn
+from selfbyoc.schedules.composites.lrn import lrn
 
 
 def lrn_module(shape, **attrs):

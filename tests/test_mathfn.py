@@ -15,8 +15,8 @@ from selfbyoc._tvm import (
     tensor,
     tvm,
 )
-from selfbyoc.codegen import mathfn
 from selfbyoc.codegen.target import host_target
+from selfbyoc.compute import mathfn
 
 MAX = float(np.finfo(np.float32).max)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, MAX, -MAX, 1e-45, -1e-45], "float32")

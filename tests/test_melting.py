@@ -28,7 +28,7 @@ from selfbyoc.analysis.melting.counting import Range, count
 from selfbyoc.analysis.melting.flops import flops_of
 from selfbyoc.codegen.info.op_info import OpInfo
 from selfbyoc.errors import InputError
-from selfbyoc.schedules import chain_stages
+from selfbyoc.schedules.kernels.conv import chain as chain_stages
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}
 AVX512 = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})

@@ -9,7 +9,7 @@ import selfbyoc
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.generation import ir
 from selfbyoc.ir.graph import OpCall, OpGraph, Value
-from selfbyoc.partition.match import Match, find
+from selfbyoc.match.match import Match, find
 from selfbyoc.partition.select import select
 
 CASES = [

@@ -20,7 +20,7 @@ from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 from selfbyoc.codegen.info.layout_rules import RULES, SENSITIVE
 from selfbyoc.codegen.info.op_info import resealed
 from selfbyoc.codegen.info.pattern_kind import PATTERN_KINDS
-from selfbyoc.partition.pattern import VOCABULARY
+from selfbyoc.language.pattern import VOCABULARY
 
 NHWC = permuted(0, 2, 3, 1)
 NCWH = permuted(0, 1, 3, 2)

@@ -6,7 +6,7 @@ from vocabulary import MISSING, model
 from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.codegen.info.pattern_kind import NAMES, PATTERN_KINDS, name_of, pattern_kind
 from selfbyoc.errors import UnsupportedOp
-from selfbyoc.partition.pattern import VOCABULARY
+from selfbyoc.language.pattern import VOCABULARY
 
 # An op that this generation writes as several of its own.
 MADE_OF = {"relay": {"gelu", "silu"}, "relax": set()}[GENERATION]

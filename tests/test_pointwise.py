@@ -7,7 +7,7 @@ from harness import assert_close, run_case
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
 from selfbyoc.codegen.slices import without_concatenates
-from selfbyoc.schedules import pointwise
+from selfbyoc.schedules.kernels.conv import pointwise
 
 BY_NAME = {c.name: c for c in BUILTIN}
 PLAIN = {"strides": (1, 1), "padding": (0, 0, 0, 0), "groups": 1}

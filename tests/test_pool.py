@@ -9,7 +9,7 @@ from selfbyoc import Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
-from selfbyoc.schedules.pool import avg_pool2d, max_pool2d
+from selfbyoc.schedules.composites.pool import avg_pool2d, max_pool2d
 
 # name: shape, attributes, whether it is computed row by row
 WINDOWS = {

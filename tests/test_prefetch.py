@@ -26,7 +26,7 @@ from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
 from selfbyoc.codegen.prefetch_early import with_early
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules.steps import ask_ahead
+from selfbyoc.schedules.steps.loops import ask_ahead
 
 
 def dense(rows, count, units):

@@ -8,8 +8,8 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
-from selfbyoc.schedules.quantized import conv2d_narrowed
-from selfbyoc.schedules.quantized_dense import layer_norm_dense_int8
+from selfbyoc.schedules.composites.quantized import conv2d_narrowed
+from selfbyoc.schedules.composites.quantized_dense import layer_norm_dense_int8
 
 SHAPES = {"x": ((2, 6, 9, 7), "int8"), "weight": ((10, 6, 3, 3), "int8")}
 

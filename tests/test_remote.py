@@ -16,10 +16,10 @@ from selfbyoc import Composite, host, op
 from selfbyoc._tvm import GENERATION, make_target, target_dict, te, tir, tvm
 from selfbyoc.errors import InputError, TargetError, TuningError
 from selfbyoc.ir.emit import emit
+from selfbyoc.language.decisions import choose
 from selfbyoc.runtime.timing import Window
 from selfbyoc.tuning import contest, engine, remote, remote_lane
 from selfbyoc.tuning.build import compiled
-from selfbyoc.tuning.decisions import choose
 from selfbyoc.tuning.measure import SEEDS, Job, Kernel, save_arguments
 from selfbyoc.tuning.process import Failed
 from selfbyoc.tuning.records import CHOSEN, MEASURED, Record, append, read

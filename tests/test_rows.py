@@ -10,8 +10,8 @@ import selfbyoc
 from selfbyoc import BUILTIN, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
-from selfbyoc.schedules import row_tiles
-from selfbyoc.schedules.row_tiles import ROWS, Rows
+from selfbyoc.schedules.kernels.rows import tiles as row_tiles
+from selfbyoc.schedules.kernels.rows.tiles import ROWS, Rows
 
 X = {"x": ((2, 5, 7, 6), "float32")}
 AFFINE = {"gamma": ((6,), "float32"), "beta": ((6,), "float32")}

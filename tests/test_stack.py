@@ -13,7 +13,7 @@ from selfbyoc.codegen.lower import External, external, schedule_external
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.partition.match import Match
+from selfbyoc.match.match import Match
 from selfbyoc.partition.select import select
 
 

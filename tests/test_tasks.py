@@ -19,7 +19,7 @@ from selfbyoc._tvm import GENERATION, make_target, structural_hash, tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, TargetError
-from selfbyoc.partition.pattern import VOCABULARY
+from selfbyoc.language.pattern import VOCABULARY
 from selfbyoc.tuning.workload import with_tuned, workload_key
 
 ROOT = Path(__file__).parents[1]

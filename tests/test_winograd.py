@@ -14,12 +14,13 @@ from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules import direct, winograd
+from selfbyoc.schedules.kernels.conv import direct
+from selfbyoc.schedules.kernels.winograd import compute as winograd
+from selfbyoc.schedules.kernels.winograd.compute import choose
+from selfbyoc.schedules.kernels.winograd.matrices import FORMS, matrices
+from selfbyoc.schedules.kernels.winograd.schedule import register_tiles
+from selfbyoc.schedules.kernels.winograd.tiling import cut
 from selfbyoc.schedules.machine import Machine
-from selfbyoc.schedules.winograd import choose
-from selfbyoc.schedules.winograd_matrices import FORMS, matrices
-from selfbyoc.schedules.winograd_schedule import register_tiles
-from selfbyoc.schedules.winograd_tiling import cut
 
 st = hypothesis.strategies
 BY_NAME = {c.name: c for c in BUILTIN}

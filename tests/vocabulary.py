@@ -3,7 +3,7 @@
 from selfbyoc import op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
-from selfbyoc.partition.pattern import VOCABULARY
+from selfbyoc.language.pattern import VOCABULARY
 
 X = (2, 4, 6, 6)
 SHAPES = {

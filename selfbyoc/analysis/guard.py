@@ -26,7 +26,7 @@ from .verify.run import cannot_run
 from .verify.subjects import Subject, subjects
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..language.composite import Composite
     from ..partition import Partitioning
 
 WINDOWS, SECONDS = 15, 0.3  # of each of the two: the median of windows of 20 ms, in turns

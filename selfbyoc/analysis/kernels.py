@@ -12,9 +12,9 @@ from ..codegen.apply import Scheduled
 from ..codegen.hook import hook
 from ..codegen.lower import External, external, match_of, read_attrs, schedule_external
 from ..codegen.stack import Stacked
-from ..composite import Composite
+from ..language.composite import Composite
+from ..match.match import Match
 from ..partition.generation import ir
-from ..partition.match import Match
 from ..partition.report import report
 
 

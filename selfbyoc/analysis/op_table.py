@@ -11,8 +11,8 @@ import numpy as np
 from .._tvm import GENERATION
 from ..codegen.info.op_info import op_info
 from ..codegen.info.op_record import OpInfo
-from ..composite import Case, Composite
 from ..ir.emit import emit
+from ..language.composite import Case, Composite
 from ..partition import partition_for_tefuse
 from .kernels import kernels
 

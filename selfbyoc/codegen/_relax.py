@@ -12,7 +12,7 @@ from .. import errors
 from .._tvm import register_func, tvm
 from ..ir._relax import read as read_graph
 from ..ir.graph import OpGraph
-from ..tuning.lookup import with_record
+from ..wiring import wired
 from .lower import TARGET, External, external, finished, lower, read_attrs, schedule_external
 from .target import agree, same_machine
 
@@ -54,7 +54,7 @@ def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any
         symbol = str(func.attrs["global_symbol"])
         target = agree(attrs.get(TARGET), build_target(), symbol)
         source = external(symbol, composites(func), read(func), attrs)
-        modules.append(lower(with_record(source, target, packed=True), target))
+        modules.append(lower(wired.with_record(source, target, packed=True), target))
         told = TARGET in attrs or build_target() is not None
         _built[symbol] = _Built(source, target, told)
     return modules
@@ -75,7 +75,7 @@ def _settle_target(builder: Any, call: relax.Call) -> relax.Call:
             f"{kernel.source.symbol}: built for {kernel.target}, but the module is compiled for "
             f"{target}"
         )
-    _, scheduled = schedule_external(with_record(kernel.source, target, packed=True), target)
+    _, scheduled = schedule_external(wired.with_record(kernel.source, target, packed=True), target)
     func = finished(scheduled.mod["main"], target).without_attr("global_symbol")
     fresh = builder.add_func(func.with_attr("tirx.is_scheduled", True), kernel.source.symbol)
     result = call.ty_args[0]

@@ -15,7 +15,7 @@ from ..ir._relay import read as read_graph
 from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..ir.graph import OpGraph
-from ..tuning.lookup import with_record
+from ..wiring import wired
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
 
@@ -55,7 +55,7 @@ def codegen(func: relay.Function) -> Any:
         with _kept_targets():
             func = typed(func)
             source = external(symbol, composites(func), read(func), attrs)
-            done[symbol] = lower(with_record(source, target, packed=True), target)
+            done[symbol] = lower(wired.with_record(source, target, packed=True), target)
     return done[symbol]
 
 

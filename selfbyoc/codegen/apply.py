@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import get_block, tvm
 from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
-from ..tuning.sampling import SamplingSchedule
+from ..language.sampling import SamplingSchedule
 from .info.accesses import blocks_of
 from .info.op_info import Ops, resealed
 from .stack import Stacked
 from .tuned import Tuned
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..language.composite import Composite
 
 TUNED, OWN, DEFAULT = "tuned record", "own schedule", "default schedule"
 

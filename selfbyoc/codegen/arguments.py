@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir.graph import OpCall, OpGraph, Value
 
 if TYPE_CHECKING:
-    from ..partition.match import Match
+    from ..match.match import Match
 
 
 def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, build_module, has_symbol, kernel_config, tvm
 from .._tvm_rewrite import any_alignment, with_broadcasts, without_max_min
-from ..builtin import composite_of, default_schedule, is_builtin
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
 from ..errors import CompositeError, LoweringError
 from ..ir.canonical import canonicalize
 from ..ir.graph import OpGraph, Value, substitute
-from ..partition.match import Match, find
+from ..language.known import composite_of, is_builtin
+from ..match.match import Match, find
+from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
 from .prefetch import with_prefetch
@@ -27,7 +28,7 @@ from .stack_tiles import with_tiles_on_stack
 from .tuned import TUNED, Tuned, told_by
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..language.composite import Composite
 
 logger = logging.getLogger(__name__)
 
@@ -115,8 +116,8 @@ def match_of(external: External) -> Match:
 
 
 def _merged(names: Sequence[str]) -> Composite:
-    from ..composite import Composite
-    from ..partition.pattern import op
+    from ..language.composite import Composite
+    from ..language.pattern import op
 
     return Composite("merged", lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
 
@@ -135,7 +136,7 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
     told = external.attrs.get(NOT_OWN, "")
     with target, told_by(tuned):  # a compute may ask for both (schedules/machine.py, choose)
         stacked = stacked_as(external, target, tuned)
-        return stacked, apply_schedule(stacked, target, default_schedule(), told, tuned)
+        return stacked, apply_schedule(stacked, target, wired.default_schedule, told, tuned)
 
 
 def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:

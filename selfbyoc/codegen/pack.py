@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import (
-    build_module,
-    empty,
-    get_func,
-    make_target,
-    run_once_config,
-    te,
-    tensor,
-    tvm,
-)
+from .._tvm import build_module, empty, get_func, make_target, run_once_config, te, tensor, tvm
+from ..compute.ops import compute_of
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .arguments import argument_chain, run_pack
-from .compute import compute_of
 from .stack import Packed
 
 if TYPE_CHECKING:
-    from ..partition.match import Match
+    from ..match.match import Match
 
 
 def packable(graph: OpGraph, match: Match) -> dict[int, str]:

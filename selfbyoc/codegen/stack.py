@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
+from ..compute.ops import compute_of
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .arguments import argument_chain, run_pack
-from .compute import compute_of
 from .info.lineage import labelled
 from .info.op_info import OpInfo, Ops, attach, record
 from .info.op_record import Recorded, Ref, describe
 from .te_blocks import block_names, te_order
 
 if TYPE_CHECKING:
-    from ..composite import Composite
-    from ..partition.match import Match
+    from ..language.composite import Composite
+    from ..match.match import Match
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..tuning.decisions import deciding
+from ..language.decisions import deciding
 
 TUNED = "tefuse.tuned"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..composite import typed
-from ..partition.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
+from ..language.composite import typed
+from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
 from .attrs import complete
 from .generation import writer
 

@@ -13,8 +13,8 @@ from .refusal import Refusal
 from .report import REPORT, Report
 
 if TYPE_CHECKING:
-    from ..composite import Composite, Registry
-    from .match import Match
+    from ..language.composite import Composite, Registry
+    from ..match.match import Match
 
 
 def partition_for_tefuse(
@@ -86,7 +86,7 @@ def partitioning(
     refused: Mapping[Place, Refusal] | None = None,
 ) -> Partitioning:
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
-    from ..builtin import registry_of
+    from ..language.known import registry_of
     from .generation import ir
 
     check_module(mod)

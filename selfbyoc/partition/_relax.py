@@ -12,10 +12,10 @@ from .._tvm import constant_numpy, structural_hash, tvm
 from ..errors import InputError
 from ..ir._relax import ITEM, Constant
 from ..ir.graph import Value
+from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_inline import inlined, primitives
 from ._relax_table import fusion_table
-from .match import Match
 
 COMPILER = "tefuse"
 

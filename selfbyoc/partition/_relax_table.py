@@ -10,7 +10,7 @@ from tvm.relax import dpl
 
 from .._tvm import tir, tvm
 from ..ir._relax import ITEM
-from .match import Match
+from ..match.match import Match
 
 
 class _Bindings:

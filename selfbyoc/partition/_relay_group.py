@@ -11,7 +11,7 @@ from tvm.relay import dataflow_pattern as dfp
 from .._tvm import tvm
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.graph import Value
-from .match import Match
+from ..match.match import Match
 
 ROOT = "tefuse.root"  # on a composite function: the root op of its match
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from .._tvm import target_dict
-from ..builtin import remember
 from ..codegen.hook import hook
 from ..codegen.lower import (
     COMPOSITE,
@@ -32,9 +31,10 @@ from ..codegen.lower import (
 )
 from ..codegen.pack import described, pack_constants, packable, packed_type
 from ..codegen.tuned import Tuned, told_by
-from ..composite import Registry
 from ..ir.graph import type_text
-from ..tuning.lookup import with_record
+from ..language.composite import Registry
+from ..language.known import remember
+from ..wiring import wired
 from .generation import ir
 from .originals import key_of, with_originals
 
@@ -106,7 +106,7 @@ def _packed(
         match = match_of(source)
         types = {i: packed_type(source.graph, match, i, name) for i, name in wanted.items()}
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
-    source = with_record(source, target, packed=False)
+    source = wired.with_record(source, target, packed=False)
     wanted = {i: p.arg for i, p in packed_params(source).items()}
     if not wanted:
         return source, []

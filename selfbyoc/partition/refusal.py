@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.graph import OpGraph, Value
-from .match import Match
+from ..match.match import Match
 from .report import REFUSED
 
 # Why a match is turned down, beside the differences that miss.py names.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InputError
-from .declared import Declared
+from ..language.declared import Declared
 
 REPORT = "tefuse.report"  # the module's attribute that carries it
 # missed: the structure differs; refused: by its check, or it cannot be cut out; taken: by an

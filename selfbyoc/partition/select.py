@@ -10,24 +10,15 @@ from ..errors import CompositeError
 from ..ir.canonical import declined
 from ..ir.graph import OpCall, OpGraph, Value
 from ..ir.rules.rewriter import Declined
-from .attribute import PredicateError
-from .declared import declared, root_kinds
-from .match import Match, find
-from .miss import Miss
-from .refusal import (
-    CHECK,
-    LARGER,
-    OVERLAP,
-    PREDICATE,
-    RAISED,
-    Refusal,
-    apart,
-    not_cut_out,
-)
+from ..language.declared import declared, root_kinds
+from ..match.attribute import PredicateError
+from ..match.match import Match, find
+from ..match.miss import Miss
+from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
 from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..language.composite import Composite
 
 Hints = dict[str, list[Declined]]
 
@@ -183,7 +174,7 @@ def _edges(graph: OpGraph, match: Match) -> Iterator[tuple[str, str, str]]:
 
 def _checked(match: Match, strict: bool) -> Refusal | None:
     """What the composite's check says."""
-    from ..composite import Refused
+    from ..language.composite import Refused
 
     if match.composite.check is None:
         return None

@@ -11,9 +11,9 @@ from tvm import relax
 
 from .._tvm import Schedule, kernel_config, make_target, tensor, tir, tvm
 from .._tvm_rewrite import any_alignment
-from ..builtin import default_schedule
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
+from ..wiring import wired
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[st
 
 def _scheduled(func: Any, target: Any) -> Any:
     sch = Schedule(tvm.IRModule({"main": vector_math(func)}))
-    default_schedule()(sch, None, target)
+    wired.default_schedule(sch, None, target)
     return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
 
 

@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING, Any
 from ..cache.kernels import using
 from ..codegen.target import host_target
 from ..errors import InputError
-from ..partition import (
-    check_module,
-    check_target,
-    guarded,
-    is_partitioned,
-    partition_for_tefuse,
-)
+from ..partition import check_module, check_target, guarded, is_partitioned, partition_for_tefuse
 from ..partition.guard import Guard
 from ..partition.originals import without_originals
 from ..partition.report import report
+from ..wiring import wired
 from .generation import runtime
 from .library import Library
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..language.composite import Composite
 
 
 def build(
@@ -73,11 +68,9 @@ def _built(
     if guard is not None and is_partitioned(mod):
         raise InputError("guard: this module is partitioned already; hand it to partitioning")
     if verify_timeout is not None:
-        from ..analysis.verify.build import verified
-
         composites = None if composites is None else list(composites)
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
-        found = verified(mod, params, target, composites, verify_timeout, refused)
+        found = wired.verified(mod, params, target, composites, verify_timeout, refused)
         library = _compiled(found.mod, target)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if not is_partitioned(mod):

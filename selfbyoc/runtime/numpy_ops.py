@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.quantize import fixed_point
+from ..compute.quantize import fixed_point
 from ..errors import UnsupportedOp
 from ..ir.graph import OpCall, OpGraph, Value
 

@@ -1,20 +1,20 @@
 """The built-in composites, one file for each op family."""
 
-from .attention import attention, attention_of_heads
-from .batch_norm import conv2d_batch_norm_relu
-from .conv_chain import conv2d_relu_conv2d_relu
-from .convolution import conv2d, conv2d_nhwc
-from .dense import dense
-from .dense_chain import dense_gelu_dense
-from .depthwise import depthwise_pointwise
-from .inception import inception, parallel_conv2d
-from .inverted_residual import inverted_residual
-from .layer_norm import layer_norm, layer_norm_dense, softmax
-from .lrn import lrn
-from .pool import avg_pool2d, global_avg_pool2d, max_pool2d
-from .quantized import conv2d_narrowed, conv2d_narrowed_any_layout
-from .quantized_dense import layer_norm_dense_int8
-from .residual import conv2d_add
+from .composites.attention import attention, attention_of_heads
+from .composites.batch_norm import conv2d_batch_norm_relu
+from .composites.conv_chain import conv2d_relu_conv2d_relu
+from .composites.convolution import conv2d, conv2d_nhwc
+from .composites.dense import dense
+from .composites.dense_chain import dense_gelu_dense
+from .composites.depthwise import depthwise_pointwise
+from .composites.inception import inception, parallel_conv2d
+from .composites.inverted_residual import inverted_residual
+from .composites.layer_norm import layer_norm, layer_norm_dense, softmax
+from .composites.lrn import lrn
+from .composites.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
+from .composites.quantized_dense import layer_norm_dense_int8
+from .composites.residual import conv2d_add
 
 # Earlier wins: larger composites first.
 BUILTIN = (

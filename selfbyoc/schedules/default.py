@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .blocks import Facts, facts
 from .machine import machine
-from .reductions import stages
-from .steps import Finish, inline_injective
+from .steps.blocks import Facts, facts
+from .steps.loops import Finish, inline_injective
+from .steps.reductions import stages
 
 
 def schedule(sch: Any, ops: Any, target: Any) -> None:

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from ..codegen.info.accesses import blocks_of, label_of
 from ..errors import ScheduleError, SelfbyocError, did_you_mean
-from ..partition.pattern import VOCABULARY
-from .blocks import Facts, facts
+from ..language.pattern import VOCABULARY
 from .default import schedule_blocks
-from .steps import Finish, inline_injective
+from .steps.blocks import Facts, facts
+from .steps.loops import Finish, inline_injective
 
 OpSchedule = Callable[[Any, Any, Any], Finish | None]
 

@@ -34,7 +34,7 @@ from .tracker import Tracker
 from .weights import from_memory
 
 if TYPE_CHECKING:
-    from ..composite import Composite
+    from ..language.composite import Composite
 
 SPACES = ("own", "metaschedule")
 MODELS = ("auto", "xgb", "random", "none")

@@ -13,7 +13,7 @@ from .._tvm import GENERATION, tvm
 from ..cache.keys import digest
 from ..codegen.tuned import Tuned
 from ..errors import SelfbyocError, TuningError, one_line
-from .decisions import deciding
+from ..language.decisions import deciding
 from .records import CHOSEN, FAILED, MEASURED, WRONG, Record
 from .space import Space
 from .tasks import Task
@@ -195,7 +195,7 @@ class Search:
 
 
 def _made_by(search: Search) -> dict[str, str]:
-    from .. import __version__  # the package imports this module before it has one
+    from .. import __version__
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     found = {"generation": GENERATION, "tvm": tvm.__version__, "cpu": host.cpu(), "date": now}

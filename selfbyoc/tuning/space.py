@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .decisions import Choice
+from ..language.decisions import Choice
 
 Taken = Mapping[str, Any]
 

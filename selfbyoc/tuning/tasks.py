@@ -14,8 +14,8 @@ from ..codegen.info.pattern_kind import only_moves
 from ..codegen.lower import NOT_OWN, TARGET, External, match_of
 from ..codegen.target import host_target
 from ..codegen.tuned import TUNED, Tuned
-from ..composite import Composite
 from ..errors import InputError
+from ..language.composite import Composite
 from ..partition import check_module, check_target, is_partitioned
 from .records import Place
 from .workload import Variant, about, place_of, variant, workload_key

@@ -28,7 +28,7 @@ from ..codegen.lower import (
 from ..codegen.pack import described, pack_constants, packed_type
 from ..codegen.target import decisive
 from ..codegen.tuned import TUNED, Tuned, told_by
-from .decisions import Choice, deciding
+from ..language.decisions import Choice, deciding
 from .records import Place
 
 

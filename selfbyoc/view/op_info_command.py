@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.op_table import OpTable, op_tables
-from ..builtin import default_registry
 from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..codegen.info.unknown import UNKNOWN
 from ..codegen.target import host_target
+from ..language.known import default_registry
 from ..partition import check_target
 
 COLUMNS = ("op", "kind", "attributes", "inputs", "outputs", "blocks", "blocks when scheduled")

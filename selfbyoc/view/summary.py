@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..analysis.explain.grouping import Left, left
-from ..partition.declared import kinds
+from ..language.declared import kinds
 from ..partition.report import Report
 
 __all__ = ["Left", "Taken", "kinds", "left", "taken"]

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.explain.grouping import Group, levels
-from ..composite import Composite
+from ..language.composite import Composite
 from ..partition.report import Record, Report
 from ..runtime.timing import Latency
 from .summary import Left, taken

@@ -187,8 +187,8 @@ def test_merged_composite_functions(mod, data):
     """TVM's own pass may put several composites into one external function: the hook stacks them
     all.
     """
-    from selfbyoc.builtin import remember
     from selfbyoc.ir._relax import read
+    from selfbyoc.language.known import remember
     from selfbyoc.partition import _relax as ir
     from selfbyoc.partition._relax_table import fusion_table
     from selfbyoc.partition.select import select

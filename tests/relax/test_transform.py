@@ -15,7 +15,7 @@ from selfbyoc._tvm import Schedule, get_block, make_target, structural_equal
 from selfbyoc.codegen.info.accesses import accesses_of
 from selfbyoc.codegen.info.op_record import OP_INFO
 from selfbyoc.ir.emit import emit
-from selfbyoc.partition.pattern import VOCABULARY
+from selfbyoc.language.pattern import VOCABULARY
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import AttachOpInfo, FuseTIR
 

@@ -220,7 +220,7 @@ def test_merged_compiler_regions(mod, data, expected):
             relay.transform.PartitionGraph(bind_constants=False),
         ]
     )(merged)
-    from selfbyoc.builtin import remember
+    from selfbyoc.language.known import remember
 
     for composite in (conv_relu, fc):
         remember(composite)

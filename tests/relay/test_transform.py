@@ -13,7 +13,7 @@ from selfbyoc import UNKNOWN, Composite, op, op_info
 from selfbyoc._tvm import Schedule, get_block, make_target
 from selfbyoc.codegen.info.accesses import accesses_of
 from selfbyoc.ir.emit import emit
-from selfbyoc.partition.pattern import VOCABULARY
+from selfbyoc.language.pattern import VOCABULARY
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import extract_tasks, lower, op_info_attached
 

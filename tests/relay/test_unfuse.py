@@ -12,7 +12,7 @@ import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse, unfuse
 from selfbyoc._tvm import make_target, tvm
 from selfbyoc.ir._relay_walk import postorder
-from selfbyoc.schedules.quantized import conv2d_narrowed
+from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 
 # A target on which TVM takes products of int8 apart: nn.dense becomes a product and a sum.
 VNNI = "llvm -mcpu=cascadelake"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import InputError
-from ...partition.declared import Declared
+from ...language.declared import Declared
 from ...partition.report import MATCHED, MISSED, PART, Record, Report
 
 

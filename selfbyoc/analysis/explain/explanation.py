@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..._tvm import make_target, target_dict, tvm
-from ...builtin import composite_of, registry_of
 from ...codegen.apply import Level, level_of
 from ...codegen.hook import hook
 from ...codegen.lower import COMPOSITE, NOT_OWN, TARGET, read_attrs
 from ...codegen.target import host_target
 from ...codegen.tuned import Tuned
 from ...errors import InputError
+from ...language.known import composite_of, registry_of
 from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
 from ...partition.report import MATCHED, Record, Report, report
@@ -26,7 +26,7 @@ from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
 
 if TYPE_CHECKING:
-    from ...composite import Composite
+    from ...language.composite import Composite
 
 Leveler = Callable[[Record], Level]
 

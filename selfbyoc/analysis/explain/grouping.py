@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...partition.miss import NO_OP
+from ...match.miss import NO_OP
 from ...partition.report import BROKEN, MATCHED, MISSED, REFUSED, Record, Report
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from ..._tvm import GENERATION
 from ...codegen.pack import packable, packed_type
 from ...codegen.stack import stack
-from ...composite import Case, Composite
 from ...errors import CompositeError, SelfbyocError, one_line
 from ...ir.emit import emit
 from ...ir.generation import writer
+from ...language.composite import Case, Composite
+from ...language.pattern import Arg, Either, Item, Many, Node, Op, below
+from ...match.match import Bound, Matcher
 from ...partition import partitioning
-from ...partition.match import Bound, Matcher
-from ...partition.pattern import Arg, Either, Item, Many, Node, Op, below
 from ...partition.report import MISSED, REFUSED, Report
 from ...runtime.numpy_ops import all_values
 from ...runtime.tolerance import difference, longest_reduction

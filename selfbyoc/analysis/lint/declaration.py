@@ -9,10 +9,10 @@ from typing import Any
 
 from ..._tvm import tvm
 from ...codegen.arguments import takes_reader
-from ...composite import Case, Composite
 from ...errors import did_you_mean
 from ...ir.attrs import DEFAULTS
-from ...partition.pattern import Arg, Either, Many, Node, Op, below
+from ...language.composite import Case, Composite
+from ...language.pattern import Arg, Either, Many, Node, Op, below
 from .records import Finding, place
 
 # Attributes of the neutral ops beside those that a program may set (ir/attrs.py).

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ...builtin import default_registry
-from ...composite import Composite
 from ...errors import CompositeError, InputError, RegistryError, did_you_mean, one_line
+from ...language.composite import Composite
+from ...language.known import default_registry
 from .records import Finding
 
 _NONE = "it declares no Composite at its top level; one made inside a function is not seen"

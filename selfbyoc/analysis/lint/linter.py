@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...composite import Composite, Registry
 from ...errors import RegistryError
+from ...language.composite import Composite, Registry
 from .cases import on_cases
 from .declaration import declaration
 from .file import load_file, named

@@ -15,14 +15,14 @@ from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.guard import Place
 from ...partition.refusal import VERIFIED, Refusal
-from ...tuning.lookup import bar
+from ...wiring import wired
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
 from .verification import check_timeout, run
 
 if TYPE_CHECKING:
-    from ...composite import Composite
+    from ...language.composite import Composite
 
 SCHEDULES = {TUNED: "a tuned schedule", OWN: "its own schedule"}  # below is the default schedule
 NEXT = "the next composite that matches, or TVM"
@@ -151,7 +151,7 @@ def _judge(what: Sequence[Subject], state: _State) -> list[Disabled]:
 
 def _bar_record(subject: Subject, verdict: Verdict, state: _State) -> bool:
     """Partition again without a tuning record, where it was partitioning that took it."""
-    if verdict.level != TUNED or state.is_fixed or not bar(subject.kernel.source):
+    if verdict.level != TUNED or state.is_fixed or not wired.bar_record(subject.kernel.source):
         return False
     state.disable(subject, verdict, "what serves without the record")
     state.barred += 1

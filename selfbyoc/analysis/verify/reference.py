@@ -12,8 +12,8 @@ import numpy as np
 from ...errors import UnsupportedOp
 from ...ir.attrs import complete
 from ...ir.graph import OpCall, OpGraph, Value
-from ...partition.match import Match
-from ...partition.pattern import Either, Item, Node, Op
+from ...language.pattern import Either, Item, Node, Op
+from ...match.match import Match
 from ...runtime.numpy_ops import all_values
 from ...runtime.tolerance import ROUNDOFF
 from .inputs import LARGE, Array, arrays, is_float

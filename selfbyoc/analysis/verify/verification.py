@@ -15,7 +15,7 @@ from .subjects import Subject, subjects
 from .worker import can_isolate, in_place, isolated
 
 if TYPE_CHECKING:
-    from ...composite import Composite
+    from ...language.composite import Composite
 
 
 def verify(

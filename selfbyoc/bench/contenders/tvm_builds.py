@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ... import build
-from ...builtin import default_registry
 from ...codegen.target import host_target
 from ...extra import extra
+from ...language.known import default_registry
 from ...models.generation import tvm_road
 from ...models.onnx_model import import_onnx
 from ...runtime.generation import runtime

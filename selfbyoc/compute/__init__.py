@@ -1,0 +1,1 @@
+"""The te.compute of every op of the vocabulary."""

@@ -1,0 +1,1 @@
+"""What a user writes: composites, patterns, cases, choices."""

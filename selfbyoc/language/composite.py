@@ -1,0 +1,254 @@
+"""The unit of this library: a composite is a pattern with its check, compute, schedule and
+reference.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..errors import CompositeError, RegistryError, did_you_mean
+from .declared import kinds
+from .pattern import Node, branch_names, reachable, trace
+
+COMPILER = "tefuse"
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+class Refused(Exception):
+    """A check declined a structural match; its text is the reason that reports show."""
+
+
+def require(condition: Any, reason: str) -> None:
+    """Refuse the match with `reason` unless `condition` holds. For use in a composite's `check`."""
+    if not condition:
+        raise Refused(reason)
+
+
+class Case:
+    """One named set of shapes that a composite is tested, timed and tuned on.
+
+    `Case(x=(3, 5), weight=(4, 5))` instantiates the composite's own pattern. Where the pattern has
+    alternatives or attributes matter, the first argument is a straight function of the vocabulary:
+    `Case(lambda x, w: op.relu(op.conv2d(x, w, strides=(2, 2))), x=(1, 3, 15, 17), w=(8, 3, 3, 3))`.
+    An argument is a shape, or (shape, dtype); `constants` names the arguments that are weights.
+    `generations` says on which TVMs the case exists, where an op is known to one of them only.
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any] | None = None,
+        /,
+        *,
+        constants: Sequence[str] = (),
+        name: str = "",
+        generations: Sequence[str] = ("relay", "relax"),
+        **args: Any,
+    ) -> None:
+        self.program = program
+        self.generations = tuple(generations)
+        self.constants = tuple(constants)
+        self.args = {key: typed(key, value) for key, value in args.items()}
+        self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
+
+    def __repr__(self) -> str:
+        return f"Case({self.name})"
+
+
+def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
+    """`(2, 3)` or `((2, 3), "int8")` as (shape, dtype)."""
+    is_sequence = isinstance(value, (tuple, list))
+    if is_sequence and len(value) == 2 and isinstance(value[1], str):
+        return tuple(value[0]), value[1]
+    if is_sequence and all(isinstance(extent, int) and extent >= 0 for extent in value):
+        return tuple(value), "float32"
+    raise CompositeError(f"argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A named group of ops that is compiled as one kernel.
+
+    pattern    an ordinary function of the vocabulary `op`; its argument names hold everywhere
+    schedule   `schedule(sch, ops, target)`, or one a target kind, or None for the default schedule
+    reference  NumPy, independent of TVM; None means: the matched ops one by one in NumPy
+    check      `check(match)` may refuse with `require(condition, reason)`
+    compute    None, or {op kind: function} to stand in for single ops, or one for the whole
+    pack       {argument: function(tensor) or function(tensor, call)}: how a weight is laid out
+               ahead of time; `call` is the op that reads it, with its attributes and shapes
+    """
+
+    name: str
+    pattern: Callable[..., Any]
+    schedule: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None
+    reference: Callable[..., Any] | None = None
+    check: Callable[..., None] | None = None
+    cases: Sequence[Case] = ()
+    compute: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None
+    pack: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(str(self.name)):
+            raise CompositeError(
+                f"composite name {self.name!r}: expected lower case letters, digits and underscores"
+            )
+        self._check_types()
+        outputs, names = trace(self.name, self.pattern)
+        if not all(output.is_op() for output in outputs):
+            raise CompositeError(
+                f"composite {self.name}: the pattern returns a bare input; expected an op"
+            )
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "arg_names", names)
+        object.__setattr__(self, "root", self._root())
+        self._check_names()
+
+    outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
+    arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    root: Node = field(init=False, repr=False, compare=False)
+
+    def _root(self) -> Node:
+        """The output that is computed from all the others."""
+        for candidate in self.outputs:
+            below = {id(node) for node in reachable(candidate)}
+            if all(id(output) in below for output in self.outputs):
+                return candidate
+        raise CompositeError(
+            f"composite {self.name}: no output of the pattern is computed from all the others; "
+            f"expected the further outputs on the way to one last op"
+        )
+
+    def _check_types(self) -> None:
+        """Functions are functions, or in mappings where these are allowed; cases are cases."""
+        pack, cases = cast(Any, self.pack), cast(Any, self.cases)
+        if not isinstance(pack, Mapping):
+            self._refuse("pack", "{argument: function}", pack)
+        if not isinstance(cases, (list, tuple)):
+            self._refuse("cases", "a list or a tuple of Case", cases)
+        functions = {"pattern": self.pattern, **{f"pack for {n!r}": f for n, f in pack.items()}}
+        for label in ("schedule", "compute", "reference", "check"):
+            given = getattr(self, label)
+            if isinstance(given, Mapping):
+                functions |= {f"{label} for {key!r}": f for key, f in given.items()}
+            elif given is not None:
+                functions[label] = given
+        for label, function in functions.items():
+            if not callable(function):
+                self._refuse(label, "a function", function)
+        for case in cases:
+            if not isinstance(case, Case):
+                self._refuse("cases", "a list or a tuple of Case", case)
+
+    def _refuse(self, label: str, expected: str, found: Any) -> None:
+        raise CompositeError(
+            f"composite {self.name}: {label}: expected {expected}, found {found!r}"
+        )
+
+    def _check_names(self) -> None:
+        """Everything else uses the argument names of the pattern."""
+        used = [("pack", list(self.pack))]
+        used += [(f"case {c.name}", list(c.args)) for c in self.cases if c.program is None]
+        for label, function in (("reference", self.reference), ("compute", self.compute)):
+            if callable(function):
+                used.append((label, _named_parameters(function)))
+        for label, keys in used:
+            branches = branch_names(self.outputs) if label == "pack" else set()
+            unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops"})
+            if unknown:
+                meant = did_you_mean(unknown[0], [*self.arg_names, *sorted(branches)])
+                raise CompositeError(
+                    f"composite {self.name}: {label} names {unknown}, which are no arguments of "
+                    f"the pattern; expected some of {list(self.arg_names)}{meant}"
+                )
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        """A schedule that names kinds of op (schedules/each_op.py) names those of the pattern."""
+        given = self.schedule
+        functions = given.values() if isinstance(given, Mapping) else [given]
+        for function in functions:
+            known = kinds(self) if (named := getattr(function, "kinds", ())) else set()
+            if unknown := sorted(set(named) - known):
+                raise CompositeError(
+                    f"composite {self.name}: its schedule names {unknown}, which the pattern has "
+                    f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
+                )
+
+    @property
+    def full_name(self) -> str:
+        """The name in the `Composite` attribute: `tefuse.<name>`."""
+        return f"{COMPILER}.{self.name}"
+
+    def pack_for(self, arg: str) -> Callable[..., Any] | None:
+        """How an argument is packed; the `weight_1` of a branch of `many` goes by `weight`."""
+        base = arg.rstrip("0123456789").removesuffix("_")
+        return self.pack.get(arg) or (None if arg in self.arg_names else self.pack.get(base))
+
+    def schedule_for(self, kind: str) -> Callable[..., Any] | None:
+        """The schedule function for a target kind, or None where the default one serves."""
+        if isinstance(self.schedule, Mapping):
+            return self.schedule.get(kind)
+        return self.schedule
+
+    @property
+    def source(self) -> str:
+        """The file that declares the pattern."""
+        return inspect.getsourcefile(self.pattern) or "<unknown>"
+
+
+def _named_parameters(function: Callable[..., Any]) -> list[str]:
+    """The parameters that are passed by name; `*args` and `**kwargs` take any."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as err:  # written in C
+        text = f"{function!r} has no names of arguments to pass them by; wrap it in a function"
+        raise CompositeError(text) from err
+    return [p.name for p in parameters if p.kind not in kinds]
+
+
+class Registry:
+    """Composites by name; the order of adding is their priority."""
+
+    def __init__(self, composites: Iterable[Composite] = ()) -> None:
+        self._by_name: dict[str, Composite] = {}
+        if isinstance(composites, Composite):
+            raise RegistryError(f"expected a list of composites, found {composites.name} alone")
+        for composite in composites:
+            self.add(composite)
+
+    def add(self, composite: Composite) -> None:
+        """Add one; a name that is taken is an error."""
+        if not isinstance(composite, Composite):
+            raise RegistryError(
+                f"expected a Composite, found {type(composite).__name__}: {composite!r}"
+            )
+        if composite.name in self._by_name:
+            raise RegistryError(
+                f"composite {composite.name!r} is registered twice (first in "
+                f"{self._by_name[composite.name].source}); known: {self.names()}"
+            )
+        self._by_name[composite.name] = composite
+
+    def __getitem__(self, name: str) -> Composite:
+        short = name.removeprefix(f"{COMPILER}.")
+        if short not in self._by_name:
+            raise RegistryError(f"composite {name!r} is not registered; known: {self.names()}")
+        return self._by_name[short]
+
+    def __contains__(self, name: str) -> bool:
+        return name.removeprefix(f"{COMPILER}.") in self._by_name
+
+    def __iter__(self) -> Iterator[Composite]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def names(self) -> list[str]:
+        """The names in order of priority."""
+        return list(self._by_name)

@@ -1,0 +1,1 @@
+"""A pattern on an OpGraph: matches, and the nearest miss."""

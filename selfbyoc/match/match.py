@@ -1,0 +1,250 @@
+"""Match a pattern against an OpGraph: the one place that decides what a composite takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..ir.graph import OpCall, OpGraph, Value
+from ..language.pattern import COMMUTATIVE, Arg, Either, Item, Many, Node, Number, Op
+from .attribute import asked, compared, equal_number, wanted_text
+from .miss import (
+    ATTRIBUTE,
+    CONSTANT,
+    INPUTS,
+    KIND,
+    LEAF,
+    NO_OP,
+    OTHER_KIND,
+    OUTPUT,
+    RIGHT_KIND,
+    TWICE,
+    VALUE,
+    Miss,
+    Nearest,
+)
+
+if TYPE_CHECKING:
+    from ..language.composite import Composite
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A match in the making: which value each argument stands for, and the ops taken so far."""
+
+    args: Mapping[str, Value] = field(default_factory=dict)
+    ops: tuple[OpCall, ...] = ()
+    parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a node -> the op it took
+    level: int = 0  # ops entered whose inputs are not matched yet
+    reader: str = ""  # the innermost of these
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a pattern selected. Arguments are attributes: `match.x.shape`; an unused optional one is
+    None.
+    """
+
+    composite: Composite
+    args: Mapping[str, Value]
+    ops: tuple[OpCall, ...]
+    outputs: tuple[Value, ...]
+
+    @property
+    def root(self) -> OpCall:
+        """The last op: it is computed from all the others."""
+        return self.ops[-1]
+
+    @property
+    def result(self) -> Value:
+        """The output that the last op computes."""
+        return next(v for v in self.outputs if any(v is out for out in self.root.outputs))
+
+    def __getattr__(self, name: str) -> Value | None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self.args:
+            return self.args[name]
+        if name in self.composite.arg_names:
+            return None
+        raise AttributeError(
+            f"composite {self.composite.name}: no argument {name!r}; "
+            f"the match has {list(self.args)}"
+        )
+
+    def of(self, kind: str) -> list[OpCall]:
+        """The matched ops of one kind, in topological order."""
+        return [call for call in self.ops if call.kind == kind]
+
+    def op(self, kind: str) -> OpCall:
+        """The first matched op of a kind."""
+        found = self.of(kind)
+        if not found:
+            raise AttributeError(
+                f"composite {self.composite.name}: no {kind} among {[c.kind for c in self.ops]}"
+            )
+        return found[0]
+
+
+class Matcher:
+    """Tries one pattern on one graph and remembers the nearest miss."""
+
+    def __init__(self, graph: OpGraph) -> None:
+        self.graph = graph
+        self.nearest = Nearest()
+
+    def _missed(self, bound: Bound, near: int, *difference: Any) -> None:
+        score = (bound.level + len(bound.ops), near)
+        if score >= self.nearest.score:  # most are not, and need no object
+            self.nearest.add(score, Miss(*difference))
+
+    def match(self, node: Node, value: Value, bound: Bound) -> Iterator[Bound]:
+        """Every way in which `node` fits `value`, given what is bound already."""
+        if isinstance(node, Arg):
+            yield from self._arg(node, value, bound)
+        elif isinstance(node, Number):
+            yield from self._number(node, value, bound)
+        elif isinstance(node, Either):
+            for option in node.options:
+                yield from self.match(option, value, bound)
+        elif isinstance(node, Item):
+            yield from self._op(node.of, node.index, value, bound)
+        elif isinstance(node, Op):
+            yield from self._op(node, 0, value, bound)
+
+    def _number(self, node: Number, value: Value, bound: Bound) -> Iterator[Bound]:
+        scalar = value.scalar
+        if scalar is not None and equal_number(float(scalar), node.value):
+            yield bound
+            return
+        found = _leaf(value) if scalar is None else str(scalar)
+        wanted = f"the constant {node.value}"
+        self._missed(bound, RIGHT_KIND, CONSTANT, bound.reader or "constant", wanted, found)
+
+    def _arg(self, node: Arg, value: Value, bound: Bound) -> Iterator[Bound]:
+        known = bound.args.get(node.name)
+        if known is None:
+            yield replace(bound, args={**bound.args, node.name: value})
+        elif known is value:
+            yield bound
+        else:
+            wanted = f"the same value as {known!r}"
+            self._missed(bound, RIGHT_KIND, VALUE, node.name, wanted, f"{value!r}")
+
+    def _op(self, node: Op, index: int, value: Value, bound: Bound) -> Iterator[Bound]:
+        call = self.graph.producer(value)
+        if call is None:
+            where = bound.reader if value.is_constant else value.name or bound.reader
+            self._missed(bound, LEAF, NO_OP, where, f"op {node.kind}", _leaf(value))
+            return
+        if call.kind != node.kind:
+            wanted, found = f"op {node.kind}", f"op {call.kind}"
+            self._missed(bound, OTHER_KIND, KIND, call.name, wanted, found)
+            return
+        if index >= len(call.outputs) or call.outputs[index] is not value:
+            wanted, found = f"output {index} of {node.kind}", "another of its outputs"
+            self._missed(bound, RIGHT_KIND, OUTPUT, call.name, wanted, found)
+            return
+        if id(node) in bound.parts or any(call is taken for taken in bound.ops):
+            # One op cannot play two parts, except where the pattern uses one node twice.
+            if bound.parts.get(id(node)) is call:
+                yield bound
+            else:
+                wanted, found = f"another {node.kind}", "an op that is taken already"
+                self._missed(bound, RIGHT_KIND, TWICE, call.name, wanted, found)
+            return
+        if not self._attrs_fit(node, call, bound):
+            return
+        entered = replace(bound, level=bound.level + 1, reader=call.name)
+        for done in self._inputs(node, call, entered):
+            parts = {**done.parts, id(node): call}
+            ops = (*done.ops, call)
+            yield replace(done, ops=ops, parts=parts, level=bound.level, reader=bound.reader)
+
+    def _attrs_fit(self, node: Op, call: OpCall, bound: Bound) -> bool:
+        for name, wanted in node.attrs.items():
+            found = call.attrs.get(name)
+            if callable(wanted):
+                fits = asked(wanted, name, found)
+            else:
+                wanted, fits = compared(wanted, name, found)
+            if not fits:
+                difference = f"{name}={wanted_text(wanted)}"
+                self._missed(
+                    bound, RIGHT_KIND, ATTRIBUTE, call.name, difference, f"{name}={found!r}", name
+                )
+                return False
+        return True
+
+    def _inputs(self, node: Op, call: OpCall, bound: Bound) -> Iterator[Bound]:
+        nodes = node.inputs
+        if len(nodes) == 1 and isinstance(nodes[0], Many):
+            many = nodes[0]
+            if len(call.inputs) < many.at_least:
+                wanted, found = f"{many.at_least} inputs or more", _inputs_of(call)
+                self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
+                return
+            nodes = tuple(many.instance(i) for i in range(len(call.inputs)))
+        if len(nodes) != len(call.inputs):
+            wanted, found = f"{len(nodes)} inputs", _inputs_of(call)
+            self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
+            return
+        yield from self._all(nodes, call.inputs, bound)
+        if node.kind in COMMUTATIVE:
+            yield from self._all(nodes, call.inputs[::-1], bound)
+
+    def _all(
+        self, nodes: tuple[Node, ...], values: tuple[Value, ...], bound: Bound
+    ) -> Iterator[Bound]:
+        if not nodes:
+            yield bound
+            return
+        for first in self.match(nodes[0], values[0], bound):
+            yield from self._all(nodes[1:], values[1:], first)
+
+
+def _inputs_of(call: OpCall) -> str:
+    return f"{len(call.inputs)} input{'s' * (len(call.inputs) != 1)}"
+
+
+def _leaf(value: Value) -> str:
+    return f"{'a constant' if value.is_constant else 'an input'}, {value.type}"
+
+
+def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
+    """Match the composite with `root` as its last op; the nearest miss if it does not fit."""
+    matcher = Matcher(graph)
+    for bound in _roots(matcher, composite.root, root):
+        absent = next((n for n in composite.outputs if not _took_part(n, bound)), None)
+        if absent is not None:  # an alternative without it was taken
+            where, wanted = root.name, f"{absent!r}, an output of the pattern"
+            matcher.nearest.add((len(bound.ops), RIGHT_KIND), Miss(OUTPUT, where, wanted, "none"))
+            continue
+        taken = {id(call) for call in bound.ops}
+        ops = tuple(call for call in graph.ops if id(call) in taken)
+        outputs = tuple(_value_of(node, bound) for node in composite.outputs)
+        return Match(composite, bound.args, ops, outputs)
+    return matcher.nearest.miss or Miss(OUTPUT, root.name, "a result", "none")
+
+
+def _roots(matcher: Matcher, node: Node, root: OpCall) -> Iterator[Bound]:
+    for value in root.outputs:
+        yield from matcher.match(node, value, Bound())
+
+
+def _value_of(node: Node, bound: Bound) -> Value:
+    """The value that an output node of the pattern stands for."""
+    if isinstance(node, Either):
+        return next(
+            _value_of(option, bound) for option in node.options if _took_part(option, bound)
+        )
+    if isinstance(node, Item):
+        return bound.parts[id(node.of)].outputs[node.index]
+    return bound.parts[id(node)].outputs[0]
+
+
+def _took_part(node: Node, bound: Bound) -> bool:
+    if isinstance(node, Either):
+        return any(_took_part(option, bound) for option in node.options)
+    return id(node.of if isinstance(node, Item) else node) in bound.parts

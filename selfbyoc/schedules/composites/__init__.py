@@ -1,0 +1,1 @@
+"""The built-in composites: pattern, check, reference, cases, and which kernel."""

@@ -1,0 +1,83 @@
+"""conv2d + batch_norm + relu: the norm's tuple taken apart, the norm folded into one scale and
+shift a channel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.composite import Case, Composite
+from ...language.pattern import either, op
+from ..kernels.conv import direct_schedule, float_conv
+from .convolution import biased, direct_layout
+
+
+def _pattern(x: Any, weight: Any, bias: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+    y = op.batch_norm(biased(op.conv2d(x, weight), bias), gamma, beta, mean, var)[0]
+    return either(op.relu(y), y)
+
+
+def _norm(relu: bool, epsilon: float = 1e-5, **attrs: Any) -> Any:
+    def program(x: Any, weight: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+        y = op.batch_norm(op.conv2d(x, weight, **attrs), gamma, beta, mean, var, epsilon=epsilon)[0]
+        return op.relu(y) if relu else y
+
+    return program
+
+
+def _sizes(channels: int) -> dict[str, Any]:
+    return {name: (channels,) for name in ("gamma", "beta", "mean", "var")}
+
+
+_ALL = ("weight", "gamma", "beta", "mean", "var")
+
+conv2d_batch_norm_relu = Composite(
+    "conv2d_batch_norm_relu",
+    _pattern,
+    direct_schedule.CPU,
+    check=direct_layout,
+    compute={"conv2d": float_conv.conv2d},
+    pack={"weight": float_conv.pack_weight},
+    why="the norm is one multiplication and one addition on the tile in registers",
+    cases=(
+        Case(
+            _norm(True, padding=1),
+            name="resnet",
+            x=(1, 64, 28, 28),
+            weight=(64, 64, 3, 3),
+            **_sizes(64),
+            constants=_ALL,
+        ),
+        Case(
+            _norm(True, 1e-3, strides=2, padding=(1, 0, 0, 1)),
+            name="strided",
+            x=(2, 7, 17, 13),
+            weight=(9, 7, 3, 3),
+            **_sizes(9),
+        ),
+        Case(
+            _norm(False),
+            name="no-relu",
+            x=(1, 11, 7, 7),
+            weight=(19, 11, 1, 1),
+            **_sizes(19),
+            constants=_ALL,
+        ),
+        Case(
+            lambda x, weight, bias, gamma, beta, mean, var: op.relu(
+                op.batch_norm(
+                    op.bias_add(op.conv2d(x, weight, groups=6, padding=1), bias),
+                    gamma,
+                    beta,
+                    mean,
+                    var,
+                )[0]
+            ),
+            name="depthwise-biased",
+            x=(1, 6, 9, 10),
+            weight=(6, 1, 3, 3),
+            bias=(6,),
+            **_sizes(6),
+        ),
+    ),
+)

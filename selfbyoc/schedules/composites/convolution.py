@@ -1,0 +1,139 @@
+"""conv2d (+bias) (+relu, clip, silu): NCHW and NHWC, any groups."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...language.composite import Case, Composite, require
+from ...language.pattern import either, op
+from ..kernels.conv import direct_schedule, float_conv
+
+
+def biased(y: Any, bias: Any) -> Any:
+    """An optional bias behind a convolution."""
+    return either(op.bias_add(y, bias), y)
+
+
+def activated(y: Any) -> Any:
+    """An optional activation."""
+    return either(op.relu(y), op.clip(y), op.silu(y), y)
+
+
+def floating(match: Any) -> None:
+    """Every convolution computes in float32; integer ones are another composite's."""
+    for conv in match.of("conv2d"):
+        dtype = conv.inputs[0].dtype
+        require(
+            not dtype.startswith(("int", "uint")),
+            f"a bare {dtype} convolution is not taken; it needs its requantize, clip and cast "
+            "behind it",
+        )
+        same = {v.dtype for v in (*conv.inputs, *conv.outputs)} == {"float32"}
+        require(same, f"only float32 is scheduled, found {dtype} -> {conv.outputs[0].dtype}")
+
+
+def direct_layout(match: Any) -> None:
+    """The check of every composite on the direct computes: float32, NCHW and OIHW."""
+    floating(match)
+    for conv in match.of("conv2d"):
+        found = tuple(conv.attrs[f"{of}_layout"] for of in ("data", "kernel", "out"))
+        require(
+            found == ("NCHW", "OIHW", "NCHW"),
+            f"{conv.name}: only NCHW, OIHW and NCHW are scheduled, found {', '.join(found)}",
+        )
+
+
+def _pattern(x: Any, weight: Any, bias: Any) -> Any:
+    return activated(biased(op.conv2d(x, weight), bias))
+
+
+def _relu(**attrs: Any) -> Any:
+    return lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight, **attrs), bias))
+
+
+def _bare(**attrs: Any) -> Any:
+    return lambda x, weight: op.conv2d(x, weight, **attrs)
+
+
+def _silu(**attrs: Any) -> Any:
+    return lambda x, weight, bias: op.silu(op.bias_add(op.conv2d(x, weight, **attrs), bias))
+
+
+def _case(name: str, program: Any, x: Any, weight: Any, *, constant: bool = True) -> Case:
+    """A case; its bias, if the program has one, is as long as the weight's first axis."""
+    args = {"x": x, "weight": weight}
+    if "bias" in inspect.signature(program).parameters:
+        args["bias"] = weight[:1]
+    weights = tuple(n for n in args if n != "x") if constant else ()
+    return Case(program, name=name, constants=weights, **args)
+
+
+conv2d = Composite(
+    "conv2d",
+    _pattern,
+    direct_schedule.CPU,
+    check=direct_layout,
+    compute={"conv2d": float_conv.conv2d},
+    pack={"weight": float_conv.pack_weight},
+    why="the bias and the activation are applied while the tile is in registers",
+    cases=(
+        _case("3x3", _relu(padding=1), (1, 64, 56, 56), (64, 64, 3, 3)),
+        _case("1x1", _relu(), (1, 192, 28, 28), (64, 192, 1, 1)),
+        _case("1x1-7x7", _relu(), (1, 832, 7, 7), (384, 832, 1, 1)),
+        _case("first-layer", _relu(strides=2, padding=3), (1, 3, 224, 224), (64, 3, 7, 7)),
+        _case("runtime", _relu(padding=1), (2, 19, 13, 17), (21, 19, 3, 3), constant=False),
+        _case("asymmetric", _relu(strides=2, padding=(0, 1, 1, 0)), (1, 5, 15, 18), (9, 5, 3, 3)),
+        _case("dilated", _relu(dilation=2, padding=2), (1, 8, 21, 11), (16, 8, 3, 3)),
+        _case(
+            "1x1-stride-2",
+            lambda x, weight: op.clip(op.conv2d(x, weight, strides=2)),
+            (3, 24, 15, 14),
+            (20, 24, 1, 1),
+        ),
+        _case("grouped", _silu(groups=4, padding=(1, 2)), (2, 24, 17, 10), (36, 6, 3, 5)),
+        _case("multiplier", _bare(groups=18, padding=1), (1, 18, 15, 15), (36, 1, 3, 3)),
+        _case("small-images", _relu(padding=2), (3, 9, 7, 6), (48, 9, 5, 5)),
+        _case("one-row", _bare(), (1, 7, 1, 40), (3, 7, 1, 4), constant=False),
+    ),
+)
+
+
+def _nhwc(last: Any = op.relu, **attrs: Any) -> Any:
+    def program(x: Any, weight: Any, bias: Any) -> Any:
+        y = op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", **attrs)
+        return last(op.bias_add(y, bias, axis=3))
+
+    return program
+
+
+def _bare_nhwc(last: Any) -> Any:
+    def program(x: Any, weight: Any) -> Any:
+        return last(op.conv2d(x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1))
+
+    return program
+
+
+_SMALL_NHWC: dict[str, Any] = {"x": (1, 7, 6, 5), "weight": (3, 3, 5, 9)}
+
+
+conv2d_nhwc = Composite(
+    "conv2d_nhwc",
+    lambda x, weight, bias: activated(biased(op.conv2d(x, weight, data_layout="NHWC"), bias)),
+    check=floating,
+    why="the bias and the activation are applied while the tile is in registers",
+    cases=(
+        Case(
+            _nhwc(padding=1),
+            name="3x3",
+            x=(1, 14, 15, 24),
+            weight=(3, 3, 24, 40),
+            bias=(40,),
+            constants=("weight", "bias"),
+        ),
+        Case(_nhwc(lambda y: y), name="linear", **_SMALL_NHWC, bias=(9,)),
+        Case(_bare_nhwc(op.clip), name="clip", **_SMALL_NHWC),
+        Case(_bare_nhwc(op.silu), name="silu", **_SMALL_NHWC),
+        Case(_nhwc(strides=2), name="tail", x=(2, 9, 12, 7), weight=(3, 2, 7, 19), bias=(19,)),
+    ),
+)

@@ -1,0 +1,156 @@
+"""depthwise + pointwise convolution, each with bias, batch norm and activation: MobileNetV1's
+block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.composite import Case, Composite, require
+from ...language.pattern import either, op
+from ..kernels.separable import compute as separable
+from ..kernels.separable import schedule as separable_schedule
+from ..kernels.separable.layers import pack_weight
+from .convolution import activated, biased, direct_layout
+
+
+def check_depthwise(match: Any, index: int) -> None:
+    """Each channel by itself."""
+    conv = match.of("conv2d")[index]
+    channels, groups = conv.inputs[0].shape[1], conv.attrs["groups"]
+    require(groups == channels, f"{conv.name} must be depthwise: {channels} groups, found {groups}")
+
+
+def check_pointwise(match: Any, index: int) -> None:
+    """A window of one pixel."""
+    conv = match.of("conv2d")[index]
+    size = tuple(conv.inputs[1].shape[2:])
+    require(
+        size == (1, 1), f"{conv.name} must be pointwise: a 1x1 window, found {size[0]}x{size[1]}"
+    )
+
+
+def normed(y: Any, bias: Any, *norm: Any) -> Any:
+    """An optional bias and batch norm behind a convolution."""
+    y = biased(y, bias)
+    return either(op.batch_norm(y, *norm)[0], y)
+
+
+def _pair(
+    x: Any,
+    w_depth: Any, b_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
+    w_point: Any, b_point: Any, gamma_point: Any, beta_point: Any, mean_point: Any, var_point: Any,
+) -> Any:  # fmt: skip
+    depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
+    point = (b_point, gamma_point, beta_point, mean_point, var_point)
+    hidden = activated(normed(op.conv2d(x, w_depth), *depth))
+    return activated(normed(op.conv2d(hidden, w_point), *point))
+
+
+def _check_pair(match: Any) -> None:
+    direct_layout(match)
+    check_depthwise(match, 0)
+    check_pointwise(match, 1)
+
+
+def _mobilenet(groups: int, last: Any = op.relu, **attrs: Any) -> Any:
+    def program(x: Any, w_depth: Any, b_depth: Any, w_point: Any, b_point: Any) -> Any:
+        hidden = op.clip(op.bias_add(op.conv2d(x, w_depth, groups=groups, **attrs), b_depth))
+        return last(op.bias_add(op.conv2d(hidden, w_point), b_point))
+
+    return program
+
+
+def _unbiased(first: Any, last: Any) -> Any:
+    def program(x: Any, w_depth: Any, w_point: Any) -> Any:
+        return last(op.conv2d(first(op.conv2d(x, w_depth, groups=7, padding=1)), w_point))
+
+    return program
+
+
+def _normed_pair(
+    x: Any,
+    w_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
+    w_point: Any, gamma_point: Any, beta_point: Any, mean_point: Any, var_point: Any,
+) -> Any:  # fmt: skip
+    """Convolutions each with a batch norm, as in a model whose norms were not folded."""
+    y = op.conv2d(x, w_depth, groups=20, padding=1)
+    y = op.relu(op.batch_norm(y, gamma_depth, beta_depth, mean_depth, var_depth)[0])
+    y = op.conv2d(y, w_point)
+    return op.relu(op.batch_norm(y, gamma_point, beta_point, mean_point, var_point)[0])
+
+
+def norm_sizes(**channels: int) -> dict[str, Any]:
+    """Shapes of batch norms' arguments; `depth=20` for those that end in `_depth`."""
+    parts = ("gamma", "beta", "mean", "var")
+    return {f"{part}_{name}": (size,) for name, size in channels.items() for part in parts}
+
+
+_UNBIASED: dict[str, Any] = {
+    "x": (2, 7, 9, 11),
+    "w_depth": (7, 1, 3, 3),
+    "w_point": (10, 7, 1, 1),
+}
+_PAIR = ("w_depth", "b_depth", "w_point", "b_point")
+
+depthwise_pointwise = Composite(
+    "depthwise_pointwise",
+    _pair,
+    separable_schedule.CPU,
+    check=_check_pair,
+    compute=separable.depthwise_pointwise,
+    pack={"w_depth": pack_weight, "w_point": pack_weight},
+    why="the depthwise result is read from cache by the pointwise convolution",
+    cases=(
+        Case(
+            _mobilenet(64, padding=1),
+            name="mobilenet",
+            x=(1, 64, 56, 56),
+            w_depth=(64, 1, 3, 3),
+            b_depth=(64,),
+            w_point=(128, 64, 1, 1),
+            b_point=(128,),
+            constants=_PAIR,
+        ),
+        Case(
+            _mobilenet(32, padding=1, strides=2),
+            name="stride-2",
+            x=(2, 32, 37, 29),
+            w_depth=(32, 1, 3, 3),
+            b_depth=(32,),
+            w_point=(40, 32, 1, 1),
+            b_point=(40,),
+            constants=_PAIR,
+        ),
+        Case(
+            lambda x, w_depth, w_point: op.conv2d(
+                op.relu(op.conv2d(x, w_depth, groups=5, padding=(0, 2, 1, 1))), w_point
+            ),
+            name="no-bias",
+            x=(1, 5, 11, 9),
+            w_depth=(5, 1, 3, 3),
+            w_point=(3, 5, 1, 1),
+        ),
+        Case(
+            _mobilenet(9, lambda y: y, padding=2, dilation=2),
+            name="dilated",
+            x=(1, 9, 14, 13),
+            w_depth=(18, 1, 3, 3),
+            b_depth=(18,),
+            w_point=(17, 18, 1, 1),
+            b_point=(17,),
+            constants=_PAIR,
+        ),
+        Case(
+            _normed_pair,
+            name="batch-norm",
+            x=(1, 20, 33, 13),
+            w_depth=(20, 1, 3, 3),
+            w_point=(24, 20, 1, 1),
+            **norm_sizes(depth=20, point=24),
+            constants=("w_depth", "w_point"),
+        ),
+        Case(_unbiased(op.silu, op.clip), name="silu-clip", **_UNBIASED),
+        Case(_unbiased(lambda y: y, op.silu), name="plain-silu", **_UNBIASED),
+    ),
+)

@@ -1,0 +1,175 @@
+"""The inverted residual of MobileNetV2: expand, depthwise, project, and add the input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.composite import Case, Composite, require
+from ...language.pattern import either, op
+from ..kernels.separable import compute as separable
+from ..kernels.separable import schedule as separable_schedule
+from ..kernels.separable.layers import is_first, pack_folded, pack_weight
+from .convolution import direct_layout
+from .depthwise import check_depthwise, check_pointwise, norm_sizes, normed
+
+
+def _active(y: Any) -> Any:
+    return either(op.clip(y), op.relu(y))
+
+
+def _block(
+    x: Any,
+    w_expand: Any, b_expand: Any, gamma_expand: Any, beta_expand: Any, mean_expand: Any,
+    var_expand: Any,
+    w_depth: Any, b_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
+    w_project: Any, b_project: Any, gamma_project: Any, beta_project: Any, mean_project: Any,
+    var_project: Any,
+) -> Any:  # fmt: skip
+    expand = (b_expand, gamma_expand, beta_expand, mean_expand, var_expand)
+    depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
+    project = (b_project, gamma_project, beta_project, mean_project, var_project)
+    expanded = _active(normed(op.conv2d(x, w_expand), *expand))
+    hidden = _active(normed(op.conv2d(expanded, w_depth), *depth))
+    y = normed(op.conv2d(hidden, w_project), *project)
+    return either(op.add(y, x), _active(y), y)
+
+
+def _check_block(match: Any) -> None:
+    direct_layout(match)
+    expand, _, project = match.of("conv2d")
+    if not is_first(expand):
+        check_pointwise(match, 0)
+        hidden, out = expand.outputs[0].shape[1], project.outputs[0].shape[1]
+        # A chain of pairs, as in MobileNetV1, is better taken pair by pair.
+        require(out < hidden, f"{project.name} must project: {out} channels out of {hidden}")
+    check_depthwise(match, 1)
+    check_pointwise(match, 2)
+
+
+def _inverted(groups: int, residual: bool, last: Any = lambda y: y, **attrs: Any) -> Any:
+    def program(
+        x: Any,
+        w_expand: Any,
+        b_expand: Any,
+        w_depth: Any,
+        b_depth: Any,
+        w_project: Any,
+        b_project: Any,
+    ) -> Any:
+        expanded = op.clip(op.bias_add(op.conv2d(x, w_expand), b_expand))
+        hidden = op.clip(op.bias_add(op.conv2d(expanded, w_depth, groups=groups, **attrs), b_depth))
+        y = op.bias_add(op.conv2d(hidden, w_project), b_project)
+        return op.add(x, y) if residual else last(y)
+
+    return program
+
+
+def _first(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+    """The first layers of a network, with relu."""
+    y = op.relu(op.conv2d(x, w_expand, strides=2, padding=1))
+    y = op.relu(op.conv2d(y, w_depth, groups=16, padding=1))
+    return op.relu(op.conv2d(y, w_project))
+
+
+def _normed_block(
+    x: Any,
+    w_expand: Any, gamma_expand: Any, beta_expand: Any, mean_expand: Any, var_expand: Any,
+    w_depth: Any, gamma_depth: Any, beta_depth: Any, mean_depth: Any, var_depth: Any,
+    w_project: Any, gamma_project: Any, beta_project: Any, mean_project: Any, var_project: Any,
+) -> Any:  # fmt: skip
+    """Convolutions each with a batch norm, as in a model whose norms were not folded."""
+    y = op.conv2d(x, w_expand)
+    y = op.clip(op.batch_norm(y, gamma_expand, beta_expand, mean_expand, var_expand)[0])
+    y = op.conv2d(y, w_depth, groups=40, padding=2)
+    y = op.clip(op.batch_norm(y, gamma_depth, beta_depth, mean_depth, var_depth)[0])
+    y = op.conv2d(y, w_project)
+    y = op.batch_norm(y, gamma_project, beta_project, mean_project, var_project, epsilon=1e-3)[0]
+    return op.add(y, x)
+
+
+def _unbiased_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+    """And with other bounds than 0 and 6: what is outside the image stays zero."""
+    expanded = op.clip(op.conv2d(x, w_expand), a_min=0.5, a_max=4)
+    hidden = op.clip(op.conv2d(expanded, w_depth, groups=18, padding=1), a_min=-1, a_max=3)
+    return op.add(op.conv2d(hidden, w_project), x)
+
+
+_BLOCK = ("w_expand", "b_expand", "w_depth", "b_depth", "w_project", "b_project")
+
+
+def _sizes(channels: int, expanded: int, out: int) -> dict[str, Any]:
+    return {
+        "w_expand": (expanded, channels, 1, 1),
+        "b_expand": (expanded,),
+        "w_depth": (expanded, 1, 3, 3),
+        "b_depth": (expanded,),
+        "w_project": (out, expanded, 1, 1),
+        "b_project": (out,),
+    }
+
+
+inverted_residual = Composite(
+    "inverted_residual",
+    _block,
+    separable_schedule.CPU,
+    check=_check_block,
+    compute=separable.inverted_residual,
+    pack={"w_expand": pack_weight, "w_depth": pack_weight, "w_project": pack_folded},
+    why="the expanded activations, six times the size of the input, never leave the kernel",
+    cases=(
+        Case(
+            _inverted(144, True, padding=1),
+            name="mobilenet-v2",
+            x=(1, 24, 56, 56),
+            **_sizes(24, 144, 24),
+            constants=_BLOCK,
+        ),
+        Case(
+            _inverted(96, False, padding=1, strides=2),
+            name="stride-2",
+            x=(2, 16, 31, 27),
+            **_sizes(16, 96, 24),
+            constants=_BLOCK,
+        ),
+        Case(
+            _inverted(30, True, padding=1),
+            name="runtime-weight",
+            x=(1, 5, 7, 7),
+            **_sizes(5, 30, 5),
+        ),
+        Case(
+            _inverted(42, False, op.clip, padding=(0, 1, 1, 0)),
+            name="asymmetric",
+            x=(1, 7, 13, 9),
+            **_sizes(7, 42, 9),
+            constants=_BLOCK,
+        ),
+        Case(
+            _unbiased_block,
+            name="unbiased",
+            x=(1, 3, 11, 10),
+            w_expand=(18, 3, 1, 1),
+            w_depth=(18, 1, 3, 3),
+            w_project=(3, 18, 1, 1),
+        ),
+        Case(
+            _first,
+            name="first",
+            x=(1, 3, 35, 32),
+            w_expand=(16, 3, 3, 3),
+            w_depth=(16, 1, 3, 3),
+            w_project=(24, 16, 1, 1),
+            constants=("w_expand", "w_depth", "w_project"),
+        ),
+        Case(
+            _normed_block,
+            name="batch-norm-5x5",
+            x=(2, 10, 33, 17),
+            w_expand=(40, 10, 1, 1),
+            w_depth=(40, 1, 5, 5),
+            w_project=(10, 40, 1, 1),
+            **norm_sizes(expand=40, depth=40, project=10),
+            constants=("w_expand", "w_depth", "w_project"),
+        ),
+    ),
+)

@@ -1,0 +1,109 @@
+"""int8 conv2d + bias + (shift | requantize | scale and round) + clip + cast.
+
+Accelerators such as VTA take an int8 convolution only with what brings its int32 sums back to
+8 bits. Written out alone, the sums cost four times the memory of the image; here they never leave
+the registers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...language.composite import Composite, require
+from ...language.pattern import either, op
+from ..kernels.conv import direct, direct_schedule
+from ..kernels.exact import sum_dtype, widened
+from .quantized_cases import ANY_LAYOUT, NARROWED
+
+NCHW = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
+NARROW = ("int8", "uint8")
+
+
+def _narrowed(y: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+    """int32 sums brought back to 8 bits, in one of the ways that quantisers write."""
+    shifted = either(op.right_shift(op.add(y, rounding), shift), op.right_shift(y, shift))
+    wide = op.cast(y)
+    rounded = op.round(either(op.multiply(wide, scale), op.divide(wide, scale)))
+    fixed = op.requantize(y)
+    return either(op.cast(op.clip(either(shifted, rounded, fixed))), op.clip(fixed), fixed)
+
+
+def _pattern(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+    return _chain(op.conv2d(x, weight, **NCHW), bias, rounding, shift, scale)
+
+
+def _other_layouts(x: Any, weight: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+    return _chain(op.conv2d(x, weight), bias, rounding, shift, scale)
+
+
+def _chain(sums: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
+    sums = either(op.bias_add(sums, bias), sums)
+    return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
+
+
+def _pack_weight(weight: Any) -> Any:
+    """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
+    _, *terms = (int(extent) for extent in weight.shape)
+    return direct.pack_weight(widened(weight, sum_dtype(math.prod(terms), "int8", weight.dtype)))
+
+
+def _conv2d(ins: Any, call: Any) -> Any:
+    """The direct convolution of floats on widened integers."""
+    x, weight = ins
+    dtype = sum_dtype(math.prod(call.inputs[1].shape[1:]), x.dtype, call.inputs[1].dtype)
+    if str(weight.dtype) != dtype:
+        weight = widened(weight, dtype)
+    sums = direct.conv2d([_Widened(x, dtype), weight], call)
+    return widened(sums, "int32")
+
+
+class _Widened:
+    """A tensor read in another dtype: no stage of its own, so that the padded copy widens too."""
+
+    def __init__(self, tensor: Any, dtype: str) -> None:
+        self.tensor, self.shape, self.dtype = tensor, tensor.shape, dtype
+
+    def __call__(self, *index: Any) -> Any:
+        return self.tensor(*index).astype(self.dtype)
+
+
+def _check(match: Any) -> None:
+    conv = match.op("conv2d")
+    for value in conv.inputs:
+        require(value.dtype in NARROW, f"only int8 and uint8 are narrowed, found {value.type}")
+    require(conv.outputs[0].dtype == "int32", f"sums are int32, found {conv.outputs[0].dtype}")
+    require(
+        match.root.outputs[0].dtype in NARROW,
+        f"the result is {match.root.outputs[0].dtype}, not 8 bits",
+    )
+    for name in ("rounding", "shift", "scale"):
+        value = getattr(match, name)
+        require(value is None or value.scalar is not None, f"{name} is no constant of one element")
+    require(match.shift is None or 0 <= match.shift.scalar < 32, "the shift is not within 0 to 31")
+    for call in match.of("requantize"):
+        rounding = call.attrs.get("rounding")
+        require(
+            rounding in (None, "None", "UPWARD"),
+            f"requantize rounds {rounding}; only UPWARD is known",
+        )
+
+
+conv2d_narrowed = Composite(
+    "conv2d_narrowed",
+    _pattern,
+    direct_schedule.CPU,
+    check=_check,
+    compute={"conv2d": _conv2d},
+    pack={"weight": _pack_weight},
+    why="the int32 sums never leave the registers",
+    cases=NARROWED,
+)
+
+conv2d_narrowed_any_layout = Composite(
+    "conv2d_narrowed_any_layout",
+    _other_layouts,
+    check=_check,
+    why="the int32 sums never leave the registers",
+    cases=ANY_LAYOUT,
+)

@@ -1,0 +1,155 @@
+"""The cases of quantised convolutions: programs as quantisers write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.composite import Case
+from ...language.pattern import op
+
+
+def _sums(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
+    return op.bias_add(op.conv2d(x, weight, out_dtype="int32", **attrs), bias)
+
+
+def _byte(y: Any, low: int = -128, high: int = 127) -> Any:
+    return op.cast(op.clip(y, a_min=low, a_max=high), dtype="int8")
+
+
+def shift(x: Any, weight: Any, bias: Any) -> Any:
+    return _byte(op.right_shift(_sums(x, weight, bias, padding=1), 10))
+
+
+def rounding_shift(x: Any, weight: Any, bias: Any) -> Any:
+    y = _sums(x, weight, bias, strides=2, padding=(0, 1, 1, 0))
+    return _byte(op.right_shift(op.add(op.relu(y), 512), 10), 0, 100)
+
+
+def float_scale(x: Any, weight: Any, bias: Any) -> Any:
+    # A power of two: float32 and float64 round the same values, so the comparison can be exact.
+    y = op.cast(_sums(x, weight, bias, padding=1), dtype="float32")
+    return _byte(op.round(op.multiply(y, 2.0**-10)))
+
+
+def requantize(x: Any, weight: Any, bias: Any) -> Any:
+    y = _sums(x, weight, bias, padding=1)
+    return op.clip(
+        op.requantize(y, input_scale=0.0037, output_scale=3.1, out_dtype="int8"),
+        a_min=-90,
+        a_max=90,
+    )
+
+
+def depthwise(x: Any, weight: Any, bias: Any) -> Any:
+    return _byte(op.right_shift(_sums(x, weight, bias, groups=12, padding=1, strides=2), 6))
+
+
+def unbiased(x: Any, weight: Any) -> Any:
+    y = op.cast(op.conv2d(x, weight, out_dtype="int32"), dtype="float32")
+    return _byte(op.round(op.divide(y, 2.0**9)))
+
+
+def scaled_requantize(x: Any, weight: Any, bias: Any) -> Any:
+    y = op.relu(_sums(x, weight, bias, padding=1))
+    return op.requantize(y, input_scale=0.0037, output_scale=3.1, out_dtype="int8")
+
+
+def _nhwc_sums(x: Any, weight: Any) -> Any:
+    return op.conv2d(
+        x, weight, data_layout="NHWC", kernel_layout="HWIO", padding=1, out_dtype="int32"
+    )
+
+
+def nhwc(x: Any, weight: Any, bias: Any) -> Any:
+    return _byte(op.right_shift(op.bias_add(_nhwc_sums(x, weight), bias, axis=3), 10))
+
+
+def nhwc_unbiased(how: Any) -> Any:
+    def program(x: Any, weight: Any) -> Any:
+        return how(_nhwc_sums(x, weight))
+
+    return program
+
+
+def rounded(y: Any) -> Any:
+    return _byte(op.right_shift(op.add(op.relu(y), 64), 7))
+
+
+def multiplied(y: Any) -> Any:
+    return _byte(op.round(op.multiply(op.cast(y, dtype="float32"), 2.0**-9)))
+
+
+def divided(y: Any) -> Any:
+    return _byte(op.round(op.divide(op.cast(y, dtype="float32"), 2.0**9)))
+
+
+def requantized(y: Any) -> Any:
+    return op.requantize(y, input_scale=0.002, output_scale=0.9, out_dtype="int8")
+
+
+def wide_requantized(y: Any) -> Any:
+    return _byte(op.requantize(y, input_scale=0.002, output_scale=0.9, out_dtype="int32"))
+
+
+def requantized_clip(y: Any) -> Any:
+    return op.clip(requantized(y), a_min=-90, a_max=90)
+
+
+NHWC: dict[str, Any] = {"x": ((1, 7, 6, 5), "int8"), "weight": ((3, 3, 5, 9), "int8")}
+
+
+def wide_requantize(x: Any, weight: Any) -> Any:
+    y = op.conv2d(x, weight, out_dtype="int32", groups=4)
+    scales = {"input_scale": 0.002, "output_scale": 0.9, "output_zero_point": 3}
+    return _byte(op.requantize(y, out_dtype="int32", **scales))
+
+
+def integers(x: tuple[int, ...], weight: tuple[int, ...], dtype: str = "int8") -> dict[str, Any]:
+    return {"x": (x, dtype), "weight": (weight, "int8"), "bias": ((weight[0],), "int32")}
+
+
+_WEIGHTS = ("weight", "bias")
+
+NARROWED = (
+    Case(shift, **integers((1, 16, 14, 14), (32, 16, 3, 3)), constants=_WEIGHTS),
+    Case(shift, **integers((2, 5, 9, 11), (7, 5, 3, 3))),
+    Case(rounding_shift, **integers((3, 6, 15, 13), (10, 6, 2, 2)), constants=_WEIGHTS),
+    Case(float_scale, **integers((1, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS),
+    Case(depthwise, **integers((2, 12, 9, 11), (24, 1, 3, 3)), constants=_WEIGHTS),
+    Case(
+        requantize, **integers((2, 12, 10, 9), (19, 12, 3, 3)), constants=_WEIGHTS,
+        generations=("relay",),
+    ),
+    Case(unbiased, x=((1, 9, 8, 7), "int8"), weight=((11, 9, 3, 3), "int8")),
+    Case(
+        scaled_requantize, **integers((1, 6, 7, 8), (13, 6, 3, 3)), generations=("relay",),
+    ),
+    Case(
+        wide_requantize, x=((1, 16, 7, 8), "int8"), weight=((12, 4, 1, 1), "int8"),
+        constants=["weight"], generations=("relay",),
+    ),
+    Case(shift, **integers((1, 64, 28, 28), (64, 64, 3, 3)), constants=_WEIGHTS),
+)  # fmt: skip
+
+ANY_LAYOUT = (
+    Case(
+        nhwc, x=((2, 9, 7, 12), "int8"), weight=((3, 3, 12, 19), "int8"),
+        bias=((19,), "int32"), constants=_WEIGHTS,
+    ),
+    Case(
+        nhwc, x=((1, 14, 14, 16), "int8"), weight=((3, 3, 16, 32), "int8"),
+        bias=((32,), "int32"),
+    ),
+    Case(nhwc_unbiased(rounded), name="rounded", **NHWC),
+    Case(nhwc_unbiased(multiplied), name="multiplied", **NHWC),
+    Case(nhwc_unbiased(divided), name="divided", **NHWC),
+    Case(
+        nhwc_unbiased(wide_requantized), name="wide", **NHWC, generations=("relay",),
+    ),
+    Case(
+        nhwc_unbiased(requantized), name="requantized", **NHWC, generations=("relay",),
+    ),
+    Case(
+        nhwc_unbiased(requantized_clip), name="clipped", **NHWC, generations=("relay",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,169 @@
+"""Quantised layer_norm + dense: rows are normalised, rounded to int8 and multiplied as integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._tvm import te, tir
+from ...compute import mathfn
+from ...language.composite import Case, Composite, require
+from ...language.pattern import either, op
+from ..kernels.exact import sum_dtype, widened
+from ..kernels.rows.schedule import dense_tiles, melt_rows
+from ..kernels.rows.stages import LAYER_NORM_STAGES, layer_norm
+from ..kernels.rows.tiles import epilogue, pack_weight, product, result
+from ..machine import machine
+from ..steps.blocks import facts
+from .dense import check_bias, rows_of
+from .layer_norm import check_affine
+
+
+def _pattern(
+    x: Any, in_scale: Any, gamma: Any, beta: Any, out_scale: Any, weight: Any, bias: Any
+) -> Any:
+    wide = op.cast(x)
+    scaled = either(op.multiply(wide, in_scale), op.divide(wide, in_scale), wide)
+    normal = op.layer_norm(scaled, gamma, beta)
+    levels = op.round(either(op.multiply(normal, out_scale), op.divide(normal, out_scale)))
+    sums = op.dense(op.cast(op.clip(levels)), weight)
+    return either(op.bias_add(sums, bias), sums)
+
+
+def _check(match: Any) -> None:
+    check_affine(match)
+    check_bias(match)
+    axis, ndim = match.op("layer_norm").attrs["axis"], match.x.ndim
+    require(axis in (-1, ndim - 1), f"layer_norm is over axis {axis}, not the last")
+    wide, levels = match.of("cast")[0].outputs[0].dtype, match.of("cast")[1].outputs[0].dtype
+    require(wide == "float32", f"the rows are normalised in {wide}, not float32")
+    require(
+        levels == match.weight.dtype == "int8",
+        f"int8 is multiplied, not {levels} and {match.weight.dtype}",
+    )
+    require(
+        match.root.outputs[0].dtype == "int32",
+        f"sums are int32, found {match.root.outputs[0].dtype}",
+    )
+    limits = match.op("clip").attrs
+    require(
+        limits["a_min"] >= -128 and limits["a_max"] <= 127, "the levels are not clipped to int8"
+    )
+    for name in ("in_scale", "out_scale"):
+        value = getattr(match, name)
+        require(value is None or value.scalar is not None, f"{name} is no constant of one element")
+
+
+def _pack_weight(weight: Any) -> Any:
+    dtype = sum_dtype(int(weight.shape[1]), "int8", weight.dtype)
+    return pack_weight(widened(weight, dtype))
+
+
+def _scaled(value: Any, kind: str, scale: Any) -> Any:
+    number = scale(*(0 for _ in scale.shape))
+    return value * number if kind == "multiply" else tir.div(value, number)
+
+
+def _compute(
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    out_scale: Any,
+    weight: Any,
+    in_scale: Any = None,
+    bias: Any = None,
+    *,
+    ops: Any,
+) -> Any:
+    rows, shape = rows_of(ops), ops.dense.outputs[0][0]
+    tiled, count = (*rows.tiles, rows.height), int(x.shape[-1])
+    kinds = [view.kind for view in ops]
+    at = kinds.index("layer_norm")
+
+    def read(*i: Any) -> Any:
+        wide = x(*rows.of(i[:-1]), i[-1]).astype("float32")
+        return wide if in_scale is None else _scaled(wide, kinds[at - 1], in_scale)
+
+    normal = layer_norm(read, gamma, beta, tiled, count, ops.layer_norm.attrs["epsilon"])
+
+    def level(*i: Any) -> Any:
+        value = _scaled(normal(*i), kinds[at + 1], out_scale)
+        value = (
+            mathfn.round_even(value)
+            if ops.round.attrs["ties"] == "even"
+            else mathfn.round_away(value)
+        )
+        low, high = (tir.const(ops.clip.attrs[name], "float32") for name in ("a_min", "a_max"))
+        return mathfn.clamp(value, low, high).astype(sums)
+
+    sums = str(weight.dtype)
+    levels = te.compute((*tiled, count), level, name="normalised")
+    products = product(rows, levels, count, weight, sums, "products")
+    outputs = epilogue(products, bias, ops.dense.outputs[0], lambda value: value, "outputs")
+    return result(rows, outputs, shape[-1], "result")
+
+
+def _schedule(sch: Any, ops: Any, target: Any) -> None:
+    cpu, rows = machine(target), rows_of(ops)
+    stages = {block.name: block for block in facts(sch)}
+    # 1. Scales are read in place.
+    for name in [n for n, block in stages.items() if not block.axes]:
+        sch.compute_inline(stages.pop(name).block)
+    # 2. As layer_norm + dense in floating point: the levels of a task's rows stay in its cache.
+    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES), True)
+    finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
+    for last in finish:
+        last()
+
+
+def _byte(y: Any) -> Any:
+    return op.cast(op.clip(op.round(y), a_min=-128, a_max=127), dtype="int8")
+
+
+# Levels of +-16: hardly a value then lies so near a half that float32 rounds it to another level
+# than float64, and the cases can be compared exactly.
+def _plain(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+    normal = op.layer_norm(op.multiply(op.cast(x, dtype="float32"), 0.05), gamma, beta)
+    return op.dense(_byte(op.multiply(normal, 4.0)), weight, out_dtype="int32")
+
+
+def _biased(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
+    normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)
+    sums = op.dense(_byte(op.divide(normal, 0.25)), weight, out_dtype="int32")
+    return op.bias_add(sums, bias, axis=-1)
+
+
+def _divided(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+    normal = op.layer_norm(op.divide(op.cast(x, dtype="float32"), 16.0), gamma, beta)
+    return op.dense(_byte(op.multiply(normal, 4.0)), weight, out_dtype="int32")
+
+
+def _integers(*rows: int, count: int, units: int) -> dict[str, Any]:
+    return {
+        "x": ((*rows, count), "int8"),
+        "gamma": (count,),
+        "beta": (count,),
+        "weight": ((units, count), "int8"),
+    }
+
+
+_WEIGHTS = ("gamma", "beta", "weight")
+
+layer_norm_dense_int8 = Composite(
+    "layer_norm_dense_int8",
+    _pattern,
+    {"llvm": _schedule, "c": _schedule},
+    check=_check,
+    compute=_compute,
+    pack={"weight": _pack_weight},
+    why="the quantised rows stay in the cache of the core that multiplies them",
+    cases=(
+        Case(_plain, **_integers(7, count=33, units=17)),
+        Case(
+            _biased, **_integers(2, 19, count=64, units=48), bias=((48,), "int32"),
+            constants=[*_WEIGHTS, "bias"],
+        ),
+        Case(_divided, **_integers(3, count=26, units=21)),
+        Case(_plain, **_integers(1, count=96, units=130), constants=_WEIGHTS),
+        Case(_plain, **_integers(128, count=768, units=768), constants=_WEIGHTS),
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Kernel families: plan, pack, compute, schedule."""

@@ -1,0 +1,1 @@
+"""Dense layers and normalisations over tiles of rows."""

@@ -1,0 +1,1 @@
+"""Depthwise convolutions with the pointwise ones around them."""

@@ -1,0 +1,185 @@
+"""Questions about the blocks of a schedule; nothing here rewrites."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..._tvm import child_blocks, is_reduction, param_buffers, region_buffer, walk
+
+# An expression with one of these is not computed again for every reader.
+_COSTLY = ("Call", "Div", "FloorDiv", "FloorMod")
+_FREE_CALLS = ("if_then_else", "likely", "nearbyint", "floor")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One iteration variable of a block."""
+
+    position: int
+    extent: int
+    reduces: bool
+    var: Any
+
+
+class Facts:
+    """What is known of one block: its axes, and how its reads use them."""
+
+    def __init__(self, sch: Any, block: Any) -> None:
+        self.sch, self.block, self.stmt = sch, block, sch.get(block)
+        self.name = str(self.stmt.name_hint)
+
+    @cached_property
+    def axes(self) -> list[Axis]:
+        """The block's own axes, in order."""
+        return [
+            Axis(i, int(iv.dom.extent), is_reduction(iv), iv.var)
+            for i, iv in enumerate(self.stmt.iter_vars)
+        ]
+
+    @property
+    def spatial(self) -> list[Axis]:
+        """The axes of the result."""
+        return [axis for axis in self.axes if not axis.reduces]
+
+    @property
+    def reduction(self) -> list[Axis]:
+        """The axes that are summed or otherwise reduced over."""
+        return [axis for axis in self.axes if axis.reduces]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the result."""
+        return tuple(axis.extent for axis in self.spatial)
+
+    @property
+    def size(self) -> int:
+        """Elements of the result."""
+        return math.prod(self.shape)
+
+    @property
+    def steps(self) -> int:
+        """Iterations in all, the reduced ones too."""
+        return math.prod(axis.extent for axis in self.axes)
+
+    @property
+    def dtype(self) -> str:
+        """Of the result."""
+        return str(region_buffer(self.stmt.writes[0]).dtype)
+
+    def in_scope(self, scope: str) -> bool:
+        """Whether the result is in a buffer of this scope by now."""
+        buffer = region_buffer(self.sch.get(self.block).writes[0])
+        return str(buffer.scope() if callable(buffer.scope) else buffer.scope) == scope
+
+    @property
+    def consumers(self) -> list[Facts]:
+        """The blocks that read the result."""
+        return [Facts(self.sch, b) for b in self.sch.get_consumers(self.block)]
+
+    @property
+    def producers(self) -> list[Facts]:
+        """The blocks whose results it reads."""
+        return [Facts(self.sch, b) for b in self.sch.get_producers(self.block)]
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the function returns the result."""
+        written = region_buffer(self.stmt.writes[0])
+        return any(written.same_as(p) for p in param_buffers(self.sch.mod["main"]))
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether computing an element again costs more than reading it."""
+        found = []
+
+        def visit(node: Any) -> None:
+            kind = type(node).__name__
+            free = kind == "Call" and getattr(node.op, "name", "").split(".")[-1] in _FREE_CALLS
+            if kind in _COSTLY and not free:
+                found.append(kind)
+
+        walk(self.stmt.body, visit)
+        return bool(found)
+
+    def _dims(self, region: Any, axis: Axis) -> list[int]:
+        """The dimensions of a read region whose start depends on an axis."""
+        found = []
+        for dim, extent in enumerate(region.region):
+            uses: list[bool] = []
+            walk(extent.min, lambda n, uses=uses: uses.append(bool(n.same_as(axis.var))))
+            if any(uses):
+                found.append(dim)
+        return found
+
+    def reads_of(self, axis: Axis) -> list[str]:
+        """How each read uses an axis: "absent", "last" (neighbours are contiguous) or "strided"."""
+        how = []
+        for region in self.stmt.reads:
+            if region_buffer(region).same_as(region_buffer(self.stmt.writes[0])):
+                continue
+            dims = self._dims(region, axis)
+            last = len(region.region) - 1
+            # A packed operand is read at [axis // lanes, ..., axis % lanes]: contiguous inside one
+            # vector.
+            how.append("absent" if not dims else "last" if last in dims else "strided")
+        return how
+
+    def buffers_along(self, axis: Axis) -> list[str]:
+        """The buffers that it reads along an axis in their last dimension, its own aside."""
+        found = [(region_buffer(r), self._dims(r, axis)) for r in self._operands()]
+        return [str(buffer.name) for buffer, dims in found if len(buffer.shape) - 1 in dims]
+
+    def last_written(self) -> Axis:
+        """The axis along the last dimension of the result."""
+        last = list(self.stmt.writes[0].region)[-1].min
+        return next(axis for axis in self.spatial if last.same_as(axis.var))
+
+    def reduces_rows(self) -> bool:
+        """Whether what it reduces over is contiguous: the last dimensions of each read, whole but
+        for the first.
+        """
+        free = [r for r in self._operands() if any(self._dims(r, a) for a in self.reduction)]
+        return all(self._is_row(region) for region in free)
+
+    def _operands(self) -> list[Any]:
+        """The regions it reads, its own result aside."""
+        own = region_buffer(self.stmt.writes[0])
+        return [r for r in self.stmt.reads if not region_buffer(r).same_as(own)]
+
+    def _is_row(self, region: Any) -> bool:
+        inner = list(region.region)[-len(self.reduction) :]
+        shape = list(region_buffer(region).shape)[-len(self.reduction) :]
+        in_place = _is_identity(inner, self.reduction)
+        return in_place and all(
+            int(extent) == axis.extent
+            for extent, axis in zip(shape[1:], self.reduction[1:], strict=True)
+        )
+
+
+def facts(sch: Any) -> list[Facts]:
+    """Every block under the root, in program order."""
+    return [Facts(sch, block) for block in child_blocks(sch)]
+
+
+def divisor(extent: int, most: int) -> int:
+    """The largest divisor of an extent that is not above `most`."""
+    return next(d for d in range(min(extent, most), 0, -1) if extent % d == 0)
+
+
+def same_elements(producer: Facts, consumer: Facts) -> bool:
+    """Whether a consumer reads one element of the producer for each of its own, in place."""
+    written = region_buffer(producer.stmt.writes[0])
+    regions = [r for r in consumer.stmt.reads if region_buffer(r).same_as(written)]
+    if len(regions) != 1 or producer.shape != consumer.shape:
+        return False
+    return _is_identity(regions[0].region, consumer.spatial)
+
+
+def _is_identity(region: Sequence[Any], axes: Sequence[Axis]) -> bool:
+    return len(region) == len(axes) and all(
+        r.min.same_as(a.var) or a.extent == 1 for r, a in zip(region, axes, strict=True)
+    )

@@ -1,0 +1,165 @@
+"""Reusable parts of schedules: each takes a schedule and does one thing to it.
+
+Order matters once: decomposing a reduction comes last, after every parallel and compute_at around
+it (TensorIR finds no compact dataflow behind one). Such steps return a `Finish`, to be called when
+all else is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ..._tvm import region_buffer, walk
+from ...codegen.prefetch import AHEAD, PIECE
+from ...codegen.prefetch_early import EARLY
+from ..machine import Machine
+from .blocks import Facts, divisor, facts
+
+Finish = Callable[[], None]
+MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
+MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
+CHUNK = 16  # steps of a sum between two groups of prefetches
+LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
+
+
+def inline_injective(sch: Any, stay: Collection[str] = ()) -> None:
+    """Inline what costs nothing to compute again, or has one reader that is elementwise itself.
+
+    A padded or rearranged copy in front of a reduction stays: it would be made for every product.
+    So does what an expression reads very often: TVM's passes visit a copy of it for every time.
+    """
+    for block in facts(sch):
+        if block.reduction or block.is_output or block.name in stay:
+            continue
+        consumers = block.consumers
+        elementwise = all(not c.reduction for c in consumers)
+        free = not block.axes or _is_constant(block)
+        cheap = elementwise and _cheap_to_inline(block, consumers)
+        if free or (cheap and not any(_reads(c, block) > MOST_READS for c in consumers)):
+            sch.compute_inline(block.block)
+
+
+def _is_constant(block: Facts) -> bool:
+    return not block.stmt.reads
+
+
+def _reads(consumer: Facts, block: Facts) -> int:
+    """How often an expression names the result of a block."""
+    written, found = region_buffer(block.stmt.writes[0]), 0
+
+    def visit(node: Any) -> None:
+        nonlocal found
+        # A load's class is named differently by the generations.
+        is_load = type(node).__name__ in ("BufferLoad", "TensorLoad")
+        found += is_load and region_buffer(node).same_as(written)
+
+    walk(consumer.sch.get(consumer.block).body, visit)
+    return found
+
+
+def _cheap_to_inline(block: Facts, consumers: Sequence[Facts]) -> bool:
+    """One reader computes each element once; several, or a broadcast, compute it again."""
+    if block.is_costly:
+        return len(consumers) == 1 and consumers[0].size <= block.size
+    return True
+
+
+def vectorize(sch: Any, loop: Any, lanes: int) -> None:
+    """Vectorise a loop; one of several vectors becomes an unrolled loop of vectors."""
+    extent = int(sch.get(loop).extent)
+    if extent > lanes and extent % lanes == 0:
+        outer, loop = sch.split(loop, [None, lanes])
+        sch.unroll(outer)
+    sch.vectorize(loop)
+
+
+def parallel_over(sch: Any, loops: Sequence[Any], steps: float = LEAST_STEPS) -> Any:
+    """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a
+    region.
+    """
+    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    if steps >= LEAST_STEPS:
+        sch.parallel(fused)
+    return fused
+
+
+def is_even(tasks: int, cpu: Machine) -> bool:
+    """Whether a number of equal tasks leaves no core without work for long."""
+    return -(-tasks // cpu.cores) * cpu.cores <= tasks * MOST_UNEVEN
+
+
+def ask_ahead(sch: Any, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None) -> None:
+    """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
+    runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
+
+    The piece, what is behind it and the lines of a run follow from the loops (codegen/prefetch.py):
+    call it when neither loop will be split or fused any more. The runs of `at` should be as many as
+    a piece has lines, or fewer; a piece should be small enough that two of them are in L2. Where
+    another loop reads the next piece, `to` says how far each of its indices is away.
+    """
+    sch.annotate(piece, PIECE, weight)
+    sch.annotate(at, AHEAD, json.dumps([weight, to]))
+
+
+def ask_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
+    """`ask_ahead` by the steps of a sum over `k`; -> the loop over k to start the sums before.
+
+    In chunks: LLVM takes a prefetch for a read of the sums too, wherever these are not on the stack
+    (1 KB at most, and not of scope "local" on 0.27), and keeps them in registers between two only.
+    256x14x14 by Winograd, 9.4 MB of weights in memory: 415 us without, 260 by chunks of 16, 262 of
+    8, 268 of 32, 350 of 64; with the weights in L3 223, 225 by chunks, 235 to 420 by every step.
+    """
+    chunk = divisor(int(sch.get(k).extent), CHUNK)
+    if chunk < CHUNK // 2:
+        return k
+    outer, _ = sch.split(k, [None, chunk])
+    ask_ahead(sch, piece, outer, weight)
+    return outer
+
+
+def ask_early(sch: Any, loop: Any, block: Facts) -> None:
+    """Each run of a loop over tiles begins by prefetching what `block`, at its end, reads beside
+    the sums and factors for each channel: a residual.
+
+    Call it when the loop will not be split or fused any more (codegen/prefetch_early.py).
+    """
+    read = [region_buffer(region) for region in block.stmt.reads]
+    computed = [region_buffer(p.stmt.writes[0]) for p in block.producers]
+    names = [
+        str(b.name)
+        for b in read
+        if len(b.shape) > 1 and not any(b.same_as(other) for other in computed)
+    ]
+    if names:
+        sch.annotate(loop, EARLY, " ".join(names))
+
+
+def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
+    """An elementwise or copying block: outer loops in parallel, the last one in vectors."""
+    loops = list(sch.get_loops(block.block))
+    if not loops or block.size < 2:
+        return
+    extent = block.spatial[-1].extent
+    lanes = machine.lanes(block.dtype)
+    *before, last = loops
+    width = divisor(extent, 4 * lanes)
+    if width >= 2:
+        outer, inner = sch.split(last, [None, width])
+        vectorize(sch, inner, lanes)
+        before.append(outer)
+    else:
+        before.append(last)
+    parallel_over(sch, before, block.size)
+
+
+def decompose(sch: Any, block: Any, at: Any, has_rows: bool) -> None:
+    """Set the accumulators to their start before the reduction's loops, in the same vectors."""
+    init = sch.decompose_reduction(block, at)
+    if int(sch.get(list(sch.get_loops(init))[-1]).extent) == 1:
+        return
+    *_, outer, lane = sch.get_loops(init)
+    sch.vectorize(lane)
+    if has_rows:
+        sch.unroll(outer)

@@ -1,0 +1,220 @@
+"""Steps for reductions: register tiles, rows along contiguous memory, and each block by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..machine import Machine
+from .blocks import Axis, Facts, divisor, same_elements
+from .loops import Finish, decompose, parallel_over, vectorize, vectorize_injective
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How the result of a reduction is held in registers: `rows` of axis `row_axis`, `width` of the
+    last axis.
+    """
+
+    row_axis: int | None
+    rows: int
+    width: int
+
+
+def register_tile(block: Facts, machine: Machine) -> Tile | None:
+    """The tile of a reduction whose last spatial axis is contiguous in what it reads; else None.
+
+    Sixteen accumulators hide the latency of the FMA units and leave registers for the operands
+    (16 x 14 floats: 360 GFLOP/s, 8 x 14: 307, 8 x 28: 45 for spills; 2 x Zen 5, conv2d 64x56x56,
+    Nov 2026).
+    """
+    if not block.spatial:
+        return None
+    last = block.spatial[-1]
+    reads = block.reads_of(last)
+    if "strided" in reads or "last" not in reads:
+        return None
+    lanes = machine.lanes(block.dtype)
+    accumulators = 16 if machine.vector_registers >= 32 else 8
+    if last.extent % (2 * lanes) == 0:
+        width, rows = 2 * lanes, accumulators // 2
+    else:
+        width, rows = _width(last.extent, lanes), accumulators
+    axis = _row_axis(block, last)
+    if axis is None:
+        return Tile(None, 1, width)
+    return Tile(axis.position, divisor(axis.extent, rows), width)
+
+
+def _width(extent: int, lanes: int) -> int:
+    """A divisor that fills at least half a vector, or the whole axis where it is short; else one
+    vector, with a tail.
+    """
+    best = divisor(extent, lanes)
+    if best * 2 >= lanes or best == extent:
+        return best
+    return extent if extent <= 2 * lanes else lanes
+
+
+def _row_axis(block: Facts, last: Axis) -> Axis | None:
+    """The axis whose operand is broadcast over the vector: with it, one loaded vector serves many
+    rows.
+    """
+    over = block.reads_of(last)
+    for axis in reversed(block.spatial[:-1]):
+        used = block.reads_of(axis)
+        if axis.extent == 1:
+            continue
+        vector_free = all(u == "absent" for u, o in zip(used, over, strict=True) if o == "last")
+        if vector_free and any(u != "absent" for u in used):
+            return axis
+    inner = [a for a in block.spatial[:-1] if a.extent > 1]
+    return inner[-1] if inner else None
+
+
+def epilogue_of(sch: Any, block: Facts, among: Collection[str] | None = None) -> Facts:
+    """The elementwise block behind a reduction, `among` those of these names; a copy out of
+    registers where there is none.
+    """
+    consumers = [] if block.is_output else block.consumers
+    free = all(among is None or c.name in among for c in consumers)
+    one = free and len(consumers) == 1
+    if one and not consumers[0].reduction and same_elements(block, consumers[0]):
+        return consumers[0]
+    return Facts(sch, sch.cache_write(block.block, 0, "local"))
+
+
+def split_tile(sch: Any, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
+    """Split an epilogue's loops into outer ones and the tile (rows unrolled, vectors); -> outer
+    loops, innermost outer.
+    """
+    loops = list(sch.get_loops(epilogue.block))
+    *before, last = loops
+    wo, wi = sch.split(last, [None, tile.width])
+    if tile.row_axis is None:
+        outer, inner = [*before, wo], []
+    else:
+        ro, ri = sch.split(before[tile.row_axis], [None, tile.rows])
+        before[tile.row_axis] = ro
+        outer, inner = [*before, wo], [ri]
+    sch.reorder(*outer, *inner, wi)
+    for loop in inner:
+        sch.unroll(loop)
+    return outer, wi
+
+
+def tile_reduction(
+    sch: Any, block: Facts, machine: Machine, among: Collection[str] | None = None
+) -> tuple[list[Any], Finish] | None:
+    """A reduction as register tiles under its epilogue; -> the loops around, or None if none fits.
+
+    for outer:  acc[rows, width] = 0;  for k: acc += ...;  out[rows, width] = epilogue(acc)
+    """
+    tile = register_tile(block, machine)
+    if tile is None:
+        return None
+    lanes = machine.lanes(block.dtype)
+    epilogue = epilogue_of(sch, block, among)
+    outer, wi = split_tile(sch, epilogue, tile)
+    vectorize(sch, wi, lanes)
+    sch.compute_at(block.block, outer[-1], preserve_unit_loops=True)
+    if not block.in_scope("local"):
+        sch.set_scope(block.block, 0, "local")
+    return outer, accumulate(sch, block, tile, lanes)
+
+
+def accumulate(sch: Any, block: Facts, tile: Tile, lanes: int) -> Finish:
+    """The loops of a reduction inside its tile: reduction outermost, rows unrolled, lanes
+    vectorised.
+    """
+    loops = list(sch.get_loops(block.block))[-len(block.axes) :]
+    spatial = [loops[a.position] for a in block.spatial]
+    reduction = [loops[a.position] for a in block.reduction]
+    rows = [] if tile.row_axis is None else [spatial[tile.row_axis]]
+    sch.reorder(*reduction, *rows, spatial[-1])
+    for loop in rows:
+        sch.unroll(loop)
+    if int(sch.get(reduction[-1]).extent) <= 7:
+        sch.unroll(reduction[-1])  # a window's columns; a long k stays a loop
+    vectorize(sch, spatial[-1], lanes)
+    return lambda: decompose(sch, block.block, reduction[0], bool(rows))
+
+
+def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
+    """A reduction along contiguous memory: partial results in one vector, then one horizontal sum.
+
+    The vector is as long as the row divides: 7 lanes of 7 x 7, where a tail would be scalar code.
+    """
+    loops = list(sch.get_loops(block.block))
+    outer = [loops[a.position] for a in block.spatial]
+    length = math.prod(a.extent for a in block.reduction)
+    lanes = divisor(length, machine.lanes(block.dtype))
+    if not (outer and block.reduces_rows() and lanes >= 8 and length >= 2 * lanes):
+        return interleave_rows(sch, block)
+    reduction = [loops[a.position] for a in block.reduction]
+    row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
+    _, inner = sch.split(row, [None, lanes])
+    partial = sch.rfactor(inner, len(block.spatial))
+    outer = list(sch.get_loops(block.block))[: len(block.spatial)]
+    fused = parallel_over(sch, outer, block.steps / lanes)
+    sch.compute_at(partial, fused, preserve_unit_loops=True)
+    fresh = Facts(sch, partial)
+    sch.set_scope(partial, 0, "local")
+    own = list(sch.get_loops(partial))[-len(fresh.axes) :]
+    lane, k = own[fresh.last_written().position], own[fresh.reduction[-1].position]
+    sch.reorder(*(loop for loop in own if not loop.same_as(lane)), lane)
+    sch.vectorize(lane)
+    sch.unroll(sch.get_loops(block.block)[-1])
+    return lambda: decompose(sch, partial, k, False)
+
+
+def interleave_rows(sch: Any, block: Facts) -> Finish | None:
+    """A reduction without vectors: rows in parallel, several of them a step, for each waits on its
+    own last sum.
+    """
+    axes = [a for a in block.spatial if a.extent > 1]
+    rows = divisor(axes[-1].extent, 8) if axes else 1
+    loops = list(sch.get_loops(block.block))
+    if rows == 1:
+        if axes:
+            parallel_over(sch, [loops[a.position] for a in block.spatial], block.steps)
+        return None
+    copy = sch.cache_write(block.block, 0, "local")
+    loops = list(sch.get_loops(copy))
+    position = block.spatial.index(axes[-1])
+    outer, inner = sch.split(loops[position], [None, rows])
+    sch.unroll(inner)
+    sch.compute_at(block.block, outer, preserve_unit_loops=True)
+    own = list(sch.get_loops(block.block))[-len(block.axes) :]
+    sch.reorder(*(own[a.position] for a in block.reduction), own[axes[-1].position])
+    sch.unroll(own[axes[-1].position])
+    parallel_over(sch, [*loops[:position], outer], block.steps)
+    return lambda: decompose(sch, block.block, own[block.reduction[0].position], False)
+
+
+def stages(
+    sch: Any,
+    blocks: Sequence[Facts],
+    machine: Machine,
+    finish: list[Finish],
+    among: Collection[str] | None = None,
+) -> None:
+    """Each block by itself: a reduction as register tiles or along its rows, anything else as
+    vectors. `among` names the blocks that may be an epilogue; None: any.
+    """
+    under_tile: set[str] = set()
+    for block in (b for b in blocks if b.reduction):
+        tiled = tile_reduction(sch, block, machine, among)
+        if tiled is None:
+            last = reduce_rows(sch, block, machine)
+            finish.extend([last] if last else [])
+            continue
+        outer, last = tiled
+        parallel_over(sch, outer, block.steps / machine.lanes(block.dtype))
+        finish.append(last)
+        under_tile |= {c.name for c in block.consumers}
+    for block in blocks:
+        if not block.reduction and block.name not in under_tile:
+            vectorize_injective(sch, block, machine)
