@@ -27,7 +27,8 @@ from rich.table import Table
 
 import selfbyoc
 from selfbyoc._tvm import GENERATION, TVMError, tvm
-from selfbyoc.language.composite import Case, Composite
+from selfbyoc.language.case import Case
+from selfbyoc.language.composite import Composite
 from selfbyoc.models.generation import tvm_road
 from selfbyoc.runtime.generation import runtime
 from selfbyoc.runtime.timing import latency

@@ -12,9 +12,13 @@ from .codegen.info.op_info import UNKNOWN, op_info
 from .codegen.info.op_record import OpInfo, TensorInfo
 from .codegen.target import host_target
 from .ir.emit import emit
-from .language.composite import Case, Composite, Refused, Registry, require
+from .language.case import Case
+from .language.composite import Composite, Refused, require
 from .language.decisions import choose
+from .language.kernel import Kernel
 from .language.pattern import either, many, op
+from .language.registry import Registry
+from .machine import Machine
 from .partition import partition_for_tefuse
 from .partition.report import report
 from .partition.unfuse import unfuse
@@ -42,7 +46,9 @@ __all__ = [
     "Composite",
     "Explanation",
     "Finding",
+    "Kernel",
     "Library",
+    "Machine",
     "MeasuredGuard",
     "Melting",
     "OpInfo",

@@ -65,8 +65,16 @@ def check_cpu(target: Any) -> None:
                 f"-{feature}"
             )
     name, triple = str(found.get("mcpu") or ""), str(found.get("mtriple") or "")
-    if name and name not in known_cpus(triple):
+    if name and not _is_known(name, triple):
         raise TargetError(_unknown(name, triple))
+
+
+def _is_known(name: str, triple: str) -> bool:
+    """LLVM's list leaves out second names: apple-m1, which it calls apple-a14, and grace."""
+    if name in known_cpus(triple):
+        return True
+    is_valid = getattr(tvm.target.codegen, "llvm_is_valid_cpu", None)  # 0.17 has no such question
+    return bool(is_valid and is_valid(name, triple or f"{platform.machine()}-linux-gnu"))
 
 
 @cache

@@ -14,7 +14,8 @@ import selfbyoc
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.language.composite import Case, Composite
+from selfbyoc.language.case import Case
+from selfbyoc.language.composite import Composite
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
 

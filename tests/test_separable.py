@@ -6,11 +6,11 @@ from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
+from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.separable import compute as separable
 from selfbyoc.schedules.kernels.separable.form import Form, in_chunks, tile_of
 from selfbyoc.schedules.kernels.separable.layers import fold_of
 from selfbyoc.schedules.kernels.separable.schedule import tile_shapes
-from selfbyoc.schedules.machine import machine
 
 BY_NAME = {c.name: c for c in BUILTIN}
 

@@ -354,7 +354,7 @@ def test_command(onnx_file, tmp_path, capsys):
 def test_command_with_a_wrong_composite(onnx_file, capsys, monkeypatch):
     from selfbyoc import builtin
     from selfbyoc.__main__ import main
-    from selfbyoc.language.composite import Registry
+    from selfbyoc.language.registry import Registry
 
     biased = Composite(
         "biased", lambda x, w, b: op.relu(op.bias_add(op.dense(x, w), b)), SCHEDULES["crashes"][0]

@@ -13,6 +13,7 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.machine import Machine
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.kernels.conv import direct
 from selfbyoc.schedules.kernels.winograd import compute as winograd
@@ -20,7 +21,6 @@ from selfbyoc.schedules.kernels.winograd.compute import choose
 from selfbyoc.schedules.kernels.winograd.matrices import FORMS, matrices
 from selfbyoc.schedules.kernels.winograd.schedule import register_tiles
 from selfbyoc.schedules.kernels.winograd.tiling import cut
-from selfbyoc.schedules.machine import Machine
 
 st = hypothesis.strategies
 BY_NAME = {c.name: c for c in BUILTIN}

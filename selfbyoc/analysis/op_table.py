@@ -12,7 +12,8 @@ from .._tvm import GENERATION
 from ..codegen.info.op_info import op_info
 from ..codegen.info.op_record import OpInfo
 from ..ir.emit import emit
-from ..language.composite import Case, Composite
+from ..language.case import Case
+from ..language.composite import Composite
 from ..partition import partition_for_tefuse
 from .kernels import kernels
 

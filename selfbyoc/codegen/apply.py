@@ -14,6 +14,7 @@ from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
 from ..language.sampling import SamplingSchedule
 from .info.accesses import blocks_of
 from .info.op_info import Ops, resealed
+from .roles import located
 from .stack import Stacked
 from .tuned import Tuned
 
@@ -84,7 +85,7 @@ def apply_schedule(
         return Scheduled(_described(sch, stacked), level)
     name = stacked.composite.name
     try:
-        own(sch, ops, target)
+        _own(stacked, own, sch, ops, target)
     except ScheduleError as err:  # of a part of it (schedules/each_op.py)
         raise ScheduleError(f"composite {name}: {err}") from err
     except SelfbyocError:
@@ -93,6 +94,14 @@ def apply_schedule(
         text = f"composite {name}: its schedule raised {type(err).__name__}: {err}"
         raise ScheduleError(text) from err
     return Scheduled(_described(sch, stacked), level)
+
+
+def _own(stacked: Stacked, own: Callable[..., Any], sch: Any, ops: Ops, target: Any) -> None:
+    """The composite's own schedule: of a kernel, over its stages and its plan."""
+    if stacked.composite.kernel is None:
+        own(sch, ops, target)
+        return
+    own(sch, located(stacked.stages, lambda name: get_block(sch, name)), stacked.plan)
 
 
 def _replay(sch: Any, trace: Any, composite: Composite) -> None:

@@ -23,24 +23,27 @@ def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
 
 
 def run_pack(
-    pack: Callable[..., Any], tensor: Any, match: Match, value: Value, *, ahead: bool
+    pack: Callable[..., Any], tensor: Any, match: Match, value: Value, plan: Any, *, ahead: bool
 ) -> Any:
-    """A composite's `pack` function, which may ask for the op that reads its argument.
+    """A composite's `pack` function, which may ask for the op that reads its argument; a kernel's
+    gets the plan, too.
 
     That argument is constant, for it, if it is packed ahead of time and not at every call.
     """
-    if not takes_reader(pack):
-        return pack(tensor)
+    given = 1 if match.composite.kernel is None else 2
+    args = (tensor, plan)[:given]
+    if not takes_reader(pack, given):
+        return pack(*args)
     reader = next(call for call in match.ops if any(v is value for v in call.inputs))
     inputs = (replace(v, is_constant=ahead) if v is value else v for v in reader.inputs)
-    return pack(tensor, replace(reader, inputs=tuple(inputs)))
+    return pack(*args, replace(reader, inputs=tuple(inputs)))
 
 
-def takes_reader(pack: Callable[..., Any]) -> bool:
-    """Whether it must be given a second argument."""
+def takes_reader(pack: Callable[..., Any], given: int = 1) -> bool:
+    """Whether it must be given the reader, beside so many arguments."""
     try:
         parameters = inspect.signature(pack).parameters.values()
     except ValueError:  # written in C, without a signature
         return False
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in positional and p.default is p.empty for p in parameters) > 1
+    return sum(p.kind in positional and p.default is p.empty for p in parameters) > given

@@ -134,7 +134,7 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
     """External function -> stacked function and its scheduled form."""
     tuned = Tuned.of(external.attrs)
     told = external.attrs.get(NOT_OWN, "")
-    with target, told_by(tuned):  # a compute may ask for both (schedules/machine.py, choose)
+    with target, told_by(tuned):  # a compute may ask for both (machine.py, choose)
         stacked = stacked_as(external, target, tuned)
         return stacked, apply_schedule(stacked, target, wired.default_schedule, told, tuned)
 
@@ -145,7 +145,8 @@ def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
     """
     match = match_of(external)
     if takes_plain_ops(match.composite, target, tuned):
-        match = replace(match, composite=replace(match.composite, compute=None, pack={}))
+        plain = replace(match.composite, kernel=None, compute=None, pack={})
+        match = replace(match, composite=plain)
     return stack(external.graph, match, packed_params(external))
 
 

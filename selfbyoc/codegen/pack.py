@@ -13,6 +13,7 @@ from ..compute.ops import compute_of
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .arguments import argument_chain, run_pack
+from .planned import plan_of
 from .stack import Packed
 
 if TYPE_CHECKING:
@@ -37,11 +38,15 @@ def packable(graph: OpGraph, match: Match) -> dict[int, str]:
     return found
 
 
-def packed_type(graph: OpGraph, match: Match, position: int, name: str) -> Packed:
-    """The type that a parameter has once packed."""
-    tensor_out = _pack_stages(graph, match, position, name)[-1]
-    shape = tuple(int(extent) for extent in tensor_out.shape)
-    return Packed(name, Value(shape, str(tensor_out.dtype), name))
+def packed_types(graph: OpGraph, match: Match, wanted: Mapping[int, str]) -> dict[int, Packed]:
+    """The types that parameters have once packed; `wanted`: which, and the arguments they are."""
+    plan = plan_of(match, dict.fromkeys(wanted.values()))
+    found = {}
+    for position, name in wanted.items():
+        last = _pack_stages(graph, match, position, name, plan)[-1]
+        shape = tuple(int(extent) for extent in last.shape)
+        found[position] = Packed(name, Value(shape, str(last.dtype), name))
+    return found
 
 
 def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Any]]:
@@ -51,7 +56,9 @@ def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Any]]:
     }
 
 
-def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tuple[Any, Any]:
+def _pack_stages(
+    graph: OpGraph, match: Match, position: int, name: str, plan: Any
+) -> tuple[Any, Any]:
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)
     for call in _chain(graph, match, name):
@@ -59,7 +66,7 @@ def _pack_stages(graph: OpGraph, match: Match, position: int, name: str) -> tupl
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
     try:
-        return first, run_pack(pack, current, match, match.args[name], ahead=True)
+        return first, run_pack(pack, current, match, match.args[name], plan, ahead=True)
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error
@@ -75,15 +82,16 @@ def pack_constants(
     graph: OpGraph, match: Match, constants: Mapping[int, np.ndarray]
 ) -> dict[int, np.ndarray]:
     """Run `pack` on the constants of one call, by position."""
-    done = {}
-    for position, name in packable(graph, match).items():
-        if position in constants:
-            done[position] = _run(graph, match, position, name, constants[position])
-    return done
+    wanted = {i: name for i, name in packable(graph, match).items() if i in constants}
+    plan = plan_of(match, dict.fromkeys(wanted.values()))
+    return {
+        i: _run(match, name, _pack_stages(graph, match, i, name, plan), constants[i])
+        for i, name in wanted.items()
+    }
 
 
-def _run(graph: OpGraph, match: Match, position: int, name: str, array: np.ndarray) -> np.ndarray:
-    first, last = _pack_stages(graph, match, position, name)
+def _run(match: Match, name: str, stages: tuple[Any, Any], array: np.ndarray) -> np.ndarray:
+    first, last = stages
     if last.same_as(first):  # packed as it is: one candidate of several, it may be
         return array
     func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")

@@ -17,7 +17,9 @@ from ..ir.graph import OpCall, OpGraph, Value
 from .arguments import argument_chain, run_pack
 from .info.lineage import labelled
 from .info.op_info import OpInfo, Ops, attach, record
-from .info.op_record import Recorded, Ref, describe
+from .info.op_record import Recorded, Ref
+from .planned import bare, plan_of
+from .roles import Name, located, outputs_of
 from .te_blocks import block_names, te_order
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Stacked:
     func: Any
     recorded: Recorded
     composite: Composite
+    plan: Any = None  # of the composite's kernel, if it has one
+    stages: Any = None  # what the kernel's compute returned, as names of blocks by role
 
     @property
     def ops(self) -> tuple[OpInfo, ...]:
@@ -60,7 +64,8 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     owners = {block: info.name for info in ops for block in info.blocks}
     func = labelled(te.create_prim_func([*builder.params, *outputs]), owners)
     recorded = record(func, ops, builder.refs(list(names)))
-    return Stacked(attach(func, recorded), recorded, composite)
+    stages = located(builder.found, lambda stage: Name(names[stage]) if stage in names else None)
+    return Stacked(attach(func, recorded), recorded, composite, builder.plan, stages)
 
 
 class _Builder:
@@ -75,6 +80,8 @@ class _Builder:
         self.params: list[Any] = []
         self.described: list[OpCall] = []
         self.packed = packed
+        self.plan = plan_of(match, {p.arg: p.value.shape for p in packed.values()})
+        self.found: Any = {}  # what the kernel's compute returned: all of it, or by op
         for position, value in enumerate(graph.inputs):
             self._input(position, value)
         self.seen.update(p.op for p in self.params)
@@ -132,8 +139,10 @@ class _Builder:
         if override is None:
             found = compute_of(call.kind)(ins, call)
         else:
-            found = self._users(f"compute of {call.name}", override, ins, call)
-        tensors = list(found) if isinstance(found, (list, tuple)) else [found]
+            planned = () if self.composite.kernel is None else (self.plan,)
+            found = self._users(f"compute of {call.name}", override, ins, call, *planned)
+            self.found[call.name] = found
+        tensors = outputs_of(found)
         self._check(call.name, tensors, call.outputs)
         self._record(call, tensors)
 
@@ -151,7 +160,7 @@ class _Builder:
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
         what, given = f"pack of {name!r}", self.tensors[id(value)]
-        return self._users(what, run_pack, pack, given, self.match, value, ahead=False)
+        return self._users(what, run_pack, pack, given, self.match, value, self.plan, ahead=False)
 
     def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Call a function of the composite; whatever it raises is reported as the composite's
@@ -182,11 +191,11 @@ class _Builder:
         results = self.match.outputs
         if not any(id(v) in self.tensors for v in results):
             ready = {n: self._operand(v, packing=True) for n, v in self.match.args.items()}
-            options = (
-                {"ops": Ops([self._bare(c) for c in self.match.ops])} if _takes_ops(compute) else {}
-            )
-            found = self._users("compute", compute, **ready, **options)
-            tensors = list(found) if isinstance(found, (list, tuple)) else [found]
+            asked = inspect.signature(compute).parameters
+            known = {"ops": Ops([bare(c) for c in self.match.ops]), "plan": self.plan}
+            options = {name: value for name, value in known.items() if name in asked}
+            found = self.found = self._users("compute", compute, **ready, **options)
+            tensors = outputs_of(found)
             self._check("its compute", tensors, results)
             for value, tensor in zip(results, tensors, strict=True):
                 self.tensors[id(value)] = tensor
@@ -212,10 +221,6 @@ class _Builder:
         for value in self.graph.outputs:
             assert id(value) in self.tensors, f"output {value!r} is not computed"
 
-    def _bare(self, call: OpCall) -> OpInfo:
-        ins, outs = ([(v.shape, v.dtype) for v in side] for side in (call.inputs, call.outputs))
-        return describe(call.name, call.kind, call.attrs, ins, outs)
-
     def infos(self, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
         """The ops in order, with the names of their blocks; what no op made is the last one's."""
         root = self.match.root if callable(self.composite.compute) else None
@@ -228,7 +233,7 @@ class _Builder:
         blocks = tuple(names[op] for op in self.stages.get(id(call), ()) if op in names)
         apart = root is None or call is root or not call.sources or blocks
         within = "" if apart or root is None else root.name
-        return replace(self._bare(call), blocks=blocks, within=within)
+        return replace(bare(call), blocks=blocks, within=within)
 
     def refs(self, order: list[Any]) -> list[tuple[list[Ref], list[Ref]]]:
         """Which buffer holds each input and output of the ops, `order` being that of the blocks."""
@@ -255,10 +260,6 @@ def _computed(tensor: Any, name: str) -> Any:
 
 def _type(tensor: Any) -> str:
     return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
-
-
-def _takes_ops(function: Callable[..., Any]) -> bool:
-    return "ops" in inspect.signature(function).parameters
 
 
 def _identifier(name: str, position: int) -> str:

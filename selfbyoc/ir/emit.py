@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..language.composite import typed
+from ..language.case import typed
 from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
 from .attrs import complete
 from .generation import writer

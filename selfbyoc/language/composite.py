@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ..errors import CompositeError, RegistryError, did_you_mean
+from ..errors import CompositeError, did_you_mean
+from .case import Case
 from .declared import kinds
+from .kernel import Kernel
 from .pattern import Node, branch_names, reachable, trace
 
 COMPILER = "tefuse"
@@ -28,46 +30,6 @@ def require(condition: Any, reason: str) -> None:
         raise Refused(reason)
 
 
-class Case:
-    """One named set of shapes that a composite is tested, timed and tuned on.
-
-    `Case(x=(3, 5), weight=(4, 5))` instantiates the composite's own pattern. Where the pattern has
-    alternatives or attributes matter, the first argument is a straight function of the vocabulary:
-    `Case(lambda x, w: op.relu(op.conv2d(x, w, strides=(2, 2))), x=(1, 3, 15, 17), w=(8, 3, 3, 3))`.
-    An argument is a shape, or (shape, dtype); `constants` names the arguments that are weights.
-    `generations` says on which TVMs the case exists, where an op is known to one of them only.
-    """
-
-    def __init__(
-        self,
-        program: Callable[..., Any] | None = None,
-        /,
-        *,
-        constants: Sequence[str] = (),
-        name: str = "",
-        generations: Sequence[str] = ("relay", "relax"),
-        **args: Any,
-    ) -> None:
-        self.program = program
-        self.generations = tuple(generations)
-        self.constants = tuple(constants)
-        self.args = {key: typed(key, value) for key, value in args.items()}
-        self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
-
-    def __repr__(self) -> str:
-        return f"Case({self.name})"
-
-
-def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
-    """`(2, 3)` or `((2, 3), "int8")` as (shape, dtype)."""
-    is_sequence = isinstance(value, (tuple, list))
-    if is_sequence and len(value) == 2 and isinstance(value[1], str):
-        return tuple(value[0]), value[1]
-    if is_sequence and all(isinstance(extent, int) and extent >= 0 for extent in value):
-        return tuple(value), "float32"
-    raise CompositeError(f"argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
-
-
 @dataclass(frozen=True)
 class Composite:
     """A named group of ops that is compiled as one kernel.
@@ -79,6 +41,7 @@ class Composite:
     compute    None, or {op kind: function} to stand in for single ops, or one for the whole
     pack       {argument: function(tensor) or function(tensor, call)}: how a weight is laid out
                ahead of time; `call` is the op that reads it, with its attributes and shapes
+    kernel     instead of schedule, compute and pack: all of them over one plan (Kernel)
     """
 
     name: str
@@ -90,12 +53,14 @@ class Composite:
     compute: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None = None
     pack: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     why: str = ""
+    kernel: Kernel | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.match(str(self.name)):
             raise CompositeError(
                 f"composite name {self.name!r}: expected lower case letters, digits and underscores"
             )
+        self._take_kernel()
         self._check_types()
         outputs, names = trace(self.name, self.pattern)
         if not all(output.is_op() for output in outputs):
@@ -121,6 +86,22 @@ class Composite:
             f"composite {self.name}: no output of the pattern is computed from all the others; "
             f"expected the further outputs on the way to one last op"
         )
+
+    def _take_kernel(self) -> None:
+        """A kernel stands for the functions that it is made of."""
+        if self.kernel is None:
+            return
+        if not isinstance(cast(Any, self.kernel), Kernel):
+            self._refuse("kernel", "a Kernel", self.kernel)
+        parts = {
+            "schedule": {kind: self.kernel.schedule for kind in self.kernel.targets},
+            "compute": self.kernel.compute,
+            "pack": self.kernel.pack,
+        }
+        for label, part in parts.items():
+            if getattr(self, label) and getattr(self, label) != part:
+                self._refuse(label, "none beside a kernel, which has its own", getattr(self, label))
+            object.__setattr__(self, label, part)
 
     def _check_types(self) -> None:
         """Functions are functions, or in mappings where these are allowed; cases are cases."""
@@ -157,7 +138,7 @@ class Composite:
                 used.append((label, _named_parameters(function)))
         for label, keys in used:
             branches = branch_names(self.outputs) if label == "pack" else set()
-            unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops"})
+            unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops", "plan"})
             if unknown:
                 meant = did_you_mean(unknown[0], [*self.arg_names, *sorted(branches)])
                 raise CompositeError(
@@ -209,46 +190,3 @@ def _named_parameters(function: Callable[..., Any]) -> list[str]:
         text = f"{function!r} has no names of arguments to pass them by; wrap it in a function"
         raise CompositeError(text) from err
     return [p.name for p in parameters if p.kind not in kinds]
-
-
-class Registry:
-    """Composites by name; the order of adding is their priority."""
-
-    def __init__(self, composites: Iterable[Composite] = ()) -> None:
-        self._by_name: dict[str, Composite] = {}
-        if isinstance(composites, Composite):
-            raise RegistryError(f"expected a list of composites, found {composites.name} alone")
-        for composite in composites:
-            self.add(composite)
-
-    def add(self, composite: Composite) -> None:
-        """Add one; a name that is taken is an error."""
-        if not isinstance(composite, Composite):
-            raise RegistryError(
-                f"expected a Composite, found {type(composite).__name__}: {composite!r}"
-            )
-        if composite.name in self._by_name:
-            raise RegistryError(
-                f"composite {composite.name!r} is registered twice (first in "
-                f"{self._by_name[composite.name].source}); known: {self.names()}"
-            )
-        self._by_name[composite.name] = composite
-
-    def __getitem__(self, name: str) -> Composite:
-        short = name.removeprefix(f"{COMPILER}.")
-        if short not in self._by_name:
-            raise RegistryError(f"composite {name!r} is not registered; known: {self.names()}")
-        return self._by_name[short]
-
-    def __contains__(self, name: str) -> bool:
-        return name.removeprefix(f"{COMPILER}.") in self._by_name
-
-    def __iter__(self) -> Iterator[Composite]:
-        return iter(self._by_name.values())
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def names(self) -> list[str]:
-        """The names in order of priority."""
-        return list(self._by_name)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from ..wiring import wired
-from .composite import Composite, Registry
+from .composite import Composite
+from .registry import Registry
 
 _ids = itertools.count()
 _used: dict[

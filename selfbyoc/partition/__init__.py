@@ -13,7 +13,8 @@ from .refusal import Refusal
 from .report import REPORT, Report
 
 if TYPE_CHECKING:
-    from ..language.composite import Composite, Registry
+    from ..language.composite import Composite
+    from ..language.registry import Registry
     from ..match.match import Match
 
 

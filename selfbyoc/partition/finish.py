@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -29,11 +28,12 @@ from ..codegen.lower import (
     match_of,
     packed_params,
 )
-from ..codegen.pack import described, pack_constants, packable, packed_type
+from ..codegen.pack import described, pack_constants, packable, packed_types
+from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
 from ..ir.graph import type_text
-from ..language.composite import Registry
 from ..language.known import remember
+from ..language.registry import Registry
 from ..wiring import wired
 from .generation import ir
 from .originals import key_of, with_originals
@@ -51,7 +51,7 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
         sites = calls.get(name, [])
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
         source = external("", hook.composites(func), hook.read(func), attrs)
-        with target or nullcontext():  # a pack may ask for it, as the compute does
+        with target or host_target():  # a plan asks for it
             source, arrays = _packed(source, target, sites if pack else [])
         if arrays:
             packed[name] = arrays
@@ -103,14 +103,14 @@ def _packed(
     """
     wanted = _wanted(source, sites) if sites else {}
     if wanted:
-        match = match_of(source)
-        types = {i: packed_type(source.graph, match, i, name) for i, name in wanted.items()}
+        types = packed_types(source.graph, match_of(source), wanted)
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
     source = wired.with_record(source, target, packed=False)
     wanted = {i: p.arg for i, p in packed_params(source).items()}
     if not wanted:
         return source, []
     with told_by(Tuned.of(source.attrs)):
+        match = match_of(source)
         return source, [pack_constants(source.graph, match, _only(s, wanted)) for s in sites]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .machine import machine
+from ..machine import machine
 from .steps.blocks import Facts, facts
 from .steps.loops import Finish, inline_injective
 from .steps.reductions import stages

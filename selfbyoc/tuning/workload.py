@@ -25,7 +25,7 @@ from ..codegen.lower import (
     stacked_as,
     takes_plain_ops,
 )
-from ..codegen.pack import described, pack_constants, packed_type
+from ..codegen.pack import described, pack_constants, packed_types
 from ..codegen.target import decisive
 from ..codegen.tuned import TUNED, Tuned, told_by
 from ..language.decisions import Choice, deciding
@@ -70,7 +70,7 @@ def packing(source: External, target: Any, tuned: Tuned | None) -> dict[str, Any
     if not packed or takes_plain_ops(match.composite, target, tuned):
         return {}
     with target, told_by(tuned):  # the schedule asks later
-        types = {i: packed_type(source.graph, match, i, p.arg) for i, p in packed.items()}
+        types = packed_types(source.graph, match, {i: p.arg for i, p in packed.items()})
     return {PACKED: described(types)}
 
 

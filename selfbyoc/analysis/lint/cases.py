@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import GENERATION
-from ...codegen.pack import packable, packed_type
+from ...codegen.pack import packable, packed_types
 from ...codegen.stack import stack
 from ...errors import CompositeError, SelfbyocError, one_line
 from ...ir.emit import emit
 from ...ir.generation import writer
-from ...language.composite import Case, Composite
+from ...language.case import Case
+from ...language.composite import Composite
 from ...language.pattern import Arg, Either, Item, Many, Node, Op, below
 from ...match.match import Bound, Matcher
 from ...partition import partitioning
@@ -106,11 +107,8 @@ def _stacked(kernel: Kernel) -> Iterator[tuple[str, str]]:
     graph, match = kernel.source.graph, kernel.match
     constant = set(kernel.calls[0]) if kernel.calls else set()
     try:
-        packed = {
-            position: packed_type(graph, match, position, name)
-            for position, name in packable(graph, match).items()
-            if position in constant
-        }
+        wanted = {i: name for i, name in packable(graph, match).items() if i in constant}
+        packed = packed_types(graph, match, wanted)
     except SelfbyocError as err:
         yield "pack", one_line(err)
         return

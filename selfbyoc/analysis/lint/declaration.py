@@ -11,7 +11,8 @@ from ..._tvm import tvm
 from ...codegen.arguments import takes_reader
 from ...errors import did_you_mean
 from ...ir.attrs import DEFAULTS
-from ...language.composite import Case, Composite
+from ...language.case import Case
+from ...language.composite import Composite
 from ...language.pattern import Arg, Either, Many, Node, Op, below
 from .records import Finding, place
 
@@ -87,8 +88,10 @@ def _pattern(composite: Composite) -> Iterator[Finding]:
 def _functions(composite: Composite) -> Iterator[Finding]:
     yield from _takes(composite.check, "check", ("match",))
     yield from _all_arguments(composite, composite.reference, "reference")
+    planned = () if composite.kernel is None else ("plan",)
     for name, function in composite.pack.items():
-        takes = ("tensor", "call") if takes_reader(function) else ("tensor",)
+        given = ("tensor", *planned)
+        takes = (*given, "call") if takes_reader(function, len(given)) else given
         yield from _takes(function, f"pack of {name!r}", takes)
     if not isinstance(composite.compute, Mapping):
         yield from _all_arguments(composite, composite.compute, "compute")
@@ -96,7 +99,7 @@ def _functions(composite: Composite) -> Iterator[Finding]:
         return
     kinds = {node.kind for node in nodes(composite.outputs) if isinstance(node, Op)}
     for kind, function in composite.compute.items():
-        yield from _takes(function, f"compute of {kind!r}", ("inputs", "call"))
+        yield from _takes(function, f"compute of {kind!r}", ("inputs", "call", *planned))
         if kind not in kinds:
             text = f"compute has {kind!r}, which is no op of the pattern; it has {sorted(kinds)}"
             yield _at("unknown-op", text + did_you_mean(kind, kinds), function)
@@ -154,6 +157,9 @@ def _always(node: Node) -> set[str]:
 
 def _schedules(composite: Composite) -> Iterator[Finding]:
     arguments = ("sch", "ops", "target")
+    if composite.kernel is not None:
+        yield from _takes(composite.kernel.plan, "plan", ("ops", "machine"))
+        arguments = ("sch", "stages", "plan")
     if not isinstance(composite.schedule, Mapping):
         yield from _takes(composite.schedule, "schedule", arguments)
         return

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import RegistryError
-from ...language.composite import Composite, Registry
+from ...language.composite import Composite
+from ...language.registry import Registry
 from .cases import on_cases
 from .declaration import declaration
 from .file import load_file, named

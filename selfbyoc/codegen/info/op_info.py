@@ -8,8 +8,8 @@ the function as it is now: its blocks, and whether its layout has changed since.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._tvm import Schedule, TVMError, structural_hash, tir, tvm
@@ -28,13 +28,34 @@ logger = logging.getLogger(__name__)
 __all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "Ops", "TensorInfo", "attach", "op_info", "resealed"]
 
 
+@dataclass(frozen=True)
+class Packing:
+    """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
+    plan decides it), or as it is.
+    """
+
+    arg: str
+    ahead: bool = False
+    shape: Sequence[int] | None = None
+
+
 class Ops:
     """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by
     iteration. `block` finds a block by its name, or None.
     """
 
-    def __init__(self, infos: Sequence[OpInfo], block: Callable[[str], Any] | None = None) -> None:
+    def __init__(
+        self,
+        infos: Sequence[OpInfo],
+        block: Callable[[str], Any] | None = None,
+        operands: Mapping[tuple[str, int], Packing] | None = None,
+    ) -> None:
         self._views = {info.name: OpView(info, block) for info in infos}
+        self._operands = operands or {}
+
+    def packing(self, op: OpView, index: int) -> Packing:
+        """How input `index` of an op comes to the kernel. For plans."""
+        return self._operands.get((op.name, index), Packing(""))
 
     def __getattr__(self, name: str) -> OpView:
         if name.startswith("_"):

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...language.composite import Case, Composite
+from ...language.case import Case
+from ...language.composite import Composite
 from ...language.pattern import either, op
 from ..kernels.conv import direct_schedule, float_conv
 from .convolution import biased, direct_layout

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...language.composite import Case, Composite
+from ...language.case import Case
+from ...language.composite import Composite
 from ...language.pattern import op
 from ..kernels.conv import float_conv
 from ..kernels.conv.chain import compute, schedule

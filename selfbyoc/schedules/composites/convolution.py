@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv import direct_schedule, float_conv
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from ..._tvm import dtype_of, tir
 from ...compute import mathfn
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import either, op
+from ...machine import machine
 from ..kernels.rows.schedule import dense_tiles
 from ..kernels.rows.tiles import Rows, epilogue, pack_weight, product, result
-from ..machine import machine
 from ..steps.blocks import facts
 
 ACTIVATIONS = {

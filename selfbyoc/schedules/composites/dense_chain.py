@@ -9,13 +9,14 @@ import numpy as np
 
 from ..._tvm import tir
 from ...compute import mathfn
-from ...language.composite import Case, Composite
+from ...language.case import Case
+from ...language.composite import Composite
 from ...language.pattern import either, op
+from ...machine import machine
 from ..kernels.rows.loops import tile_rows
 from ..kernels.rows.product import PRODUCTS, product_at
 from ..kernels.rows.schedule import dense_tiles
 from ..kernels.rows.tiles import BLOCK, epilogue, pack_weight, product, result
-from ..machine import machine
 from ..steps.blocks import facts
 from ..steps.loops import parallel_over
 from .dense import check_bias, check_residual, rows_of

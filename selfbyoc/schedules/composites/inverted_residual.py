@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.separable import compute as separable
 from ..kernels.separable import schedule as separable_schedule

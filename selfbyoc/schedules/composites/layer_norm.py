@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..._tvm import te
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import either, op
+from ...machine import machine
 from ..kernels.rows.schedule import dense_tiles, melt_rows
 from ..kernels.rows.stages import LAYER_NORM_STAGES, SOFTMAX_STAGES
 from ..kernels.rows.stages import layer_norm as layer_norm_stages
 from ..kernels.rows.stages import softmax as softmax_stages
 from ..kernels.rows.tiles import epilogue, pack_weight, product, result
-from ..machine import machine
 from ..steps.blocks import facts
 from .dense import activation, check_bias, rows_of
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..._tvm import dtype_of, te, tir
 from ...compute.ops import compute_of
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import op
 from ..kernels.conv import direct_schedule
 from ..kernels.conv.direct import by_channel

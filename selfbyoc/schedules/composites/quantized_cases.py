@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...language.composite import Case
+from ...language.case import Case
 from ...language.pattern import op
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from ..._tvm import te, tir
 from ...compute import mathfn
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import either, op
+from ...machine import machine
 from ..kernels.exact import sum_dtype, widened
 from ..kernels.rows.schedule import dense_tiles, melt_rows
 from ..kernels.rows.stages import LAYER_NORM_STAGES, layer_norm
 from ..kernels.rows.tiles import epilogue, pack_weight, product, result
-from ..machine import machine
 from ..steps.blocks import facts
 from .dense import check_bias, rows_of
 from .layer_norm import check_affine

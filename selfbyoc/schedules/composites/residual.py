@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...language.composite import Case, Composite, require
+from ...language.case import Case
+from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv import direct_schedule, float_conv
 from .convolution import biased, direct_layout

@@ -14,7 +14,7 @@ from typing import Any
 from ..._tvm import region_buffer, walk
 from ...codegen.prefetch import AHEAD, PIECE
 from ...codegen.prefetch_early import EARLY
-from ..machine import Machine
+from ...machine import Machine
 from .blocks import Facts, divisor, facts
 
 Finish = Callable[[], None]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..machine import Machine
+from ...machine import Machine
 from .blocks import Axis, Facts, divisor, same_elements
 from .loops import Finish, decompose, parallel_over, vectorize, vectorize_injective
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ...._tvm import te
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import Finish, vectorize
 from ..rows.schedule import melt_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....language.decisions import choose
-from ...machine import Machine, machine
+from ....machine import Machine, machine
 from ...steps.blocks import Facts, facts
 from ...steps.loops import Finish, vectorize, vectorize_injective
 from ...steps.reductions import Tile, accumulate

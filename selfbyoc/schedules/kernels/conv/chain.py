@@ -17,7 +17,7 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.decisions import choose
-from ...machine import machine
+from ....machine import machine
 from ...steps.blocks import facts
 from ...steps.candidates import best
 from . import direct_schedule

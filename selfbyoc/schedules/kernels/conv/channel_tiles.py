@@ -8,7 +8,7 @@ from typing import Any
 
 from ....codegen.prefetch import LINE
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import ask_ahead, ask_early, is_even, parallel_over, vectorize
 from .direct_tiles import Work, accumulate, image_of

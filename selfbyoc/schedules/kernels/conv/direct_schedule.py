@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....codegen.slices import is_concatenate
-from ...machine import machine
+from ....machine import machine
 from ...steps.blocks import Facts, facts
 from ...steps.loops import inline_injective
 from ...steps.reductions import stages

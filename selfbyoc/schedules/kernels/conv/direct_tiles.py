@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor
 from ...steps.candidates import best, divisors
 from ...steps.loops import Finish, decompose, parallel_over, vectorize

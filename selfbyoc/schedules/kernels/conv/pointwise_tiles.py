@@ -7,7 +7,7 @@ from typing import Any
 
 from ...._tvm import region_buffer
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, facts, same_elements
 from ...steps.candidates import best
 from ...steps.loops import ask_early, decompose, parallel_over, vectorize

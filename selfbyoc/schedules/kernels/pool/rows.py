@@ -14,7 +14,7 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.decisions import choose
-from ...machine import Machine, machine
+from ....machine import Machine, machine
 from ...steps.blocks import Facts, divisor, facts
 from ...steps.loops import parallel_over, vectorize
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.loops import vectorize

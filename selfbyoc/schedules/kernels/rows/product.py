@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import CHUNK, Finish, ask_ahead, vectorize
 from .loops import Loops

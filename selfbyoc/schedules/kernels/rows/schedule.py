@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor
 from ...steps.candidates import divisors, next_to
 from ...steps.loops import Finish, parallel_over, vectorize, vectorize_injective

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...._tvm import te
-from ...machine import machine_at_hand
+from ....machine import machine_at_hand
 from ..conv import direct
 from .expand import expanded, framed, from_image, from_sums
 from .form import Form, in_chunks

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...._tvm import tir
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.candidates import best
 from .layers import LANES
 

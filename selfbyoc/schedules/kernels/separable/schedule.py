@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....language.decisions import choose
-from ...machine import Machine, machine
+from ....machine import Machine, machine
 from ...steps.blocks import Facts, divisor, facts
 from ...steps.candidates import divisors, next_to
 from ...steps.loops import ask_ahead, parallel_over, vectorize

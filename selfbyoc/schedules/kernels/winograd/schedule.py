@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....language.decisions import choose
-from ...machine import Machine
+from ....machine import Machine
 from ...steps.blocks import Facts, divisor, facts
 from ...steps.loops import ask_while_summing, parallel_over, vectorize
 from ..conv.direct_tiles import Work, image_of

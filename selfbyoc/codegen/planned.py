@@ -1,0 +1,48 @@
+"""A match -> the plan of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ComputeError, SelfbyocError
+from ..ir.graph import OpCall
+from ..machine import machine_at_hand
+from .info.op_info import Ops, Packing
+from .info.op_record import OpInfo, describe
+
+if TYPE_CHECKING:
+    from ..match.match import Match
+
+Shape = Sequence[int]
+
+
+def bare(call: OpCall) -> OpInfo:
+    """An op's info before anything is stacked."""
+    ins, outs = ([(v.shape, v.dtype) for v in side] for side in (call.inputs, call.outputs))
+    return describe(call.name, call.kind, call.attrs, ins, outs)
+
+
+def plan_of(match: Match, packed: Mapping[str, Shape | None]) -> Any:
+    """The plan for the machine at hand, or None where the composite has no kernel.
+
+    `packed` are the arguments that the caller passes packed: in this shape, or None where this very
+    plan decides it.
+    """
+    kernel = match.composite.kernel
+    if kernel is None:
+        return None
+    names = {id(value): name for name, value in match.args.items()}
+    operands = {
+        (call.name, i): Packing(name, name in packed, packed.get(name))
+        for call in match.ops
+        for i, value in enumerate(call.inputs)
+        if (name := names.get(id(value))) is not None
+    }
+    try:
+        return kernel.plan(Ops([bare(c) for c in match.ops], operands=operands), machine_at_hand())
+    except SelfbyocError:
+        raise
+    except Exception as err:  # whatever a user's function raises is the composite's error
+        text = f"composite {match.composite.name}: its plan raised {type(err).__name__}: {err}"
+        raise ComputeError(text) from err

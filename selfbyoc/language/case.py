@@ -1,0 +1,48 @@
+"""Named shapes that a composite is tested, timed and tuned on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import CompositeError
+
+
+class Case:
+    """One named set of shapes that a composite is tested, timed and tuned on.
+
+    `Case(x=(3, 5), weight=(4, 5))` instantiates the composite's own pattern. Where the pattern has
+    alternatives or attributes matter, the first argument is a straight function of the vocabulary:
+    `Case(lambda x, w: op.relu(op.conv2d(x, w, strides=(2, 2))), x=(1, 3, 15, 17), w=(8, 3, 3, 3))`.
+    An argument is a shape, or (shape, dtype); `constants` names the arguments that are weights.
+    `generations` says on which TVMs the case exists, where an op is known to one of them only.
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any] | None = None,
+        /,
+        *,
+        constants: Sequence[str] = (),
+        name: str = "",
+        generations: Sequence[str] = ("relay", "relax"),
+        **args: Any,
+    ) -> None:
+        self.program = program
+        self.generations = tuple(generations)
+        self.constants = tuple(constants)
+        self.args = {key: typed(key, value) for key, value in args.items()}
+        self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
+
+    def __repr__(self) -> str:
+        return f"Case({self.name})"
+
+
+def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
+    """`(2, 3)` or `((2, 3), "int8")` as (shape, dtype)."""
+    is_sequence = isinstance(value, (tuple, list))
+    if is_sequence and len(value) == 2 and isinstance(value[1], str):
+        return tuple(value[0]), value[1]
+    if is_sequence and all(isinstance(extent, int) and extent >= 0 for extent in value):
+        return tuple(value), "float32"
+    raise CompositeError(f"argument {name!r}: expected a shape or (shape, dtype), found {value!r}")

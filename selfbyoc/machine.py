@@ -1,0 +1,95 @@
+"""What a plan needs to know of a CPU, as one value made from the target.
+
+Vectors and registers follow from the features that LLVM's code for the target may use; the rest of
+a core from a table by its name (`cores.py`); caches and cores from the host where the target is the
+host's own CPU. What nobody tells is the least of the CPU's kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import host
+from ._tvm import current_target, target_dict
+from .cores import Core, core_of
+from .cpu_features import architecture, features_of
+
+LINE = 64  # bytes of a cache line, of all these CPUs (apple-m1 has pairs of them)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A CPU: vectors, registers and units of a core, the caches, and how many cores there are."""
+
+    vector_bytes: int
+    vector_registers: int
+    cores: int = 1
+    l1_bytes: int = 32 << 10  # of a core, data
+    l2_bytes: int = 256 << 10  # of a core
+    l3_bytes: int = 0  # of all cores; 0: none, or nobody tells
+    multiply_adds: int = 1  # vectors a cycle; without FMA a multiplication and an addition
+    loads: int = 1  # vectors a cycle from L1
+    latency: int = 5  # cycles until the next multiply-add may use the sum
+    fused: bool = True  # multiplies and adds in one instruction
+    broadcasts: bool = False  # an operand of a multiply-add may be one element in memory
+    memory_bytes: float = 4.0  # a cycle from memory, to one core
+
+    def lanes(self, dtype: str) -> int:
+        """Elements of a dtype in one vector register."""
+        bits = int("".join(c for c in str(dtype) if c.isdigit()) or 32)
+        return max(1, self.vector_bytes * 8 // bits)
+
+    @property
+    def in_flight(self) -> int:
+        """Multiply-adds under way at once: a register tile needs as many sums to keep busy."""
+        return self.multiply_adds * self.latency
+
+
+def machine(target: Any) -> Machine:
+    """The machine that a target describes. Raises TargetError for a -mcpu that LLVM lacks."""
+    data = target_dict(target)
+    names = " ".join([str(data.get("mcpu") or ""), str(data.get("mtriple") or "")])
+    features = features_of(target)
+    width, registers = _vectors(features, architecture(target))
+    core = core_of(names, width)
+    caches = _caches(data, core)
+    return Machine(
+        vector_bytes=width,
+        vector_registers=registers,
+        cores=int(data.get("num-cores") or 0) or host.cores(),
+        l1_bytes=caches[1],
+        l2_bytes=caches[2],
+        l3_bytes=caches[3],
+        multiply_adds=core.multiply_adds,
+        loads=core.loads,
+        latency=core.latency,
+        fused=architecture(target) != "x86_64" or "fma" in features or width == 64,
+        broadcasts=width == 64,
+        memory_bytes=core.memory_bytes,
+    )
+
+
+def machine_at_hand() -> Machine:
+    """What a compute is stacked for: the current target's machine, or the least one of all."""
+    target = current_target()
+    return Machine(16, 16) if target is None else machine(target)
+
+
+def _vectors(features: frozenset[str], architecture: str) -> tuple[int, int]:
+    """Bytes of a vector register, and how many of them there are."""
+    if "avx512f" in features:
+        return 64, 32
+    if "avx2" in features:
+        return 32, 16
+    if architecture == "aarch64":
+        return 16, 32  # NEON; LLVM's fixed vectors use no more of SVE
+    return 16, 16  # SSE2: every x86-64 has it
+
+
+def _caches(data: dict[str, Any], core: Core) -> dict[int, int]:
+    """Bytes by level: what this machine tells of itself when it is the target, else the table's."""
+    mcpu = str(data.get("mcpu") or "")
+    found = host.cache_bytes() if mcpu and mcpu == host.cpu() else {}
+    known = {1: core.l1 << 10, 2: core.l2 << 10, 3: core.l3 << 10}
+    return {**known, **{level: size for level, size in found.items() if level in known}}
