@@ -134,3 +134,18 @@ def test_lint_calls_its_functions_as_they_are_called():
     texts = [str(f) for f in selfbyoc.lint(wrong)]
     assert any("plan is called as (ops, machine)" in t for t in texts)
     assert any("schedule for 'llvm' is called as (sch, stages, plan)" in t for t in texts)
+
+
+def test_explain_and_melting_say_the_plan():
+    mine = composite()
+    case = Case(x=(5, 24), weight=(21, 24), constants=("weight",))
+    mod = model(mine, case, random_args(case))
+    lanes = machine(selfbyoc.host_target()).lanes("float32")
+    text = f"{-(-21 // lanes)} blocks of {lanes} columns"
+    parted = selfbyoc.partition_for_tefuse(mod, target=selfbyoc.host_target(), composites=[mine])
+    for found in (selfbyoc.explain(mod, composites=[mine]), selfbyoc.explain(parted)):
+        (record,) = found.report.matched
+        assert record.plan == text
+    (report,) = selfbyoc.melting(parted).kernels
+    assert report.level.plan == text
+    assert f"plan: {text}" in str(report)

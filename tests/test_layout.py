@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,15 @@ ROOT = Path(selfbyoc.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path):
     """(module, name) of every import, relative ones made absolute."""
     package = ["selfbyoc", *path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -49,6 +55,88 @@ def test_tvm_is_reached_through_one_file(path):
         return
     found = [n for n in names(path) if n.split(".")[0] in ("tvm", "tvm_ffi")]
     assert found == [], f"{relative(path)} imports {found}; use selfbyoc._tvm"
+
+
+# The floors of the house, from the ground up: a file imports from its own floor and from below.
+FLOORS = (
+    ("errors", "extra"),
+    ("_tvm", "_tvm_rewrite", "_tvm_rpc", "_tvm_tune"),
+    ("host", "cores", "cpu_features", "machine", "wiring"),
+    ("language",),
+    ("ir",),
+    ("match",),
+    ("compute",),
+    ("cache",),
+    ("codegen",),
+    ("schedules",),
+    ("partition",),
+    ("models",),
+    ("runtime",),
+    ("transform",),
+    ("analysis",),
+    ("tuning",),
+    ("bench",),
+    ("view",),
+    ("demo",),
+    ("__init__", "__main__"),
+)
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+
+
+def arrows(path):
+    """The modules of this package that a file imports when it runs; what only a type checker reads
+    is no arrow.
+    """
+    package = ["selfbyoc", *path.relative_to(ROOT).parts[:-1]]
+    tree = parsed(path)
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in for_types:
+            base = package[: len(package) - node.level + 1]
+            base += node.module.split(".") if node.module else []
+            yield from (".".join([*base, alias.name]) for alias in node.names)
+
+
+def place(module):
+    """The folder, or the file beside the folders, that a module is in."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in FLOOR else "__init__"
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_no_arrow_runs_up(path):
+    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert own in FLOOR, f"{own} is on no floor"
+    # The package's version is no part of it.
+    up = [m for m in arrows(path) if FLOOR[place(m)] > FLOOR[own] and not m.endswith("__version__")]
+    assert up == [], f"{relative(path)} imports {up}"
+
+
+def test_folders_of_one_floor_do_not_import_each_other_in_a_circle():
+    """What is below imports nothing from above, so a circle could only be within a floor."""
+    for names_of_floor in FLOORS:
+        seen = {
+            (path.relative_to(ROOT).parts[0].removesuffix(".py"), place(module))
+            for path in FILES
+            for module in arrows(path)
+            if path.relative_to(ROOT).parts[0].removesuffix(".py") in names_of_floor
+        }
+        circles = {(a, b) for a, b in seen if a != b and (b, a) in seen}
+        assert circles == set()
+
+
+def test_kernels_do_not_know_composites():
+    """A composite names its kernel; kernels are built of steps."""
+    pairs = (("kernels", "composites"), ("steps", "composites"), ("steps", "kernels"))
+    for folder, barred in pairs:
+        for path in (ROOT / "schedules" / folder).rglob("*.py"):
+            found = [m for m in arrows(path) if m.startswith(f"selfbyoc.schedules.{barred}")]
+            assert found == [], f"{relative(path)} imports {found}"
 
 
 @pytest.mark.parametrize("folder", ["partition", "codegen", "ir", "runtime"])
@@ -102,7 +190,7 @@ def test_generations_come_in_pairs(name):
     """The same public functions on both sides."""
 
     def public(path):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         return {
             n.name
             for n in tree.body
@@ -150,7 +238,7 @@ def test_files_stay_readable(path):
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_functions_stay_short(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             length = node.end_lineno - node.lineno + 1
             assert length <= 50, f"{relative(path)}: {node.name} has {length} lines"
@@ -159,7 +247,7 @@ def test_functions_stay_short(path):
 def test_no_broad_silence():
     """No bare except, no pass in an except."""
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ExceptHandler):
                 assert node.type is not None, relative(path)
                 assert not isinstance(node.body[0], ast.Pass), relative(path)

@@ -5,7 +5,7 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import get_block, tvm
@@ -26,10 +26,11 @@ TUNED, OWN, DEFAULT = "tuned record", "own schedule", "default schedule"
 
 @dataclass(frozen=True)
 class Level:
-    """Which schedule a kernel takes, and why that one."""
+    """Which schedule a kernel takes, why that one, and the plan that it follows, if it has one."""
 
     name: str
     reason: str
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def apply_schedule(
     sch = SamplingSchedule(begin)
     ops = Ops(stacked.ops, lambda name: _block(sch, name))
     level = level_of(stacked.composite, target, told, tuned)
+    if stacked.plan is not None:
+        level = replace(level, plan=str(stacked.plan))
     own = stacked.composite.schedule_for(str(target.kind))
     if level.name == TUNED and tuned is not None and tuned.trace is not None:
         _replay(sch, tuned.trace, stacked.composite)

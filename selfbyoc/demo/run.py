@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from .. import partition_for_tefuse, report
 from .._tvm import GENERATION, tvm
 from ..analysis.melting.report import melting
 from ..codegen.target import host_target
@@ -20,7 +19,8 @@ from ..extra import extra
 from ..ir.graph import OpGraph
 from ..models.generation import tvm_road
 from ..models.onnx_model import graph_of, import_onnx, light_model, random_inputs
-from ..partition.report import Report
+from ..partition import partition_for_tefuse
+from ..partition.report import Report, report
 from ..runtime.build import build
 from ..runtime.library import Library
 from ..runtime.threads import count

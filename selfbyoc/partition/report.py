@@ -36,6 +36,7 @@ class Record:
     args: tuple[tuple[str, str, str], ...] = ()
     level: str = ""  # of a match, for one target: which schedule it takes
     level_reason: str = ""
+    plan: str = ""  # tiles, blocks and tasks of the kernel, where its composite plans them
     # Of everything else: what kind of thing stood in the way, and where.
     cause: str = ""
     where: str = ""  # an op, an argument of the pattern, or an input of the model

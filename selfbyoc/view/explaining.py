@@ -58,4 +58,6 @@ def _show_kernel(console: Console, matched: Sequence[Record], op: str) -> None:
         return
     where = f"{holder.composite} at {holder.root}"
     console.print(f"\n{op} is in one kernel with the ops of {where}.", highlight=False)
+    if holder.plan:
+        console.print(f"Its plan: {holder.plan}.", markup=False, highlight=False)
     console.print(tables.inside_table(holder))

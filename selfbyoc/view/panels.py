@@ -74,7 +74,9 @@ def _level(panel: Panel) -> str:
     kernel = panel.kernel
     name = kernel.level.name if kernel else panel.record.level
     reason = kernel.level.reason if kernel else panel.record.level_reason
-    return f"<p><b>Schedule:</b> {escape(name)}: {escape(reason)}.</p>" if name else ""
+    text = f"<p><b>Schedule:</b> {escape(name)}: {escape(reason)}.</p>" if name else ""
+    plan = kernel.level.plan if kernel else panel.record.plan
+    return text + (f"<p><b>Plan:</b> {escape(plan)}.</p>" if plan else "")
 
 
 def _numbers(kernel: KernelReport) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.console import Console
 
-from .. import tune
 from ..codegen.target import host_target
 from ..errors import InputError, SelfbyocError, one_line
 from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
+from ..tuning.engine import tune
 from ..tuning.progress import Outcome, Tuning
 from ..tuning.tasks import extract_tasks
 from ..tuning.tracker import Tracker

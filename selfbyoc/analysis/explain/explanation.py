@@ -7,28 +7,23 @@ found out here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import make_target, target_dict, tvm
-from ...codegen.apply import Level, level_of
-from ...codegen.hook import hook
-from ...codegen.lower import COMPOSITE, NOT_OWN, TARGET, read_attrs
+from ..._tvm import target_dict, tvm
 from ...codegen.target import host_target
-from ...codegen.tuned import Tuned
 from ...errors import InputError
-from ...language.known import composite_of, registry_of
+from ...language.known import registry_of
 from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
 from ...partition.report import MATCHED, Record, Report, report
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
+from .level import Leveler, levels_of_kernels, levels_of_matches
 
 if TYPE_CHECKING:
     from ...language.composite import Composite
-
-Leveler = Callable[[Record], Level]
 
 
 @dataclass(frozen=True)
@@ -105,27 +100,11 @@ def explain(
                 "composites: this module is partitioned already; give explain the module as it "
                 "was before"
             )
-        return _with_levels(report(mod), target, _levels_of_kernels(mod, target))
+        return _with_levels(report(mod), target, levels_of_kernels(mod, target))
     registry = registry_of(composites)
-    _, decided = decide(ir.prepare(mod, params), registry, strict=False)
-    return _with_levels(decided, target, lambda r: level_of(registry[r.composite], target))
-
-
-def _levels_of_kernels(mod: Any, target: Any) -> Leveler:
-    """The level of a match by its external function, which may say more than its composite."""
-    functions = {
-        str(f.attrs["global_symbol"]): f for f in ir.external_functions(mod).values() if f.attrs
-    }
-
-    def level(record: Record) -> Level:
-        func = functions[record.symbol]
-        attrs = read_attrs(func.attrs)
-        composite = composite_of([record.composite], attrs.get(COMPOSITE))
-        assert composite is not None, f"no composite behind {hook.composites(func)}"
-        told = make_target(attrs[TARGET]) if TARGET in attrs else target
-        return level_of(composite, told, attrs.get(NOT_OWN, ""), Tuned.of(attrs))
-
-    return level
+    matches, decided = decide(ir.prepare(mod, params), registry, strict=False)
+    level = levels_of_matches(registry, matches, target)
+    return _with_levels(decided, target, level)
 
 
 def _with_levels(decided: Report, target: Any, level: Leveler) -> Explanation:
@@ -135,7 +114,9 @@ def _with_levels(decided: Report, target: Any, level: Leveler) -> Explanation:
         if record.status == MATCHED:
             try:
                 found = level(record)
-                record = replace(record, level=found.name, level_reason=found.reason)
+                record = replace(
+                    record, level=found.name, level_reason=found.reason, plan=found.plan
+                )
             except Exception as err:
                 problems.append(f"level of {record.composite} at {record.root}: {err}")
         records.append(record)

@@ -65,6 +65,8 @@ def _head(kernel: KernelReport) -> Iterator[str]:
     times = f" and {kernel.count - 1} more like it" if kernel.count > 1 else ""
     yield f"{kernel.composite or kernel.symbol}{where}{times}: {kernel.level.name}"
     yield from (f"  {line}" for line in wrap(kernel.why, WIDTH - 2))
+    if kernel.level.plan:
+        yield from (f"  {line}" for line in wrap(f"plan: {kernel.level.plan}", WIDTH - 2))
     if kernel.ops:
         ops = " -> ".join(op.name for op in kernel.ops)
         yield from (f"  {line}" for line in wrap(f"ops: {ops}", WIDTH - 2))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ... import build
 from ...codegen.target import host_target
 from ...extra import extra
 from ...language.known import default_registry
 from ...models.generation import tvm_road
 from ...models.onnx_model import import_onnx
+from ...runtime.build import build
 from ...runtime.generation import runtime
 from .contender import Built, Contender, Inputs
 

@@ -1,0 +1,76 @@
+"""Which schedule each match takes, and the plan that it follows, by the code that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..._tvm import make_target
+from ...codegen.apply import Level, level_of
+from ...codegen.hook import hook
+from ...codegen.lower import (
+    COMPOSITE,
+    NOT_OWN,
+    TARGET,
+    external,
+    match_of,
+    packed_params,
+    read_attrs,
+)
+from ...codegen.planned import plan_of
+from ...codegen.tuned import Tuned, told_by
+from ...language.known import composite_of
+from ...language.registry import Registry
+from ...match.match import Match
+from ...partition.generation import ir
+from ...partition.report import Record
+
+Leveler = Callable[[Record], Level]
+Packed = Mapping[str, Sequence[int] | None]
+
+
+def levels_of_matches(registry: Registry, matches: Sequence[Match], target: Any) -> Leveler:
+    """The level of a match in a module that is not partitioned yet."""
+    found = {(m.composite.name, m.root.name): m for m in matches}
+
+    def level(record: Record) -> Level:
+        match = found[record.composite, record.root]
+        constants = {
+            n for n, v in match.args.items() if v.is_constant and match.composite.pack_for(n)
+        }
+        decided = level_of(registry[record.composite], target)
+        return _planned(decided, match, target, None, dict.fromkeys(constants))
+
+    return level
+
+
+def levels_of_kernels(mod: Any, target: Any) -> Leveler:
+    """The level of a match by its external function, which may say more than its composite."""
+    functions = {
+        str(f.attrs["global_symbol"]): f for f in ir.external_functions(mod).values() if f.attrs
+    }
+
+    def level(record: Record) -> Level:
+        func = functions[record.symbol]
+        attrs = read_attrs(func.attrs)
+        composite = composite_of([record.composite], attrs.get(COMPOSITE))
+        assert composite is not None, f"no composite behind {hook.composites(func)}"
+        told = make_target(attrs[TARGET]) if TARGET in attrs else target
+        tuned = Tuned.of(attrs)
+        decided = level_of(composite, told, attrs.get(NOT_OWN, ""), tuned)
+        if composite.kernel is None:
+            return decided
+        source = external(record.symbol, hook.composites(func), hook.read(func), attrs)
+        packed = {p.arg: p.value.shape for p in packed_params(source).values()}
+        return _planned(decided, match_of(source), told, tuned, packed)
+
+    return level
+
+
+def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packed: Packed) -> Level:
+    """The level with the plan of the composite's kernel, if it has one."""
+    if match.composite.kernel is None:
+        return level
+    with target, told_by(tuned):
+        return replace(level, plan=str(plan_of(match, packed)))
