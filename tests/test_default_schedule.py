@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 from harness import assert_close, run_case
-from selfbyoc.schedules.steps.loops.blocks import facts
+from selfbyoc.schedules.steps.blocks import facts
 
 from selfbyoc import Case, Composite, op
 from selfbyoc._tvm import Schedule, make_target, tvm, walk

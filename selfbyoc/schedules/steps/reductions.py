@@ -10,6 +10,7 @@ from typing import Any
 from ...machine import Machine
 from .blocks import Axis, Facts, divisor, same_elements
 from .loops import Finish, decompose, parallel_over, vectorize, vectorize_injective
+from .tiles import most_sums
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Tile:
 def register_tile(block: Facts, machine: Machine) -> Tile | None:
     """The tile of a reduction whose last spatial axis is contiguous in what it reads; else None.
 
-    Sixteen accumulators hide the latency of the FMA units and leave registers for the operands
-    (16 x 14 floats: 360 GFLOP/s, 8 x 14: 307, 8 x 28: 45 for spills; 2 x Zen 5, conv2d 64x56x56,
-    Nov 2026).
+    Twice the sums that hide the latency of the multiply-adds, as far as there are registers (16 x
+    14 floats: 360 GFLOP/s, 8 x 14: 307, 8 x 28: 45 for spills; 2 x Zen 5, conv2d 64x56x56, Nov
+    2026).
     """
     if not block.spatial:
         return None
@@ -37,11 +38,11 @@ def register_tile(block: Facts, machine: Machine) -> Tile | None:
     if "strided" in reads or "last" not in reads:
         return None
     lanes = machine.lanes(block.dtype)
-    accumulators = 16 if machine.vector_registers >= 32 else 8
+    sums = min(most_sums(machine), 2 * machine.in_flight)
     if last.extent % (2 * lanes) == 0:
-        width, rows = 2 * lanes, accumulators // 2
+        width, rows = 2 * lanes, sums // 2
     else:
-        width, rows = _width(last.extent, lanes), accumulators
+        width, rows = _width(last.extent, lanes), sums
     axis = _row_axis(block, last)
     if axis is None:
         return Tile(None, 1, width)
@@ -151,8 +152,9 @@ def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
     outer = [loops[a.position] for a in block.spatial]
     length = math.prod(a.extent for a in block.reduction)
     lanes = divisor(length, machine.lanes(block.dtype))
-    if not (outer and block.reduces_rows() and lanes >= 8 and length >= 2 * lanes):
-        return interleave_rows(sch, block)
+    fills = 2 * lanes >= machine.lanes(block.dtype)  # half a vector at least
+    if not (outer and block.reduces_rows() and fills and length >= 2 * lanes):
+        return interleave_rows(sch, block, machine)
     reduction = [loops[a.position] for a in block.reduction]
     row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
     _, inner = sch.split(row, [None, lanes])
@@ -170,12 +172,12 @@ def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
     return lambda: decompose(sch, partial, k, False)
 
 
-def interleave_rows(sch: Any, block: Facts) -> Finish | None:
+def interleave_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
     """A reduction without vectors: rows in parallel, several of them a step, for each waits on its
     own last sum.
     """
     axes = [a for a in block.spatial if a.extent > 1]
-    rows = divisor(axes[-1].extent, 8) if axes else 1
+    rows = divisor(axes[-1].extent, machine.in_flight) if axes else 1
     loops = list(sch.get_loops(block.block))
     if rows == 1:
         if axes:
