@@ -45,7 +45,7 @@ def fused_functions(mod):
 
 @tvm.transform.module_pass(opt_level=0)
 class VectorizePools:
-    """Vectorise what is behind a max_pool2d of stride 2, and leave other functions alone."""
+    """Vectorise what follows a max_pool2d of stride 2, and leave other functions alone."""
 
     def transform_module(self, mod, _):
         """The pass."""

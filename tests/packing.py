@@ -7,7 +7,7 @@ BLOCK = 16
 
 
 def pack_weight(weight):
-    """[units, in] -> [units/16, in, 16], zeros behind the last unit."""
+    """[units, in] -> [units/16, in, 16], zeros after the last unit."""
     units, inner = (int(extent) for extent in weight.shape)
 
     def element(block, i, lane):

@@ -4,7 +4,6 @@ import inspect
 
 import pytest
 from harness import assert_close, run_case
-from selfbyoc.schedules.steps.blocks import facts
 
 from selfbyoc import Case, Composite, op
 from selfbyoc._tvm import Schedule, make_target, tvm, walk
@@ -15,6 +14,7 @@ from selfbyoc.ir.generation import ir
 from selfbyoc.language.pattern import Op, reachable
 from selfbyoc.partition.select import select
 from selfbyoc.schedules.default import schedule
+from selfbyoc.schedules.steps.blocks import facts
 
 AVX512 = "llvm -mcpu=cascadelake"
 PARALLEL, VECTORIZED, UNROLLED = 1, 2, 3  # tir.ForKind

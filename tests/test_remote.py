@@ -140,7 +140,7 @@ def test_what_listens_is_no_tracker():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ("llvm", "target: expected num-cores, the cores of the machines behind tracker"),
+        ("llvm", "target: expected num-cores, the cores of the machines of tracker"),
         ("c", "target: kernels for c are not measured by tracker"),
     ],
 )

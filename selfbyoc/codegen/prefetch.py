@@ -63,7 +63,7 @@ def with_prefetch(func: Any) -> Any:
 
 
 def loop_nests(stmt: Any, around: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every loop, behind those around it."""
+    """Every loop, after those around it."""
     if type(stmt).__name__ == "For":
         around = (*around, stmt)
         yield around
@@ -86,7 +86,7 @@ def _inner(stmt: Any) -> list[Any]:
 
 
 def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
-    """What a run of the last loop asks for: its share of the piece behind the one at hand."""
+    """What a run of the last loop prefetches: its share of the piece after the one at hand."""
     pieces = [i for i, loop in enumerate(nest) if (loop.annotations or {}).get(PIECE)]
     at = pieces[-1] if pieces else 0
     box = _box(nest[at], nest[-1], buffer)
@@ -107,7 +107,7 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
     for outer in itertools.product(*(range(extent) for extent in box.extents[:dim])):
         row = [f + o for f, o in zip(first, [*outer, *[0] * (len(first) - dim)], strict=True)]
         for i in range(share):
-            # An index behind the end of a row is the one so many elements further on.
+            # An index past the end of a row is the one so many elements further on.
             index = [*row[:-1], row[-1] + (number * share + i) * each]
             found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
     if 2 * runs * share < 3 * lines:

@@ -1,4 +1,4 @@
-"""Software prefetch of what a tile reads behind its sums, such as a residual: asked for before
+"""Software prefetch of what a tile reads after its sums, such as a residual: prefetched before
 them.
 
 These reads come all at once, from lines that nothing asked for: the core waits for them where it

@@ -1,7 +1,7 @@
 """A concatenate whose inputs are computed in the same function: they are written into its output.
 
 A schedule computes each input into a buffer of its own, for a block has one writer in a schedule.
-Behind it the buffers become slices of the output, and the copy is left out.
+After it the buffers become slices of the output, and the copy is left out.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _start(store: Any, load: Any) -> tuple[int, int] | None:
 def _checked(
     name: str, output: Any, buffers: Sequence[Any], placed: Sequence[Any]
 ) -> Concatenate | None:
-    """The concatenate, if its inputs lie one behind the other and fill the output."""
+    """The concatenate, if its inputs lie one after the other and fill the output."""
     axes = {axis for axis, _ in placed if axis >= 0}
     if len(axes) != 1:
         return None

@@ -1,4 +1,4 @@
-"""OpGraph -> one multi-stage PrimFunc: the ops' computes one behind the other, with what they were
+"""OpGraph -> one multi-stage PrimFunc: the ops' computes one after the other, with what they were
 attached.
 """
 

@@ -20,11 +20,11 @@ def _bias_add(x: Expr, bias: Expr, axis: int) -> Expr:
 
 
 def _batch_matmul(x: Expr, y: Expr, transpose_a: bool, transpose_b: bool, out_dtype: Any) -> Expr:
-    def turned(v: Expr) -> Expr:
+    def transposed(v: Expr) -> Expr:
         n = v.ty.ndim
         return relax.op.permute_dims(v, [*range(n - 2), n - 1, n - 2])
 
-    x, y = turned(x) if transpose_a else x, turned(y) if transpose_b else y
+    x, y = transposed(x) if transpose_a else x, transposed(y) if transpose_b else y
     return relax.op.matmul(x, y, out_dtype=out_dtype)
 
 

@@ -19,7 +19,7 @@ class Reader:
         self.inlines = inlines
         self.values: dict[Any, tuple[Value, ...]] = {}
         self.ops: list[OpCall] = []
-        self.owner: dict[Any, int] = {}  # node of tuple type -> position of the op behind it
+        self.owner: dict[Any, int] = {}  # node of tuple type -> position of the op that computes it
         self.items: dict[
             int, list[Any]
         ] = {}  # position of an op -> the nodes that take its outputs

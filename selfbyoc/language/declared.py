@@ -19,7 +19,7 @@ class Declared:
     why: str
     roots: tuple[str, ...]  # the kinds of op that the pattern can end in
     kinds: tuple[str, ...]  # all kinds of op in it
-    depth: int  # the most ops behind one another
+    depth: int  # the most ops after one another
     before: tuple[tuple[str, str], ...]  # (kind, kind of an op that is computed from it)
 
     def can_hold(self, kind_a: str, kind_b: str, in_order: bool) -> bool:
@@ -65,7 +65,7 @@ def kinds(composite: Composite) -> set[str]:
 
 
 class _Outline:
-    """Of each node of a pattern: its children, the kinds of op from it on, and how many lie behind
+    """Of each node of a pattern: its children, the kinds of op from it on, and how many lie after
     one another. The branches of `many` are as the first one.
     """
 

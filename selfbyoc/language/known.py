@@ -43,7 +43,7 @@ def remember(composite: Composite) -> str:
 
 
 def composite_of(names: Sequence[str], key: str | None) -> Composite | None:
-    """The composite behind an external function; None where it holds several, merged by another
+    """The composite of an external function; None where it holds several, merged by another
     pass.
 
     A function that was partitioned in another process is looked up by name among the built-in ones.

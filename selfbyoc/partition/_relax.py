@@ -59,7 +59,7 @@ def _main_by(mutator: relax.PyExprMutator, mod: tvm.IRModule) -> tvm.IRModule:
 
 @relax.expr_functor.mutator
 class _ItemsAreCalls(relax.PyExprMutator):
-    """An identity behind each item of a tuple: FuseOpsByPattern (0.27) looks for roots among calls
+    """An identity after each item of a tuple: FuseOpsByPattern (0.27) looks for roots among calls
     only, so that batch_norm(...)[0] could not be one.
     """
 
@@ -79,7 +79,7 @@ class _WithoutItemCalls(relax.PyExprMutator):
 
 
 def without_item_calls(mod: tvm.IRModule) -> tvm.IRModule:
-    """The module as it was before `prepare` put identities behind items."""
+    """The module as it was before `prepare` put identities after items."""
     return _main_by(_WithoutItemCalls(), mod)
 
 

@@ -21,13 +21,13 @@ class _Bindings:
     def __init__(self, func: relax.Function) -> None:
         self.value = {b.var: b.value for block in func.body.blocks for b in block.bindings}
 
-    def behind(self, expr: Any) -> Any:
+    def value_of(self, expr: Any) -> Any:
         return self.value.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
 
 def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, Any]) -> Any:
     """One matched IR node as a TVM pattern; what is not matched is a wildcard."""
-    node = bindings.behind(expr)
+    node = bindings.value_of(expr)
     if isinstance(node, tir.IntImm):
         return dpl.wildcard()  # 0.27: equal by value, where a pattern used twice is one object
     if node in done:
@@ -62,7 +62,7 @@ def _root(match: Match, bindings: _Bindings) -> Any:
         s
         for s in reversed(call.sources)
         if isinstance(s, relax.Call)
-        and (not _is_item(s) or bindings.behind(s.args[0]).index == index)
+        and (not _is_item(s) or bindings.value_of(s.args[0]).index == index)
     )
 
 

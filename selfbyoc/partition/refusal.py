@@ -65,7 +65,7 @@ def _leak(graph: OpGraph, match: Match) -> Refusal | None:
 
 
 def _alone(graph: OpGraph, match: Match) -> Refusal | None:
-    """An op that is what it was read as only behind a product: alone in a function, nobody could
+    """An op that is what it was read as only after a product: alone in a function, nobody could
     read it so again.
     """
     inside = {id(call) for call in match.ops}

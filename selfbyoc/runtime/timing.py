@@ -23,7 +23,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Window:
-    """Some calls one behind the other."""
+    """Some calls one after the other."""
 
     seconds: float
     calls: int

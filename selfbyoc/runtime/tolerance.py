@@ -26,7 +26,7 @@ def tolerance(dtype: str, reduction: int) -> float:
 
 
 def longest_reduction(graph: OpGraph) -> int:
-    """Terms in the longest chain of sums of a graph: lengths of reductions one behind the other add
+    """Terms in the longest chain of sums of a graph: lengths of reductions one after the other add
     up.
     """
     length: dict[int, int] = {}

@@ -133,7 +133,6 @@ def _cores(target: Any, tracker: Tracker) -> int:
         raise TargetError(f"target: kernels for {target.kind} are not measured by {tracker}")
     if not found:
         raise TargetError(
-            f"target: expected num-cores, the cores of the machines behind {tracker}; found "
-            f"{target}"
+            f"target: expected num-cores, the cores of the machines of {tracker}; found {target}"
         )
     return int(found)

@@ -88,7 +88,7 @@ class Search:
             self.space.tried(known.decisions)
 
     def _check_key(self, record: Record) -> None:
-        """Machines behind two keys differ, even if their targets do not say how."""
+        """Machines of two keys differ, even if their targets do not say how."""
         key = record.made_by.get("key", "")
         if key and self.key and key != self.key:
             raise TuningError(

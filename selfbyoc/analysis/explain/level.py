@@ -55,7 +55,7 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
         func = functions[record.symbol]
         attrs = read_attrs(func.attrs)
         composite = composite_of([record.composite], attrs.get(COMPOSITE))
-        assert composite is not None, f"no composite behind {hook.composites(func)}"
+        assert composite is not None, f"no composite for {hook.composites(func)}"
         told = make_target(attrs[TARGET]) if TARGET in attrs else target
         tuned = Tuned.of(attrs)
         decided = level_of(composite, told, attrs.get(NOT_OWN, ""), tuned)

@@ -79,7 +79,7 @@ class FmaPeak:
 
 
 def _multiply_adds(threads: int, rows: int, lanes: int) -> Any:
-    """Tiles of sums in registers, one behind the other; each thread its own."""
+    """Tiles of sums in registers, one after the other; each thread its own."""
     left = te.placeholder((SETS, TERMS, rows), name="left")
     right = te.placeholder((TERMS, lanes), name="right")
     k = te.reduce_axis((0, TERMS), name="k")

@@ -86,7 +86,7 @@ class _Proof:
     # What the present function says.
 
     def _stores(self, label: str, block: BlockAccesses) -> None:
-        """Which recorded buffer it writes into which present one, copies behind it included."""
+        """Which recorded buffer it writes into which present one, copies after it included."""
         recorded = list(self.then.stores(self.recorded[label]))
         for store in block.stores:
             found = index_of(store, label)

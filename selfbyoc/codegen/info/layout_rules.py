@@ -144,10 +144,10 @@ def _batch_matmul(op: Before, ins: Maps, outs: Maps) -> Moved | None:
         if moved is None:
             return None
         n = len(moved.parts)
-        turned = moved.permutation == (*range(n - 2), n - 1, n - 2)
-        if not turned and not moved.is_identity:
+        transposed = moved.permutation == (*range(n - 2), n - 1, n - 2)
+        if not transposed and not moved.is_identity:
             return None
-        attrs[name] = bool(op.attrs[name]) != turned
+        attrs[name] = bool(op.attrs[name]) != transposed
     result = outs[0]
     return _plain(ins, outs, **attrs) if result is not None and result.is_identity else None
 

@@ -134,10 +134,12 @@ def _dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if weight.ndim != 2:
         return None
     attrs = {"out_dtype": call.attrs.get("out_dtype") or call.outputs[0].dtype}
-    turned = rw.producer(weight, "transpose")
-    if turned is not None and rw.only_reader(weight):
-        done = absorb(call, [turned], kind="dense", inputs=(data, turned.inputs[0]), attrs=attrs)
-        return [done], [turned]
+    transposed = rw.producer(weight, "transpose")
+    if transposed is not None and rw.only_reader(weight):
+        done = absorb(
+            call, [transposed], kind="dense", inputs=(data, transposed.inputs[0]), attrs=attrs
+        )
+        return [done], [transposed]
     flipped = replace(weight, shape=weight.shape[::-1], name=f"{weight.name}_t")
     turn = OpCall("transpose", (weight,), {"axes": (1, 0)}, (flipped,))
     return [turn, replace(call, kind="dense", inputs=(data, flipped), attrs=attrs)], []
@@ -156,15 +158,15 @@ def _turned_operand(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if call.kind != "batch_matmul":
         return None
     for i, name in enumerate(("transpose_a", "transpose_b")):
-        turned = rw.producer(call.inputs[i], "transpose")
+        transposed = rw.producer(call.inputs[i], "transpose")
         ndim = call.inputs[i].ndim
         swap = (*range(ndim - 2), ndim - 1, ndim - 2)
-        if turned is None or not turned.sources or not rw.only_reader(call.inputs[i]):
+        if transposed is None or not transposed.sources or not rw.only_reader(call.inputs[i]):
             continue
-        if tuple(turned.attrs["axes"]) == swap:
-            inputs = [*call.inputs[:i], turned.inputs[0], *call.inputs[i + 1 :]]
+        if tuple(transposed.attrs["axes"]) == swap:
+            inputs = [*call.inputs[:i], transposed.inputs[0], *call.inputs[i + 1 :]]
             attrs = {**call.attrs, name: not call.attrs[name]}
-            return [absorb(call, [turned], inputs=tuple(inputs), attrs=attrs)], [turned]
+            return [absorb(call, [transposed], inputs=tuple(inputs), attrs=attrs)], [transposed]
     return None
 
 
