@@ -22,9 +22,10 @@ class Core:
     memory_bytes: float = 4.0
 
 
+# Bytes from memory, where two cores read at once: 40 GB/s of znver5, 28 of znver3 (Nov 2026).
 # The first whose name is a part of the target's -mcpu or triple.
 _CORES: tuple[tuple[tuple[str, ...], Core], ...] = (
-    (("skylake-avx512", "cascadelake", "cooperlake"), Core(2, 2, 4, 32, 1024, 11264)),
+    (("skylake-avx512", "cascadelake", "cooperlake"), Core(2, 2, 4, 32, 1024, 11264, 5.0)),
     (("icelake-server",), Core(2, 2, 4, 48, 1280, 16384)),
     # Client cores have one 512-bit unit.
     (("icelake", "rocketlake", "cannonlake"), Core(1, 2, 4, 48, 512, 8192)),
@@ -38,10 +39,10 @@ _CORES: tuple[tuple[tuple[str, ...], Core], ...] = (
     (("skylake",), Core(2, 2, 4, 32, 256, 8192)),
     (("x86-64-v4",), Core(2, 2, 4, 32, 1024)),
     (("x86-64-v3",), Core(2, 2, 5, 32, 256)),
-    (("znver5", "znver6"), Core(2, 2, 4, 48, 1024, 32768, 8.0)),
+    (("znver5", "znver6"), Core(2, 2, 4, 48, 1024, 32768, 5.0)),
     # 512-bit instructions take both 256-bit units.
     (("znver4",), Core(1, 1, 4, 32, 1024, 32768, 6.0)),
-    (("znver3",), Core(2, 2, 4, 32, 512, 32768)),
+    (("znver3",), Core(2, 2, 4, 32, 512, 32768, 5.6)),
     (("znver2",), Core(2, 2, 5, 32, 512, 16384)),
     (("znver1",), Core(1, 1, 5, 32, 512, 8192)),
     (("neoverse-v2", "neoverse-v3", "grace"), Core(4, 3, 4, 64, 2048, 32768, 8.0)),

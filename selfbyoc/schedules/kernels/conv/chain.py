@@ -124,8 +124,7 @@ def staged(
         (ops.conv2d, w1, b1, "relu"),
         (ops.conv2d_1, w2, b2, "relu_1"),
     ):
-        kernel, out = conv.inputs[1][0], conv.outputs[0][0]
-        x = _stage(convolution(x, weight, kernel, conv.attrs, out, conv.name), bias, name)
+        x = _stage(convolution(x, weight, conv), bias, name)
     return x
 
 

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ....language.decisions import choose
-from ....machine import Machine
-from ...steps.blocks import Facts, divisor, facts
+from ...steps.blocks import Facts
 from ...steps.loops import ask_while_summing, parallel_over, vectorize
-from ..conv.direct_tiles import Work, image_of
-from .compute import LANES
+from ...steps.tiles import BLOCK
+from .compute import WinogradStages
+from .plan import WinogradPlan
 
-STAGES = ("image", "columns", "inputs", "sums", "rows", "pixels")
+Work = Any  # a schedule in the making: sch, finish (steps to be done last), done (names of blocks)
 
 
-def join(sch: Any) -> dict[str, Facts]:
-    """The stages by name. What lies between the pixels of one convolution and the image of the next
-    is inlined: both have their channels last.
+def blocks(stages: WinogradStages) -> list[Any]:
+    """Its blocks but for the result, which may be inlined."""
+    return [getattr(stages, f.name) for f in dataclasses.fields(stages) if f.name != "result"]
+
+
+def join(sch: Any, found: Sequence[WinogradStages]) -> set[str]:
+    """Inline what lies between the pixels of one convolution and the image of the next: both have
+    their channels last. -> the names of all their stages.
     """
-    for image in [b for b in facts(sch) if b.name.endswith("_wino_image")]:
-        for block in _between(image):
+    ends = {Facts(sch, stages.pixels).name for stages in found}
+    for stages in found:
+        for block in _between(Facts(sch, stages.image), ends):
             sch.compute_inline(block.block)
-    return {b.name: b for b in facts(sch) if "_wino_" in b.name}
+    return {Facts(sch, block).name for stages in found for block in blocks(stages)}
 
 
-def _between(image: Facts) -> list[Facts]:
+def _between(image: Facts, ends: set[str]) -> list[Facts]:
     """The elementwise blocks, first to last, on the only way from another convolution's pixels."""
     found: list[Facts] = []
     block = image
     while len(block.producers) == 1:
         (block,) = block.producers
-        if block.name.endswith("_wino_pixels"):
+        if block.name in ends:
             return found[::-1]
         if block.reduction or len(block.consumers) > 1:
             return []
@@ -40,182 +45,133 @@ def _between(image: Facts) -> list[Facts]:
     return []
 
 
-def transform_all(work: Work, blocks: dict[str, Facts], ops: Any) -> None:
-    """Every Winograd convolution of a schedule."""
-    for name in blocks:
-        if name.endswith("_wino_sums"):
-            stem = name.removesuffix("_wino_sums")
-            part = {stage: blocks[f"{stem}_wino_{stage}"] for stage in STAGES}
-            transform(work, part, getattr(ops, stem).outputs[0][0])
+def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Facts | None) -> None:
+    """for block of tiles: transform its inputs; for channels: products, and their transforms.
 
-
-def transform(work: Work, part: dict[str, Facts], out: Sequence[int]) -> None:
-    """for block of tiles: transform its inputs; for channels: products, and their transforms."""
+    `reader` is the only block that reads the pixels, elementwise, where there is one: it is
+    computed from those of a step.
+    """
     sch = work.sch
-    sums, pixels = part["sums"], part["pixels"]
-    stem, tasks = sums.name.removesuffix("_wino_sums"), math.prod(sums.shape[:2])
-    ways = [True, False] if tasks > 1 else [False]
-    apart = choose(f"{stem}.blocks_apart", ways, _blocks_apart(sums, work.cpu))
-    shape = _register_tile(sums, work.cpu, 0 if apart else tasks)
-    pair = shape[1]
     # 1. The image once with its channels last: rows in parallel.
-    _image(work, part["image"])
+    _image(sch, Facts(sch, stages.image), plan)
     # 2. A task is a block of tiles; a step of it some vectors of output channels, whose pixels it
     # writes as they lie in the result.
-    reader = image_of(pixels)
-    if reader is not None and reader.shape == tuple(out):
-        outer, step = _result(work, reader, pixels, pair)
+    if reader is not None and reader.shape == plan.out:
+        outer, step = _result(sch, reader, stages.pixels, plan)
+        work.done.add(reader.name)
     else:
-        outer, step = _pixels(work, pixels, pair)
+        outer, step = _pixels(sch, stages.pixels, plan)
     # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
-    _transforms(work, pixels, part["rows"], pair)
+    _transforms(sch, stages, plan)
     # 4. Blocks in parallel, each with its inputs; or else channels, whose weights one core reads.
-    if not apart:
+    if not plan.blocks_apart:
         sch.reorder(step, *outer)
-    _sums(work, sums, step if apart else outer[-1], shape)
-    _inputs(work, part["inputs"], part["columns"], outer[-1] if apart else None)
-    sch.parallel(sch.fuse(*outer) if apart else sch.fuse(step, *outer))
-    work.done |= {b.name for b in part.values()}
+    _sums(work, stages.sums, step if plan.blocks_apart else outer[-1], plan)
+    _inputs(sch, stages, outer[-1] if plan.blocks_apart else None, plan)
+    sch.parallel(sch.fuse(*outer) if plan.blocks_apart else sch.fuse(step, *outer))
+    work.done |= {Facts(sch, block).name for block in blocks(stages)}
 
 
-def _blocks_apart(sums: Facts, cpu: Machine) -> bool:
-    """Whether blocks are the tasks: even, and each core keeps all weights in its L2."""
-    tasks = math.prod(sums.shape[:2])
-    weights = 4 * sums.reduction[0].extent * math.prod(sums.shape[2:5]) * LANES
-    return -(-tasks // cpu.cores) * cpu.cores <= 1.1 * tasks and weights <= cpu.l2_bytes
-
-
-def _register_tile(sums: Facts, cpu: Machine, tasks: int) -> tuple[int, int, int]:
-    """Tiles, blocks of channels, and lanes of a block, whose sums are in registers."""
-    tiles, stem = sums.shape[5], sums.name.removesuffix("_wino_sums")
-    shapes = register_tiles(tiles, sums.shape[2], cpu, tasks)
-    return choose(f"{stem}.tile_of_{tiles}", shapes[:2], shapes[0])
-
-
-def register_tiles(
-    tiles: int, blocks: int, cpu: Machine, tasks: int = 0
-) -> list[tuple[int, int, int]]:
-    """Tiles, blocks of channels, and lanes of a block, whose sums are in registers; best first.
-
-    Two loads and two products go at once, and a product takes four cycles: 8 x 2 or 7 x 2 vectors
-    of 32 registers in AVX-512, 2 x 4 of 16 in AVX2. 1 KB at most: more sums spill. Where
-    channels are tasks, `tasks` for each step, these should be even.
-    """
-    vector = min(LANES, cpu.lanes("float32"))
-
-    def fits(rows: int, wide: int, lanes: int) -> bool:
-        vectors = wide * lanes // vector
-        small = rows * wide * lanes <= 256 and (rows + 1) * vectors < cpu.vector_registers
-        return small and tiles % rows == 0 and blocks % wide == 0
-
-    def use(shape: tuple[int, int, int]) -> tuple[float, float]:
-        rows, vectors = shape[0], shape[1] * shape[2] // vector
-        products, loads = rows * vectors, rows + vectors
-        steps = blocks // shape[1] * tasks or cpu.cores
-        even = steps / (-(-steps // cpu.cores) * cpu.cores)
-        return min(1, products / loads) * min(1, products / 8) * even, products / loads
-
-    widths = [(1, w) for w in (LANES // 4, LANES // 2) if w >= vector]
-    shapes = [(r, *w) for r in range(1, 16) for w in [*widths, *((n, LANES) for n in (1, 2, 3))]]
-    return sorted((s for s in shapes if fits(*s)), key=use, reverse=True)
-
-
-def _image(work: Work, image: Facts) -> None:
-    sch = work.sch
+def _image(sch: Any, image: Facts, plan: WinogradPlan) -> None:
     n, y, x, c = sch.get_loops(image.block)
-    co, ci = sch.split(c, [None, LANES])
+    co, ci = sch.split(c, [None, BLOCK])
     sch.reorder(n, y, co, x, ci)
-    vectorize(sch, ci, work.cpu.lanes("float32"))
+    vectorize(sch, ci, plan.lanes)
     parallel_over(sch, [n, y], image.size)
 
 
-def _pixels(work: Work, pixels: Facts, pair: int) -> tuple[list[Any], Any]:
+def _pixels(sch: Any, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
     """Pixels that another convolution reads, or several ops: as they are."""
-    i, j, o, *_ = work.sch.get_loops(pixels.block)
-    step, _ = work.sch.split(o, [None, pair])
+    i, j, o, *_ = sch.get_loops(pixels)
+    step, _ = sch.split(o, [None, plan.products.blocks])
     return [i, j], step
 
 
-def _result(work: Work, reader: Facts, pixels: Facts, pair: int) -> tuple[list[Any], Any]:
+def _result(sch: Any, reader: Facts, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
     """The one op that reads the pixels, and the pixels of a step under it."""
-    sch, lanes = work.sch, work.cpu.lanes("float32")
+    t = plan.tiling
     n, o, y, x = sch.get_loops(reader.block)
-    images, tall = reader.shape[0] // pixels.shape[0], pixels.shape[3]
-    i, ni = sch.split(n, [None, images])
-    j, yi = sch.split(y, [None, tall // images])
-    step, oi = sch.split(o, [None, pair * LANES])
+    i, ni = sch.split(n, [None, t.images])
+    j, yi = sch.split(y, [None, t.rows * t.m])
+    step, oi = sch.split(o, [None, plan.products.blocks * BLOCK])
     sch.reorder(i, j, step, ni, oi, yi, x)
-    wide = reader.shape[3]
-    # LLVM splits a short row of any length into whole vectors and a rest; a long one must divide.
-    width = wide if wide <= 4 * lanes else divisor(wide, 4 * lanes)
-    if width * 2 >= lanes:
-        vectorize(sch, sch.split(x, [None, width])[1], lanes)
-    sch.compute_at(pixels.block, step, preserve_unit_loops=True)
-    work.done.add(reader.name)
+    if plan.row:
+        vectorize(sch, sch.split(x, [None, plan.row])[1], plan.lanes)
+    sch.compute_at(pixels, step, preserve_unit_loops=True)
     return [i, j], step
 
 
-def _transforms(work: Work, pixels: Facts, rows: Facts, pair: int) -> None:
+def _transforms(sch: Any, stages: WinogradStages, plan: WinogradPlan) -> None:
     """for channels: for tile: for row of it: A^T sums, times A."""
-    sch, lanes = work.sch, work.cpu.lanes("float32")
-    m = rows.shape[4]
-    o, y, x, lane = list(sch.get_loops(pixels.block))[-4:]
-    yo, yi = sch.split(y, [None, m])
-    xo, xi = sch.split(x, [None, m])
-    part, lane = sch.split(lane, [None, min(LANES, lanes)])
+    o, y, x, lane = list(sch.get_loops(stages.pixels))[-4:]
+    yo, yi = sch.split(y, [None, plan.m])
+    xo, xi = sch.split(x, [None, plan.m])
+    part, lane = sch.split(lane, [None, plan.lanes])
     sch.reorder(o, yo, xo, part, yi, xi, lane)
-    sch.unroll(yi)
     sch.unroll(xi)
-    vectorize(sch, lane, lanes)
-    sch.compute_at(rows.block, yi, preserve_unit_loops=True)
-    *_, f, lane = sch.get_loops(rows.block)
-    sch.unroll(f)
-    vectorize(sch, lane, lanes)
+    sch.vectorize(lane)
+    if plan.transform_columns:
+        sch.compute_at(stages.rows, part, preserve_unit_loops=True)
+        *_, row, f, lane = sch.get_loops(stages.rows)
+        sch.reorder(f, row, lane)
+        sch.unroll(row)
+    else:
+        sch.unroll(yi)
+        sch.compute_at(stages.rows, yi, preserve_unit_loops=True)
+        *_, f, lane = sch.get_loops(stages.rows)
+        sch.unroll(f)
+    sch.vectorize(lane)
 
 
-def _sums(work: Work, sums: Facts, loop: Any, shape: tuple[int, int, int]) -> None:
+def _sums(work: Work, sums: Any, loop: Any, plan: WinogradPlan) -> None:
     """for element: for some tiles: acc[tiles][blocks][lanes] = 0; for k: acc += ...; store."""
-    sch, lanes = work.sch, work.cpu.lanes("float32")
-    sch.compute_at(sums.block, loop, preserve_unit_loops=True)
-    o, e, f, t, lane, k = list(sch.get_loops(sums.block))[-6:]
-    to, ti = sch.split(t, [None, shape[0]])
-    part, lane = sch.split(lane, [None, shape[2]])
-    sch.reorder(e, f, to, part, k, ti, o, lane)
-    copy = sch.cache_write(sums.block, 0, "local")
+    sch, lanes = work.sch, plan.lanes
+    axis = Facts(sch, sums).spatial[-1]
+    (weight,) = Facts(sch, sums).buffers_along(axis)
+    sch.compute_at(sums, loop, preserve_unit_loops=True)
+    o, e, f, step, tile, lane, k = list(sch.get_loops(sums))[-7:]
+    part, lane = sch.split(lane, [None, plan.products.lanes])
+    sch.reorder(e, f, step, part, k, tile, o, lane)
+    copy = sch.cache_write(sums, 0, "local")
     sch.reverse_compute_at(copy, part)
     work.done.add(Facts(sch, copy).name)
-    (weight,) = sums.buffers_along(sums.spatial[-1])
     k = ask_while_summing(sch, f, k, weight)
     *_, copied = sch.get_loops(copy)
     vectorize(sch, copied, lanes)
-    sch.unroll(ti)
+    sch.unroll(tile)
     sch.unroll(o)
     vectorize(sch, lane, lanes)
     work.finish.append(lambda: _start(sch, sums, k))
 
 
-def _start(sch: Any, sums: Facts, k: Any) -> None:
-    init = sch.decompose_reduction(sums.block, k)
-    *_, ti, o, lane = sch.get_loops(init)
+def _start(sch: Any, sums: Any, k: Any) -> None:
+    init = sch.decompose_reduction(sums, k)
+    *_, tile, o, lane = sch.get_loops(init)
     sch.vectorize(lane)
     sch.unroll(o)
-    sch.unroll(ti)
+    sch.unroll(tile)
 
 
-def _inputs(work: Work, inputs: Facts, columns: Facts, loop: Any | None) -> None:
+def _inputs(sch: Any, stages: WinogradStages, loop: Any | None, plan: WinogradPlan) -> None:
     """for tile: for channels: for row of the tile: B^T d, times B."""
-    sch, lanes = work.sch, work.cpu.lanes("float32")
+    inputs, columns = stages.inputs, stages.columns
     if loop is not None:
-        sch.compute_at(inputs.block, loop, preserve_unit_loops=True)
-    *outer, e, f, t, c = list(sch.get_loops(inputs.block))
-    co, ci = sch.split(c, [None, min(LANES, lanes)])  # a vector at a time: a tile is 36 of them
-    sch.reorder(t, co, e, f, ci)
-    sch.unroll(e)
+        sch.compute_at(inputs, loop, preserve_unit_loops=True)
+    *outer, e, f, step, tile, c = list(sch.get_loops(inputs))
+    co, ci = sch.split(c, [None, plan.lanes])  # a vector at a time: a tile is 36 of them
+    sch.reorder(step, tile, co, e, f, ci)
     sch.unroll(f)
-    vectorize(sch, ci, lanes)
-    sch.compute_at(columns.block, e, preserve_unit_loops=True)
-    *_, z, lane = sch.get_loops(columns.block)
-    sch.unroll(z)
-    vectorize(sch, lane, lanes)
+    sch.vectorize(ci)
+    if plan.transform_columns:
+        sch.compute_at(columns, co, preserve_unit_loops=True)
+        *_, row, z, lane = sch.get_loops(columns)
+        sch.reorder(z, row, lane)
+        sch.unroll(row)
+    else:
+        sch.unroll(e)
+        sch.compute_at(columns, e, preserve_unit_loops=True)
+        *_, z, lane = sch.get_loops(columns)
+        sch.unroll(z)
+    sch.vectorize(lane)
     if loop is None:
-        sch.parallel(sch.fuse(*outer, t))
+        sch.parallel(sch.fuse(*outer, step, tile))

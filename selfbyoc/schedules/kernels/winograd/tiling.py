@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import tir
-from ....language.decisions import choose
+from ....machine import Machine
 from ...steps.blocks import divisor
-from ...steps.candidates import best
 
 WHOLE = 64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
-ROWS = 28  # tiles of a block of rows, about: their sums, and inputs of 64 channels, are in L2
+# Tiles of a block of rows: their inputs of 64 channels take a half of L2 at most, and more than 28
+# gain nothing (1 MB of L2, Zen 5, Nov 2026). Fewer than 8 read the weights too often.
+MOST, LEAST, CHANNELS = 28, 8, 64
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Tiling:
     images: int  # of a block; they divide the batch
     rows: int  # rows of tiles of a block in each of its images
 
+    def __str__(self) -> str:
+        images = f"{self.images} images of " if self.images > 1 else ""
+        return f"blocks of {images}{self.rows} x {self.along} tiles"
+
     @property
     def size(self) -> int:
         """Rows and columns of inputs of a tile."""
@@ -39,11 +44,6 @@ class Tiling:
         return self.batch * self.down * self.along
 
     @property
-    def work(self) -> int:
-        """Tiles that are computed, the repeated ones too."""
-        return math.prod(self.blocks) * self.block
-
-    @property
     def block(self) -> int:
         """Tiles of a block."""
         return self.images * self.rows * self.along
@@ -53,8 +53,16 @@ class Tiling:
         """Blocks of images, and of rows; the last rows may hold tiles that nobody reads."""
         return self.batch // self.images, -(-self.down // self.rows)
 
+    @property
+    def tasks(self) -> int:
+        """Blocks in all."""
+        return math.prod(self.blocks)
+
     def place(self, outer: Sequence[Any], tile: Any) -> tuple[Any, Any, Any]:
-        """Image, row and column of a tile of a block; a row behind the last repeats the last."""
+        """Image, row and column of a tile of a block. A tile after the last one of the block
+        repeats that, a row after the last one of the image repeats that.
+        """
+        tile = tir.Min(tile, self.block - 1)
         row = tir.floordiv(tile, self.along)
         n = outer[0] * self.images + tir.floordiv(row, self.rows)
         y = outer[1] * self.rows + tir.floormod(row, self.rows)
@@ -63,26 +71,18 @@ class Tiling:
         return n, y, tir.floormod(tile, self.along)
 
 
-def cut(out: Sequence[int], m: int, window: int) -> Tiling:
-    """The tiles of a result in blocks: even for two cores, with little waste in the last rows."""
+def tilings(out: Sequence[int], m: int, window: int, cpu: Machine) -> list[Tiling]:
+    """The tiles of a result in blocks: whole images where they are small, else rows of tiles. The
+    largest blocks first.
+    """
     down, along = -(-out[2] // m), -(-out[3] // m)
+    size = m + window - 1
+    fitting = cpu.l2_bytes // 2 // (4 * size**2 * CHANNELS)
+    most = min(MOST, max(LEAST, fitting))
+    rows = list(range(min(down, max(1, most // along)), 0, -1))
+    found = []
     if down * along <= WHOLE:
-        images = divisor(out[0], max(1, ROWS // (down * along)))
-        return Tiling(m, window, out[0], down, along, images, down)
-
-    def cost(rows: int) -> int:
-        tasks = out[0] * -(-down // rows)
-        return (tasks + tasks % 2) * rows
-
-    most = max(1, ROWS // along)
-    return Tiling(m, window, out[0], down, along, 1, min(range(most, 0, -1), key=cost))
-
-
-def decided(t: Tiling, name: str) -> Tiling:
-    """A tiling with the blocks that are chosen for the convolution `name`."""
-    most = max(t.rows, min(t.down, WHOLE // t.along))
-    others = [replace(t, images=1, rows=rows) for rows in range(most, 0, -1)]
-    blocks = [(other.images, other.rows) for other in sorted(others, key=lambda o: o.work)]
-    usual = (t.images, t.rows)
-    images, rows = choose(f"{name}.block_of_{t.m}", best(blocks, usual, 2), usual)
-    return replace(t, images=images, rows=rows)
+        images = divisor(out[0], max(1, most // (down * along)))
+        found = [(n, down) for n in dict.fromkeys((images, 1))]
+    found += [(1, r) for r in rows if (1, r) not in found]
+    return [Tiling(m, window, out[0], down, along, n, r) for n, r in found]

@@ -1,0 +1,91 @@
+"""The time of a Winograd convolution on a machine, beside the direct one's: a model.
+
+Times are cycles of all cores, for each pair of an input and an output channel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....machine import Machine
+from ...steps.tiles import BLOCK
+from .matrices import FORMS
+from .tasks import usual_tiling, work
+
+# Measured on two cores of Zen 5, AVX-512, Nov 2026, as parts of their 32 multiply-adds a cycle.
+DIRECT = 1.1  # the direct convolution's products, beside Winograd's
+PIXEL = 1.5  # cycles to pad a pixel or to store one, element by element on every machine
+# Cycles to transform the vectors of a tile, one channel to a lane, its pixels aside; by m and r.
+TRANSFORM = {(2, 3): 25, (4, 3): 100, (2, 5): 150}
+FEED = 16  # cores that read as much as the memory gives
+GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
+UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The time of a convolution, in cycles a pair of channels."""
+
+    products: float
+    reading: float  # of the weights, while it multiplies
+    rest: float
+
+    @property
+    def time(self) -> float:
+        """In all."""
+        return max(self.products, self.reading) + self.rest
+
+
+def bandwidth(cpu: Machine) -> float:
+    """Bytes a cycle from memory to all cores: as in a whole model, where L3 forgets the weights."""
+    return cpu.memory_bytes * min(cpu.cores, FEED)
+
+
+def forms(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> list[int]:
+    """0 and the m of every F(m, r) that a convolution can be."""
+    window = kernel[2]
+    plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
+    plain = plain and tuple(attrs["strides"]) == tuple(attrs["dilation"]) == (1, 1)
+    allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
+    return [0, *FORMS[window]] if allowed and plain and min(image[1], out[1]) >= BLOCK else [0]
+
+
+def costs(
+    image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int], cpu: Machine
+) -> dict[int, Cost]:
+    """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0."""
+    window, pixels = kernel[2], out[0] * out[2] * out[3]
+    sides = (1 / image[1] + 1 / out[1]) / cpu.cores  # what is done once a channel
+    peak = cpu.multiply_adds * cpu.lanes("float32") * cpu.cores
+
+    def cost(m: int) -> Cost:
+        if m == 0:
+            products = DIRECT * window**2 * pixels / peak
+            return Cost(products, 4 * window**2 / bandwidth(cpu), PIXEL * pixels * sides)
+        channels = (image[1], out[1])
+        t = usual_tiling(out, m, window, channels, cpu)
+        products = t.size**2 * work(t, channels, cpu)
+        each = m**2 * PIXEL + TRANSFORM[m, window] / cpu.lanes("float32")
+        return Cost(products, 4 * t.size**2 / bandwidth(cpu), each * t.count * sides)
+
+    return {m: cost(m) for m in forms(image, kernel, attrs, out)}
+
+
+def usual_form(found: dict[int, Cost]) -> int:
+    """The m of the F(m, r) that takes the least time; 0 where it is the direct convolution."""
+    best = min(found, key=lambda m: found[m].time)
+    return best if found[0].time > GAIN * found[best].time else 0
+
+
+def near(found: dict[int, Cost]) -> list[int]:
+    """That m, and others that may be as fast.
+
+    None that waits for its weights: to a loop over one kernel, whose weights are in the last cache,
+    it would look faster than it is in a model.
+    """
+    least = min(cost.time for cost in found.values())
+    good = [m for m, c in found.items() if c.reading <= c.products and c.time < UNSURE * least]
+    return sorted({usual_form(found), *good})

@@ -1,0 +1,134 @@
+"""What is decided about a Winograd convolution, once for packing, compute and schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ....language.decisions import choose
+from ....machine import Machine
+from ...steps.blocks import divisor
+from ...steps.candidates import best
+from .cost import costs, near, usual_form
+from .tasks import Products, blocks_apart, blocks_of, usual_products, usual_tiling
+from .tiling import WHOLE, Tiling
+
+Shape = Sequence[int]
+
+
+@dataclass(frozen=True)
+class WinogradPlan:
+    """A Winograd convolution F(m, r): its tiles, its tasks and its register tile."""
+
+    tiling: Tiling
+    pads: tuple[int, int]  # rows above the image, columns to its left
+    out: tuple[int, ...]  # [N, O, H, W] of the result
+    products: Products
+    blocks_apart: bool  # a task is a block of tiles; else a step of channels of one
+    transform_columns: bool  # a column of a tile at a time, through L1: registers hold no tile
+    lanes: int  # of a vector
+    row: int  # pixels of a row of the result that are stored at a time; 0: no vectors
+
+    def __str__(self) -> str:
+        t = self.tiling
+        task = "block of tiles" if self.blocks_apart else "step of channels"
+        return f"Winograd F({t.m}, {t.window}), {t}, {self.products}, a task is a {task}"
+
+    @property
+    def m(self) -> int:
+        """Rows and columns of outputs of a tile."""
+        return self.tiling.m
+
+    @property
+    def window(self) -> int:
+        """Rows and columns of the window."""
+        return self.tiling.window
+
+    @property
+    def steps(self) -> int:
+        """Register tiles of a block of tiles; the last one may repeat its last tile."""
+        return -(-self.tiling.block // self.products.tiles)
+
+    @property
+    def out_blocks(self) -> int:
+        """Blocks of 16 output channels."""
+        return blocks_of(self.out[1])
+
+
+def plan(
+    image: Shape,
+    kernel: Shape,
+    attrs: Any,
+    out: Shape,
+    machine: Machine,
+    name: str,
+    packed_shape: Shape | None = None,
+    ahead: bool = True,
+) -> WinogradPlan | None:
+    """The plan of the convolution `name`, or None where it is the direct one.
+
+    `image`, `kernel` and `out` are [N, C, H, W], [O, I, H, W] and [N, O, H, W]. A weight that came
+    packed ahead of time says by its `packed_shape` what it was packed for. One that is no constant
+    (`ahead` is False) would be transformed at every call: that costs more than it saves.
+    """
+    if not ahead:
+        return None
+    found = costs(image, kernel, attrs, out, machine)
+    m = choose(f"{name}.winograd", near(found), usual_form(found))
+    if packed_shape is not None:
+        m = form_of(packed_shape, kernel)
+    if m == 0:
+        return None
+    channels = (image[1], out[1])
+    t = _decided(usual_tiling(out, m, kernel[2], channels, machine), name)
+    ways = [True, False] if t.tasks > 1 else [False]
+    usual = ways[0] and blocks_apart(t, channels, machine)
+    apart = choose(f"{name}.blocks_apart", ways, usual)
+    lanes = min(16, machine.lanes("float32"))
+    return WinogradPlan(
+        tiling=t,
+        pads=(attrs["padding"][0], attrs["padding"][1]),
+        out=tuple(out),
+        products=_products(t, channels, machine, apart, name),
+        blocks_apart=apart,
+        transform_columns=t.size**2 > 2 * machine.vector_registers,
+        lanes=lanes,
+        row=_row(out[3], lanes),
+    )
+
+
+def form_of(packed: Shape, kernel: Shape) -> int:
+    """The m of the form that a weight is packed for: [tile, tile, O/16, I, 16] for F(m, r), and 0
+    of [O/16, I, H, W, 16] for the direct convolution.
+    """
+    return 0 if tuple(packed[2:4]) == tuple(kernel[2:]) else packed[0] - kernel[2] + 1
+
+
+def _decided(t: Tiling, name: str) -> Tiling:
+    """A tiling with the blocks that are chosen for the convolution `name`."""
+    most = max(t.rows, min(t.down, WHOLE // t.along))
+    others = [replace(t, images=1, rows=rows) for rows in range(most, 0, -1)]
+    others.sort(key=lambda o: o.tasks * o.block)
+    usual = (t.images, t.rows)
+    blocks = best([(other.images, other.rows) for other in others], usual, 2)
+    images, rows = choose(f"{name}.block_of_{t.m}", blocks, usual)
+    return replace(t, images=images, rows=rows)
+
+
+def _products(
+    t: Tiling, channels: Sequence[int], machine: Machine, apart: bool, name: str
+) -> Products:
+    """The register tile."""
+    found = usual_products(t, channels, machine, apart)[:2]
+    shapes = [(p.tiles, p.blocks, p.lanes) for p in found]
+    shape = choose(f"{name}.tile_of_{t.block}", shapes, shapes[0])
+    return Products(*shape, found[0].vector)
+
+
+def _row(width: int, lanes: int) -> int:
+    """Pixels of a row that are stored at a time. LLVM splits a short row of any length into whole
+    vectors and a tail; a long one must divide.
+    """
+    found = width if width <= 4 * lanes else divisor(width, 4 * lanes)
+    return found if found * 2 >= lanes else 0
