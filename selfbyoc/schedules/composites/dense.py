@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..._tvm import dtype_of, tir
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...machine import machine
-from ..kernels.rows.schedule import dense_tiles
-from ..kernels.rows.tiles import Rows, epilogue, pack_weight, product, result
-from ..steps.blocks import facts
+from ...language.types import Expr, Schedule, Tensor
+from ...machine import Machine
+from ..kernels.rows.compute import Dense, epilogue, product, result
+from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
+from ..kernels.rows.schedule import schedule_dense
 
 ACTIVATIONS = {
     "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
@@ -20,14 +24,9 @@ ACTIVATIONS = {
 }
 
 
-def activation(ops: Any) -> Any:
+def activation(ops: Any) -> Callable[[Expr], Expr]:
     """The function of the op that is an activation, if there is one."""
     return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
-
-
-def rows_of(ops: Any) -> Rows:
-    """The rows that go through the first dense."""
-    return Rows(tuple(ops.dense.outputs[0][0][:-1]))
 
 
 def check_bias(match: Any) -> None:
@@ -58,30 +57,38 @@ def _pattern(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
     return either(op.add(y, residual), y)
 
 
-def _compute(x: Any, weight: Any, bias: Any = None, residual: Any = None, *, ops: Any) -> Any:
-    rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
-    products = product(
-        rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), weight, dtype, "products"
-    )
-    outputs = epilogue(products, bias, ops.dense.outputs[0], activation(ops), "outputs")
-    return result(rows, outputs, shape[-1], "result", residual)
+def _plan(ops: Any, machine: Machine) -> ProductPlan:
+    shape, dtype = ops.dense.outputs[0]
+    rows = plan_rows(lead_of(shape), shape[-1], dtype, machine)
+    return product_plan(rows, ops.dense.inputs[0][0][-1], shape[-1], dtype, machine, "outputs")
 
 
-def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    # Register tiles, spread over tasks of rows and panels of columns.
-    stages = {block.name: block for block in facts(sch)}
-    _, finish = dense_tiles(sch, stages, rows_of(ops), machine(target))
-    for last in finish:
-        last()
+def _compute(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    *,
+    ops: Any,
+    plan: ProductPlan,
+) -> Dense:
+    out = ops.dense.outputs[0]
+    found = product(lambda *i: x(*plan.rows.of(i[:-1]), i[-1]), weight, out[1], plan)
+    outputs = epilogue(found.sums, bias, out, activation(ops))
+    return Dense(found, outputs, result(plan.rows, outputs, out[0][-1], residual))
+
+
+def _schedule(sch: Schedule, stages: Dense, plan: ProductPlan) -> None:
+    schedule_dense(sch, stages, plan)
 
 
 dense = Composite(
     "dense",
     _pattern,
-    {"llvm": _schedule, "c": _schedule},
+    kernel=Kernel(
+        _plan, _compute, _schedule, pack={"weight": lambda weight, plan: pack_weight(weight)}
+    ),
     check=_check,
-    compute=_compute,
-    pack={"weight": pack_weight},
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         Case(lambda x, weight: op.dense(x, weight), x=(3, 5), weight=(4, 5), constants=["weight"]),

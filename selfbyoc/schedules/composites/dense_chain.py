@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import erf
 from typing import Any
 
@@ -11,15 +12,18 @@ from ..._tvm import tir
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...machine import machine
-from ..kernels.rows.loops import tile_rows
-from ..kernels.rows.product import PRODUCTS, product_at
-from ..kernels.rows.schedule import dense_tiles
-from ..kernels.rows.tiles import BLOCK, epilogue, pack_weight, product, result
-from ..steps.blocks import facts
-from ..steps.loops import parallel_over
-from .dense import check_bias, check_residual, rows_of
+from ...language.types import Expr, Schedule, Tensor
+from ...machine import Machine
+from ..kernels.rows.compute import Dense, Product, epilogue, product, result
+from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
+from ..kernels.rows.product import product_at
+from ..kernels.rows.schedule import dense_tiles, in_parallel, prepare
+from ..kernels.rows.tiles import tile_rows
+from ..steps.tiles import BLOCK
+from .dense import check_bias, check_residual
 
 
 def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any) -> Any:
@@ -39,35 +43,79 @@ def _reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any = None)
     return y if residual is None else y + residual
 
 
-def _compute(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any = None, *, ops: Any) -> Any:
-    rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
-    units = ops.dense_1.outputs[0][0][-1]
+@dataclass(frozen=True)
+class ChainPlan:
+    """Two products over the same tiles of rows."""
 
-    def read_hidden(*i: Any) -> Any:
+    first: ProductPlan
+    second: ProductPlan
+
+    def __str__(self) -> str:
+        return f"first dense: {self.first}; second: {self.second}"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The first dense and its activations, in tiles; the second one."""
+
+    products: Product
+    hidden: Tensor
+    second: Dense
+
+    @property
+    def result(self) -> Tensor:
+        """Of the whole composite."""
+        return self.second.result
+
+
+def _plan(ops: Any, machine: Machine) -> ChainPlan:
+    (hidden, dtype), (shape, _) = ops.dense.outputs[0], ops.dense_1.outputs[0]
+    rows = plan_rows(lead_of(hidden), hidden[-1], dtype, machine)
+    depth = ops.dense.inputs[0][0][-1]
+    first = product_plan(rows, depth, hidden[-1], dtype, machine, "hidden")
+    second = product_plan(rows, hidden[-1], shape[-1], dtype, machine, "outputs")
+    return ChainPlan(first, second)
+
+
+def _compute(
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    residual: Tensor | None = None,
+    *,
+    ops: Any,
+    plan: ChainPlan,
+) -> Chain:
+    rows, out = plan.first.rows, ops.dense_1.outputs[0]
+
+    def read_hidden(*i: Any) -> Expr:
         *at, row, k = i
         return hidden(*at, tir.floordiv(k, BLOCK), row, tir.floormod(k, BLOCK))
 
-    first = product(
-        rows, lambda *i: x(*rows.of(i[:-1]), i[-1]), int(x.shape[-1]), w1, dtype, "hidden_products"
-    )
-    hidden = epilogue(first, b1, ops.dense.outputs[0], mathfn.gelu, "hidden")
-    second = product(rows, read_hidden, shape[-1], w2, dtype, "products")
-    outputs = epilogue(second, b2, ops.dense_1.outputs[0], lambda value: value, "outputs")
-    return result(rows, outputs, units, "result", residual)
+    first = product(lambda *i: x(*rows.of(i[:-1]), i[-1]), w1, out[1], plan.first)
+    hidden = epilogue(first.sums, b1, ops.dense.outputs[0], mathfn.gelu, "hidden")
+    second = product(read_hidden, w2, out[1], plan.second)
+    outputs = epilogue(second.sums, b2, out)
+    dense = Dense(second, outputs, result(rows, outputs, out[0][-1], residual))
+    return Chain(first, hidden, dense)
 
 
-def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    cpu, rows = machine(target), rows_of(ops)
-    stages = {block.name: block for block in facts(sch)}
-    hidden = ("hidden", *(f"hidden_{name}" for name in PRODUCTS))
+def _schedule(sch: Schedule, stages: Chain, plan: ChainPlan) -> None:
     # The second dense in register tiles, and the first: for each, a core has columns of its own,
     # so that every weight is read once. The hidden activations lie as the second one reads them.
-    _, finish = dense_tiles(sch, stages, rows, cpu, hidden, split=BLOCK)
-    loops = tile_rows(sch, stages["hidden"], rows, cpu)
-    finish += product_at(sch, stages, "hidden_products", loops, cpu)
-    parallel_over(sch, loops.parallel)
+    prepare(sch, stages, plan.first.lanes)
+    _, finish = dense_tiles(sch, stages.second, plan.second, split=BLOCK)
+    loops = tile_rows(sch, stages.hidden, plan.first)
+    finish += product_at(sch, stages.products, loops, plan.first)
+    in_parallel(sch, loops, plan.first)
     for last in finish:
         last()
+
+
+def _pack(weight: Tensor, plan: ChainPlan) -> Tensor:
+    return pack_weight(weight)
 
 
 def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
@@ -78,11 +126,9 @@ def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
 dense_gelu_dense = Composite(
     "dense_gelu_dense",
     _pattern,
-    {"llvm": _schedule, "c": _schedule},
-    _reference,
+    reference=_reference,
+    kernel=Kernel(_plan, _compute, _schedule, pack={"w1": _pack, "w2": _pack}),
     check=_check,
-    compute=_compute,
-    pack={"w1": pack_weight, "w2": pack_weight},
     why="the hidden activations never leave the kernel",
     cases=(
         Case(x=(5, 24), w1=(40, 24), b1=(40,), w2=(9, 40), b2=(9,)),

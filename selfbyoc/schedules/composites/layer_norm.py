@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..._tvm import te
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...machine import machine
-from ..kernels.rows.schedule import dense_tiles, melt_rows
-from ..kernels.rows.stages import LAYER_NORM_STAGES, SOFTMAX_STAGES
-from ..kernels.rows.stages import layer_norm as layer_norm_stages
-from ..kernels.rows.stages import softmax as softmax_stages
-from ..kernels.rows.tiles import epilogue, pack_weight, product, result
-from ..steps.blocks import facts
-from .dense import activation, check_bias, rows_of
+from ...language.types import Schedule, Tensor
+from ...machine import Machine
+from ..kernels.rows.compute import Dense, epilogue, product, result
+from ..kernels.rows.melt import melt_rows
+from ..kernels.rows.normal import NormalPlan, normal_plan
+from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.rowwise import Rowwise, RowwisePlan, rowwise_plan
+from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
+from ..kernels.rows.rowwise import softmax as softmax_stages
+from ..kernels.rows.schedule import prepare, schedule_dense
+from .dense import activation, check_bias
 
 
 def _check_rows(match: Any) -> None:
@@ -46,31 +51,38 @@ def _pattern(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
     return either(op.relu(y), op.gelu(y), y)
 
 
-def _compute(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any = None, *, ops: Any) -> Any:
-    rows, (shape, dtype) = rows_of(ops), ops.dense.outputs[0]
-    count = int(x.shape[-1])
-    tiled = (*rows.tiles, rows.height)
+def _plan(ops: Any, machine: Machine) -> NormalPlan:
+    (shape, dtype), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
+    return normal_plan(shape, depth, dtype, machine)
+
+
+def _compute(
+    x: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    ops: Any,
+    plan: NormalPlan,
+) -> Dense:
+    rows, out = plan.rows, ops.dense.outputs[0]
+    tiled = (*rows.tiles, rows.height, int(x.shape[-1]))
+    epsilon = ops.layer_norm.attrs["epsilon"]
 
     def read(*i: Any) -> Any:
         return x(*rows.of(i[:-1]), i[-1])
 
-    normal = layer_norm_stages(read, gamma, beta, tiled, count, ops.layer_norm.attrs["epsilon"])
-    normalised = te.compute((*tiled, count), normal, name="normalised")
-    products = product(rows, normalised, count, weight, dtype, "products")
-    outputs = epilogue(products, bias, ops.dense.outputs[0], activation(ops), "outputs")
-    return result(rows, outputs, shape[-1], "result")
+    normal, before = layer_norm_stages(read, gamma, beta, tiled, epsilon, plan.normal)
+    normalised = te.compute(tiled, normal, name="normalised")
+    found = product(normalised, weight, out[1], plan.product)
+    outputs = epilogue(found.sums, bias, out, activation(ops))
+    stored = result(rows, outputs, out[0][-1])
+    return Dense(found, outputs, stored, Rowwise(before, normalised))
 
 
-def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    cpu, rows = machine(target), rows_of(ops)
-    stages = {block.name: block for block in facts(sch)}
-    # 1. The dense in register tiles. Where every core has rows of its own, as the weight stays in
-    #    L2, the normalised rows of a task are computed in front of its tiles and stay there too.
-    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES), True)
-    # 2. Each row at once, its stages behind one another.
-    finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
-    for last in finish:
-        last()
+def _schedule(sch: Schedule, stages: Dense, plan: NormalPlan) -> None:
+    schedule_dense(sch, stages, plan.product, plan.normal)
 
 
 WEIGHTS = ("gamma", "beta", "weight", "bias")
@@ -99,10 +111,10 @@ def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
 layer_norm_dense = Composite(
     "layer_norm_dense",
     _pattern,
-    {"llvm": _schedule, "c": _schedule},
+    kernel=Kernel(
+        _plan, _compute, _schedule, pack={"weight": lambda weight, plan: pack_weight(weight)}
+    ),
     check=_check,
-    compute=_compute,
-    pack={"weight": pack_weight},
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(
         Case(_plain, **_shapes(7, count=33, units=17)),
@@ -115,33 +127,38 @@ layer_norm_dense = Composite(
 )
 
 
-def _layer_norm_compute(x: Any, gamma: Any, beta: Any, *, ops: Any) -> Any:
-    *lead, count = (int(extent) for extent in x.shape)
+def _rows_plan(ops: Any, machine: Machine) -> RowwisePlan:
+    (call,) = ops
+    *lead, count = call.outputs[0][0]
+    return rowwise_plan(math.prod(lead), count, machine)
+
+
+def _layer_norm_compute(
+    x: Tensor, gamma: Tensor, beta: Tensor, *, ops: Any, plan: RowwisePlan
+) -> Rowwise:
+    shape = ops.layer_norm.outputs[0][0]
     epsilon = ops.layer_norm.attrs["epsilon"]
-    normal = layer_norm_stages(x, gamma, beta, tuple(lead), count, epsilon)
-    return te.compute(x.shape, normal, name="result")
+    normal, before = layer_norm_stages(x, gamma, beta, shape, epsilon, plan)
+    return Rowwise(before, te.compute(shape, normal, name="result"))
 
 
-def _softmax_compute(x: Any) -> Any:
-    *lead, count = (int(extent) for extent in x.shape)
-    return te.compute(x.shape, softmax_stages(x, tuple(lead), count), name="result")
+def _softmax_compute(x: Tensor, *, ops: Any, plan: RowwisePlan) -> Rowwise:
+    shape = ops.softmax.outputs[0][0]
+    normal, before = softmax_stages(x, shape, plan)
+    return Rowwise(before, te.compute(shape, normal, name="result"))
 
 
-def _rows_schedule(before: tuple[str, ...]) -> Any:
-    def schedule(sch: Any, ops: Any, target: Any) -> None:
-        stages = {block.name: block for block in facts(sch)}
-        for last in melt_rows(sch, stages, "result", before, None, machine(target)):
-            last()
-
-    return {"llvm": schedule, "c": schedule}
+def _rows_schedule(sch: Schedule, stages: Rowwise, plan: RowwisePlan) -> None:
+    prepare(sch, stages, plan.lanes)
+    for last in melt_rows(sch, stages.before, stages.result, plan):
+        last()
 
 
 layer_norm = Composite(
     "layer_norm",
     lambda x, gamma, beta: op.layer_norm(x, gamma, beta),
-    _rows_schedule(LAYER_NORM_STAGES),
+    kernel=Kernel(_rows_plan, _layer_norm_compute, _rows_schedule),
     check=_check,
-    compute=_layer_norm_compute,
     why="a row is read from memory once",
     cases=(
         Case(x=(7, 33), gamma=(33,), beta=(33,)),
@@ -154,9 +171,8 @@ layer_norm = Composite(
 softmax = Composite(
     "softmax",
     lambda x: op.softmax(x),
-    _rows_schedule(SOFTMAX_STAGES),
+    kernel=Kernel(_rows_plan, _softmax_compute, _rows_schedule),
     check=_check_rows,
-    compute=_softmax_compute,
     why="a row is read from memory once",
     cases=(
         Case(x=(7, 33)),

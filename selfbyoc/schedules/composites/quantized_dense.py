@@ -8,14 +8,17 @@ from ..._tvm import te, tir
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...machine import machine
-from ..kernels.exact import sum_dtype, widened
-from ..kernels.rows.schedule import dense_tiles, melt_rows
-from ..kernels.rows.stages import LAYER_NORM_STAGES, layer_norm
-from ..kernels.rows.tiles import epilogue, pack_weight, product, result
-from ..steps.blocks import facts
-from .dense import check_bias, rows_of
+from ...language.types import Expr, Schedule, Tensor
+from ...machine import Machine
+from ..kernels.exact import sum_dtype
+from ..kernels.rows.compute import Dense, epilogue, product, result
+from ..kernels.rows.normal import NormalPlan, normal_plan
+from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.rowwise import Rowwise, layer_norm
+from ..kernels.rows.schedule import schedule_dense
+from .dense import check_bias
 from .layer_norm import check_affine
 
 
@@ -54,66 +57,65 @@ def _check(match: Any) -> None:
         require(value is None or value.scalar is not None, f"{name} is no constant of one element")
 
 
-def _pack_weight(weight: Any) -> Any:
-    dtype = sum_dtype(int(weight.shape[1]), "int8", weight.dtype)
-    return pack_weight(widened(weight, dtype))
+def _plan(ops: Any, machine: Machine) -> NormalPlan:
+    (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
+    return normal_plan(shape, depth, sum_dtype(depth, "int8", "int8"), machine)
 
 
-def _scaled(value: Any, kind: str, scale: Any) -> Any:
+def _pack_weight(weight: Tensor, plan: NormalPlan) -> Tensor:
+    return pack_weight(weight, plan.dtype)
+
+
+def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
     number = scale(*(0 for _ in scale.shape))
     return value * number if kind == "multiply" else tir.div(value, number)
 
 
+def _level(value: Expr, ops: Any, dtype: str) -> Expr:
+    """The integer that a value is rounded to, as a number of the sums' dtype."""
+    even = ops.round.attrs["ties"] == "even"
+    value = mathfn.round_even(value) if even else mathfn.round_away(value)
+    low, high = (tir.const(ops.clip.attrs[name], "float32") for name in ("a_min", "a_max"))
+    return mathfn.clamp(value, low, high).astype(dtype)
+
+
 def _compute(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    out_scale: Any,
-    weight: Any,
-    in_scale: Any = None,
-    bias: Any = None,
+    x: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    out_scale: Tensor,
+    weight: Tensor,
+    in_scale: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
     ops: Any,
-) -> Any:
-    rows, shape = rows_of(ops), ops.dense.outputs[0][0]
-    tiled, count = (*rows.tiles, rows.height), int(x.shape[-1])
+    plan: NormalPlan,
+) -> Dense:
+    rows, out = plan.rows, ops.dense.outputs[0]
+    tiled = (*rows.tiles, rows.height, int(x.shape[-1]))
     kinds = [view.kind for view in ops]
     at = kinds.index("layer_norm")
 
-    def read(*i: Any) -> Any:
+    def read(*i: Any) -> Expr:
         wide = x(*rows.of(i[:-1]), i[-1]).astype("float32")
         return wide if in_scale is None else _scaled(wide, kinds[at - 1], in_scale)
 
-    normal = layer_norm(read, gamma, beta, tiled, count, ops.layer_norm.attrs["epsilon"])
-
-    def level(*i: Any) -> Any:
-        value = _scaled(normal(*i), kinds[at + 1], out_scale)
-        value = (
-            mathfn.round_even(value)
-            if ops.round.attrs["ties"] == "even"
-            else mathfn.round_away(value)
-        )
-        low, high = (tir.const(ops.clip.attrs[name], "float32") for name in ("a_min", "a_max"))
-        return mathfn.clamp(value, low, high).astype(sums)
-
-    sums = str(weight.dtype)
-    levels = te.compute((*tiled, count), level, name="normalised")
-    products = product(rows, levels, count, weight, sums, "products")
-    outputs = epilogue(products, bias, ops.dense.outputs[0], lambda value: value, "outputs")
-    return result(rows, outputs, shape[-1], "result")
+    epsilon = ops.layer_norm.attrs["epsilon"]
+    normal, before = layer_norm(read, gamma, beta, tiled, epsilon, plan.normal)
+    levels = te.compute(
+        tiled,
+        lambda *i: _level(_scaled(normal(*i), kinds[at + 1], out_scale), ops, plan.dtype),
+        name="normalised",
+    )
+    found = product(levels, weight, plan.dtype, plan.product)
+    outputs = epilogue(found.sums, bias, out)
+    stored = result(rows, outputs, out[0][-1])
+    return Dense(found, outputs, stored, Rowwise(before, levels))
 
 
-def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    cpu, rows = machine(target), rows_of(ops)
-    stages = {block.name: block for block in facts(sch)}
-    # 1. Scales are read in place.
-    for name in [n for n, block in stages.items() if not block.axes]:
-        sch.compute_inline(stages.pop(name).block)
-    # 2. As layer_norm + dense in floating point: the levels of a task's rows stay in its cache.
-    task, finish = dense_tiles(sch, stages, rows, cpu, ("normalised", *LAYER_NORM_STAGES), True)
-    finish += melt_rows(sch, stages, "normalised", LAYER_NORM_STAGES, task, cpu)
-    for last in finish:
-        last()
+def _schedule(sch: Schedule, stages: Dense, plan: NormalPlan) -> None:
+    # As layer_norm + dense in floating point: the levels of a task's rows stay in its cache.
+    schedule_dense(sch, stages, plan.product, plan.normal)
 
 
 def _byte(y: Any) -> Any:
@@ -152,10 +154,8 @@ _WEIGHTS = ("gamma", "beta", "weight")
 layer_norm_dense_int8 = Composite(
     "layer_norm_dense_int8",
     _pattern,
-    {"llvm": _schedule, "c": _schedule},
+    kernel=Kernel(_plan, _compute, _schedule, pack={"weight": _pack_weight}),
     check=_check,
-    compute=_compute,
-    pack={"weight": _pack_weight},
     why="the quantised rows stay in the cache of the core that multiplies them",
     cases=(
         Case(_plain, **_integers(7, count=33, units=17)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -163,6 +163,27 @@ class Facts:
 def facts(sch: Any) -> list[Facts]:
     """Every block under the root, in program order."""
     return [Facts(sch, block) for block in child_blocks(sch)]
+
+
+def others(sch: Any, stages: Any) -> list[Facts]:
+    """The blocks that no role names: arguments reshaped or packed at run time, constants."""
+    named = [sch.get(block) for block in leaves(stages)]
+    return [b for b in facts(sch) if not any(b.stmt.same_as(known) for known in named)]
+
+
+def leaves(stages: Any) -> list[Any]:
+    """The blocks in a dataclass of stages by role, of which some may be absent."""
+    if stages is None:
+        return []
+    if is_dataclass(stages):
+        inner = [getattr(stages, field.name) for field in fields(stages)]
+    elif isinstance(stages, (list, tuple)):
+        inner = list(stages)
+    elif isinstance(stages, Mapping):
+        inner = list(stages.values())
+    else:
+        return [stages]
+    return [block for part in inner for block in leaves(part)]
 
 
 def divisor(extent: int, most: int) -> int:

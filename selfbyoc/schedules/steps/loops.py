@@ -138,11 +138,15 @@ def ask_early(sch: Any, loop: Any, block: Facts) -> None:
 
 def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
     """An elementwise or copying block: outer loops in parallel, the last one in vectors."""
+    vectorize_copy(sch, block, machine.lanes(block.dtype))
+
+
+def vectorize_copy(sch: Any, block: Facts, lanes: int) -> None:
+    """An elementwise or copying block, in vectors of so many lanes."""
     loops = list(sch.get_loops(block.block))
     if not loops or block.size < 2:
         return
     extent = block.spatial[-1].extent
-    lanes = machine.lanes(block.dtype)
     *before, last = loops
     width = divisor(extent, 4 * lanes)
     if width >= 2:

@@ -10,13 +10,16 @@ import math
 from typing import Any
 
 from ...._tvm import te
-from ....machine import Machine
+from ....machine import Machine, machine_at_hand
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import Finish, vectorize
-from ..rows.schedule import melt_rows
-from ..rows.stages import LANES, SOFTMAX_STAGES, softmax
+from ..rows.melt import melt_rows
+from ..rows.rowwise import RowwisePlan, rowwise_plan, softmax
 from .shape import Read, Shape, laid_out
 
+LANES = 16  # partial sums of a score
+# Stages of the softmax, each after all of its readers.
+SOFTMAX_STAGES = ("inverse", "total", "total_lanes", "power", "peak", "peak_lanes")
 LEAST_PRODUCTS = 1 << 16  # some 3 us: a parallel region costs 1-2
 
 
@@ -38,13 +41,19 @@ def attention_of_few(queries: Read, keys: Read, values: Read, masked: Read, shap
         (*rows, shape.keys), lambda *i: te.sum(parts(*i, lane), axis=lane), name="products"
     )
     scores = te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
-    weights = te.compute(products.shape, softmax(scores, rows, shape.keys), name="weights")
+    normal, _ = softmax(scores, (*rows, shape.keys), _rows(shape, machine_at_hand()))
+    weights = te.compute(products.shape, normal, name="weights")
     weighted = te.compute(
         (*rows, shape.columns),
         lambda *i: te.sum(weights(*i[:-1], n) * values(*i[:-2], n, i[-1]), axis=n),
         name="weighted",
     )
     return laid_out(weighted, shape)
+
+
+def _rows(shape: Shape, cpu: Machine) -> RowwisePlan:
+    """A task has one row of weights."""
+    return rowwise_plan(1, shape.keys, cpu, within=True)
 
 
 def schedule_few(sch: Any, stages: dict[str, Facts], shape: Shape, cpu: Machine) -> None:
@@ -54,7 +63,8 @@ def schedule_few(sch: Any, stages: dict[str, Facts], shape: Shape, cpu: Machine)
     task = sch.fuse(*outer)
     vectorize(sch, column, lanes)
     finish = [_product(sch, stages["weighted"], task, lanes)]
-    finish += melt_rows(sch, stages, "weights", SOFTMAX_STAGES, task, cpu)
+    before = [stages[name].block for name in SOFTMAX_STAGES]
+    finish += melt_rows(sch, before, stages["weights"].block, _rows(shape, cpu), task)
     for name in ("scores", "products"):
         sch.compute_at(stages[name].block, task, preserve_unit_loops=True)
     vectorize(sch, list(sch.get_loops(stages["scores"].block))[-1], lanes)

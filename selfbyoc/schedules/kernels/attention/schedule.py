@@ -9,8 +9,7 @@ from ....machine import Machine, machine
 from ...steps.blocks import Facts, facts
 from ...steps.loops import Finish, vectorize, vectorize_injective
 from ...steps.reductions import Tile, accumulate
-from ..rows.stages import SOFTMAX_STAGES
-from .few import schedule_few
+from .few import SOFTMAX_STAGES, schedule_few
 from .shape import ROWS, Shape, shape_of
 
 # Multiplications below which a parallel region costs more (1-2 us) than it saves.

@@ -1,76 +1,78 @@
-"""Products over tiles of rows (row_tiles.py) in registers: pieces of k around the tiles of a panel,
-and the next piece of the weight asked for meanwhile.
+"""The schedule of products over tiles of rows: sums in registers, pieces of k around the tiles of a
+panel, and the next piece of the weight prefetched meanwhile.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ....machine import Machine
+from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import CHUNK, Finish, ask_ahead, vectorize
-from .loops import Loops
-
-# The stages of a product that comes in pieces of k.
-PRODUCTS = ("products", "products_last", "products_before", "products_parts")
+from ...steps.loops import Finish, ask_ahead, vectorize
+from .compute import Product
+from .plan import ProductPlan
+from .tiles import Loops
 
 
 def product_at(
-    sch: Any, stages: dict[str, Facts], name: str, loops: Loops, cpu: Machine, split: int = 0
+    sch: Schedule, product: Product, loops: Loops, plan: ProductPlan, split: int = 0
 ) -> list[Finish]:
     """A product under the tiles that read it. Pieces of k go around the tiles of a panel, so that
     a piece of the weight is read from L1 by all but the first; the last stays in registers.
 
     `split` cuts k further, for an operand that lies in blocks of them.
     """
-    if f"{name}_parts" not in stages:
-        return [_in_registers(sch, stages[name], loops.tile, cpu, split)[1]]
-    last, before, parts = (stages[f"{name}_{which}"] for which in ("last", "before", "parts"))
+    last = Facts(sch, product.last)
+    if product.before is None:
+        return [_in_registers(sch, last, loops.tile, plan, split)[1]]
     # Few lines at a time: dense_gelu_dense 128x384x1536 with its weights in memory takes 720 us
     # without asking, 697 if a tile asks for all its lines at once, and 637 so, as with them in L3.
-    asks = loops.own_columns  # cores that read the same weight find it in the last cache
-    split = split or (CHUNK if asks else 0)
-    sch.compute_inline(stages[name].block)
-    at_last, start_last = _in_registers(sch, last, loops.tile, cpu, split)
-    part, piece, finish = _pieces(sch, before, loops, cpu)
-    k, start = _in_registers(sch, parts, part, cpu, split)
-    if asks:
-        finish.append(lambda: _ask(sch, parts, piece, (k, at_last), loops))
+    split = split or plan.chunk
+    sch.compute_inline(product.total)
+    at_last, start_last = _in_registers(sch, last, loops.tile, plan, split)
+    parts, before = Facts(sch, product.parts), Facts(sch, product.before)
+    tile, piece, finish = _pieces(sch, before, loops, plan)
+    k, start = _in_registers(sch, parts, tile, plan, split)
+    if plan.chunk:
+        finish.append(lambda: _prefetch(sch, parts, piece, (k, at_last), plan))
     return [start_last, start, *finish]
 
 
-def _ask(sch: Any, parts: Facts, piece: Any, ks: tuple[Any, Any], loops: Loops) -> None:
+def _prefetch(
+    sch: Schedule, parts: Facts, piece: Loop | None, ks: tuple[Loop, Loop], plan: ProductPlan
+) -> None:
     """Behind a piece of a panel of the weight lies the next one, behind the last the next panel."""
     (weight,) = parts.buffers_along(parts.spatial[-1])
     panel = sch.get_loops(parts.block)[0]
-    size, pieces = parts.reduction[0].extent, parts.spatial[-4].extent
-    ask_ahead(sch, panel if piece is None else piece, ks[0], weight, (0, size, 0))
-    ask_ahead(sch, panel, ks[1], weight, (loops.wide, -pieces * size, 0))
+    back = (plan.pieces - 1) * plan.size
+    ask_ahead(sch, panel if piece is None else piece, ks[0], weight, (0, plan.size, 0))
+    ask_ahead(sch, panel, ks[1], weight, (plan.wide, -back, 0))
 
 
-def _pieces(sch: Any, before: Facts, loops: Loops, cpu: Machine) -> tuple[Any, Any, list[Finish]]:
-    """Pieces of k but the last, around the tiles of a panel; -> the loops over parts of tiles and
-    over pieces, and what is to be done last.
+def _pieces(
+    sch: Schedule, before: Facts, loops: Loops, plan: ProductPlan
+) -> tuple[Loop, Loop | None, list[Finish]]:
+    """Pieces of k but the last, around the tiles of a panel; -> the loops over tiles and over
+    pieces, and what is to be done last.
     """
     sch.compute_at(before.block, loops.panel, preserve_unit_loops=True)
     around = list(sch.get_loops(before.block))
     pieces = [around.pop()] if before.reduction else []
     *_, tile, blocks, row, lane = around
-    part, row = sch.split(row, [None, loops.rows])
-    sch.reorder(*pieces, tile, part, row, blocks, lane)
+    sch.reorder(*pieces, tile, row, blocks, lane)
     for loop in (row, blocks):
         sch.unroll(loop)
     count = len(sch.get_loops(before.block))
-    vectorize(sch, lane, cpu.lanes(before.dtype))
+    vectorize(sch, lane, plan.lanes)
     inside = 3 + len(sch.get_loops(before.block)) - count
     if not pieces:
-        return part, None, []
-    return part, pieces[0], [lambda: start_in_vectors(sch, before, pieces[0], inside)]
+        return tile, None, []
+    return tile, pieces[0], [lambda: start_in_vectors(sch, before, pieces[0], inside)]
 
 
 def _in_registers(
-    sch: Any, product: Facts, at: Any, cpu: Machine, split: int
-) -> tuple[Any, Finish]:
+    sch: Schedule, product: Facts, at: Loop, plan: ProductPlan, split: int
+) -> tuple[Loop, Finish]:
     """Accumulators in registers under a tile: k outside, rows unrolled, lanes vectors; -> the outer
     loop over k.
     """
@@ -82,19 +84,26 @@ def _in_registers(
     for loop in (row, blocks):
         sch.unroll(loop)
     before = len(sch.get_loops(product.block))
-    vectorize(sch, lane, cpu.lanes(product.dtype))
+    vectorize(sch, lane, plan.lanes)
     inside = 3 + len(sch.get_loops(product.block)) - before
     return ks[0], lambda: start_in_vectors(sch, product, ks[0], inside)
 
 
-def extent_of(sch: Any, loop: Any) -> int:
+def extent_of(sch: Schedule, loop: Loop) -> int:
     """Iterations of a loop."""
     return int(sch.get(loop).extent)
 
 
-def start_in_vectors(sch: Any, product: Facts, k: Any, inside: int) -> None:
+def start_in_vectors(sch: Schedule, product: Facts, k: Loop, inside: int) -> None:
     """The accumulators' start in front of the loop over k, in the same vectors."""
-    *unrolled, lane = list(sch.get_loops(sch.decompose_reduction(product.block, k)))[-inside:]
+    start: Any = sch.decompose_reduction(product.block, k)
+    *unrolled, lane = list(sch.get_loops(start))[-inside:]
     for loop in unrolled:
         sch.unroll(loop)
     sch.vectorize(lane)
+
+
+def handles(product: Product) -> list[Block]:
+    """Its blocks."""
+    found = (product.last, product.before, product.parts, product.total)
+    return [block for block in found if block is not None]

@@ -1,0 +1,116 @@
+"""The stages of a product of rows with a packed weight.
+
+Rows come in tiles, columns in blocks of a cache line, both whole: what lies behind the last row is
+a copy of it, and behind the last column a product with the zeros of the packed weight. Only the
+result has the real shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...._tvm import te, tir
+from ....language.types import Expr, Tensor
+from ...steps.tiles import BLOCK
+from .layout import Rows
+from .plan import ProductPlan
+from .rowwise import Rowwise
+
+
+@dataclass(frozen=True)
+class Product:
+    """[outer, tile, block, row, lane]: `last` sums over the last piece of k, `before` has the sums
+    of those before it, of `parts` [outer, tile, piece, block, row, lane]; `total` are both. With
+    one piece there is only `last`.
+    """
+
+    last: Tensor
+    before: Tensor | None = None
+    parts: Tensor | None = None
+    total: Tensor | None = None
+
+    @property
+    def sums(self) -> Tensor:
+        """Over all of k."""
+        return self.last if self.total is None else self.total
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A dense layer: its product, what follows on its tiles, the real elements of them, and what
+    is computed of the rows first.
+    """
+
+    product: Product
+    outputs: Tensor
+    result: Tensor
+    normal: Rowwise | None = None
+
+
+def product(read: Callable[..., Expr], weight: Tensor, dtype: str, plan: ProductPlan) -> Product:
+    """Sums over k of read(outer, tile, row, k) * weight(block, k, lane)."""
+    rows, size = plan.rows, plan.size
+    k = te.reduce_axis((0, size), name="k")
+
+    def part(at: Sequence[Any], piece: Any, block: Any, row: Any, lane: Any) -> Expr:
+        left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
+        return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
+
+    tile = (plan.blocks, rows.height, BLOCK)
+    last = te.compute(
+        (*rows.tiles, *tile), lambda *i: part(i[:-3], plan.pieces - 1, *i[-3:]), name="products"
+    )
+    if plan.pieces == 1:
+        return Product(last)
+    parts = te.compute(
+        (*rows.tiles, plan.pieces - 1, *tile), lambda *i: part(i[:-4], *i[-4:]), name="parts"
+    )
+    before = _sum_of(parts, len(rows.tiles))
+    total = te.compute(before.shape, lambda *i: before(*i) + last(*i), name="total")
+    return Product(last, before, parts, total)
+
+
+def _sum_of(parts: Tensor, axis: int) -> Tensor:
+    """The sum over one axis; a copy where there is but one part."""
+    shape = [int(extent) for extent in parts.shape]
+    pieces = shape.pop(axis)
+    if pieces == 1:
+        return te.compute(shape, lambda *i: parts(*i[:axis], 0, *i[axis:]), name="before")
+    piece = te.reduce_axis((0, pieces), name="piece")
+    return te.compute(
+        shape, lambda *i: te.sum(parts(*i[:axis], piece, *i[axis:]), axis=piece), name="before"
+    )
+
+
+def epilogue(
+    tiles: Tensor,
+    bias: Tensor | None,
+    out: tuple[Sequence[int], str],
+    activation: Callable[[Expr], Expr] = lambda value: value,
+    name: str = "outputs",
+) -> Tensor:
+    """Bias and activation on the tiles of a product, for a result of this shape and dtype."""
+    units = out[0][-1]
+
+    def element(*i: Any) -> Expr:
+        value = tiles(*i).astype(out[1])
+        if bias is not None:
+            unit = i[-3] * BLOCK + i[-1]
+            padded = int(tiles.shape[-3]) * BLOCK > units
+            value = value + bias(tir.Min(unit, units - 1) if padded else unit)
+        return activation(value)
+
+    return te.compute(tiles.shape, element, name=name)
+
+
+def result(rows: Rows, tiles: Tensor, units: int, residual: Tensor | None = None) -> Tensor:
+    """The real elements: [lead, units], with what is added to them."""
+
+    def element(*i: Any) -> Expr:
+        *at, row = rows.where(i[:-1])
+        value = tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
+        return value if residual is None else value + residual(*i)
+
+    return te.compute((*rows.lead, units), element, name="result")

@@ -1,0 +1,87 @@
+"""How rows lie in tiles: what is behind the last row is a copy of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...._tvm import tir
+from ...steps.blocks import divisor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a tensor of `lead` x columns, in tiles of `height` rows.
+
+    Each outer index has `each` tiles of its own, unless its rows are few and odd: then all rows are
+    numbered through, and a tile may hold rows of several outer indices; the result is then copied.
+    """
+
+    lead: tuple[int, ...]
+    height: int
+    each: int
+    numbered_through: bool = False
+
+    def __str__(self) -> str:
+        return f"{math.prod(self.lead)} rows in {math.prod(self.tiles)} tiles of {self.height}"
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """Extents in front of the tiles."""
+        return () if self.numbered_through else self.lead[:-1]
+
+    @property
+    def count(self) -> int:
+        """Rows for one outer index."""
+        return math.prod(self.lead) if self.numbered_through else self.lead[-1]
+
+    @property
+    def tiles(self) -> tuple[int, ...]:
+        """Extents of (outer, tile)."""
+        return (*self.outer, self.each)
+
+    @property
+    def tasks(self) -> int:
+        """Outer indices: each is a task of its own at least."""
+        return math.prod(self.outer)
+
+    @property
+    def padded(self) -> int:
+        """Rows with the copies."""
+        return math.prod(self.tiles) * self.height
+
+    def of(self, index: Sequence[Any]) -> tuple[Any, ...]:
+        """(outer, tile, row) -> the lead index; the last row again for those behind it."""
+        *outer, tile, row = index
+        number = tir.Min(tile * self.height + row, self.count - 1)
+        if not self.numbered_through:
+            return (*outer, number)
+        found: list[Any] = []
+        for extent in self.lead[:0:-1]:
+            found.insert(0, tir.floormod(number, extent))
+            number = tir.floordiv(number, extent)
+        return (number, *found)
+
+    def where(self, lead: Sequence[Any]) -> tuple[Any, ...]:
+        """A lead index -> (outer, tile, row)."""
+        *outer, number = lead
+        if self.numbered_through:
+            outer, number = [], lead[0]
+            for extent, i in zip(self.lead[1:], lead[1:], strict=True):
+                number = number * extent + i
+        return (*outer, tir.floordiv(number, self.height), tir.floormod(number, self.height))
+
+
+def rows_in_tiles(lead: Sequence[int], height: int, most: int) -> Rows:
+    """The rows of a tensor in tiles of `height`, of which a group has `most` at most.
+
+    More tiles than that come in even groups: better a tile of copies than groups of one.
+    """
+    last = lead[-1]
+    through = math.prod(lead[:-1]) > 1 and last % height != 0 and last < 4 * height
+    tiles = -(-(math.prod(lead) if through else last) // height)
+    while tiles > most and divisor(tiles, most) <= most // 2:
+        tiles += 1
+    return Rows(tuple(lead), height, tiles, through)

@@ -1,0 +1,63 @@
+"""The schedule of operators over rows: all stages of a row one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....language.types import Block, Loop, Schedule
+from ...steps.blocks import Facts, divisor
+from ...steps.loops import Finish, vectorize
+from .product import extent_of, start_in_vectors
+from .rowwise import RowwisePlan
+
+
+def melt_rows(
+    sch: Schedule,
+    before: Sequence[Block],
+    result: Block,
+    plan: RowwisePlan,
+    task: Loop | None = None,
+) -> list[Finish]:
+    """The stages of each row in front of `result` [row ..., k]; rows in parallel or under a task.
+
+    `before` are those stages, each after all of its readers.
+    """
+    if task is not None:
+        sch.compute_at(result, task, preserve_unit_loops=True)
+    last = Facts(sch, result)
+    *rows, column = list(sch.get_loops(result))[-len(last.axes) :]
+    fused = sch.fuse(*rows) if len(rows) > 1 else rows[0]
+    row = sch.split(fused, [None, plan.at_once])[0]
+    _vectorize_columns(sch, column, plan.lanes)
+    if plan.parallel:
+        sch.parallel(row)
+    for block in before:
+        sch.compute_at(block, row, preserve_unit_loops=True)
+    finish: list[Finish] = []
+    for stage in (Facts(sch, block) for block in before):
+        if stage.reduction:
+            finish += _reduce_row(sch, stage, last, plan.lanes)
+        elif len(stage.spatial) == len(last.spatial):
+            _vectorize_columns(sch, list(sch.get_loops(stage.block))[-1], plan.lanes)
+    return finish
+
+
+def _vectorize_columns(sch: Schedule, loop: Loop, lanes: int) -> None:
+    """Whole vectors; narrower ones where the extent asks for it."""
+    width = divisor(extent_of(sch, loop), lanes)
+    if width > 1:
+        sch.vectorize(sch.split(loop, [None, width])[1])
+
+
+def _reduce_row(sch: Schedule, block: Facts, last: Facts, lanes: int) -> list[Finish]:
+    """Partial results in vectors (a block with a lane axis), or the one result of them."""
+    *_, row, lane, k = sch.get_loops(block.block)
+    if len(block.spatial) < len(last.spatial):
+        sch.unroll(k)
+        return []
+    sch.reorder(k, row, lane)
+    sch.unroll(row)
+    before = len(sch.get_loops(block.block))
+    vectorize(sch, lane, lanes)
+    inside = 2 + len(sch.get_loops(block.block)) - before
+    return [lambda: start_in_vectors(sch, block, k, inside)]

@@ -1,0 +1,41 @@
+"""The plan of rows that are normalised and then multiplied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....language.types import Shape
+from ....machine import Machine
+from .layout import Rows
+from .plan import ProductPlan, lead_of, melted_tiles, plan_rows, product_plan
+from .rowwise import RowwisePlan, rowwise_plan
+
+
+@dataclass(frozen=True)
+class NormalPlan:
+    """Rows are normalised, then multiplied in tiles; the sums are of `dtype`."""
+
+    normal: RowwisePlan
+    product: ProductPlan
+    dtype: str
+
+    def __str__(self) -> str:
+        where = "in front of its task" if self.product.rows_first else "first"
+        return f"{self.product}; normalised {where}: {self.normal}"
+
+    @property
+    def rows(self) -> Rows:
+        """How the rows lie."""
+        return self.product.rows
+
+
+def normal_plan(shape: Shape, depth: int, dtype: str, cpu: Machine) -> NormalPlan:
+    """Of a result of this shape, summed over `depth` in `dtype`. Where every core has rows of its
+    own, as the weight stays in L2, a task normalises its rows itself.
+    """
+    units = shape[-1]
+    rows = plan_rows(lead_of(shape), units, dtype, cpu)
+    melted = melted_tiles(rows, depth, units, cpu)
+    product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted)
+    own = melted * rows.height if melted else rows.padded
+    return NormalPlan(rowwise_plan(own, depth, cpu, within=bool(melted)), product, dtype)

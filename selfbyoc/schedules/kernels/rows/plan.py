@@ -1,0 +1,210 @@
+"""The plan of a product of rows with a packed weight: register tile, pieces of k, panels, tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....language.decisions import choose
+from ....language.types import Shape
+from ....machine import LINE, Machine
+from ...steps.blocks import divisor
+from ...steps.candidates import best, divisors, next_to
+from ...steps.loops import CHUNK, LEAST_STEPS
+from ...steps.tiles import BLOCK, RegisterTile
+from .layout import Rows, rows_in_tiles
+
+MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
+MOST_WIDE = 4  # blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster
+MOST_PIECE = 256  # of k: sums of fewer terms are more accurate, too (4e-7, not 3e-6)
+LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
+# A task of rows reads the whole weight: it has to stay in L2, and few rows are not worth it.
+# layer_norm and dense of 128 rows, 384 to 1536, with weights in memory: 417 us by rows, 325 by
+# columns, each of which one core reads, ahead of time; with weights in L3 307 and 310 (Zen 5).
+LEAST_ROWS = 16
+MOST_TASK_ROWS = 64  # of a task that has stages of its own in front: they stay in L2
+
+
+@dataclass(frozen=True)
+class ProductPlan:
+    """A product of rows with a packed weight, [outer, tile, block, row, lane].
+
+    `group` tiles of rows share a panel of `wide` blocks of columns, piece by piece of k.
+    """
+
+    rows: Rows
+    tile: RegisterTile
+    lanes: int  # of a vector of sums
+    blocks: int  # of columns of the packed weight
+    wide: int
+    depth: int
+    pieces: int
+    group: int
+    rows_first: bool  # a task has rows of its own, and goes over all panels
+    chunk: int  # steps of k between prefetches of the next piece; 0: none are made
+    parallel: bool
+
+    def __str__(self) -> str:
+        piece = f", {self.depth // self.pieces} of k at a time" if self.pieces > 1 else ""
+        order = "all columns" if self.rows_first else f"{self.wide * BLOCK} columns"
+        rows = f"{self.group * self.tile.rows} rows x {order}"
+        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}"
+
+    @property
+    def groups(self) -> int:
+        """Groups of tiles."""
+        return math.prod(self.rows.tiles) // self.group
+
+    @property
+    def tasks(self) -> int:
+        """What runs in parallel."""
+        return self.groups * (1 if self.rows_first else self.blocks // self.wide)
+
+    @property
+    def size(self) -> int:
+        """Steps of a piece of k."""
+        return self.depth // self.pieces
+
+
+def blocks_of(units: int) -> int:
+    """Blocks of columns; two at a time make a tile, so many of them come in pairs."""
+    blocks = -(-units // BLOCK)
+    return blocks + blocks % 2 if blocks > 8 else blocks
+
+
+def block_vectors(cpu: Machine, dtype: str) -> int:
+    """Vectors of a block of columns."""
+    return max(1, BLOCK // cpu.lanes(dtype))
+
+
+def plan_rows(lead: Shape, units: int, dtype: str, cpu: Machine) -> Rows:
+    """The rows of a product in tiles as high as its register tile."""
+    blocks = blocks_of(units)
+    count = math.prod(lead)
+
+    def cost(height: int) -> tuple[float, int]:
+        waste = _in_tiles(lead, height, cpu).padded / count
+        fastest = min(_cycles(t, cpu) / t.sums for t in tiles_of(height, blocks, dtype, cpu))
+        return waste * fastest, -height
+
+    heights = [h for h in range(1, min(MOST_ROWS, count) + 1) if _fits_rows(h, dtype, cpu)]
+    sorted_heights = sorted(heights, key=cost)
+    height = choose("rows_of_a_tile", best(sorted_heights, sorted_heights[0]), sorted_heights[0])
+    return _in_tiles(lead, height, cpu)
+
+
+def _fits_rows(height: int, dtype: str, cpu: Machine) -> bool:
+    return height == 1 or RegisterTile(height, block_vectors(cpu, dtype)).fits(cpu)
+
+
+def _in_tiles(lead: Shape, height: int, cpu: Machine) -> Rows:
+    """Groups of tiles whose piece of k takes a quarter of L2."""
+    most = max(1, cpu.l2_bytes // 4 // (4 * MOST_PIECE) // height)
+    return rows_in_tiles(lead, height, most)
+
+
+def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[RegisterTile]:
+    """The register tiles of so many rows that fit."""
+    vectors = block_vectors(cpu, dtype)
+    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE)]
+    # Of one row, the weight's vectors are operands in memory and need no registers.
+    fitting = [t for t in found if t.fits(cpu) or (height == 1 and t.sums < cpu.vector_registers)]
+    return fitting or [RegisterTile(height, vectors)]
+
+
+def _cycles(tile: RegisterTile, cpu: Machine) -> float:
+    """Of a step of k. Sums that just hide the latency do not: 4 x 2 vectors of AVX2 reach 80% of
+    the peak, 6 x 2 97% (Cascade Lake, Nov 2026).
+    """
+    return max(tile.cycles(cpu), cpu.latency + 1)
+
+
+def product_plan(
+    rows: Rows, depth: int, units: int, dtype: str, cpu: Machine, name: str, melted: int = 0
+) -> ProductPlan:
+    """The plan of one product. `melted`: tiles of a task that computes its rows itself."""
+    blocks = blocks_of(units)
+    vectors = block_vectors(cpu, dtype)
+    tile, group = _panels(rows, blocks, depth, dtype, cpu, melted)
+    sizes = [melted] if melted else next_to(_groups(rows, cpu), group)
+    group = choose(f"{name}.group", sizes, group)
+    widths = best(
+        [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)],
+        tile.vectors // vectors,
+    )
+    wide = choose(f"{name}.wide", widths, widths[0])
+    tile = RegisterTile(rows.height, wide * vectors)
+    pieces = _pieces(rows, depth, wide, cpu, name)
+    steps = rows.padded * blocks * vectors * depth
+    return ProductPlan(
+        rows,
+        tile,
+        cpu.lanes(dtype),
+        blocks,
+        wide,
+        depth,
+        pieces,
+        group,
+        bool(melted),
+        0 if melted or pieces == 1 else CHUNK,
+        steps >= LEAST_STEPS,
+    )
+
+
+def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
+    """Pieces of k, where several tiles of rows can share one: half of L1 holds it."""
+    if rows.each == 1:
+        return 1
+    size = divisor(depth, min(MOST_PIECE, cpu.l1_bytes // (wide * LINE)))
+    usual = depth // size if size >= LEAST_PIECE else 1
+    most = max(1, depth // LEAST_PIECE)
+    return choose(f"{name}.pieces", next_to(divisors(depth, most), usual), usual)
+
+
+def _groups(rows: Rows, cpu: Machine) -> list[int]:
+    most = max(1, cpu.l2_bytes // 4 // (4 * MOST_PIECE) // rows.height)
+    return divisors(rows.each, most)
+
+
+def _panels(
+    rows: Rows, blocks: int, depth: int, dtype: str, cpu: Machine, melted: int
+) -> tuple[RegisterTile, int]:
+    """The register tile, and how many of them share a panel: large groups that fall evenly on the
+    cores.
+    """
+
+    def busiest(size: tuple[RegisterTile, int]) -> tuple[float, int]:
+        tile, group = size
+        panels = blocks * block_vectors(cpu, dtype) // tile.vectors
+        tasks = rows.tasks * (rows.each // group) * panels
+        share = -(-tasks // cpu.cores) * group * _cycles(tile, cpu)
+        # A group of one tile has nothing that shares its panel.
+        return share * (1 + 1 / (8 * group)), -group
+
+    tiles = tiles_of(rows.height, blocks, dtype, cpu)
+    groups = [melted] if melted else _groups(rows, cpu)
+    return min(((t, g) for t in tiles for g in groups), key=busiest)
+
+
+def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
+    """Tiles of a task of rows that are computed in front of its product, or 0 for no such tasks:
+    where they are short, leave a core idle for long, or the weight does not stay in L2.
+    """
+    tasks = max(1, -(-cpu.cores // rows.tasks))
+    tiles = divisor(rows.each, max(1, min(MOST_TASK_ROWS // rows.height, rows.each // tasks)))
+    count = rows.tasks * rows.each // tiles
+    even = 8 * count >= 7 * cpu.cores * -(-count // cpu.cores)
+    held = blocks_of(units) * LINE * depth <= cpu.l2_bytes // 2
+    usual = tiles if held and even and tiles * rows.height >= LEAST_ROWS else 0
+    return choose("tiles_of_a_task", [0, *next_to(divisors(rows.each, rows.each), tiles)], usual)
+
+
+def lead_of(shape: Shape) -> tuple[int, ...]:
+    """The rows of a tensor: all extents but the last."""
+    return tuple(int(extent) for extent in shape[:-1])
+
+
+def described(parts: Iterator[tuple[str, object]]) -> str:
+    """`name: part; name: part`."""
+    return "; ".join(f"{name}: {part}" for name, part in parts)

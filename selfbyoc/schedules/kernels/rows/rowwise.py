@@ -1,0 +1,135 @@
+"""Operators over rows: layer_norm and softmax over the last axis, their plan and their stages.
+
+A row is reduced in two steps, into partial results in vectors and then into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...._tvm import te, tir
+from ....compute import mathfn
+from ....language.decisions import choose
+from ....language.types import Expr, Tensor
+from ....machine import Machine
+from ...steps.blocks import divisor
+from ...steps.candidates import divisors, next_to
+
+Read = Callable[..., Expr]  # (row index ..., k) -> element
+
+MOST_AT_ONCE = 8  # rows: each is a stream to the hardware's prefetcher
+LEAST_ELEMENTS = 4096  # of all rows: below, to start a parallel region (1-2 us) costs more
+
+
+@dataclass(frozen=True)
+class RowwisePlan:
+    """How rows are reduced: each into `partial` results in vectors of `lanes`, `at_once` rows side
+    by side.
+    """
+
+    lanes: int
+    partial: int
+    at_once: int
+    parallel: bool
+
+    def __str__(self) -> str:
+        return f"{self.at_once} rows at once, {self.partial} partial sums each"
+
+
+def rowwise_plan(rows: int, count: int, cpu: Machine, *, within: bool = False) -> RowwisePlan:
+    """The plan for so many rows of `count` elements; `within` a task, rows are not parallel.
+
+    The sums of one row wait for each other, those of several do not: layer_norm of 128x768 takes
+    8.0 us row by row and 5.2 by fours. Short rows mostly fold lanes: softmax of 1536x128 takes 25
+    row by row and 28 by fours (Zen 5).
+    """
+    partial = partial_sums(count, cpu)
+    long = count >= 2 * cpu.in_flight * partial
+    most = min(MOST_AT_ONCE, max(1, cpu.in_flight * cpu.lanes("float32") // (2 * partial)))
+    each = rows if within else -(-rows // cpu.cores)  # rows of a core
+    usual = divisor(rows, max(1, min(most, each))) if long else 1
+    at_once = choose("rows_at_once", next_to(divisors(rows, MOST_AT_ONCE), usual), usual)
+    parallel = not within and rows * count >= LEAST_ELEMENTS
+    return RowwisePlan(cpu.lanes("float32"), partial, at_once, parallel)
+
+
+def partial_sums(count: int, cpu: Machine) -> int:
+    """Partial results of a row: a vector, or a divisor of the row that fills most of two."""
+    lanes = cpu.lanes("float32")
+    return lanes if count % lanes == 0 else divisor(count, 2 * lanes)
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """Stages over rows: those `before` the result, each after all of its readers."""
+
+    before: tuple[Tensor, ...]
+    result: Tensor
+
+
+def _reduced(
+    read: Read, rows: tuple[int, ...], count: int, how: Callable[..., Any], name: str, plan: Any
+) -> tuple[Tensor, Tensor]:
+    """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results."""
+    lanes = plan.partial
+    k = te.reduce_axis((0, count // lanes), name="k")
+    lane = te.reduce_axis((0, lanes), name="lane")
+    partial = te.compute(
+        (*rows, lanes),
+        lambda *i: how(read(*i[:-1], k * lanes + i[-1]), axis=k),
+        name=f"{name}_lanes",
+    )
+    return te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name), partial
+
+
+def layer_norm(
+    read: Read,
+    gamma: Tensor,
+    beta: Tensor,
+    shape: tuple[int, ...],
+    epsilon: float,
+    plan: RowwisePlan,
+) -> tuple[Read, tuple[Tensor, ...]]:
+    """-> the element at (row ..., k), and the stages before it. Two passes: a one-pass variance
+    loses float32's digits.
+    """
+    *lead, count = shape
+    rows = tuple(lead)
+
+    def f(value: float) -> Any:
+        return tir.const(value, "float32")
+
+    total, total_lanes = _reduced(read, rows, count, te.sum, "total", plan)
+    mean = te.compute(rows, lambda *i: total(*i) * f(1 / count), name="mean")
+
+    def squared(*i: Any) -> Any:
+        centred = read(*i) - mean(*i[:-1])
+        return centred * centred
+
+    spread, spread_lanes = _reduced(squared, rows, count, te.sum, "spread", plan)
+    factor = te.compute(
+        rows, lambda *i: f(1.0) / te.sqrt(spread(*i) * f(1 / count) + f(epsilon)), name="factor"
+    )
+    before = (factor, spread, spread_lanes, mean, total, total_lanes)
+    return (
+        lambda *i: (read(*i) - mean(*i[:-1])) * factor(*i[:-1]) * gamma(i[-1]) + beta(i[-1]),
+        before,
+    )
+
+
+def softmax(
+    read: Read, shape: tuple[int, ...], plan: RowwisePlan
+) -> tuple[Read, tuple[Tensor, ...]]:
+    """-> the element at (row ..., k) of the softmax of each row, and the stages before it."""
+    *lead, count = shape
+    rows = tuple(lead)
+    peak, peak_lanes = _reduced(read, rows, count, te.max, "peak", plan)
+    power = te.compute(
+        (*rows, count), lambda *i: mathfn.exp_of_difference(read(*i) - peak(*i[:-1])), name="power"
+    )
+    total, total_lanes = _reduced(power, rows, count, te.sum, "total", plan)
+    inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
+    before = (inverse, total, total_lanes, power, peak, peak_lanes)
+    return lambda *i: power(*i) * inverse(*i[:-1]), before
