@@ -87,6 +87,19 @@ def test_error_over_the_whole_range(name, lanes):
     assert np.isinf(found[wanted > MAX * (1 + relative)]).all()
 
 
+@pytest.mark.parametrize("lanes", [1, 8, 16])
+def test_exp_of_difference(lanes):
+    """The documented error; exactly 0 far down, so that hidden keys have no weight; NaN stays."""
+    x = np.resize(X[X <= 0], len(X) // 2 // 16 * 16)
+    found, wide = run(mathfn.exp_of_difference, x, lanes), x.astype("float64")
+    error = np.abs(found - np.exp(wide))
+    assert (error <= 1.7e-38 + (2e-7 + 1e-7 * np.abs(wide).clip(max=100)) * np.exp(wide)).all()
+    assert (found[x < -87.7] == 0).all()
+    assert (found[x == 0] == 1).all()
+    nan = np.full(16, np.nan, "float32")
+    assert np.isnan(run(mathfn.exp_of_difference, nan, lanes)).all()
+
+
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_gelu(lanes):
     found, wanted = run(mathfn.gelu, X, lanes), exact("gelu", X)

@@ -77,23 +77,29 @@ def exp(x: Any) -> Any:
     return (_poly(r, _EXP) * (r * r) + r + _f(1.0)) * tir.reinterpret("float32", power) * _f(2.0)
 
 
-_EXP2 = (
-    1.5403530e-4, 1.3333558e-3, 9.6181291e-3, 5.5504109e-2, 2.4022651e-1, 6.9314718e-1, 1.0,
+# e^r for |r| <= log(2) / 2, of the least largest relative error where the first one is 1.
+_EXP_DIFFERENCE = (
+    8.2903057337e-3, 4.1897974908e-2, 1.6667637229e-1, 4.9999150634e-1, 9.9999970198e-1, 1.0,
 )  # fmt: skip
+# Added to n, it leaves n rounded to a whole number and, in the lowest bits, the exponent of 2^n.
+_ROUND = 1.5 * 2.0**23 + 127.0
 
 
 def exp_of_difference(x: Any) -> Any:
-    """e^x for the x <= 0 of a softmax, in two thirds of the steps that `exp` takes.
+    """e^x for the x <= 0 of a softmax, in half of the steps that `exp` takes: twelve instructions.
 
     The relative error is below 2e-7 + 1e-7 |x|: what is small may be less exact, as it is added to
     the 1 of the largest. Below -87.7 exactly 0; NaN gives NaN.
     """
     if not _is_f32(x):
         return te.exp(x)
-    x = tir.Max(_f(-127.0), x * _f(1.4426950408889634))  # at -127, 2^n is the bits of 0
-    n = tir.nearbyint(x)
-    power = (tir.Cast("int32", n) + tir.const(127, "int32")) << tir.const(23, "int32")
-    return _poly(x - n, _EXP2) * tir.reinterpret("float32", power)
+    x = tir.Max(_f(-88.0), x)  # n = -127, where 2^n is the bits of 0
+    # As bits, or TVM takes the two constants for nothing. Each product has one reader: it and the
+    # sum become one instruction.
+    rounded = tir.reinterpret("int32", x * _f(1.4426950408889634) + _f(_ROUND))
+    r = x - (tir.reinterpret("float32", rounded) - _f(_ROUND)) * _f(0.6931471805599453)
+    power = rounded << tir.const(23, "int32")
+    return _poly(r, _EXP_DIFFERENCE) * tir.reinterpret("float32", power)
 
 
 def erf(x: Any) -> Any:

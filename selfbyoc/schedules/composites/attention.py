@@ -6,9 +6,13 @@ from typing import Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ..kernels.attention.compute import attention as compute
+from ..kernels.attention.plan import plan
 from ..kernels.attention.schedule import schedule
+
+KERNEL = Kernel(plan, compute, schedule)
 
 
 def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
@@ -105,9 +109,8 @@ def _divided_queries(q: Any, k: Any, v: Any, mask: Any) -> Any:
 attention = Composite(
     "attention",
     _pattern,
-    {"llvm": schedule, "c": schedule},
     check=_check,
-    compute=compute,
+    kernel=KERNEL,
     why="the scores of a block of queries stay in the cache",
     cases=(
         Case(_scaled, q=(12, 128, 64), k=(12, 128, 64), v=(12, 128, 64)),
@@ -161,9 +164,8 @@ _RELAX = ("relax",)  # Relay's batch_matmul has three axes
 attention_of_heads = Composite(
     "attention_of_heads",
     _interleaved,
-    {"llvm": schedule, "c": schedule},
     check=_check_interleaved,
-    compute=compute,
+    kernel=KERNEL,
     why="heads are read and written where dense layers leave them, without transposed copies",
     cases=(
         Case(

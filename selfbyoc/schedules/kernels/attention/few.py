@@ -1,92 +1,157 @@
 """Attention of few queries, as when decoding: lanes are columns, as rows would not fill them.
 
-m is a query, n a key, e a column. A score is a row of keys times the query, in `LANES` partial
-sums; the result adds up rows of values. Keys and values are read once for each query, as they lie.
+m is a query, n a key, e a column. A score is a row of keys times the query, in partial sums; the
+result adds up rows of values. Keys and values are read once for each query, as they lie.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ...._tvm import te
-from ....machine import Machine, machine_at_hand
-from ...steps.blocks import Facts, divisor
+from ...._tvm import te, tir
+from ....compute import mathfn
+from ...steps.blocks import divisor
 from ...steps.loops import Finish, vectorize
-from ..rows.melt import melt_rows
-from ..rows.rowwise import RowwisePlan, rowwise_plan, softmax
-from .shape import Read, Shape, laid_out
+from .operands import Read, laid_out
+from .plan import FewPlan
 
-LANES = 16  # partial sums of a score
-# Stages of the softmax, each after all of its readers.
-SOFTMAX_STAGES = ("inverse", "total", "total_lanes", "power", "peak", "peak_lanes")
-LEAST_PRODUCTS = 1 << 16  # some 3 us: a parallel region costs 1-2
+Tensor = Any
 
 
-def attention_of_few(queries: Read, keys: Read, values: Read, masked: Read, shape: Shape) -> Any:
+@dataclass(frozen=True)
+class FewStages:
+    """The stages of a query, in order; those of the keys end in [key] or in [lane]."""
+
+    partial: Tensor  # [key, lane]
+    products: Tensor
+    scores: Tensor
+    peak_lanes: Tensor
+    peak: Tensor
+    power: Tensor
+    total_lanes: Tensor
+    total: Tensor
+    inverse: Tensor
+    weighted: Tensor  # [column]
+    normalised: Tensor
+    result: Tensor
+
+
+def attention_of_few(
+    queries: Read, keys: Read, values: Read, masked: Read, plan: FewPlan
+) -> FewStages:
     """The whole composite, from its arguments as functions of (batch ..., row, column)."""
-    lanes = divisor(shape.depth, LANES)
+    shape = plan.shape
+    rows = (*shape.batch, shape.queries)
+    partial, products = _products(queries, keys, plan)
+    scores = te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
+    peak_lanes, peak = _reduced(scores, plan, te.max, "peak")
+    power = te.compute(
+        scores.shape,
+        lambda *i: mathfn.exp_of_difference(scores(*i) - peak(*i[:-1])),
+        name="power",
+    )
+    total_lanes, total = _reduced(power, plan, te.sum, "total")
+    inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
+    n = te.reduce_axis((0, shape.keys), name="n")
+    weighted = te.compute(
+        (*rows, shape.columns),
+        lambda *i: te.sum(power(*i[:-1], n) * values(*i[:-2], n, i[-1]), axis=n),
+        name="weighted",
+    )
+    normalised = te.compute(
+        weighted.shape, lambda *i: weighted(*i) * inverse(*i[:-1]), name="normalised"
+    )
+    return FewStages(
+        partial, products, scores, peak_lanes, peak, power, total_lanes, total, inverse, weighted,
+        normalised, laid_out(normalised, shape),
+    )  # fmt: skip
+
+
+def _products(queries: Read, keys: Read, plan: FewPlan) -> tuple[Tensor, Tensor]:
+    """Scores in partial sums, and the sums of these."""
+    shape, lanes = plan.shape, plan.depth_lanes
     step = te.reduce_axis((0, shape.depth // lanes), name="step")
     lane = te.reduce_axis((0, lanes), name="lane")
-    n = te.reduce_axis((0, shape.keys), name="n")
-    rows = (*shape.batch, shape.queries)
+    rows = (*shape.batch, shape.queries, shape.keys)
 
-    def partial(*i: Any) -> Any:
+    def element(*i: Any) -> Any:
         *batch, m, key, at = i
         d = step * lanes + at
         return te.sum(queries(*batch, m, d) * keys(*batch, key, d), axis=step)
 
-    parts = te.compute((*rows, shape.keys, lanes), partial, name="partial")
-    products = te.compute(
-        (*rows, shape.keys), lambda *i: te.sum(parts(*i, lane), axis=lane), name="products"
+    partial = te.compute((*rows, lanes), element, name="partial")
+    return partial, te.compute(
+        rows, lambda *i: te.sum(partial(*i, lane), axis=lane), name="products"
     )
-    scores = te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
-    normal, _ = softmax(scores, (*rows, shape.keys), _rows(shape, machine_at_hand()))
-    weights = te.compute(products.shape, normal, name="weights")
-    weighted = te.compute(
-        (*rows, shape.columns),
-        lambda *i: te.sum(weights(*i[:-1], n) * values(*i[:-2], n, i[-1]), axis=n),
-        name="weighted",
+
+
+def _reduced(
+    row: Tensor, plan: FewPlan, how: Callable[..., Any], name: str
+) -> tuple[Tensor, Tensor]:
+    """`how` (te.sum, te.max) over the keys of each query: in lanes, then over these."""
+    rows, lanes = row.shape[:-1], plan.key_lanes
+    step = te.reduce_axis((0, plan.shape.keys // lanes), name="step")
+    lane = te.reduce_axis((0, lanes), name="lane")
+    partial = te.compute(
+        (*rows, lanes),
+        lambda *i: how(row(*i[:-1], step * lanes + i[-1]), axis=step),
+        name=f"{name}_lanes",
     )
-    return laid_out(weighted, shape)
+    whole = te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name)
+    return partial, whole
 
 
-def _rows(shape: Shape, cpu: Machine) -> RowwisePlan:
-    """A task has one row of weights."""
-    return rowwise_plan(1, shape.keys, cpu, within=True)
-
-
-def schedule_few(sch: Any, stages: dict[str, Facts], shape: Shape, cpu: Machine) -> None:
+def schedule_few(sch: Any, stages: FewStages, plan: FewPlan) -> None:
     """for (batch, query) in parallel: products, scores, softmax, weighted."""
-    lanes = cpu.lanes("float32")
-    *outer, column = sch.get_loops(stages["result"].block)
+    *outer, column = sch.get_loops(stages.result)
     task = sch.fuse(*outer)
-    vectorize(sch, column, lanes)
-    finish = [_product(sch, stages["weighted"], task, lanes)]
-    before = [stages[name].block for name in SOFTMAX_STAGES]
-    finish += melt_rows(sch, before, stages["weights"].block, _rows(shape, cpu), task)
-    for name in ("scores", "products"):
-        sch.compute_at(stages[name].block, task, preserve_unit_loops=True)
-    vectorize(sch, list(sch.get_loops(stages["scores"].block))[-1], lanes)
-    *_, key, lane = sch.get_loops(stages["products"].block)
+    vectorize(sch, column, plan.vector)
+    sch.compute_at(stages.normalised, task, preserve_unit_loops=True)
+    vectorize(sch, sch.get_loops(stages.normalised)[-1], plan.vector)
+    finish = [_in_vectors(sch, stages.weighted, task, plan)]
+    sch.compute_at(stages.inverse, task, preserve_unit_loops=True)
+    finish += _reduce_row(sch, stages.total, stages.total_lanes, task, plan)
+    sch.compute_at(stages.power, task, preserve_unit_loops=True)
+    _vectorize_keys(sch, stages.power, plan)
+    finish += _reduce_row(sch, stages.peak, stages.peak_lanes, task, plan)
+    for stage in (stages.scores, stages.products):
+        sch.compute_at(stage, task, preserve_unit_loops=True)
+    _vectorize_keys(sch, stages.scores, plan)
+    *_, key, lane = sch.get_loops(stages.products)
     sch.unroll(lane)
-    finish.append(_product(sch, stages["partial"], key, lanes))
-    if math.prod(shape.batch) * shape.queries * shape.keys * shape.depth >= LEAST_PRODUCTS:
+    finish.append(_in_vectors(sch, stages.partial, key, plan))
+    if plan.parallel:
         sch.parallel(task)
     for last in finish:
         last()
 
 
-def _product(sch: Any, block: Facts, at: Any, lanes: int) -> Finish:
-    """Sums in registers: the reduced axis outside, vectors inside."""
-    sch.compute_at(block.block, at, preserve_unit_loops=True)
-    sch.set_scope(block.block, 0, "local")
-    *_, lane, reduced = sch.get_loops(block.block)
+def _vectorize_keys(sch: Any, block: Any, plan: FewPlan) -> None:
+    """Whole vectors; narrower ones where the number of keys asks for it."""
+    width = divisor(plan.shape.keys, plan.vector)
+    if width > 1:
+        sch.vectorize(sch.split(sch.get_loops(block)[-1], [None, width])[1])
+
+
+def _reduce_row(sch: Any, whole: Any, partial: Any, at: Any, plan: FewPlan) -> list[Finish]:
+    """Partial results in vectors, then the one result of them."""
+    sch.compute_at(whole, at, preserve_unit_loops=True)
+    sch.unroll(sch.get_loops(whole)[-1])
+    return [_in_vectors(sch, partial, at, plan)]
+
+
+def _in_vectors(sch: Any, block: Any, at: Any, plan: FewPlan) -> Finish:
+    """A reduction into registers: the reduced axis outside, vectors inside."""
+    sch.compute_at(block, at, preserve_unit_loops=True)
+    sch.set_scope(block, 0, "local")
+    *_, lane, reduced = sch.get_loops(block)
     sch.reorder(reduced, lane)
-    vectorize(sch, lane, lanes)
+    vectorize(sch, lane, plan.vector)
 
     def start() -> None:
-        *_, loop = sch.get_loops(sch.decompose_reduction(block.block, reduced))
+        *_, loop = sch.get_loops(sch.decompose_reduction(block, reduced))
         sch.vectorize(loop)
 
     return start

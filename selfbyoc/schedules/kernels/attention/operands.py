@@ -1,0 +1,56 @@
+"""The arguments of an attention as functions of (batch ..., row, column), however they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...._tvm import te, tir
+from .plan import Shape
+
+Tensor = Any
+Read = Callable[..., Any]  # index -> element
+
+
+def read(tensor: Tensor, *index: Any) -> Any:
+    """An element of a tensor at an index of a shape that it broadcasts to."""
+    last = index[len(index) - len(tensor.shape) :]
+    return tensor(*(0 if int(e) == 1 else i for e, i in zip(tensor.shape, last, strict=True)))
+
+
+def rows_of(tensor: Tensor, interleaved: bool, transposed: bool) -> Read:
+    """An argument as [batch ..., row, column], however it lies."""
+    if interleaved:
+        return lambda b, h, row, column: read(tensor, b, row, h, column)
+    if transposed:
+        return lambda *i: read(tensor, *i[:-2], i[-1], i[-2])
+    return lambda *i: read(tensor, *i)
+
+
+def scaled_queries(queries: Read, scale: Tensor | None, ops: Any) -> Read:
+    """The scale is applied to the queries, where there are fewest elements."""
+    kind = next((view.kind for view in ops if view.kind in ("multiply", "divide")), "")
+    if not kind:
+        return queries
+    if kind == "multiply":
+        return lambda *i: queries(*i) * read(scale, *i)
+    return lambda *i: tir.div(queries(*i), read(scale, *i))
+
+
+def masked_scores(mask: Tensor | None, ops: Any) -> Read:
+    """A score with the mask; one along a single axis was read as a bias."""
+    if mask is None:
+        return lambda score, *i: score
+    if ops.of("bias_add"):
+        axis = ops.bias_add.attrs["axis"]
+        return lambda score, *i: score + mask(i[axis])
+    return lambda score, *i: score + read(mask, *i)
+
+
+def laid_out(element: Read, shape: Shape) -> Tensor:
+    """The result, from its element at (batch ..., query, column)."""
+    batch, rest = shape.batch, (shape.queries, shape.columns)
+    if shape.interleaved:
+        extents = (batch[0], shape.queries, batch[1], shape.columns)
+        return te.compute(extents, lambda b, m, h, e: element(b, h, m, e), name="result")
+    return te.compute((*batch, *rest), element, name="result")
