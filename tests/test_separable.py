@@ -6,11 +6,7 @@ from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
-from selfbyoc.machine import machine
-from selfbyoc.schedules.kernels.separable import compute as separable
-from selfbyoc.schedules.kernels.separable.form import Form, in_chunks, tile_of
-from selfbyoc.schedules.kernels.separable.layers import fold_of
-from selfbyoc.schedules.kernels.separable.schedule import tile_shapes
+from selfbyoc.schedules.kernels.separable import plan, tiles
 
 BY_NAME = {c.name: c for c in BUILTIN}
 
@@ -130,15 +126,15 @@ def test_a_chain_of_pairs_is_no_inverted_residual():
 def test_stage_by_stage_is_the_same(monkeypatch):
     name, case = SHAPES["chunks-odd"]
     fused = run_case(BY_NAME[name], case)
-    monkeypatch.setattr(separable, "form_of", lambda convs: None)
+    monkeypatch.setattr(plan, "form_of", lambda convs, cpu: None)
     staged = run_case(BY_NAME[name], case)
     assert_close(staged)
     np.testing.assert_allclose(fused.found[0], staged.found[0], rtol=1e-4, atol=1e-4)
 
 
-def test_chunks_of_an_image_that_is_turned_over(monkeypatch):
+def test_chunks_of_an_image_that_is_transposed(monkeypatch):
     """Never chosen: stage by stage is faster. It is right all the same."""
-    monkeypatch.setattr(separable, "_pays_turning", lambda form, project: True)
+    monkeypatch.setattr(tiles, "pays_transposing", lambda form, outputs, cpu: True)
     name, case = SHAPES["pair-chunks"]
     assert_close(run_case(BY_NAME[name], case))
 
@@ -149,47 +145,3 @@ def test_other_vectors(label, mcpu):
     name, case = SHAPES[label]
     run = run_case(BY_NAME[name], case, target=make_target({"kind": "llvm", "mcpu": mcpu}))
     assert_close(run)
-
-
-@pytest.mark.parametrize(("mcpu", "most"), [("x86-64", 8), ("haswell", 12), ("znver4", 24)])
-def test_tiles_fit_in_registers(mcpu, most):
-    cpu = machine(make_target({"kind": "llvm", "mcpu": mcpu}))
-    for blocks in range(1, 13):
-        for pixels in range(1, 15):
-            shape = tile_shapes(blocks, pixels, cpu)[0]
-            vectors = shape.blocks * -(-shape.channels // cpu.lanes("float32"))
-            assert shape.pixels * vectors <= most
-            assert blocks % shape.blocks == 0
-            assert pixels % shape.pixels == 0
-
-
-def test_steps_side_by_side_fill_vectors():
-    assert [fold_of(out, 48) for out in (16, 24, 32, 40, 20, 8, 4)] == [1, 2, 1, 1, 1, 2, 1]
-    assert fold_of(24, 45) == 1  # no pairs
-
-
-def test_few_pixels_hang_over():
-    for width in range(1, 225):
-        tile = tile_of(width)
-        assert -(-width // tile) * tile <= width * 1.15
-
-
-def rows_of(size, channels, *, batch=1, stride=1, **options):
-    target = make_target({"kind": "llvm", "mcpu": "znver4", "num-cores": 2, **options})
-    attrs = ((3, 3), (stride, stride), (1, 1), (1, 1))
-    form = Form((size * stride,) * 2, (size, size), *attrs, size)
-    return in_chunks(form, batch, channels, machine(target))
-
-
-def test_a_small_image_is_one_chunk():
-    assert rows_of(7, 960).chunks == rows_of(14, 576).chunks == rows_of(28, 192).chunks == 1
-    assert rows_of(28, 192, mcpu="haswell").chunks > 1  # 256 KB of L2
-
-
-def test_a_large_image_has_chunks_for_all_cores():
-    assert rows_of(56, 144).chunks == 4
-    assert rows_of(56, 96, stride=2).chunks % 2 == 0
-    assert rows_of(112, 64).chunks % 2 == 0
-    assert rows_of(56, 144, **{"num-cores": 16}).chunks > 8
-    assert rows_of(56, 144, batch=4).rows >= rows_of(56, 144).rows
-    assert rows_of(1000, 4000).rows == 1  # nothing fits

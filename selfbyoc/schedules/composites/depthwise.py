@@ -8,10 +8,11 @@ from typing import Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ..kernels.separable import compute as separable
-from ..kernels.separable import schedule as separable_schedule
-from ..kernels.separable.layers import pack_weight
+from ..kernels.separable import compute, pack
+from ..kernels.separable.plan import plan
+from ..kernels.separable.schedule import schedule
 from .convolution import activated, biased, direct_layout
 
 
@@ -32,7 +33,7 @@ def check_pointwise(match: Any, index: int) -> None:
 
 
 def normed(y: Any, bias: Any, *norm: Any) -> Any:
-    """An optional bias and batch norm behind a convolution."""
+    """An optional bias and batch norm after a convolution."""
     y = biased(y, bias)
     return either(op.batch_norm(y, *norm)[0], y)
 
@@ -97,10 +98,13 @@ _PAIR = ("w_depth", "b_depth", "w_point", "b_point")
 depthwise_pointwise = Composite(
     "depthwise_pointwise",
     _pair,
-    separable_schedule.CPU,
     check=_check_pair,
-    compute=separable.depthwise_pointwise,
-    pack={"w_depth": pack_weight, "w_point": pack_weight},
+    kernel=Kernel(
+        plan,
+        compute.depthwise_pointwise,
+        schedule,
+        {"w_depth": pack.pack_blocks, "w_point": pack.pack_blocks},
+    ),
     why="the depthwise result is read from cache by the pointwise convolution",
     cases=(
         Case(

@@ -6,10 +6,12 @@ from typing import Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
+from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ..kernels.separable import compute as separable
-from ..kernels.separable import schedule as separable_schedule
-from ..kernels.separable.layers import is_first, pack_folded, pack_weight
+from ..kernels.separable import compute, pack
+from ..kernels.separable.layers import is_first
+from ..kernels.separable.plan import plan
+from ..kernels.separable.schedule import schedule
 from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, norm_sizes, normed
 
@@ -112,10 +114,17 @@ def _sizes(channels: int, expanded: int, out: int) -> dict[str, Any]:
 inverted_residual = Composite(
     "inverted_residual",
     _block,
-    separable_schedule.CPU,
     check=_check_block,
-    compute=separable.inverted_residual,
-    pack={"w_expand": pack_weight, "w_depth": pack_weight, "w_project": pack_folded},
+    kernel=Kernel(
+        plan,
+        compute.inverted_residual,
+        schedule,
+        {
+            "w_expand": pack.pack_blocks,
+            "w_depth": pack.pack_blocks,
+            "w_project": pack.pack_projection,
+        },
+    ),
     why="the expanded activations, six times the size of the input, never leave the kernel",
     cases=(
         Case(

@@ -1,102 +1,131 @@
-"""The inverted residual and the depthwise separable convolution as one kernel.
+"""A depthwise convolution and the pointwise ones around it by blocks of channels, as te.compute.
 
-By blocks of channels (separable_stages.py), or stage by stage where a window, a stride or a padding
-is not of that form.
+    x [C, H, W] -> sums [E/v, bands, tiles, tile, v] -> framed -> the windows' lanes
+    [E/v, rows, columns, v] -> sums [bands, O/v, tiles, tile, v] -> y [O, H, W]
+
+Lanes are channels: windows, strides and borders then move whole vectors. Each stage has an axis of
+chunks of rows, so that the schedule may hold one chunk of it, and of that some vectors of channels.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
-from ...._tvm import te
-from ....machine import machine_at_hand
-from ..conv import direct
-from .expand import expanded, framed, from_image, from_sums
-from .form import Form, in_chunks
-from .layers import Layer, is_first, is_pointwise, layers, unfolded
-from .stages import projected, result, windows
-
-TAPS = 25  # of a window that is written out; more only grow the code
-# Outputs of the pointwise convolution for each element of an image that is turned over: turning
-# takes some 2 cycles, 128 products 4.
-TURNED = 128
+from ...._tvm import te, tir
+from . import staged
+from .expand import Frame, framed
+from .layers import Layer, layers
+from .pack import read_vector
+from .plan import SeparablePlan
+from .staged import StagedPlan, StagedStages
 
 Tensor = Any
 
 
-def inverted_residual(x: Tensor, ops: Any, **args: Tensor) -> Tensor:
+@dataclass(frozen=True)
+class Stages:
+    """The stages by role."""
+
+    frame: Frame
+    windows: Tensor
+    sums: Tensor
+    result: Tensor
+    tables: tuple[Tensor, ...]  # values of each channel
+    weights: tuple[Tensor, ...]  # those that are packed at run time
+
+
+def inverted_residual(
+    x: Tensor, ops: Any, plan: SeparablePlan | StagedPlan, **args: Tensor
+) -> Stages | StagedStages:
     """Expand, depthwise, project, and the residual if the block has one."""
-    expand, depth, project = layers(ops, args, ("expand", "depth", "project"))
+    convs = layers(ops, args, ("expand", "depth", "project"), plan.lanes)
     residual = x if any(call.kind == "add" for call in ops) else None
-    return block(x, [expand, depth, project], residual, list(ops)[-1].name)
+    return _block(x, convs, residual, list(ops)[-1].name, plan)
 
 
-def depthwise_pointwise(x: Tensor, ops: Any, **args: Tensor) -> Tensor:
+def depthwise_pointwise(
+    x: Tensor, ops: Any, plan: SeparablePlan | StagedPlan, **args: Tensor
+) -> Stages | StagedStages:
     """Depthwise, then pointwise."""
-    return block(x, layers(ops, args, ("depth", "point")), None, list(ops)[-1].name)
+    convs = layers(ops, args, ("depth", "point"), plan.lanes)
+    return _block(x, convs, None, list(ops)[-1].name, plan)
 
 
-def block(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> Tensor:
-    """By blocks of channels, or stage by stage."""
-    form = form_of([layer.conv for layer in convs])
-    if form is None:
-        return staged(x, convs, residual, name)
+def _block(
+    x: Tensor,
+    convs: Sequence[Layer],
+    residual: Tensor | None,
+    name: str,
+    plan: SeparablePlan | StagedPlan,
+) -> Stages | StagedStages:
+    if isinstance(plan, StagedPlan):
+        return staged.compute(x, convs, residual, name)
     *expand, depth, project = convs
-    batch, blocks = int(x.shape[0]), int(depth.weight.shape[0])
-    if expand:
-        read = from_sums(expanded(x, expand[0], form), expand[0], form)
-    else:
-        read = from_image(x, form)
-    image = framed(read, batch, blocks, form, depth.conv.name)
-    return result(projected(windows(image, depth, form), project), project, form, residual, name)
+    frame = framed(x, expand[0] if expand else None, plan, depth.conv.name)
+    hidden = _windows(frame.result, depth, plan)
+    sums = _projected(hidden, project, plan)
+    image = _result(sums, project, plan, residual, name)
+    tables = tuple(table for layer in convs for table in layer.tables)
+    return Stages(frame, hidden, sums, image, tables, tuple(layer.weight for layer in convs))
 
 
-def form_of(convs: Sequence[Any]) -> Form | None:
-    """Where the windows lie; None for convolutions that only run stage by stage."""
-    *expand, depth, project = convs
-    image, out = depth.inputs[0][0], depth.outputs[0][0]
-    window = depth.inputs[1][0][2:]
-    pads = depth.attrs["padding"]
-    reach = [(window[n] - 1) * depth.attrs["dilation"][n] for n in (0, 1)]
-    plain = is_pointwise(project) and math.prod(window) <= TAPS
-    plain = plain and all(is_pointwise(conv) or is_first(conv) for conv in expand)
-    # One channel out for each one in, and no window that lies in the padding alone.
-    plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
-    if not plain:
-        return None
-    strides, dilation = depth.attrs["strides"], depth.attrs["dilation"]
-    form = Form(image[2:], out[2:], window, strides, dilation, pads[:2], out[2])
-    form = in_chunks(form, out[0], out[1], machine_at_hand())
-    return form if expand or _pays_turning(form, project) else None
+def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
+    """The depthwise convolution, each window written out: nothing is left to initialise."""
+    f, frame = plan.form, plan.frame.pixels
+    taps = [(ky, kx) for ky in range(f.window[0]) for kx in range(f.window[1])]
+
+    def element(n: Any, chunk: Any, v: Any, y: Any, column: Any, lane: Any) -> Any:
+        def term(ky: int, kx: int) -> Any:
+            row, inside = f.under(0, chunk * f.rows + y, ky)
+            row = row if f.chunks == 1 else y * f.strides[0] + ky * f.dilation[0]
+            at, along = f.under(1, column, kx)
+            data = image(n, chunk, v, *frame.where(row, at), lane)
+            if inside or along:
+                data = tir.Select(tir.all(*inside, *along), data, tir.const(0, "float32"))
+            return data * read_vector(layer.weight, plan.lanes, v, 0, (ky, kx), lane)
+
+        total = reduce(add, (term(*tap) for tap in taps))
+        return layer.applied(total, v * plan.lanes + lane)
+
+    shape = (int(image.shape[0]), f.chunks, plan.hidden, f.rows, f.pitch, plan.lanes)
+    return te.compute(shape, element, name=f"{layer.conv.name}_lanes")
 
 
-def _pays_turning(form: Form, project: Any) -> bool:
-    """Whether to turn over an image that no pointwise convolution has turned over already.
+def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
+    """The pointwise products of the depthwise convolution's result."""
+    fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
+    rc = te.reduce_axis((0, layer.channels // fold), name="rc")
 
-    Two cores of Zen 5, by blocks and stage by stage, us: 32x112x112 to 64 channels 250 and 179,
-    64x112x112 to 128 at stride 2 272 and 178; 128x56x56 324 and 261; four of 256x28x28 1168 and
-    1035; 512x14x14 244 and 242; 1024x7x7 230 and 251.
-    """
-    return form.chunks == 1 and project.outputs[0][0][1] >= TURNED * math.prod(form.strides)
+    def element(n: Any, chunk: Any, band: Any, v: Any, t: Any, i: Any, lane: Any) -> Any:
+        first = rc * fold
+        channel = tir.floormod(first, lanes) + tir.floormod(lane, fold)
+        data = hidden(n, chunk, tir.floordiv(first, lanes), *pixels.pixel(band, t, i), channel)
+        return te.sum(data * read_vector(layer.weight, lanes, v, rc, (0, 0), lane), axis=[rc])
 
-
-def staged(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> Tensor:
-    """One convolution behind the other."""
-    for layer in convs:
-        out, weight = layer.conv.outputs[0][0], layer.weight
-        if int(weight.shape[1]) < layer.channels:
-            weight = unfolded(weight, out[1], layer.channels)
-        sums = direct.convolution(x, weight, layer.conv.attrs, out, layer.conv.name)
-        last = layer is convs[-1]
-        x = _activated(sums, layer, residual if last else None, name if last else "")
-    return x
+    outer = (int(hidden.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
+    shape = (*outer, pixels.tiles, pixels.tile, lanes)
+    return te.compute(shape, element, name=f"{layer.conv.name}_sums")
 
 
-def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:
+def _result(
+    sums: Tensor, layer: Layer, plan: SeparablePlan, residual: Tensor | None, name: str
+) -> Tensor:
+    """The sums read out as an image, activated, and the residual added."""
+    f, fold, lanes = plan.form, plan.fold, plan.lanes
+
     def element(n: Any, o: Any, y: Any, x: Any) -> Any:
-        value = layer.applied(sums(n, o, y, x), o)
+        band, *at = plan.sums.pixels.where(tir.floormod(y, f.rows), x)
+
+        def part(j: int) -> Any:
+            lane = o * fold + j
+            where = (tir.floordiv(y, f.rows), band, tir.floordiv(lane, lanes), *at)
+            return sums(n, *where, tir.floormod(lane, lanes))
+
+        value = layer.applied(reduce(add, map(part, range(fold))), o)
         return value if residual is None else value + residual(n, o, y, x)
 
-    return te.compute(sums.shape, element, name=name or f"{layer.conv.name}_activated")
+    return te.compute(layer.conv.outputs[0].shape, element, name=name)

@@ -1,33 +1,27 @@
-"""Where the windows of a depthwise convolution lie, and its image in chunks of rows."""
+"""Where the windows of a depthwise convolution lie, and rows of pixels cut into register tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import tir
-from ....language.decisions import choose
-from ....machine import Machine
-from ...steps.candidates import best
-from .layers import LANES
 
-# Most pixels of a register tile: of 16 channels each, or half of them of two or three blocks.
-TILE = 14
-EXPANDED = 3  # blocks of the expanded image that exist at a time, at most
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Form:
     """Where the windows of a depthwise convolution lie. Pairs are (vertical, horizontal)."""
 
-    image: Sequence[int]
-    out: Sequence[int]
-    window: Sequence[int]
-    strides: Sequence[int]
-    dilation: Sequence[int]
-    before: Sequence[int]  # padding above and on the left
+    image: Pair
+    out: Pair
+    window: Pair
+    strides: Pair
+    dilation: Pair
+    before: Pair  # padding above and on the left
     rows: int  # output rows of a chunk
+    together: int = 1  # neighbouring windows that are computed together
 
     @property
     def chunks(self) -> int:
@@ -35,9 +29,9 @@ class Form:
         return -(-self.out[0] // self.rows)
 
     @property
-    def tile(self) -> int:
-        """Pixels of a tile of the result."""
-        return tile_of(self.out[1])
+    def pitch(self) -> int:
+        """Columns of a row of the result, with those that are computed and not read."""
+        return -(-self.out[1] // self.together) * self.together
 
     @property
     def high(self) -> int:
@@ -53,56 +47,69 @@ class Form:
         """The image's row that is row `q` of a chunk's frame, which may be outside."""
         return q if self.chunks == 1 else chunk * (self.rows * self.strides[0]) + q - self.before[0]
 
+    def inside(self, chunk: Any, q: Any) -> Any:
+        """The same; rows outside repeat the image's border."""
+        if self.chunks == 1:
+            return q
+        return tir.Max(tir.Min(self.row_of(chunk, q), self.image[0] - 1), 0)
+
     def under(self, dim: int, at: Any, tap: int) -> tuple[Any, list[Any]]:
         """The image's row or column under a tap of the window `at`, clamped, and what tells that it
         was inside.
+
+        That is "clamped is the same", from which TVM does not conclude that it need not clamp: a
+        read outside, though it is masked, is undefined where LLVM knows the buffer's size.
         """
         offset = tap * self.dilation[dim] - self.before[dim]
-        place = at * self.strides[dim] + offset
-        last = (-(-self.out[dim] // self._step(dim)) * self._step(dim) - 1) * self.strides[dim]
-        index, inside = place, []
+        index = place = at * self.strides[dim] + offset
+        last = ((self.chunks * self.rows, self.pitch)[dim] - 1) * self.strides[dim]
         if last + offset >= self.image[dim]:
             index = tir.Min(index, self.image[dim] - 1)
-            inside.append(place < self.image[dim])
         if offset < 0:
             index = tir.Max(index, 0)
-            inside.append(place >= 0)
-        return index, inside
-
-    def _step(self, dim: int) -> int:
-        """Windows that are computed together: behind the last one, others may be."""
-        return (self.rows, self.tile)[dim]
+        return index, [] if index is place else [tir.EQ(index, place)]
 
 
-def tile_of(width: int) -> int:
-    """Pixels of a register tile: few that hang over the end of a row, few tiles."""
-    return min(range(1, min(width, TILE) + 1), key=lambda t: -(-width // t) * (t + 1))
+@dataclass(frozen=True)
+class Pixels:
+    """Rows of pixels in bands of one or more rows; a band is one flat run, cut into tiles."""
 
+    rows: int
+    width: int
+    band: int  # rows of a band
+    tile: int  # pixels of a tile
 
-def in_chunks(f: Form, batch: int, channels: int, cpu: Machine) -> Form:
-    """All rows in one chunk where some blocks of them fit in the L2 well; else rows that fit and
-    cost the least, counting the halo and the cores that idle.
+    @property
+    def bands(self) -> int:
+        """Bands in all."""
+        return self.rows // self.band
 
-    64x14x14 e384, 2 cores of Zen 5: 51 us in one chunk, 64 in chunks of 4 rows. 24x56x56 e144: in
-    chunks of 28 rows 131 us, of 14 133, of 7 140, of 4 149.
-    """
+    @property
+    def tiles(self) -> int:
+        """Tiles of a band; the last one may hang over its end."""
+        return -(-self.band * self.width // self.tile)
 
-    def framed_bytes(rows: int) -> int:
-        g = replace(f, rows=rows)
-        return 4 * EXPANDED * LANES * g.high * f.image[1]
+    @property
+    def use(self) -> float:
+        """The share of the tiles' pixels that there are."""
+        return self.band * self.width / (self.tiles * self.tile)
 
-    def fits(rows: int) -> bool:
-        hidden = 4 * rows * f.out[1] * channels
-        return framed_bytes(rows) + hidden <= cpu.l2_bytes * 3 // 4
+    def where(self, row: Any, column: Any) -> tuple[Any, Any, Any]:
+        """Band, tile and pixel of the tile that hold a pixel."""
+        if self.band == 1:
+            band, at = row, column
+        elif self.bands == 1:
+            band, at = 0, row * self.width + column
+        else:
+            band = tir.floordiv(row, self.band)
+            at = tir.floormod(row, self.band) * self.width + column
+        return band, tir.floordiv(at, self.tile), tir.floormod(at, self.tile)
 
-    def cost(rows: int) -> float:
-        g = replace(f, rows=rows)
-        rounds = -(-batch * g.chunks // cpu.cores)
-        # Half of the work is on the rows under the windows, half on those of the result.
-        return rounds * (g.high / f.strides[0] + rows)
-
-    whole = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
-    fitting = [rows for rows in range(1, f.out[0] + 1) if rows == 1 or fits(rows)]
-    usual = f.out[0] if whole else min(fitting, key=cost)
-    others = [f.out[0], *sorted(fitting, key=cost)] if whole else sorted(fitting, key=cost)
-    return replace(f, rows=choose("rows_of_a_chunk", best(dict.fromkeys(others), usual), usual))
+    def pixel(self, band: Any, tile: Any, i: Any) -> tuple[Any, Any]:
+        """Row and column of a tile's pixel; those that hang over repeat the band's last one."""
+        at = tile * self.tile + i
+        if self.tiles * self.tile > self.band * self.width:
+            at = tir.Min(at, self.band * self.width - 1)
+        if self.band == 1:
+            return band, at
+        return band * self.band + tir.floordiv(at, self.width), tir.floormod(at, self.width)

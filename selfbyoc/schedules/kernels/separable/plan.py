@@ -1,0 +1,173 @@
+"""How a depthwise convolution and the pointwise ones around it are computed: one frozen plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ....language.decisions import choose
+from ....machine import Machine
+from ...steps.candidates import best
+from ...steps.loops import LEAST_STEPS
+from ...steps.tiles import BLOCK
+from . import tiles
+from .form import Form, Pixels
+from .layers import is_first, is_pointwise
+from .staged import StagedPlan
+from .tiles import Run, pair
+
+TAPS = 25  # of a window that is written out; more only grow the code
+
+
+@dataclass(frozen=True)
+class SeparablePlan:
+    """By blocks of channels: lanes are channels, and what is between two layers is in cache."""
+
+    form: Form
+    lanes: int  # channels of a vector
+    hidden: int  # vectors of the depthwise convolution's channels
+    outputs: int  # vectors of the result's channels, folded
+    frame: Run  # what the windows read: its tiles, and the vectors of a group
+    sums: Run  # the result's
+    expands: bool  # a convolution makes what the windows read
+    k: tuple[int, int]  # steps at constant addresses: of the expansion, of the projection
+    fold: int  # steps of the projection side by side in a vector
+    parallel: bool  # whether it is worth tasks
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the tasks are chunks of rows; else blocks of channels of the whole image."""
+        return self.form.chunks > 1
+
+    def __str__(self) -> str:
+        f = self.form
+        tasks = f"{f.chunks} chunks of {f.rows} rows" if self.chunked else "blocks of channels"
+        parts = [
+            f"{f.window[0]}x{f.window[1]} windows, {f.together} at a time",
+            f"tasks are {tasks}",
+        ]
+        if self.expands:
+            parts.append(f"expands in {_tile(self.frame)}")
+        parts.append(f"projects in {_tile(self.sums)}")
+        if self.fold > 1:
+            parts.append(f"{self.fold} steps of k side by side")
+        return "; ".join(parts)
+
+
+def _tile(run: Run) -> str:
+    flat = " of flat rows" if run.pixels.band > 1 else ""
+    return f"register tiles of {run.pixels.tile} pixels{flat} x {run.vectors} vectors"
+
+
+def plan(ops: Any, machine: Machine) -> SeparablePlan | StagedPlan:
+    """By blocks of channels, or stage by stage where a window, a stride or a padding is not of that
+    form, or where an image had to be transposed for few products.
+    """
+    convs = ops.of("conv2d")
+    form = form_of(convs, machine)
+    if form is None:
+        return StagedPlan.of(ops)
+    return _by_blocks(ops, convs, form, machine)
+
+
+def form_of(convs: Sequence[Any], cpu: Machine) -> Form | None:
+    """Where the windows lie; None for convolutions that only run stage by stage."""
+    *expand, depth, project = convs
+    image, out = depth.inputs[0][0], depth.outputs[0][0]
+    window, pads = pair(depth.inputs[1][0][2:]), depth.attrs["padding"]
+    strides, dilation = pair(depth.attrs["strides"]), pair(depth.attrs["dilation"])
+    reach = [(window[n] - 1) * dilation[n] for n in (0, 1)]
+    plain = is_pointwise(project) and math.prod(window) <= TAPS
+    plain = plain and all(is_pointwise(conv) or is_first(conv) for conv in expand)
+    # One channel out for each one in, and no window that lies in the padding alone.
+    plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
+    if not plain:
+        return None
+    form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2])
+    rows = tiles.chunk_rows(form, out[0], out[1], cpu)
+    form = replace(form, rows=choose("rows_of_a_chunk", best(rows, rows[0]), rows[0]))
+    if not expand and not tiles.pays_transposing(form, project.outputs[0][0][1], cpu):
+        return None
+    sizes = tiles.together(form.out[1], cpu)
+    windows = choose(f"{depth.name}_lanes.pixels", best(sizes, sizes[0]), sizes[0])
+    return replace(form, together=windows)
+
+
+def _by_blocks(ops: Any, convs: Sequence[Any], form: Form, cpu: Machine) -> SeparablePlan:
+    *expand, depth, project = convs
+    lanes, out = cpu.lanes("float32"), project.outputs[0][0]
+    channels = depth.outputs[0][0][1]
+    fold = _fold(ops, project, lanes)
+    hidden, outputs = -(-channels // lanes), -(-out[1] * fold // lanes)
+    frame = _frame(expand[0], form, hidden, out[0], cpu) if expand else None
+    runs = _sums(form, outputs, out[0], cpu)
+    inner = expand[0].inputs[1][0][1] if expand else 0
+    return SeparablePlan(
+        form=form,
+        lanes=lanes,
+        hidden=hidden,
+        outputs=outputs,
+        frame=frame or Run(Pixels(form.framed, form.image[1], 1, form.image[1]), 1),
+        sums=_chosen(f"{project.name}_sums.tile", runs),
+        expands=bool(expand),
+        k=(
+            BLOCK if inner % BLOCK == 0 else inner,
+            lanes // fold if channels % lanes == 0 else channels // fold,
+        ),
+        fold=fold,
+        parallel=math.prod(out) * channels / lanes >= LEAST_STEPS,
+    )
+
+
+def _frame(expand: Any, form: Form, count: int, batch: int, cpu: Machine) -> Run:
+    """Tiles of the expanded image, of which a task of one chunk has some vectors of channels.
+
+    The rows of an image in one chunk are one flat run; a picture's are not, for its strides.
+    """
+    whole = form.chunks == 1
+    bands = {1, form.framed} if whole and is_pointwise(expand) else {1}
+    pixels = [Pixels(form.framed, form.image[1], band, 1) for band in bands]
+
+    def tasks(run: Run) -> int:
+        return batch * count // run.vectors if whole else batch * form.chunks
+
+    return _chosen(f"{expand.name}_sums.tile", tiles.register_runs(count, pixels, tasks, cpu))
+
+
+def _sums(form: Form, count: int, batch: int, cpu: Machine) -> list[Run]:
+    """Tiles of the result, of which a task of one chunk has some vectors of a band."""
+    whole = form.chunks == 1
+    bands = {1, form.rows} if whole else {1}
+    pixels = [Pixels(form.rows, form.pitch, band, 1) for band in bands]
+
+    def tasks(run: Run) -> int:
+        return batch * (count // run.vectors * run.pixels.bands if whole else form.chunks)
+
+    return tiles.register_runs(count, pixels, tasks, cpu)
+
+
+def _chosen(name: str, runs: Sequence[Run]) -> Run:
+    known = {(run.vectors, run.pixels.tile, run.pixels.band): run for run in runs[:3]}
+    return known[choose(name, list(known), next(iter(known)))]
+
+
+def _fold(ops: Any, project: Any, lanes: int) -> int:
+    """As the weight is packed; else as it should be."""
+    shape, (out, channels) = ops.packing(project, 1).shape, project.inputs[1][0][:2]
+    wanted = fold_of(out, channels, lanes)
+    return wanted if shape is None else channels // shape[1]
+
+
+def fold_of(out: int, channels: int, lanes: int) -> int:
+    """Steps of a sum over `channels` that lie side by side in a vector: two, where that fills whole
+    vectors and saves a quarter of them.
+
+    24 outputs are two vectors of 16, of which one is half empty; with two steps, three (24x56x56
+    133 us instead of 141). 40 outputs take 97 us instead of 92, 20, which fill none, 140 instead of
+    127; and four steps LLVM 22 loads lane by lane (580 us).
+    """
+    full = channels % 2 == 0 and 2 * out % lanes == 0
+    usual = 2 if full and 4 * -(-2 * out // lanes) <= 6 * -(-out // lanes) else 1
+    return choose("steps_side_by_side", (1, 2) if full else (1,), usual)

@@ -1,0 +1,112 @@
+"""Chunks of rows, register tiles and windows side by side: what a plan takes of a machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ....machine import Machine
+from ...steps.tiles import BLOCK, RegisterTile
+from .form import Form, Pixels
+
+# Time of an image in one chunk, of that in chunks: these compute the halo, and read all weights.
+WHOLE = 1.25
+AT_A_TIME = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
+
+
+@dataclass(frozen=True)
+class Run:
+    """Pixels, and the vectors of channels that a register tile of them has."""
+
+    pixels: Pixels
+    vectors: int
+
+
+def register_runs(
+    count: int, pixels: Sequence[Pixels], tasks: Callable[[Run], int], cpu: Machine
+) -> list[Run]:
+    """Register tiles for `count` vectors of channels over rows of pixels, the best first.
+
+    `pixels` are cut into bands, and not yet into tiles; `tasks` says how many there are then.
+    """
+    most = max(1, AT_A_TIME // cpu.lanes("float32"))
+    vectors = [v for v in range(1, min(count, most) + 1) if count % v == 0]
+    found = [
+        Run(replace(p, tile=tile), v)
+        for v in vectors
+        for p in pixels
+        for tile in range(1, min(p.width * p.band, cpu.vector_registers) + 1)
+        if _fits(RegisterTile(tile, v), cpu)
+    ]
+
+    def cost(run: Run) -> tuple[float, int]:
+        tile = RegisterTile(run.pixels.tile, run.vectors)
+        # Of a multiply-add, with those of pixels that hang over; loads count though they hide.
+        loads = (tile.rows + tile.vectors) / tile.sums
+        cycles = (1 / tile.efficiency(cpu) + loads / 4) / run.pixels.use
+        return cycles * rounds(tasks(run), cpu), -tile.sums
+
+    return sorted(found, key=cost)
+
+
+def _fits(tile: RegisterTile, cpu: Machine) -> bool:
+    # SSE has no products of three operands: 12 sums and their copies spill, 8 do not.
+    return tile.fits(cpu) and (cpu.fused or tile.sums <= cpu.vector_registers // 2)
+
+
+def rounds(tasks: int, cpu: Machine) -> float:
+    """Time of so many equal tasks, of that which they would take evenly spread."""
+    return -(-tasks // cpu.cores) * cpu.cores / tasks
+
+
+def together(width: int, cpu: Machine) -> list[int]:
+    """Neighbouring windows that share what they read, the best first: as many sums as a quarter of
+    the registers, few that hang over.
+    """
+    sizes = range(1, min(width, cpu.vector_registers // 4) + 1)
+    return sorted(sizes, key=lambda n: -(-width // n) * (n + 1))
+
+
+def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
+    """Rows of a chunk, the best first. All rows where some blocks of them fit in the L2 well; else
+    rows that fit and cost the least, counting the halo and the cores that idle.
+
+    64x14x14 e384, 2 cores of Zen 5: 51 us in one chunk, 64 in chunks of 4 rows. 24x56x56 e144: in
+    chunks of 28 rows 131 us, of 14 133, of 7 140, of 4 149.
+    """
+
+    def framed_bytes(rows: int) -> int:
+        return 4 * AT_A_TIME * replace(f, rows=rows).high * f.image[1]
+
+    def fits(rows: int) -> bool:
+        hidden = 4 * rows * f.out[1] * channels
+        return framed_bytes(rows) + hidden <= cpu.l2_bytes * 3 // 4
+
+    def cost(rows: int) -> float:
+        g = replace(f, rows=rows)
+        # Half of the work is on the rows under the windows, half on those of the result.
+        return -(-batch * g.chunks // cpu.cores) * (g.high / f.strides[0] + rows)
+
+    fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
+    tasks = max(1, batch * channels // cpu.lanes("float32"))
+    alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * rounds(tasks, cpu)
+    whole = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4 and alone <= WHOLE * cost(fitting[0])
+    return list(dict.fromkeys([f.out[0], *fitting] if whole else fitting))
+
+
+def pays_transposing(form: Form, outputs: int, cpu: Machine) -> bool:
+    """Whether to transpose an image into blocks of channels that no pointwise convolution has
+    transposed already: some 2 cycles an element, for which its products should take 4.
+
+    Two cores of Zen 5, by blocks and stage by stage, us: 32x112x112 to 64 channels 250 and 179,
+    64x112x112 to 128 at stride 2 272 and 178; 128x56x56 324 and 261; four of 256x28x28 1168 and
+    1035; 512x14x14 244 and 242; 1024x7x7 230 and 251.
+    """
+    products = outputs / (cpu.lanes("float32") * cpu.multiply_adds)
+    return form.chunks == 1 and products >= 4 * math.prod(form.strides)
+
+
+def pair(values: Sequence[int]) -> tuple[int, int]:
+    """Two numbers of an attribute."""
+    return int(values[0]), int(values[1])
