@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..._tvm import te
@@ -130,7 +129,7 @@ layer_norm_dense = Composite(
 def _rows_plan(ops: Any, machine: Machine) -> RowwisePlan:
     (call,) = ops
     *lead, count = call.outputs[0][0]
-    return rowwise_plan(math.prod(lead), count, machine)
+    return rowwise_plan(lead, count, machine)
 
 
 def _layer_norm_compute(

@@ -37,5 +37,5 @@ def normal_plan(shape: Shape, depth: int, dtype: str, cpu: Machine) -> NormalPla
     rows = plan_rows(lead_of(shape), units, dtype, cpu)
     melted = melted_tiles(rows, depth, units, cpu)
     product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted)
-    own = melted * rows.height if melted else rows.padded
-    return NormalPlan(rowwise_plan(own, depth, cpu, within=bool(melted)), product, dtype)
+    tiles = (*rows.tiles, rows.height)
+    return NormalPlan(rowwise_plan(tiles, depth, cpu, within=bool(melted)), product, dtype)

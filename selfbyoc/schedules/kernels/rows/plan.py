@@ -100,7 +100,7 @@ def _fits_rows(height: int, dtype: str, cpu: Machine) -> bool:
 
 def _in_tiles(lead: Shape, height: int, cpu: Machine) -> Rows:
     """Groups of tiles whose piece of k takes a quarter of L2."""
-    most = max(1, cpu.l2_bytes // 4 // (4 * MOST_PIECE) // height)
+    most = max(1, cpu.l2_bytes // 2 // (4 * MOST_PIECE) // height)
     return rows_in_tiles(lead, height, most)
 
 
@@ -163,7 +163,7 @@ def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
 
 
 def _groups(rows: Rows, cpu: Machine) -> list[int]:
-    most = max(1, cpu.l2_bytes // 4 // (4 * MOST_PIECE) // rows.height)
+    most = max(1, cpu.l2_bytes // 2 // (4 * MOST_PIECE) // rows.height)
     return divisors(rows.each, most)
 
 

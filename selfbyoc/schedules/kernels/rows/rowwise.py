@@ -5,7 +5,8 @@ A row is reduced in two steps, into partial results in vectors and then into one
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,21 +39,24 @@ class RowwisePlan:
         return f"{self.at_once} rows at once, {self.partial} partial sums each"
 
 
-def rowwise_plan(rows: int, count: int, cpu: Machine, *, within: bool = False) -> RowwisePlan:
-    """The plan for so many rows of `count` elements; `within` a task, rows are not parallel.
+def rowwise_plan(
+    rows: Sequence[int], count: int, cpu: Machine, *, within: bool = False
+) -> RowwisePlan:
+    """The plan for rows [..., last] of `count` elements; `within` a task, they are not parallel.
 
     The sums of one row wait for each other, those of several do not: layer_norm of 128x768 takes
     8.0 us row by row and 5.2 by fours. Short rows mostly fold lanes: softmax of 1536x128 takes 25
     row by row and 28 by fours (Zen 5).
     """
-    partial = partial_sums(count, cpu)
+    partial, lanes = partial_sums(count, cpu), cpu.lanes("float32")
+    most = min(MOST_AT_ONCE, cpu.in_flight * lanes // (2 * partial))
+    if not within:
+        most = min(most, math.prod(rows) // cpu.cores)
     long = count >= 2 * cpu.in_flight * partial
-    most = min(MOST_AT_ONCE, max(1, cpu.in_flight * cpu.lanes("float32") // (2 * partial)))
-    each = rows if within else -(-rows // cpu.cores)  # rows of a core
-    usual = divisor(rows, max(1, min(most, each))) if long else 1
-    at_once = choose("rows_at_once", next_to(divisors(rows, MOST_AT_ONCE), usual), usual)
-    parallel = not within and rows * count >= LEAST_ELEMENTS
-    return RowwisePlan(cpu.lanes("float32"), partial, at_once, parallel)
+    usual = divisor(rows[-1], max(1, most)) if long else 1
+    at_once = choose("rows_at_once", next_to(divisors(rows[-1], MOST_AT_ONCE), usual), usual)
+    parallel = not within and math.prod(rows) * count >= LEAST_ELEMENTS
+    return RowwisePlan(lanes, partial, at_once, parallel)
 
 
 def partial_sums(count: int, cpu: Machine) -> int:
