@@ -1,4 +1,4 @@
-"""This machine: its CPU as LLVM names it, its caches and its cores."""
+"""This machine: its CPU as LLVM names it, what that can run, its caches and its cores."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import os
 import platform
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from ._tvm import tvm
+from . import host_features
+from ._tvm import make_target, target_dict, tvm
+from .cpu_features import architecture, features_of
+from .errors import TargetError
+
+PRETENDED = "SELFBYOC_CPU"
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -18,9 +24,111 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-@cache
 def cpu() -> str:
-    """The -mcpu of this machine as this TVM's LLVM knows it; '' where it is unknown."""
+    """The -mcpu of this machine as this TVM's LLVM knows it; '' where it is unknown.
+
+    The environment's SELFBYOC_CPU names a lesser one, to build and run as that machine would.
+    """
+    return _pretended() or _cpu()
+
+
+def features() -> frozenset[str]:
+    """LLVM's names of what code may use here, of the features that LLVM uses by itself."""
+    return _features(_pretended())
+
+
+def lacking(target: Any) -> tuple[str, ...]:
+    """What a target's code may need and this machine lacks; nothing where it runs.
+
+    Code for another architecture lacks that architecture. A target that is not LLVM's (C source,
+    CUDA) has no CPU to ask for.
+    """
+    made = target_dict(make_target(target))
+    if made["kind"] != "llvm":
+        return ()
+    wanted, here = architecture(made), architecture("llvm")
+    if wanted != here:
+        return (wanted,)
+    return tuple(sorted(_countable(features_of(made), wanted) - features()))
+
+
+def runs(target: Any) -> bool:
+    """Whether this machine runs code that is built for a target."""
+    return not lacking(target)
+
+
+def check_runs(target: Any, what: str) -> None:
+    """Refuse to run something (`what`) that is built for another CPU; to build it is allowed."""
+    missing = lacking(target)
+    if missing:
+        raise TargetError(
+            f"{what}: built for {_named(target)}, whose code may use {', '.join(missing)}; this "
+            f"machine ({cpu() or platform.machine()}) lacks that. Run it on such a machine, or "
+            "build it for this one (target=None, selfbyoc.host_target())"
+        )
+
+
+def switched_off() -> tuple[str, ...]:
+    """The -mattr that this machine needs beside its -mcpu: what the name promises and the system
+    does not give.
+    """
+    if not cpu():
+        return ()
+    named = _countable(features_of({"kind": "llvm", "mcpu": cpu()}), architecture("llvm"))
+    return tuple(f"-{name}" for name in sorted(named - features()))
+
+
+def _named(target: Any) -> str:
+    """The part of a target that names its CPU."""
+    found = target_dict(make_target(target))
+    parts = {name: found.get(name) for name in ("mtriple", "mcpu")}
+    text = [f"-{name}={value}" for name, value in parts.items() if value]
+    attrs = found.get("mattr") or ()
+    return " ".join(["llvm", *text, *([f"-mattr={','.join(attrs)}"] if attrs else [])])
+
+
+def _countable(names: frozenset[str], kind: str) -> frozenset[str]:
+    counted = host_features.countable(kind)
+    return names if counted is None else names & counted
+
+
+def _pretended() -> str:
+    """The CPU that SELFBYOC_CPU names, if this machine can do what it can."""
+    name = os.environ.get(PRETENDED, "")
+    if name:
+        _check_pretended(name)
+    return name
+
+
+@cache
+def _check_pretended(name: str) -> None:
+    try:
+        wanted = _countable(features_of({"kind": "llvm", "mcpu": name}), architecture("llvm"))
+    except TargetError as err:
+        raise TargetError(f"{PRETENDED}={name}: {err}") from err
+    missing = sorted(wanted - _features(""))
+    if missing:
+        raise TargetError(
+            f"{PRETENDED}={name}: this machine ({_cpu() or platform.machine()}) lacks "
+            f"{', '.join(missing)}; name a CPU that can do no more than it"
+        )
+
+
+@cache
+def _features(pretended: str) -> frozenset[str]:
+    """Of the machine, or of the lesser CPU that it is told to be."""
+    kind = architecture("llvm")
+    named = features_of({"kind": "llvm", "mcpu": pretended or _cpu()} if _cpu() else "llvm")
+    if pretended:
+        return _countable(named, kind)
+    found = host_features.detected(kind)
+    if found is None:
+        return _countable(named, kind)
+    return found | named & host_features.BY_NAME
+
+
+@cache
+def _cpu() -> str:
     name = str(tvm.target.codegen.llvm_get_system_cpu())
     return name if name not in ("generic", "x86-64") else _by_features()
 
@@ -29,23 +137,12 @@ def _by_features() -> str:
     """The newest CPU name that an old LLVM has for what this CPU can do; LLVM 10 takes no unknown
     -mcpu.
     """
-    if platform.machine() != "x86_64":
+    if architecture("llvm") != "x86_64":
         return ""
-    flags = _cpu_flags()
-    if {"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= flags:
-        return "cascadelake" if "avx512_vnni" in flags else "skylake-avx512"
-    if {"avx2", "fma"} <= flags:
-        return "haswell"
-    return ""
-
-
-def _cpu_flags() -> set[str]:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            line = next((x for x in file if x.startswith("flags")), "")
-    except OSError:  # no Linux: the target stays without -mcpu
-        return set()
-    return set(line.partition(":")[2].split())
+    found = host_features.detected("x86_64") or frozenset()
+    names = ("cascadelake", "skylake-avx512", "haswell", "nehalem")
+    fits = (n for n in names if _countable(features_of(f"llvm -mcpu={n}"), "x86_64") <= found)
+    return next(fits, "")
 
 
 @cache
