@@ -61,12 +61,12 @@ def check_cpu(target: Any) -> None:
     for feature in found.get("mattr") or ():
         if feature[:1] not in ("+", "-"):
             raise TargetError(
-                f"-mattr={feature}: LLVM ignores a feature without a sign; write +{feature} or "
-                f"-{feature}"
+                f"target: -mattr={feature}: LLVM ignores a feature without a sign; write "
+                f"+{feature} or -{feature}"
             )
     name, triple = str(found.get("mcpu") or ""), str(found.get("mtriple") or "")
     if name and not _is_known(name, triple):
-        raise TargetError(_unknown(name, triple))
+        raise TargetError(f"target: {_unknown(name, triple)}")
 
 
 def _is_known(name: str, triple: str) -> bool:

@@ -42,7 +42,7 @@ class TuningError(SelfbyocError, RuntimeError):
 
 
 class TargetError(SelfbyocError, ValueError):
-    """The target is unknown, or is not the one that the user builds for."""
+    """The target is unknown, is not the one that the user builds for, or cannot run here."""
 
 
 class LoweringError(SelfbyocError, RuntimeError):

@@ -40,8 +40,7 @@ def features() -> frozenset[str]:
 def lacking(target: Any) -> tuple[str, ...]:
     """What a target's code may need and this machine lacks; nothing where it runs.
 
-    Code for another architecture lacks that architecture. A target that is not LLVM's (C source,
-    CUDA) has no CPU to ask for.
+    Code for another architecture lacks that architecture. Only LLVM is told a CPU.
     """
     made = target_dict(make_target(target))
     if made["kind"] != "llvm":
@@ -54,17 +53,32 @@ def lacking(target: Any) -> tuple[str, ...]:
 
 def runs(target: Any) -> bool:
     """Whether this machine runs code that is built for a target."""
-    return not lacking(target)
+    return not cannot_run(target)
+
+
+def cannot_run(target: Any) -> str:
+    """Why this machine cannot run what is built for a target, or ''."""
+    made = target_dict(make_target(target))
+    if made["kind"] != "llvm":
+        return f"kernels for {made['kind']} are not run here"
+    missing, here = lacking(made), architecture("llvm")
+    if not missing:
+        return ""
+    if architecture(made) != here:
+        return f"code for {named(made)} does not run on {here}"
+    return (
+        f"code for {named(made)} may use {', '.join(missing)}, which this machine "
+        f"({cpu() or here}) lacks"
+    )
 
 
 def check_runs(target: Any, what: str) -> None:
     """Refuse to run something (`what`) that is built for another CPU; to build it is allowed."""
-    missing = lacking(target)
-    if missing:
+    if lacking(target):
+        why = cannot_run(target)
         raise TargetError(
-            f"{what}: built for {_named(target)}, whose code may use {', '.join(missing)}; this "
-            f"machine ({cpu() or platform.machine()}) lacks that. Run it on such a machine, or "
-            "build it for this one (target=None, selfbyoc.host_target())"
+            f"{what}: {why}; run it on such a machine, or build it for this one (target=None, or "
+            "selfbyoc.host_target())"
         )
 
 
@@ -78,7 +92,7 @@ def switched_off() -> tuple[str, ...]:
     return tuple(f"-{name}" for name in sorted(named - features()))
 
 
-def _named(target: Any) -> str:
+def named(target: Any) -> str:
     """The part of a target that names its CPU."""
     found = target_dict(make_target(target))
     parts = {name: found.get(name) for name in ("mtriple", "mcpu")}
@@ -105,7 +119,7 @@ def _check_pretended(name: str) -> None:
     try:
         wanted = _countable(features_of({"kind": "llvm", "mcpu": name}), architecture("llvm"))
     except TargetError as err:
-        raise TargetError(f"{PRETENDED}={name}: {err}") from err
+        raise TargetError(f"{PRETENDED}={name}: {str(err).removeprefix('target: ')}") from err
     missing = sorted(wanted - _features(""))
     if missing:
         raise TargetError(

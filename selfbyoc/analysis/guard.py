@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import host
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..partition.guard import Place
@@ -22,7 +23,6 @@ from ..runtime.library import Library
 from ..runtime.timing import latency
 from .verify.generation import default_road
 from .verify.inputs import arrays
-from .verify.run import cannot_run
 from .verify.subjects import Subject, subjects
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class MeasuredGuard:
     def __call__(self, decided: Partitioning) -> dict[Place, Refusal]:
         """The places where a composite does not pay, with the two times."""
         target = decided.target or host_target()
-        if why := cannot_run(target):
+        if why := host.cannot_run(target):
             raise InputError(f"guard: nothing can be measured: {why}")
         plain = decided.finish(pack=False)
         refused: dict[Place, Refusal] = {}

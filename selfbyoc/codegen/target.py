@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import host
 from .._tvm import make_target, target_dict
+from ..cpu_features import check_cpu
 from ..errors import TargetError
 
 # What decides whether a kernel runs where the rest of the model does.
@@ -16,6 +17,8 @@ def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> An
     """The kernel's target: what partitioning was told, what the user builds for, or the host's
     CPU.
     """
+    if building is not None:
+        check_cpu(building)
     if asked is None:
         return building if building is not None else host_target()
     if building is not None:
@@ -40,8 +43,12 @@ def decisive(target: dict[str, Any]) -> dict[str, Any]:
 
 
 def host_target() -> Any:
-    """This machine's CPU with its real vector width and number of cores."""
+    """This machine's CPU with its real vector width and number of cores, without what its system
+    or hypervisor keeps from it.
+    """
     found: dict[str, Any] = {"kind": "llvm", "num-cores": host.cores()}
     if host.cpu():
         found["mcpu"] = host.cpu()
+    if off := host.switched_off():
+        found["mattr"] = list(off)
     return make_target(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
+from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from .guard import Guard, Place, settled
 from .refusal import Refusal
@@ -142,7 +143,9 @@ def check_module(mod: Any) -> None:
 def check_target(target: Any) -> Any:
     """A Target, or a TargetError that says what was given."""
     try:
-        return make_target(target)
+        made = make_target(target)
     except (TVMError, ValueError, TypeError) as err:
         *_, reason = str(err).strip().splitlines()  # TVM 0.17 puts C++'s stack before it
         raise TargetError(f"target: {target!r} is not a target of this TVM: {reason}") from err
+    check_cpu(made)
+    return made

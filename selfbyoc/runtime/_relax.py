@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import Schedule, kernel_config, make_target, tensor, tir, tvm
+from .._tvm import Schedule, kernel_config, tensor, tir, tvm
 from .._tvm_rewrite import any_alignment
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
+from ..partition import check_target
 from ..wiring import wired
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class ScheduleRest:
     """
 
     def __init__(self, target: Any | None = None) -> None:
-        self.target = host_target() if target is None else make_target(target)
+        self.target = host_target() if target is None else check_target(target)
         self.unscheduled: dict[str, str] = {}
 
     def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:

@@ -80,7 +80,7 @@ def _built(
 
 def _compiled(mod: Any, target: Any) -> Library:
     native, unscheduled = runtime.compile_module(without_originals(mod), target)
-    return Library(native, _inputs(mod), unscheduled, report=report(mod))
+    return Library(native, _inputs(mod), unscheduled, report=report(mod), target=target)
 
 
 def _inputs(mod: Any) -> tuple[Any, ...]:

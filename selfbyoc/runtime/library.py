@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import host
 from .._tvm import tvm
 from ..errors import InputError
 from .generation import runtime
+from .target_note import read_note, write_note
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
@@ -26,7 +29,8 @@ class Library:
     """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable
     (Relax). `report` is what partitioning decided. After `build(..., verify=True)`, `verification`
     holds the verdict on every kernel in it, and `disabled` what was left out for being wrong.
-    `cache` lists the kernels that were compiled before, and those that were compiled now.
+    `cache` lists the kernels that were compiled before, and those that were compiled now. `target`
+    is what it was built for; where the host lacks some of that, a call raises TargetError.
     """
 
     native: Any
@@ -36,6 +40,7 @@ class Library:
     disabled: tuple[Disabled, ...] = ()
     verification: Verification | None = field(default=None, repr=False)
     cache: CacheUse | None = field(default=None, repr=False)
+    target: Any = field(default=None, repr=False)
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:
@@ -48,17 +53,24 @@ class Library:
         given = self._ordered(arrays, named)
         mine = self._executors
         if not hasattr(mine, "call"):
+            self._check_host()
             mine.call = runtime.bound_arrays(self.native, self._names)
         return mine.call(given)
 
     def session(self) -> Session:
         """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
+        self._check_host()
         return Session(runtime.bound(self.native, self._names))
 
     def prepared(self, *arrays: np.ndarray, **named: np.ndarray) -> Callable[[], object]:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
+        self._check_host()
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
         return runtime.calling(runtime.session(self.native), self._names, tensors)[0]
+
+    def _check_host(self) -> None:
+        if self.target is not None:
+            host.check_runs(self.target, "library")
 
     @property
     def _names(self) -> list[str]:
@@ -81,8 +93,12 @@ class Library:
         return [_checked(given[name], name, shape, dtype) for name, shape, dtype in self.inputs]
 
     def export_library(self, path: str | Path) -> None:
-        """Write one shared library with the kernels and each weight once; needs a C++ compiler."""
-        self.native.export_library(str(path))
+        """Write one shared library with the kernels, each weight once, and the target, which `load`
+        reads; needs a C++ compiler.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            note = [] if self.target is None else [write_note(Path(folder), self.target)]
+            self.native.export_library(str(path), addons=note)
 
 
 class Session:
@@ -121,8 +137,16 @@ def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -
 
 
 def load(path: str | Path, like: Library | None = None) -> Library:
-    """A library that `export_library` wrote; `like` gives the names and types of its inputs."""
-    return Library(tvm.runtime.load_module(str(path)), like.inputs if like else ())
+    """A library that `export_library` wrote; `like` gives the names and types of its inputs.
+
+    Raises TargetError if it was built for another CPU than this machine's, before any of its code
+    is loaded.
+    """
+    target = read_note(Path(path))
+    if target is not None:
+        host.check_runs(target, str(path))
+    native = tvm.runtime.load_module(str(path))
+    return Library(native, like.inputs if like else (), target=target)
 
 
 def weights_once(native: Any) -> Any:

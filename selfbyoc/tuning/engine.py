@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import host
 from .._tvm_tune import meta_schedule, xgboost_model
-from ..analysis.verify.run import cannot_run
 from ..codegen.target import host_target
 from ..errors import InputError, MissingExtra, TuningError
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
@@ -139,7 +138,7 @@ def _lanes(tasks: Sequence[Task], tracker: Tracker | None) -> Sequence[Lane]:
     targets = [task.target for task in tasks]
     if tracker is not None:
         return remote_lanes(tracker, targets)
-    if why := next((w for t in targets if (w := cannot_run(t))), ""):
+    if why := next((w for t in targets if (w := host.cannot_run(t))), ""):
         raise TuningError(f"target: {why}")
     return [DeviceLane(Local())]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import host
 from ..._tvm import (
     Schedule,
     build_module,
@@ -108,6 +109,7 @@ def _multiply_adds(threads: int, rows: int, lanes: int) -> Any:
 
 
 def _built(func: Any, target: Any) -> Any:
+    host.check_runs(target, "time")
     func = any_alignment(func).with_attr("global_symbol", "timed")
     with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
         return get_func(build_module(tvm.IRModule({"timed": func}), target), "timed")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import host
 from ...codegen.apply import level_of
 from ...codegen.lower import NOT_OWN
 from ...codegen.tuned import Tuned
@@ -27,7 +28,7 @@ from .reference import (
     question,
     rounding,
 )
-from .run import Overrun, Runner, cannot_run
+from .run import Overrun, Runner
 from .steady import unsteady
 from .subjects import Subject
 
@@ -76,7 +77,7 @@ def verdict(subject: Subject, plan: Plan, checks: Sequence[Check]) -> Verdict:
 
 def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
     """Build the kernel and run it on every kind of input."""
-    reason = cannot_run(plan.target)
+    reason = host.cannot_run(plan.target)
     if reason:
         yield Event(BUILD, Check(BUILD, REFUSED, reason))
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,13 +68,3 @@ def _extents(value: Value) -> tuple[int, ...]:
 def _tensor(array: Array) -> Any:
     """The array's own memory as a TVM tensor."""
     return (tvm.runtime if GENERATION == "relax" else tvm.nd).from_dlpack(array)
-
-
-def cannot_run(target: Any) -> str:
-    """Why this machine cannot run a kernel for the target, or ''."""
-    if str(target.kind) != "llvm":
-        return f"kernels for {target.kind} are not run here"
-    machine, asked = platform.machine(), str(target.attrs.get("mtriple") or "")
-    if asked and asked.split("-")[0] != machine:
-        return f"kernels for {asked} do not run on {machine}"
-    return ""
