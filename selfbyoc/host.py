@@ -14,6 +14,7 @@ from .cpu_features import architecture, features_of
 from .errors import TargetError
 
 PRETENDED = "SELFBYOC_CPU"
+_EXTRAS = frozenset({"sse4a", "tbm"})
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -80,6 +81,19 @@ def check_runs(target: Any, what: str) -> None:
             f"{what}: {why}; run it on such a machine, or build it for this one (target=None, or "
             "selfbyoc.host_target())"
         )
+
+
+def fitted(target: Any) -> Any:
+    """The target without AMD's extras (shuffles of bytes, bits of scalars), where they are all that
+    keeps it from running here: znver3's code is then what an AVX2 machine of Intel's runs too.
+    """
+    missing = set(lacking(target))
+    if not missing or missing - _EXTRAS:
+        return make_target(target)
+    found = target_dict(make_target(target))
+    kept = [x for x in found.get("mattr") or () if x.lstrip("+") not in missing]
+    found["mattr"] = [*kept, *(f"-{name}" for name in sorted(missing))]
+    return make_target(found)
 
 
 def switched_off() -> tuple[str, ...]:

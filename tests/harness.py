@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc import host
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
@@ -26,6 +27,17 @@ CASES = [
     for case in composite.cases
     if GENERATION in case.generations
 ]
+
+
+def needs(target: Any) -> Any:
+    """Marks a test that runs what it builds for a target."""
+    why = host.cannot_run(target)
+    return pytest.mark.skipif(bool(why), reason=why or "this machine runs it")
+
+
+def cpus(*targets: Any) -> list[Any]:
+    """Targets to parametrise a test with that runs what it builds; None is the host."""
+    return [pytest.param(t, marks=() if t is None else needs(t), id=str(t)) for t in targets]
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from harness import assert_close, run_case
+from harness import assert_close, cpus, run_case
 
 from selfbyoc import Case, Composite, op
 from selfbyoc._tvm import Schedule, make_target, tvm, walk
@@ -86,7 +86,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell", "llvm"))
 def test_right(name, target):
     program, shapes = CASES[name]
     plain = Composite("plain", free(program))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import assert_close, random_args, run_case
+from harness import assert_close, cpus, random_args, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
@@ -130,7 +130,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("target", ["llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("target", cpus("llvm -mcpu=haswell", "llvm"))
 @pytest.mark.parametrize(("composite", "case"), SMALL)
 def test_other_machines(composite, case, target):
     run = run_case(composite, case, target=make_target(target))

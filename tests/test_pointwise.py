@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import assert_close, run_case
+from harness import assert_close, cpus, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
@@ -45,7 +45,7 @@ def check_biased(image, channels, target):
     assert_close(run)
 
 
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell", "llvm"))
 @pytest.mark.parametrize(("image", "channels"), SHAPES)
 def test_flat_pixels(image, channels, target):
     assert pays(image)
@@ -148,7 +148,7 @@ def blocks(func):
     return found
 
 
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell", "llvm"))
 @pytest.mark.parametrize(
     ("image", "channels"),
     [((1, 24, 13, 13), 48), ((1, 7, 5, 13), 520), ((2, 16, 11, 9), 80), ((1, 8, 6, 14), 32)],
@@ -159,7 +159,7 @@ def test_channels_as_lanes_with_rows_in_uneven_tiles(image, channels, target):
     check_biased(image, channels, target)
 
 
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell", "llvm"))
 @pytest.mark.parametrize(
     ("image", "strides"),
     [((1, 8, 16, 15), (2, 2)), ((2, 5, 27, 38), (1, 3)), ((1, 2, 31, 21), (3, 1))],

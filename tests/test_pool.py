@@ -28,7 +28,7 @@ WINDOWS = {
 }  # fmt: skip
 
 
-def stages(composite, program, shape, target="llvm -mcpu=x86-64-v3"):
+def stages(composite, program, shape, target="llvm -mcpu=haswell"):
     mod = selfbyoc.partition_for_tefuse(
         emit(program, {"x": shape}), target=target, composites=[composite]
     )

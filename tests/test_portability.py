@@ -8,10 +8,10 @@ import pytest
 import selfbyoc
 from selfbyoc._tvm import GENERATION
 
-from harness import assert_close, run_case  # isort: skip
+from harness import assert_close, needs, run_case  # isort: skip
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from portability import TARGETS, assembly, can_run, counts  # isort: skip
+from portability import TARGETS, assembly, counts  # isort: skip
 
 SOME = ("conv2d", "dense", "layer_norm", "max_pool2d")
 BUILTIN = {composite.name: composite for composite in selfbyoc.BUILTIN}
@@ -22,12 +22,12 @@ def case_of(name):
     return composite, next(c for c in composite.cases if GENERATION in c.generations)
 
 
-@pytest.mark.parametrize("target", [t for t in TARGETS if t != "aarch64"])
+@pytest.mark.parametrize(
+    "target", [pytest.param(n, marks=needs(t)) for n, t in TARGETS.items() if n != "aarch64"]
+)
 @pytest.mark.parametrize("name", SOME)
 def test_other_cpus_of_x86(name, target):
     composite, case = case_of(name)
-    if not can_run(target):
-        pytest.skip(f"this machine runs no code for {target}")
     run = run_case(composite, case, target=TARGETS[target])
     assert run.counts == {name: 1}
     assert_close(run)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import assert_close, run_case
+from harness import assert_close, cpus, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
@@ -139,9 +139,9 @@ def test_chunks_of_an_image_that_is_transposed(monkeypatch):
     assert_close(run_case(BY_NAME[name], case))
 
 
-@pytest.mark.parametrize("mcpu", ["x86-64", "haswell"])
+@pytest.mark.parametrize("target", cpus("llvm -mcpu=x86-64", "llvm -mcpu=haswell"))
 @pytest.mark.parametrize("label", ["chunks-odd", "batch", "pair-chunks"])
-def test_other_vectors(label, mcpu):
+def test_other_vectors(label, target):
     name, case = SHAPES[label]
-    run = run_case(BY_NAME[name], case, target=make_target({"kind": "llvm", "mcpu": mcpu}))
+    run = run_case(BY_NAME[name], case, target=make_target(target))
     assert_close(run)

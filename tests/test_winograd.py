@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness import assert_close, model, random_args, run_case
+from harness import assert_close, cpus, model, random_args, run_case
 from randomly import RANDOM, hypothesis
 
 import selfbyoc
@@ -109,9 +109,9 @@ def test_the_error_is_that_of_rounding(monkeypatch, m, r, scale, offset):
     assert error < tolerance("float32", r * r * x[1]) / 2
 
 
-@pytest.mark.parametrize("options", [{"mcpu": "x86-64-v3"}, {"mcpu": "skylake-avx512"}, {}])
-def test_other_machines(options):
-    target = make_target({"kind": "llvm", **options})
+@pytest.mark.parametrize("given", cpus("llvm -mcpu=haswell", "llvm -mcpu=skylake-avx512", "llvm"))
+def test_other_machines(given):
+    target = make_target(given)
     case = case_of((1, 18, 21, 14), 35)
     assert "conv2d_wino_sums" in blocks(case, target)
     assert_close(run_case(BY_NAME["conv2d"], case, target=target))

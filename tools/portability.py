@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from harness import assert_close, model, random_args, run_case  # type: ignore[import-not-found]
 
 import selfbyoc
+from selfbyoc import host
 from selfbyoc._tvm import GENERATION, make_target, module_source
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.cache.kernels import using
@@ -26,14 +27,13 @@ from selfbyoc.codegen.lower import lower
 
 TARGETS = {
     "skylake-avx512": "llvm -mcpu=skylake-avx512",
-    "znver2": "llvm -mcpu=znver2",
+    "znver2": host.fitted("llvm -mcpu=znver2"),
     "x86-64-v3": "llvm -mcpu=x86-64-v3"
     if GENERATION == "relax"
     else "llvm -mattr=+avx2,+fma,+f16c,+bmi,+bmi2",  # LLVM 10 does not know the name
     "x86-64": "llvm -mcpu=x86-64",
     "aarch64": "llvm -mtriple=aarch64-linux-gnu -mattr=+neon",
 }
-FLAGS = {"skylake-avx512": "avx512vl", "znver2": "avx2", "x86-64-v3": "avx2", "x86-64": "sse2"}
 _MULTIPLY = {
     "x86": re.compile(r"\s(vfn?m(add|sub)\w*p[sd]|v?mulps|v?pmaddwd|vpdpbusd)\s"),
     "arm": re.compile(r"\s(fmla|fmul|mla|smlal2?)\s+v"),
@@ -43,15 +43,6 @@ _SPILL = {
     "arm": re.compile(r"\s(str\s+q\d+|stp\s+q\d+, q\d+), \[(sp|x29)"),
 }
 _LABEL = re.compile(r"^(?!\.Ltmp)\.?\w+:")  # .Ltmp is of debug information, anywhere in a block
-
-
-def can_run(name: str) -> bool:
-    """Whether this machine runs code for a target."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
-    except OSError:
-        return False
-    return name in FLAGS and FLAGS[name] in flags
 
 
 def assembly(composite: selfbyoc.Composite, case: selfbyoc.Case, target: str) -> str:
@@ -102,7 +93,7 @@ def main() -> int:
             verdict, found = "compiles", (0, 0)
             try:
                 found = counts(assembly(composite, case, TARGETS[name]), name)
-                if can_run(name):
+                if host.runs(TARGETS[name]):
                     assert_close(run_case(composite, case, target=TARGETS[name]))
                     verdict = "right"
             except Exception as err:  # the table goes on, and the status tells
