@@ -61,7 +61,7 @@ def test_tvm_is_reached_through_one_file(path):
 FLOORS = (
     ("errors", "extra"),
     ("_tvm", "_tvm_rewrite", "_tvm_rpc", "_tvm_tune"),
-    ("host", "cores", "cpu_features", "machine", "wiring"),
+    ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),
     ("language",),
     ("ir",),
     ("match",),
