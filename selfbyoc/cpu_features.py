@@ -101,6 +101,7 @@ def _unknown(name: str, triple: str) -> str:
 
 def _nearest(name: str, known: tuple[str, ...]) -> list[str]:
     """The two next older CPUs of its line, or names that look like it."""
+    name = name.lower()
     for line in _LINES:
         if name in line:
             return [x for x in line[line.index(name) :] if x in known][:2]
