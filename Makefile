@@ -14,7 +14,7 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench test test-relax test-relay lint format fuzz verify portability venv venv-relay clean
+.PHONY: help demo bench test test-relax test-relay lint format fuzz verify portability emulate venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -25,6 +25,7 @@ help:
 	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make portability  every composite for five CPUs, with both TVMs'
+	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -66,6 +67,11 @@ verify: venv venv-relay
 portability: venv venv-relay
 	$(RELAX)/bin/python tools/portability.py
 	$(RELAY)/bin/python tools/portability.py
+
+# Minutes: what is built here for older CPUs runs under an emulator of each; needs qemu-user.
+emulate: venv venv-relay
+	$(RELAX)/bin/python tools/emulated.py
+	$(RELAY)/bin/python tools/emulated.py
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check

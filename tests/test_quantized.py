@@ -14,6 +14,11 @@ from selfbyoc.schedules.composites.quantized_dense import layer_norm_dense_int8
 SHAPES = {"x": ((2, 6, 9, 7), "int8"), "weight": ((10, 6, 3, 3), "int8")}
 
 
+# What nothing of ours takes is TVM's to compute. TVM 0.17's int8 convolutions are wrong for every
+# x86 CPU with SSSE3 and no VNNI (docs/tvm-notes.md), and right without a CPU.
+TVMS = "llvm" if GENERATION == "relay" else None
+
+
 def sums(x, weight):
     return op.conv2d(x, weight, out_dtype="int32")
 
@@ -34,11 +39,11 @@ def conv_by_hand(x, weight):
     return found
 
 
-def run(program, composites=BUILTIN, **arrays):
+def run(program, composites=BUILTIN, target=None, **arrays):
     """-> the result of a program with these composites, and what partitioning said."""
     types = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
     parted = selfbyoc.partition_for_tefuse(emit(program, types), composites=composites)
-    (found,) = selfbyoc.build(parted)(**arrays)
+    (found,) = selfbyoc.build(parted, target)(**arrays)
     return found, selfbyoc.report(parted)
 
 
@@ -53,7 +58,7 @@ def arrays(seed=0, **types):
 
 def test_bare_int8_conv2d_is_refused_with_the_missing_tail():
     data = arrays(**SHAPES)
-    found, report = run(sums, **data)
+    found, report = run(sums, target=TVMS, **data)
     assert report.counts == {}
     reasons = [r.reason for r in report.why_not("conv2d") if r.status == "refused"]
     assert any("requantize, clip and cast" in reason for reason in reasons), reasons
@@ -62,7 +67,7 @@ def test_bare_int8_conv2d_is_refused_with_the_missing_tail():
 
 def test_a_shift_without_clip_and_cast_is_not_taken():
     data = arrays(**SHAPES)
-    found, report = run(lambda x, weight: op.right_shift(sums(x, weight), 4), **data)
+    found, report = run(lambda x, weight: op.right_shift(sums(x, weight), 4), target=TVMS, **data)
     assert report.counts == {}
     np.testing.assert_array_equal(found, conv_by_hand(**data) >> 4)
 
@@ -89,7 +94,7 @@ def test_a_shift_out_of_range_is_refused(shift, reason):
 def test_a_shift_that_is_no_constant_is_refused():
     data = arrays(**SHAPES) | {"shift": np.array([5], "int32")}
     found, report = run(
-        lambda x, weight, shift: byte(op.right_shift(sums(x, weight), shift)), **data
+        lambda x, weight, shift: byte(op.right_shift(sums(x, weight), shift)), target=TVMS, **data
     )
     assert report.counts == {}
     assert any("shift is no constant" in r.reason for r in report.why_not("cast"))

@@ -4,6 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from selfbyoc.errors import InputError
+from selfbyoc.runtime.threads import count
+
 PROGRAM = """
 import os
 before = os.sched_getaffinity(0)
@@ -41,6 +46,17 @@ def test_all_cores_of_the_process():
 
 def test_what_the_user_set_counts():
     assert run(TVM_NUM_THREADS="1")[0] == 1
+
+
+@pytest.mark.parametrize("name", ["TVM_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("text", ["many", "0", "-2", "1.5"])
+def test_what_is_no_number_of_threads_is_an_error(name, text, monkeypatch):
+    monkeypatch.delenv("TVM_NUM_THREADS", raising=False)
+    monkeypatch.setenv(name, text)
+    with pytest.raises(InputError, match=f"{name}={text}: expected a number of threads from 1 on"):
+        count()
+    monkeypatch.setenv(name, "3,2")  # OpenMP's form: one for each level
+    assert count() == 3
 
 
 def test_openmps_variable_counts_too():

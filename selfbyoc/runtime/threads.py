@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from .. import host
+from ..errors import InputError
 
 
 def configure() -> None:
@@ -21,5 +22,8 @@ def configure() -> None:
 
 def count() -> int:
     """The threads that kernels started from this thread will use."""
-    asked = os.environ.get("TVM_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    name = next((n for n in ("TVM_NUM_THREADS", "OMP_NUM_THREADS") if os.environ.get(n)), "")
+    asked = os.environ.get(name, "").partition(",")[0].strip()  # OpenMP: a number for each level
+    if name and not (asked.isdigit() and int(asked) > 0):
+        raise InputError(f"{name}={os.environ[name]}: expected a number of threads from 1 on")
     return int(asked) if asked else host.cores()
