@@ -14,6 +14,7 @@ from rich.console import Console
 
 from . import BUILTIN, __version__
 from .errors import SelfbyocError
+from .view.bench_options import add_bench
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -127,30 +128,6 @@ def _add_op_info(commands: Any) -> None:
     info.set_defaults(run=_op_info)
 
 
-def _bench(args: argparse.Namespace, console: Console) -> int:
-    from .view.bench_command import Request, show
-
-    return 0 if show(console, Request(**_asked(args))) else 1
-
-
-def _add_bench(commands: Any) -> None:
-    bench = commands.add_parser("bench", help="fused workloads and models against other runtimes")
-    add = bench.add_argument
-    add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
-    add("--sweep", action="store_true", help="also shapes taken from real networks")
-    add("--models", action="store_true", help="also whole models")
-    add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
-    add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
-    add("--builds", type=int, default=1, metavar="N", help="the best of N builds of everybody")
-    add("--minilm", type=Path, metavar="FILE", help="model.safetensors of all-MiniLM-L6-v2")
-    add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
-    add("--resume", action="store_true", help="measure only what the JSON file lacks")
-    add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
-    add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
-    add("--list", action="store_true", help="list the workloads and who can take part")
-    bench.set_defaults(run=_bench)
-
-
 def _tune(args: argparse.Namespace, console: Console) -> int:
     from .view.tune_command import Request, show
 
@@ -224,7 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_lint(commands)
     _add_op_info(commands)
-    _add_bench(commands)
+    add_bench(commands)
     _add_tune(commands)
     _add_records(commands)
     _add_cache(commands)

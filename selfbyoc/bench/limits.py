@@ -33,7 +33,7 @@ def level_of(size: int, report: Report) -> str:
 def limit(row: Row, report: Report) -> str:
     """The reason that takes the longest, and its share of our time."""
     times = least_times(row, report)
-    if not times or not row.ours.counts:
+    if not times or not row.ours.counts or not row.bytes:
         return "-"
     name = max(times, key=lambda n: times[n])
     return f"{name} {100 * times[name] / row.ours.milliseconds:.0f}%"

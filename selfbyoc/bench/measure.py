@@ -14,13 +14,16 @@ import numpy as np
 
 from ..extra import extra
 from ..runtime.timing import WINDOW, Window
-from ..runtime.tolerance import bound_of
+from .checking import checked, expectation
+from .inputs import inputs_of
 from .others import Watch
 from .process import Failed, Process
 from .records import Result, Row
-from .reference import reference
+from .setting import Setting
 from .worker import SLOW
-from .workload import Workload, inputs_of, work_of
+from .workload import Workload, counted
+
+LARGE = 3 << 29  # bytes of weights
 
 
 @dataclass(frozen=True)
@@ -54,33 +57,40 @@ class _Ready:
 
 
 def measure(
-    workload: Workload, processes: Mapping[str, Process], threads: int, method: Method,
+    workload: Workload, processes: Mapping[str, Process], setting: Setting, method: Method,
     says: Callable[[str], None] = lambda text: None,
 ) -> Row:  # fmt: skip
     """Build the workload in each process, check the results, and time them against each other."""
     model = workload.model()
-    work, inputs = work_of(model), inputs_of(model)
-    expected: Sequence[np.ndarray] | None = None
-    if workload.truth == "reference":
-        expected = reference(model, inputs)
+    work, inputs = counted(model), inputs_of(model)
     results: dict[str, Result] = {}
     shares: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        extra("onnx").save(model, str(path))
+        path = _saved(model, Path(folder))
+        expected = expectation(workload, model, path, inputs, work.terms, method.limit)
         for _ in range(method.builds):
-            ready, failed = _build(processes, (str(path), inputs, threads), method, says)
-            truth = expected
-            if truth is None and workload.truth in ready:
-                truth = ready[workload.truth].outputs
+            ready, failed = _build(processes, (path, inputs, setting), method, says)
+            if workload.truth in ready:
+                expected = replace(expected, outputs=ready[workload.truth].outputs)
             says("time them in turns")
             times, others = _time(ready, method)
             shares.append(others)
-            found = {n: _checked(r, ready[n].outputs, truth, work.terms) for n, r in times.items()}
+            found = {n: checked(r, ready[n].outputs, expected) for n, r in times.items()}
             for name, result in {**failed, **found}.items():
                 results[name] = _better(results.get(name), result)
     ordered = {name: results[name] for name in processes}
-    return Row(workload.name, workload.group, work.flops, work.bytes, ordered, max(shares))
+    return Row(
+        workload.name, workload.group, work.flops, work.bytes, ordered, max(shares),
+        workload.key, expected.unknown,
+    )  # fmt: skip
+
+
+def _saved(model: Any, folder: Path) -> str:
+    """A file for all; a file of Protobuf holds 2 GB, what is larger has its weights beside it."""
+    path = str(folder / "model.onnx")
+    large = sum(len(t.raw_data) for t in model.graph.initializer) > LARGE
+    extra("onnx").save(model, path, save_as_external_data=large)
+    return path
 
 
 def _build(
@@ -141,20 +151,6 @@ def timed(result: Result, windows: Sequence[Window]) -> Result:
         median=statistics.median(calls),
         windows=len(calls),
     )
-
-
-def _checked(
-    result: Result, found: Sequence[np.ndarray], truth: Sequence[np.ndarray] | None, terms: int
-) -> Result:
-    """With the errors; unchanged where nothing is known to compare with."""
-    if truth is None or result.skipped:
-        return result
-    if [f.shape for f in found] != [t.shape for t in truth]:
-        return replace(result, wrong=True)
-    error = max(float(np.abs(f - t).max()) for f, t in zip(found, truth, strict=True))
-    largest = max(float(np.abs(t).max()) for t in truth)
-    bound = max(bound_of(t, str(f.dtype), terms) for f, t in zip(found, truth, strict=True))
-    return replace(result, error=error, relative=error / largest, wrong=not error <= bound)
 
 
 def _better(one: Result | None, other: Result) -> Result:

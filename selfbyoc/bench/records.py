@@ -52,7 +52,8 @@ class Result:
 @dataclass(frozen=True)
 class Row:
     """One workload and all who took part; `others` is the share of the cores' time that went to
-    somebody else meanwhile.
+    somebody else meanwhile, `key` tells a user's file from its next version, and `unchecked` says
+    why results could not be checked.
     """
 
     name: str
@@ -61,6 +62,13 @@ class Row:
     bytes: int
     results: dict[str, Result]
     others: float = math.nan
+    key: str = ""
+    unchecked: str = ""
+
+    @property
+    def built(self) -> bool:
+        """Whether anybody could build it and run it."""
+        return any(not result.skipped for result in self.results.values())
 
     @property
     def disturbed(self) -> bool:
@@ -89,8 +97,11 @@ class Row:
         return self.results[best].milliseconds / self.ours.milliseconds
 
     def gflops(self, name: str = OURS) -> float:
-        """Operations of the direct algorithm in a contender's time."""
-        return 1e-6 * self.flops / self.results[name].milliseconds
+        """Operations of the direct algorithm in a contender's time; NaN where there is none."""
+        result = self.results.get(name)
+        if result is None or not result.counts or not self.flops:
+            return math.nan
+        return 1e-6 * self.flops / result.milliseconds
 
 
 @dataclass(frozen=True)
@@ -104,11 +115,16 @@ class Report:
     method: dict[str, float]
     roofs: tuple[Roof, ...]
     rows: tuple[Row, ...] = field(default=())
+    target: str = "unknown"  # what ours and the roofs were built for
 
     @property
     def peak(self) -> float:
         """GFLOP/s of multiply-adds on all threads."""
         return self.roofs[-1].gflops if self.roofs else math.nan
+
+    def share(self, row: Row, name: str | None = OURS) -> float:
+        """Of the peak that a contender reached; NaN where that is not known."""
+        return math.nan if name is None else row.gflops(name) / self.peak
 
     def with_row(self, row: Row) -> Report:
         """The row in place of an older one of this name, or behind the others."""

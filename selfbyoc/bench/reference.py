@@ -1,4 +1,4 @@
-"""What a workload must compute: ONNX's own reference implementation, in float64."""
+"""What a workload must compute, by someone who optimises nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,43 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError, one_line
 from ..extra import extra
+
+# Before it, Softmax, LRN and others meant something else than in onnx' own implementation.
+OLDEST_OPSET = 13
+
+
+def unoptimised(path: str, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs by ONNX Runtime, nothing fused and nothing rewritten; where it is not installed
+    or does not know the model, by ONNX's own implementation.
+    """
+    try:
+        return _runtime(path, inputs)
+    except Exception as err:  # MissingExtra, and all that ONNX Runtime raises for a model
+        reasons = [f"ONNX Runtime: {one_line(err)}"]
+    onnx = extra("onnx")
+    model = onnx.load(path)
+    opset = min((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    if opset < OLDEST_OPSET:
+        reasons.append(f"ONNX's own implementation: its opset {opset} is below {OLDEST_OPSET}")
+        raise InputError("; ".join(reasons))
+    try:
+        return reference(model, inputs)
+    except Exception as err:  # plain errors of many kinds
+        raise InputError("; ".join([*reasons, f"onnx: {one_line(err)}"])) from err
+
+
+def _runtime(path: str, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    ort = extra("onnxruntime")
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return session.run(None, dict(inputs))
 
 
 def reference(model: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs; independent of TVM and of every peer."""
+    """The outputs by ONNX's own implementation in float64: independent of TVM and of all peers."""
     onnx = extra("onnx")
     from onnx.reference import ReferenceEvaluator
 

@@ -11,8 +11,8 @@ from .. import host
 from .._tvm import Schedule, build_module, get_block, get_func, kernel_config, te, tensor, tvm
 from .._tvm_rewrite import any_alignment
 from ..analysis.melting.peak import FmaPeak
-from ..codegen.target import host_target
 from ..runtime.timing import latency
+from .setting import Setting
 
 LARGEST = 1 << 28  # bytes of an array: more is no other level of memory
 
@@ -31,10 +31,10 @@ class Roof:
 
 
 class Measurement:
-    """Built first, timed later, when nobody else computes."""
+    """Built first, timed later, when nobody else computes; by code for the setting's target."""
 
-    def __init__(self, threads: int) -> None:
-        target = host_target()
+    def __init__(self, setting: Setting) -> None:
+        target, threads = setting.tvm_target(), setting.threads
         self._threads = threads
         self._triads = {n: _triad(total, threads, target) for n, total in _levels(threads).items()}
         self._nothing, _ = _triad(0, threads, target)

@@ -14,12 +14,12 @@ from pathlib import Path
 from .. import __version__, host
 from .._tvm import GENERATION, tvm
 from ..errors import InputError
-from ..runtime.threads import count
 from .contenders import CONTENDERS, Contender
 from .measure import Method, measure
 from .process import Failed, Process
 from .records import OURS, Report, Result, Row, read_report, write_report
 from .roof import Roof
+from .setting import Setting, make_setting
 from .suite import NAMED, SWEEP, suite
 from .workload import Workload
 
@@ -29,15 +29,21 @@ SLOW_ONES = ("inductor", "stacked", "tvm")
 
 @dataclass(frozen=True)
 class Selection:
-    """What to run. `only` are beginnings of names, of all groups; else the seven and `groups`."""
+    """What to run: the files of a user where there are any, else the suite's.
+
+    `only` are beginnings of names, of all groups; else the seven and `groups`.
+    """
 
     only: Sequence[str] = ()
     groups: Sequence[str] = (NAMED,)
     contenders: Sequence[str] = ()
     minilm: Path | None = None
+    own: Sequence[Workload] = ()
 
     def workloads(self) -> list[Workload]:
-        """In the order of the suite."""
+        """In the order of the suite, or of the user's files."""
+        if self.own:
+            return list(self.own)
         known = suite(self.minilm)
         if not self.only:
             return [w for w in known if w.group in self.groups]
@@ -75,25 +81,26 @@ def run(
     selection: Selection, method: Method, path: Path | None = None, resume: bool = False,
     done: Callable[[Row], None] = lambda row: None,
     says: Callable[[str, str], None] = lambda name, text: None,
+    setting: Setting | None = None,
 ) -> Report:  # fmt: skip
-    """Measure and write the report after each workload; with `resume`, only what it lacks, and
-    what was disturbed.
+    """Measure and write the report after each workload; with `resume`, only what it lacks, what
+    was disturbed, and files that have changed.
     """
-    workloads, threads = selection.workloads(), count()
+    workloads, setting = selection.workloads(), setting or make_setting()
     for workload in workloads:
         selection.names(workload.group)  # an unknown name is an error before anything runs
     says("", "the machine's peak and bandwidth")
-    report = _resumed(path) if resume else None
-    known = {row.name for row in report.rows if not row.disturbed} if report else set()
-    report = report or _header(threads, method)
-    with _processes(threads) as processes:
+    report = _resumed(path, setting) if resume else None
+    known = {(r.name, r.key) for r in report.rows if r.built and not r.disturbed} if report else ()
+    report = report or _header(setting, method)
+    with _processes(setting.threads) as processes:
         for workload in workloads:
-            if workload.name in known:
+            if (workload.name, workload.key) in known:
                 says(workload.name, "known already")
                 continue
             names = selection.names(workload.group)
             taking = {n: p for n, p in processes.items() if n in names}
-            row = measure(workload, taking, threads, method, partial(says, workload.name))
+            row = measure(workload, taking, setting, method, partial(says, workload.name))
             row = _with_absent(row, [c for c in CONTENDERS if c.name in names])
             report = report.with_row(row)
             if path is not None:
@@ -110,8 +117,10 @@ def _with_absent(row: Row, asked: Sequence[Contender]) -> Row:
     return row
 
 
-def _resumed(path: Path | None) -> Report | None:
-    """The report so far; one of the other TVM generation is no beginning of this run."""
+def _resumed(path: Path | None, setting: Setting) -> Report | None:
+    """The report so far; one of another TVM generation, target or number of threads is no
+    beginning of this run.
+    """
     if path is None:
         raise InputError("--resume needs --json FILE, the report to go on with")
     if not path.exists():
@@ -119,10 +128,15 @@ def _resumed(path: Path | None) -> Report | None:
     report = read_report(path)
     if report.generation != GENERATION:
         raise InputError(f"{path} was measured with {report.generation}, this is {GENERATION}")
+    if (report.target, report.threads) != (str(setting), setting.threads):
+        raise InputError(
+            f"{path} was measured for {report.target} on {report.threads} threads, this is "
+            f"{setting} on {setting.threads}"
+        )
     return report
 
 
-def _header(threads: int, method: Method) -> Report:
+def _header(setting: Setting, method: Method) -> Report:
     facts = {
         "CPU": _cpu_name(),
         "LLVM's name of it": host.cpu() or "unknown",
@@ -134,20 +148,22 @@ def _header(threads: int, method: Method) -> Report:
         "windows": method.turns * method.windows, "turns": method.turns,
         "seconds": method.window, "builds": method.builds,
     }  # fmt: skip
-    roofs = _roofs(sorted({1, threads}), method)
-    return Report(facts, _versions(), GENERATION, threads, timing, roofs)
+    roofs = _roofs(setting, method)
+    return Report(
+        facts, _versions(), GENERATION, setting.threads, timing, roofs, target=str(setting)
+    )
 
 
-def _roofs(counts: Sequence[int], method: Method) -> tuple[Roof, ...]:
-    """A process each, for TVM reads the number of threads once."""
-    processes = {n: Process(OURS, n) for n in counts}
+def _roofs(setting: Setting, method: Method) -> tuple[Roof, ...]:
+    """On one thread and on all: a process each, for TVM reads the number of threads once."""
+    processes = {n: Process(OURS, n) for n in sorted({1, setting.threads})}
     try:
         for n, process in processes.items():
-            process.ask("prepared", n)
+            process.ask("prepared", setting.with_threads(n))
         with method.exclusive():
             return tuple(process.ask("roof") for process in processes.values())
     except Failed as err:
-        raise InputError(f"the machine's peak cannot be measured: {err}") from err
+        raise InputError(f"the peak of {setting} cannot be measured here: {err}") from err
     finally:
         for process in processes.values():
             process.close()

@@ -12,9 +12,12 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..errors import one_line
 from ..runtime.timing import window
 from . import roof
 from .contenders import CONTENDERS, Built
+from .reference import unoptimised
+from .setting import Setting
 
 SLOW = 0.25  # seconds a call from which on nothing is run only to warm up
 
@@ -37,8 +40,7 @@ def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any,
     try:
         return function(*args), None
     except Exception as err:
-        lines = str(err).strip().splitlines()
-        return None, f"{type(err).__name__}: {lines[0] if lines else ''}"
+        return None, one_line(err)
 
 
 class _Answers:
@@ -48,10 +50,10 @@ class _Answers:
         self._build = build
         self._built: Built | None = None
 
-    def built(self, path: str, inputs: Any, threads: int) -> Any:
+    def built(self, path: str, inputs: Any, setting: Setting) -> Any:
         """-> outputs, seconds of a call, seconds to build, note."""
         start = time.perf_counter()
-        found = self._build(path, inputs, threads)
+        found = self._build(path, inputs, setting)
         ready = time.perf_counter()
         found.run()
         first = time.perf_counter() - ready
@@ -70,9 +72,13 @@ class _Answers:
         """Let go of what was built, with its memory and threads."""
         self._built = None
 
-    def prepared(self, threads: int) -> None:
+    def truth(self, path: str, inputs: Any) -> Any:
+        """-> outputs by someone who optimises nothing."""
+        return unoptimised(path, inputs)
+
+    def prepared(self, setting: Setting) -> None:
         """Build what measures the machine."""
-        self._machine = roof.Measurement(threads)
+        self._machine = roof.Measurement(setting)
 
     def roof(self) -> Any:
         """What this machine can do at most."""

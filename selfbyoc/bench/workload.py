@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
 from ..ir.graph import OpCall, OpGraph
 from ..models.onnx_model import graph_of, import_onnx
 from ..runtime.tolerance import longest_reduction
@@ -22,7 +21,8 @@ class Workload:
     name: str
     group: str
     model: Callable[[], Any]  # -> ModelProto; seeded, so always the same
-    truth: str = "reference"  # or the contender that it is compared with
+    truth: str = "reference"  # a contender that it is compared with, or one of `reference.py`
+    key: str = ""  # of a file: what changes with its contents
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,14 @@ def work_of(model: Any) -> Work:
     return Work(sum(map(_flops, graph.ops)), _traffic(graph), longest_reduction(graph))
 
 
+def counted(model: Any) -> Work:
+    """As `work_of`; nothing of what TVM cannot read, which peers may run all the same."""
+    try:
+        return work_of(model)
+    except Exception:  # by ours, TVM's frontend and its passes; who builds it says what is wrong
+        return Work(0, 0)
+
+
 def _flops(call: OpCall) -> int:
     out = math.prod(_known(call.outputs[0].shape))
     if call.kind == "conv2d":
@@ -70,16 +78,3 @@ def _traffic(graph: OpGraph) -> int:
 def _known(shape: Any) -> tuple[int, ...]:
     """Nothing is counted for a shape that is not known: it is a shape's own, of a few bytes."""
     return tuple(e or 0 for e in shape)
-
-
-def inputs_of(model: Any, seed: int = 1) -> dict[str, np.ndarray]:
-    """Seeded inputs of a model; integers are ids, small enough for any table."""
-    onnx, rng, found = extra("onnx"), np.random.default_rng(seed), {}
-    for value in model.graph.input:
-        tensor = value.type.tensor_type
-        shape = [d.dim_value for d in tensor.shape.dim]
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        floats = np.issubdtype(dtype, np.floating)
-        values = rng.standard_normal(shape) if floats else rng.integers(0, 1000, shape)
-        found[value.name] = np.asarray(values, dtype)
-    return found

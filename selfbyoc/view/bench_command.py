@@ -12,8 +12,10 @@ from rich.table import Table
 
 from ..bench.contenders import CONTENDERS
 from ..bench.measure import Method
+from ..bench.own import own_workloads
 from ..bench.records import Report, Row, read_report
 from ..bench.run import Selection, run
+from ..bench.setting import make_setting
 from ..bench.suite import MODELS, NAMED, SWEEP, suite
 from ..errors import InputError
 from .bench_tables import TITLES, group_table, row_line, summary_lines
@@ -27,6 +29,10 @@ WIDTH = 160  # of the tables in a pipe or a file
 class Request:
     """What the command line asks."""
 
+    own: Sequence[Path] = ()
+    shape: Sequence[str] = ()
+    target: str | None = None
+    threads: int | None = None
     only: Sequence[str] = ()
     sweep: bool = False
     models: bool = False
@@ -42,7 +48,7 @@ class Request:
 
 
 def show(console: Console, asked: Request, method: Method | None = None) -> bool:
-    """Do what is asked; whether every result of ours was right. Times decide nothing."""
+    """Do what is asked; whether every result of ours is there and right. Times decide nothing."""
     if asked.list:
         console.print(_listing())
         return True
@@ -58,21 +64,46 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
     for line in summary_lines(report):
         console.print(line, highlight=False, soft_wrap=True)
     if asked.roofline is not None:
-        try:
-            asked.roofline.write_text(roofline(report), encoding="utf-8")
-        except OSError as err:
-            raise InputError(f"{asked.roofline} cannot be written: {err.strerror}") from err
-    return not any(row.ours.wrong for row in report.rows)
+        _draw(asked.roofline, report)
+    return _all_right(report)
+
+
+def _draw(path: Path, report: Report) -> None:
+    try:
+        path.write_text(roofline(report), encoding="utf-8")
+    except OSError as err:
+        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+
+
+def _all_right(report: Report) -> bool:
+    """Whether each workload has a right result of ours; an error for one that nobody can run."""
+    for row in report.rows:
+        if not row.built:
+            reasons = "; ".join(f"{n}: {r.skipped}" for n, r in row.results.items())
+            raise InputError(f"nobody can run {row.name}: {reasons}")
+    return all(row.ours.counts for row in report.rows)
 
 
 def _selection(asked: Request) -> Selection:
+    _check_choice(asked)
     groups = (NAMED, *([SWEEP] if asked.sweep else []), *([MODELS] if asked.models else []))
     peers = asked.peers.split(",") if asked.peers else []
-    return Selection(asked.only, groups, peers, asked.minilm)
+    own = own_workloads(asked.own, asked.shape)
+    return Selection(asked.only, groups, peers, asked.minilm, own)
+
+
+def _check_choice(asked: Request) -> None:
+    """Files are measured instead of the suite, and only files have shapes to fix."""
+    suite_only = ("only", "sweep", "models", "minilm")
+    given = [f"--{name}" for name in suite_only if getattr(asked, name)]
+    if asked.own and given:
+        raise InputError(f"{' '.join(given)}: of the suite, which MODEL.onnx takes the place of")
+    if asked.shape and not asked.own:
+        raise InputError("--shape fixes the inputs of a MODEL.onnx, and there is none")
 
 
 def _run(console: Console, asked: Request, method: Method) -> Report:
-    selection = _selection(asked)
+    selection, setting = _selection(asked), make_setting(asked.threads, asked.target)
     method = replace(method, turns=1 if asked.quick else method.turns, builds=asked.builds)
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=console) as progress:
@@ -85,7 +116,7 @@ def _run(console: Console, asked: Request, method: Method) -> Report:
         def says(name: str, text: str) -> None:
             progress.update(task, description=f"{name}: {text}" if name else text)
 
-        return run(selection, method, asked.json, asked.resume, done, says)
+        return run(selection, method, asked.json, asked.resume, done, says, setting)
 
 
 def _listing() -> Table:

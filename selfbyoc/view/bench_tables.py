@@ -13,6 +13,7 @@ from ..bench.records import OURS, OWN_BUILD, Report, Row, compared, geometric_me
 
 TITLES = {
     "named": "Fused workloads", "sweep": "Shapes of real networks", "models": "Whole models",
+    "own": "Own models",
 }  # fmt: skip
 SHORT = {OURS: "ours", "onnxruntime": "ORT", "openvino": "OpenVINO", OWN_BUILD: "TVM default"}
 
@@ -39,7 +40,7 @@ def group_table(report: Report, group: str) -> Table:
     table.add_column("workload", no_wrap=True)
     for name in names(rows):
         table.add_column(SHORT.get(name, name), justify="right", no_wrap=True)
-    for name in (compared(rows), "of peak", "limit", "error"):
+    for name in (compared(rows), "of peak", "best peer's", "limit", "error"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*_cells(report, row, names(rows)))
@@ -57,11 +58,15 @@ def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[Text]:
         style = "red" if wrong else "bold" if name == row.best_peer else red * (name == OURS)
         cells.append(Text(text + "!" * wrong, style=style))
     cells.append(Text("-" if ratio is None else f"{ratio:.2f}", style=red or "green"))
-    share = row.gflops() / report.peak if ours.counts else math.nan
-    cells.append(Text("-" if math.isnan(share) else f"{100 * share:.0f}%"))
+    cells += [Text(percent(report.share(row, name))) for name in (OURS, row.best_peer)]
     cells.append(Text(limit(row, report)))
     cells.append(Text("wrong" if ours.wrong else _error(ours.relative), "red" * ours.wrong))
     return cells
+
+
+def percent(share: float) -> str:
+    """Of a share; a dash where it is not known."""
+    return "-" if math.isnan(share) else f"{100 * share:.0f}%"
 
 
 def _error(relative: float) -> str:
@@ -70,7 +75,10 @@ def _error(relative: float) -> str:
 
 def summary_lines(report: Report) -> list[str]:
     """Geometric means, the worst of the sweep, who was left out and why."""
-    lines = [f"peak {report.peak:.0f} GFLOP/s of fp32 multiply-adds on {report.threads} threads"]
+    lines = [
+        f"peak {report.peak:.0f} GFLOP/s of fp32 multiply-adds on {report.threads} threads, "
+        f"by code for {report.target}"
+    ]
     for group in TITLES:
         rows = report.group(group)
         found = ratios(rows)
@@ -93,6 +101,8 @@ def _absent(report: Report) -> dict[str, str]:
     for row in report.rows:
         if row.disturbed:
             found[row.name] = f"others took {100 * row.others:.0f}% of the cores: measure it again"
+        if row.unchecked:
+            found[f"results of {row.name}"] = row.unchecked
         for name, result in row.results.items():
             if result.wrong:
                 found[f"{name} on {row.name}"] = f"wrong, off by {result.error:.1e}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..bench.limits import limit
 from ..bench.records import OURS, Report, Row, compared, geometric_mean, ratios, worst
-from .bench_tables import SHORT, TITLES, milliseconds, names
+from .bench_tables import SHORT, TITLES, milliseconds, names, percent
 
 
 def markdown(report: Report) -> str:
@@ -27,13 +27,15 @@ def markdown(report: Report) -> str:
     lost = [row for row in report.rows if row.ratio is not None and row.ratio < 1]
     text = "; ".join(f"{row.name} ({row.ratio:.2f}, {row.best_peer})" for row in lost)
     parts.append(f"Lost: {text or 'nothing'}.")
+    parts += [f"{row.name}: {row.unchecked}." for row in report.rows if row.unchecked]
     return "\n\n".join(parts) + "\n"
 
 
 def _facts(report: Report) -> str:
     facts = ", ".join(f"{name}: {value}" for name, value in report.facts.items())
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    return f"{facts}. {report.threads} threads each. {versions}."
+    built = f"built for {report.target}, {report.threads} threads each"
+    return f"{facts}; {built}. {versions}."
 
 
 def _method(report: Report) -> str:
@@ -48,9 +50,11 @@ def _method(report: Report) -> str:
 
 
 def _table(report: Report, rows: Sequence[Row]) -> str:
-    shown = names(rows)
-    titles = [f"{SHORT.get(n, n)}, ms" if n == OURS else SHORT.get(n, n) for n in shown]
-    head = ["workload", *titles, compared(rows), "of peak", "limit", "error", "peers' error"]
+    shown = [name for name in names(rows) if name != OURS]
+    head = [
+        "workload", "MFLOP", "ours, ms", "of peak", "best peer, ms", "of peak", "peer",
+        compared(rows), *(SHORT.get(n, n) for n in shown), "limit", "error", "peers' error",
+    ]  # fmt: skip
     lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
     return "\n".join([*lines, *(_line(_cells(report, row, shown)) for row in rows)])
 
@@ -60,19 +64,24 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[str]:
-    """The best peer is bold."""
-    cells = [row.name]
-    for name in shown:
-        result = row.results.get(name)
-        known = result is not None and not result.skipped
-        text = milliseconds(result.milliseconds) if result is not None and known else "-"
-        cells.append(f"**{text}**" if name == row.best_peer else text)
-    share = 100 * row.gflops() / report.peak if row.ours.counts else math.nan
+    """The best peer's time stands beside ours, and in bold among the peers'."""
+    best = row.best_peer
+    cells = [row.name, f"{1e-6 * row.flops:.4g}" if row.flops else "-"]
+    cells += [_time(row, OURS), percent(report.share(row))]
+    cells += [_time(row, best), percent(report.share(row, best)), best or "-"]
     cells.append("-" if row.ratio is None else f"{row.ratio:.2f}")
-    cells.append("-" if math.isnan(share) else f"{share:.0f}%")
+    cells += [f"**{_time(row, n)}**" if n == best else _time(row, n) for n in shown]
     peers = [r.relative for n, r in row.results.items() if n != OURS and r.counts]
     errors = (row.ours.relative, max((e for e in peers if not math.isnan(e)), default=math.nan))
     return [*cells, limit(row, report), *("-" if math.isnan(e) else f"{e:.0e}" for e in errors)]
+
+
+def _time(row: Row, name: str | None) -> str:
+    """In milliseconds; with a mark where the result is wrong, a dash where there is none."""
+    result = row.results.get(name or "")
+    if result is None or result.skipped:
+        return "-"
+    return milliseconds(result.milliseconds) + "!" * result.wrong
 
 
 def _means(rows: Sequence[Row]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..setting import Setting
+
 Inputs = Mapping[str, np.ndarray]
 
 
@@ -24,14 +26,14 @@ class Built:
 
 @dataclass(frozen=True)
 class Contender:
-    """`build(path of the ONNX model, inputs, threads)` runs in a process of its own.
+    """`build(path of the ONNX model, inputs, setting)` runs in a process of its own.
 
     is_peer   whether it is somebody else's runtime, which ours is compared with
     needs     packages; where one is missing it is skipped, and the report says so
     """
 
     name: str
-    build: Callable[[str, Inputs, int], Built]
+    build: Callable[[str, Inputs, Setting], Built]
     is_peer: bool = False
     needs: Sequence[str] = ()
     versions: Sequence[str] = field(default=())  # distributions to name in the report

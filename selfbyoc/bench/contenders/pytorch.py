@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...extra import extra
+from ..setting import Setting
 from .contender import Built, Contender, Inputs
 from .torch_graph import graph_module
 
@@ -27,14 +28,16 @@ def _built(function: Any, inputs: Inputs) -> Built:
     return Built(run, lambda: [tensor.numpy() for tensor in last])
 
 
-def _eager(path: str, inputs: Inputs, threads: int) -> Built:
-    return _built(_module(path, threads), inputs)
+def _eager(path: str, inputs: Inputs, setting: Setting) -> Built:
+    return _built(_module(path, setting.threads), inputs)
 
 
-def _inductor(path: str, inputs: Inputs, threads: int) -> Built:
+def _inductor(path: str, inputs: Inputs, setting: Setting) -> Built:
     """With freezing, which makes the weights constants, as they are for all others."""
     torch = extra("torch")
-    found = _built(torch.compile(_module(path, threads), options={"freezing": True}), inputs)
+    found = _built(
+        torch.compile(_module(path, setting.threads), options={"freezing": True}), inputs
+    )
     found.run()  # compiles
     return found
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ...extra import extra
+from ..setting import Setting
 from .contender import Built, Contender, Inputs
 
 
-def _onnxruntime(path: str, inputs: Inputs, threads: int) -> Built:
+def _onnxruntime(path: str, inputs: Inputs, setting: Setting) -> Built:
     ort = extra("onnxruntime")
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = setting.threads
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     feed = dict(inputs)
     last: list[Any] = []
@@ -22,12 +23,12 @@ def _onnxruntime(path: str, inputs: Inputs, threads: int) -> Built:
     return Built(run, lambda: last)
 
 
-def _openvino(path: str, inputs: Inputs, threads: int) -> Built:
+def _openvino(path: str, inputs: Inputs, setting: Setting) -> Built:
     """Input tensors are set once and share the caller's memory: copying them costs up to half."""
     openvino = extra("openvino")
     core = openvino.Core()
     settings = {
-        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_NUM_THREADS": setting.threads,
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...codegen.target import host_target
+from ...errors import InputError
 from ...extra import extra
 from ...language.known import default_registry
 from ...models.generation import tvm_road
 from ...models.onnx_model import import_onnx
 from ...runtime.build import build
 from ...runtime.generation import runtime
+from ..setting import Setting
 from .contender import Built, Contender, Inputs
 
 
@@ -24,14 +25,17 @@ def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") ->
     """As the peers are called: the tensors exist already.
 
     The graph executor takes its inputs once and runs; the virtual machine takes them in each call.
+    `names` are TVM's: Relax has `input_1` for `input.1`. The order is the model's.
     """
-    tensors = [runtime.to_tensor(inputs[name]) for name in names]
+    if len(names) != len(inputs):
+        raise InputError(f"TVM kept the inputs {list(names)} of {list(inputs)}")
+    tensors = [runtime.to_tensor(array) for array in inputs.values()]
     run, outputs = runtime.calling(runtime.session(native), names, tensors)
     return Built(run, outputs, note)
 
 
-def _selfbyoc(path: str, inputs: Inputs, threads: int) -> Built:
-    library = build(_imported(path), host_target())
+def _selfbyoc(path: str, inputs: Inputs, setting: Setting) -> Built:
+    library = build(_imported(path), setting.tvm_target())
     return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
 
 
@@ -41,15 +45,15 @@ def _counts(library: Any) -> str:
     return ", ".join(f"{n} {name}" for name, n in counts.items()) or "no composite matched"
 
 
-def _stacked(path: str, inputs: Inputs, threads: int) -> Built:
+def _stacked(path: str, inputs: Inputs, setting: Setting) -> Built:
     """The same groups of ops in one function each, but no schedule, packing or compute of ours."""
     plain = [replace(c, schedule=None, compute=None, pack={}) for c in default_registry()]
-    library = build(_imported(path), host_target(), composites=plain)
+    library = build(_imported(path), setting.tvm_target(), composites=plain)
     return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
 
 
-def _default(path: str, inputs: Inputs, threads: int) -> Built:
-    native = tvm_road.default_build(_imported(path), host_target())
+def _default(path: str, inputs: Inputs, setting: Setting) -> Built:
+    native = tvm_road.default_build(_imported(path), setting.tvm_target())
     return _built(native, list(inputs), inputs)
 
 

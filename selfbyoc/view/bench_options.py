@@ -1,0 +1,41 @@
+"""The options of `python -m selfbyoc bench`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+
+def add_bench(commands: Any) -> None:
+    """The command, in the command line's list of them."""
+    bench = commands.add_parser("bench", help="models and workloads against other runtimes")
+    add = bench.add_argument
+    add("own", type=Path, nargs="*", metavar="MODEL.onnx", help="measure these, not the suite")
+    add("--shape", action="append", default=[], metavar="INPUT=1x3x224x224", help="of an input of "
+        "MODEL.onnx; for each one with open sizes")  # fmt: skip
+    add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
+        "this machine's CPU")  # fmt: skip
+    add("--threads", type=int, metavar="N", help="of everybody; default: all cores")
+    add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
+    add("--sweep", action="store_true", help="also shapes taken from real networks")
+    add("--models", action="store_true", help="also whole models")
+    add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
+    add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
+    add("--builds", type=int, default=1, metavar="N", help="the best of N builds of everybody")
+    add("--minilm", type=Path, metavar="FILE", help="model.safetensors of all-MiniLM-L6-v2")
+    add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
+    add("--resume", action="store_true", help="measure only what the JSON file lacks")
+    add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
+    add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
+    add("--list", action="store_true", help="list the workloads and who can take part")
+    bench.set_defaults(run=_bench)
+
+
+def _bench(args: argparse.Namespace, console: Console) -> int:
+    from .bench_command import Request, show
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    return 0 if show(console, Request(**asked)) else 1
