@@ -40,7 +40,7 @@ def group_table(report: Report, group: str) -> Table:
     table.add_column("workload", no_wrap=True)
     for name in names(rows):
         table.add_column(SHORT.get(name, name), justify="right", no_wrap=True)
-    for name in (compared(rows), "of peak", "best peer's", "limit", "error"):
+    for name in (compared(rows), "of peak", "peer of peak", "limit", "error"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*_cells(report, row, names(rows)))
