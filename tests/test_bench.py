@@ -19,6 +19,7 @@ from selfbyoc._tvm import GENERATION
 from selfbyoc.bench import blocks, networks
 from selfbyoc.bench.contenders import CONTENDERS
 from selfbyoc.bench.contenders.contender import Contender
+from selfbyoc.bench.inputs import inputs_of
 from selfbyoc.bench.limits import limit
 from selfbyoc.bench.measure import Method, measure, timed
 from selfbyoc.bench.network import Network
@@ -39,8 +40,9 @@ from selfbyoc.bench.records import (
 from selfbyoc.bench.reference import reference
 from selfbyoc.bench.roof import Measurement, Roof
 from selfbyoc.bench.run import Selection
+from selfbyoc.bench.setting import make_setting
 from selfbyoc.bench.suite import MODELS, NAMED, SWEEP, suite
-from selfbyoc.bench.workload import Workload, inputs_of, work_of
+from selfbyoc.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.timing import Window, window
 from selfbyoc.runtime.tolerance import first_wrong
@@ -112,7 +114,7 @@ SMALL = {
 def built(contender, model, folder):
     path = folder / "model.onnx"
     onnx.save(model, path)
-    found = BY_NAME[contender].build(str(path), inputs_of(model), 1)
+    found = BY_NAME[contender].build(str(path), inputs_of(model), make_setting(1))
     found.run()
     return found
 
@@ -317,7 +319,9 @@ def test_views():
     rows[2].results["torch"] = Result(skipped="torch not installed")
     found = report(*rows)
     text = markdown(found)
-    assert "| won | 1.000 | **2.000** | 2.00 | 20% | FMA 20% | 1e-07 | 1e-07 |" in text
+    won = "| won | 100 | 1.000 | 20% | 2.000 | 10% | torch | 2.00 | **2.000** | FMA 20% | 1e-07 "
+    assert f"{won}| 1e-07 |" in text
+    assert "| alone | 100 | 1.000 | 20% | - | - | - | - | FMA 20% | 1e-07 | - |" in text
     assert "Lost: lost (0.67, openvino)." in text
     assert "- lost: 0.67 (3.000 ms, openvino 2.000 ms)" in text
     assert "No peer took part." in text
@@ -391,7 +395,7 @@ def test_a_process_answers_fails_and_dies(tmp_path):
     process = Process(OURS, 1)
     try:
         with pytest.raises(Failed, match="Error"):
-            process.ask("built", str(tmp_path / "none.onnx"), {}, 1)
+            process.ask("built", str(tmp_path / "none.onnx"), {}, make_setting(1))
         pid = process._child.pid
         process._child.kill()
         with pytest.raises(Failed, match="died with status -9"):
@@ -399,7 +403,7 @@ def test_a_process_answers_fails_and_dies(tmp_path):
         assert process.ask("dropped") is None
         assert process._child.pid != pid
         with pytest.raises(Failed, match="took more than 0 s"):
-            process.ask("prepared", 1, limit=0)
+            process.ask("prepared", make_setting(1), limit=0)
     finally:
         process.close()
 
@@ -410,7 +414,7 @@ def test_measure_a_small_workload():
     process = Process(OURS, 1)
     method = Method(turns=2, windows=2, window=0.001, warm=0.001)
     try:
-        found = measure(workload, {OURS: process}, 1, method)
+        found = measure(workload, {OURS: process}, make_setting(1), method)
     finally:
         process.close()
     assert found.ours.counts
@@ -423,14 +427,14 @@ def test_a_run_goes_on_where_it_was_killed(tmp_path, monkeypatch):
     """The second run measures only what the first one has not written."""
     asked = []
 
-    def fake(workload, processes, threads, method, says):
+    def fake(workload, processes, setting, method, says):
         asked.append(workload.name)
         if len(asked) == 2:
             raise KeyboardInterrupt
         return row(workload.name)
 
     monkeypatch.setattr(running, "measure", fake)
-    monkeypatch.setattr(running, "_roofs", lambda counts, method: (ROOF,))
+    monkeypatch.setattr(running, "_roofs", lambda setting, method: (ROOF,))
     path, chosen = tmp_path / "a.json", Selection(only=["attention 12x128x", "attention 12x512"])
     with pytest.raises(KeyboardInterrupt):
         running.run(chosen, Method(), path)
@@ -443,7 +447,7 @@ def test_a_run_goes_on_where_it_was_killed(tmp_path, monkeypatch):
 
 def test_the_machine_is_measured():
     """Every rate is a positive number; which, nobody can say."""
-    found = Measurement(1).roof()
+    found = Measurement(make_setting(1)).roof()
     assert found.gflops > 0
     assert found.launch > 0
     assert all(rate > 0 for rate in found.bandwidth.values())

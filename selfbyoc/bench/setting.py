@@ -9,6 +9,7 @@ from typing import Any
 from .. import host
 from .._tvm import make_target, target_dict
 from ..codegen.target import decisive, host_target
+from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..partition import check_target
 from ..runtime.threads import count
@@ -44,9 +45,11 @@ def make_setting(threads: int | None = None, target: str | None = None) -> Setti
     Kernels are built for the number of threads that run.
     """
     threads = _threads(threads)
-    data = target_dict(host_target() if target is None else check_target(target))
+    made = host_target() if target is None else check_target(target)
+    data = target_dict(made)
     if data["kind"] != "llvm":
         raise TargetError(f"target: what is timed runs on this CPU, kind llvm, not {data['kind']}")
+    check_cpu(made)
     told = data.get("num-cores")
     if target is not None and told not in (None, threads):
         raise TargetError(

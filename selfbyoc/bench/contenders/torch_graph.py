@@ -1,6 +1,7 @@
 """An ONNX model as a torch.fx module: straight Python code, which eager runs and inductor compiles.
 
-Only what the workloads need, each op by the one PyTorch function that a person would write.
+Only what the workloads need, each op by the one PyTorch function that a person would write. All
+else raises UnsupportedOp: then PyTorch does not take part.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class _Reader:
         self.functional = self.torch.nn.functional
         self.root, self.graph = self.torch.nn.Module(), self.torch.fx.Graph()
         self.arrays = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
+        self.opset = max((o.version for o in model.opset_import if not o.domain), default=1)
         names = [i.name for i in model.graph.input if i.name not in self.arrays]
         self.nodes = {n: self.graph.placeholder(f"x{i}") for i, n in enumerate(names)}
 
@@ -53,8 +55,11 @@ def graph_module(model: Any) -> Any:
             array, shape = (reader.arrays[name] for name in node.input)
             reader.arrays[node.output[0]] = array.reshape(shape)
             continue
+        if node.op_type == "Constant" and "value" in attrs:
+            reader.arrays[node.output[0]] = onnx.numpy_helper.to_array(attrs["value"])
+            continue
         if node.op_type not in _OPS:
-            raise UnsupportedOp(f"{node.op_type} is unknown here; known: {sorted(_OPS)}")
+            raise UnsupportedOp(f"{node.op_type} has no function of PyTorch here")
         reader.nodes[node.output[0]] = _OPS[node.op_type](reader, node.input, attrs)
     reader.graph.output([reader.nodes[o.name] for o in model.graph.output])
     _join_gelu(reader.torch, reader.graph)
@@ -106,12 +111,16 @@ def _batch_norm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
 
 
 def _gemm(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    if a.get("transA") or a.get("alpha", 1.0) != 1 or a.get("beta", 1.0) != 1:
+        raise UnsupportedOp(f"Gemm with {dict(a)}")
     weight = r.arrays[names[1]] if a.get("transB") else r.arrays[names[1]].T
-    return r.call(r.functional.linear, r.node(names[0]), r.constant(weight), r.node(names[2]))
+    return r.call(
+        r.functional.linear, r.node(names[0]), r.constant(weight), *map(r.node, names[2:])
+    )
 
 
 def _matmul(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
-    if names[1] in r.arrays:
+    if names[1] in r.arrays and r.arrays[names[1]].ndim == 2:
         return r.call(r.functional.linear, r.node(names[0]), r.constant(r.arrays[names[1]].T))
     return r.call(r.torch.matmul, r.node(names[0]), r.node(names[1]))
 
@@ -162,7 +171,8 @@ def _joined(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
 
 
 def _softmax(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
-    return r.call(r.torch.softmax, r.node(names[0]), a.get("axis", 1))
+    """Before opset 13 the axes from this one on are one: all networks here give the last."""
+    return r.call(r.torch.softmax, r.node(names[0]), a.get("axis", -1 if r.opset >= 13 else 1))
 
 
 def _reduce(name: str) -> Callable[..., Any]:
@@ -183,6 +193,8 @@ def _transpose(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
 
 
 def _gather(r: _Reader, names: Sequence[str], a: Attrs) -> Any:
+    if a.get("axis", 0) != 0 or names[0] not in r.arrays or r.arrays[names[0]].ndim != 2:
+        raise UnsupportedOp("Gather of other things than rows of a table")
     return r.call(r.functional.embedding, r.node(names[1]), r.node(names[0]))
 
 
@@ -213,10 +225,27 @@ _OPS: dict[str, Callable[[_Reader, Sequence[str], Attrs], Any]] = {
 def _join_gelu(torch: Any, graph: Any) -> None:
     """x / sqrt(2) -> erf -> + 1 -> * x -> * 0.5 is one call in PyTorch."""
     for node in [n for n in graph.nodes if n.target is torch.erf]:
-        (plus,) = node.users
-        (product,) = plus.users
-        (half,) = product.users
+        x, root = _operands(node.args[0], torch.div)
+        plus, one = _reader(node, torch.add)
+        product, factor = _reader(plus, torch.mul)
+        half, scale = _reader(product, torch.mul)
+        is_root = isinstance(root, float) and abs(root**2 - 2) < 1e-5
+        if x is None or x is not factor or not is_root or (one, scale) != (1.0, 0.5):
+            continue
         with graph.inserting_before(half):
-            x = node.args[0].args[0]
             half.replace_all_uses_with(graph.call_function(torch.nn.functional.gelu, (x,)))
     graph.eliminate_dead_code()
+
+
+def _operands(node: Any, function: Any) -> tuple[Any, Any]:
+    """Of a call of a function; else nothing."""
+    return node.args if getattr(node, "target", None) is function else (None, None)
+
+
+def _reader(node: Any, function: Any) -> tuple[Any, Any]:
+    """The only call that reads a value, and what else that reads; else nothing."""
+    readers = list(node.users) if node is not None else []
+    if len(readers) != 1 or readers[0].target is not function:
+        return None, None
+    others = [arg for arg in readers[0].args if arg is not node]
+    return readers[0], others[0] if len(others) == 1 else None

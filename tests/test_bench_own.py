@@ -1,0 +1,452 @@
+"""`bench MODEL.onnx`: a user's files, their shapes and inputs, for a target, on so many threads."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import selfbyoc.bench.measure as measuring
+import selfbyoc.bench.run as running
+from selfbyoc import host
+from selfbyoc.__main__ import main
+from selfbyoc.bench import reference as references
+from selfbyoc.bench.checking import Expectation, checked, expectation
+from selfbyoc.bench.contenders import CONTENDERS
+from selfbyoc.bench.inputs import inputs_of
+from selfbyoc.bench.measure import Method
+from selfbyoc.bench.own import OWN, own_workloads
+from selfbyoc.bench.records import OURS, Result, Row, read_report
+from selfbyoc.bench.roof import Roof
+from selfbyoc.bench.run import Selection
+from selfbyoc.bench.setting import make_setting
+from selfbyoc.bench.workload import counted
+from selfbyoc.errors import InputError, TargetError, UnsupportedOp
+from selfbyoc.models.shapes import fix_shapes, parse_shapes
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+ROOF = Roof(1, 100.0, {"memory": 10.0}, 2.0, {})
+QUICK = Method(turns=1, windows=2, window=0.001, warm=0.001)
+
+
+def value(name, kind, *shape):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model(nodes, inputs, outputs, *, opset=17, ir=8, **weights):
+    """Nodes are (op, inputs, output) and attributes."""
+    made = [helper.make_node(op, xs, [y], **attrs) for op, xs, y, attrs in nodes]
+    arrays = [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()]
+    graph = helper.make_graph(made, "g", inputs, outputs, arrays)
+    domains = {"": opset} | {attrs["domain"]: 1 for *_, attrs in nodes if "domain" in attrs}
+    opsets = [helper.make_opsetid(*pair) for pair in domains.items()]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir)
+
+
+def random(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype("float32")
+
+
+def dense(rows=5, **options):
+    """A matrix product; its tail is no multiple of anything."""
+    nodes = [("MatMul", ["x", "w"], "y0", {}), ("Relu", ["y0"], "y", {})]
+    ends = [value("x", FLOAT, rows, 24)], [value("y", FLOAT, rows, 31)]
+    return model(nodes, *ends, w=random(24, 31), **options)
+
+
+def sentence():
+    """Ids, types and a mask, as an exporter writes them: open sizes, and a name with a dot."""
+    nodes = [
+        ("Gather", ["words", "input.ids"], "word", {}),
+        ("Cast", ["token_type"], "type32", {"to": TensorProto.INT32}),
+        ("Gather", ["types", "type32"], "type", {}),
+        ("Add", ["word", "type"], "sum", {}),
+        ("Cast", ["mask"], "mask32", {"to": FLOAT}),
+        ("Unsqueeze", ["mask32", "last"], "column", {}),
+        ("Mul", ["sum", "column"], "masked", {}),
+        ("MatMul", ["masked", "w"], "y", {}),
+    ]
+    ins = [value(n, INT64, "batch", "length") for n in ("input.ids", "token_type", "mask")]
+    weights = {"words": random(50, 24), "types": random(2, 24), "w": random(24, 31)}
+    last = np.array([-1], "int64")
+    return model(nodes, ins, [value("y", FLOAT, "batch", "length", 31)], last=last, **weights)
+
+
+def strange():
+    """An op that nobody knows."""
+    ends = [value("x", FLOAT, 1, 4)], [value("y", FLOAT, 1, 4)]
+    return model([("Strange", ["x"], "y", {"domain": "my.domain"})], *ends)
+
+
+def saved(path, what):
+    onnx.save(what, path)
+    return path
+
+
+def own(path, *shapes):
+    (workload,) = own_workloads([path], shapes)
+    return workload
+
+
+# ---- shapes
+
+
+def test_a_symbol_has_one_size(tmp_path):
+    """What fixes `batch` and `length` in one input fixes them in all, and in the output."""
+    found = own(saved(tmp_path / "m.onnx", sentence()), "mask=2x7")
+    assert (found.name, found.group) == ("m mask=2x7", OWN)
+    made = found.model()
+    assert [a.shape for a in inputs_of(made).values()] == [(2, 7)] * 3
+    (out,) = made.graph.output
+    assert [d.dim_value for d in out.type.tensor_type.shape.dim] == [2, 7, 31]
+
+
+def test_a_known_size_can_be_changed(tmp_path):
+    made = own(saved(tmp_path / "m.onnx", dense()), "x=9x24").model()
+    assert inputs_of(made)["x"].shape == (9, 24)
+    assert [d.dim_value for d in made.graph.output[0].type.tensor_type.shape.dim] == [9, 31]
+
+
+def test_open_sizes_are_refused_with_what_to_write():
+    with pytest.raises(InputError, match=r"input input\.ids is batchxlength.*input\.ids=1x1'"):
+        fix_shapes(sentence(), {}, "m")
+    unknown = dense()
+    unknown.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(InputError, match=r"shape of input x is not known; fix it.*--shape 'x="):
+        fix_shapes(unknown, {}, "m")
+    assert inputs_of(fix_shapes(unknown, {"x": (5, 24)}, "m"))["x"].shape == (5, 24)
+
+
+@pytest.mark.parametrize("text", ["x", "=1x2", "x=", "x=1x-2", "x=1x0", "x=1xa"])
+def test_a_shape_is_a_name_and_sizes(text):
+    with pytest.raises(InputError, match="expected NAME=1x3x224x224"):
+        parse_shapes([text])
+
+
+def test_shapes_must_fit(tmp_path):
+    path = saved(tmp_path / "m.onnx", sentence())
+    assert parse_shapes(["a=b:0=2x3"]) == {"a=b:0": (2, 3)}
+    with pytest.raises(InputError, match="input x has two shapes"):
+        parse_shapes(["x=1", "x=2"])
+    with pytest.raises(InputError, match=r"no input 'masks'; known: .*did you mean 'mask'"):
+        own(path, "masks=1x2")
+    with pytest.raises(InputError, match="mask is batchxlength, the shape given is 1x2x3"):
+        own(path, "mask=1x2x3")
+    with pytest.raises(InputError, match="length is 4 here and 3 in another input"):
+        own(path, "token_type=1x3", "mask=1x4")
+
+
+# ---- inputs
+
+
+def test_integers_mean_something():
+    made = fix_shapes(sentence(), {"mask": (4, 30)}, "m")
+    found, again = inputs_of(made), inputs_of(made)
+    np.testing.assert_array_equal(found["input.ids"], again["input.ids"])
+    assert 40 < found["input.ids"].max() < 50
+    assert set(found["token_type"].flat) == {0, 1}  # through a cast
+    assert set(found["mask"].flat) == {1}
+    assert {a.dtype for a in found.values()} == {np.dtype("int64")}
+
+
+def test_bytes_take_all_values():
+    pixels = model(
+        [("Cast", ["x"], "y", {"to": FLOAT})], [value("x", TensorProto.UINT8, 50, 50)],
+        [value("y", FLOAT, 50, 50)],
+    )  # fmt: skip
+    found = inputs_of(pixels)["x"]
+    assert (found.dtype, found.min(), found.max()) == (np.uint8, 0, 255)
+
+
+def test_weights_that_are_inputs_stay_weights(tmp_path):
+    """As files before ONNX 1.5 have them."""
+    old = dense(opset=11, ir=3)
+    old.graph.input.insert(0, value("w", FLOAT, 24, 31))
+    made = own(saved(tmp_path / "m.onnx", old)).model()
+    assert list(inputs_of(made)) == ["x"]
+    onnx.checker.check_model(made)
+
+
+# ---- files
+
+
+def test_files_are_read_before_anything_runs(tmp_path, capsys):
+    good, junk = saved(tmp_path / "m.onnx", dense()), tmp_path / "junk.onnx"
+    junk.write_text("junk")
+    for bad in (tmp_path / "none.onnx", junk, tmp_path):
+        assert main(["bench", str(good), str(bad)]) == 1
+        error = capsys.readouterr().err
+        assert f"error: {bad} is no ONNX model that can be read" in error
+        assert error.count("\n") == 1
+
+
+def test_names_tell_files_apart(tmp_path):
+    (tmp_path / "a").mkdir()
+    one, other = saved(tmp_path / "m.onnx", dense()), saved(tmp_path / "a" / "m.onnx", dense(7))
+    found = own_workloads([one, other])
+    assert [w.name for w in found] == [str(one), str(other)]
+    assert found[0].key != found[1].key
+    assert own(one).key == found[0].key
+    with pytest.raises(InputError, match="given twice"):
+        own_workloads([one, one])
+
+
+def test_texts_cannot_be_made_up(tmp_path):
+    kind = TensorProto.STRING
+    ends = [value("x", kind, 2)], [value("y", kind, 2)]
+    path = saved(tmp_path / "m.onnx", model([("Identity", ["x"], "y", {})], *ends))
+    with pytest.raises(InputError, match="input x is of type STRING, expected numbers"):
+        own(path)
+
+
+# ---- what is right
+
+
+def judged(found, *truth, terms=1):
+    arrays = [np.asarray(t) for t in truth]
+    return checked(Result(1.0), [np.asarray(f) for f in found], Expectation(arrays, terms))
+
+
+def test_results_of_all_types_are_checked():
+    one = np.float32(1)
+    assert not judged([[True, False]], [True, False]).wrong
+    assert judged([[True, True]], [True, False]).wrong
+    assert judged([[1, 2]], [1, 3]).wrong
+    assert judged([np.uint8([0])], np.uint8([255])).error == 255
+    assert not judged([np.float32([])], np.float32([])).wrong
+    assert judged([[one * np.nan]], [one]).wrong
+    assert judged([[one, one]], [one]).wrong
+    assert not judged([[one * 0]], [one * 0]).wrong
+    # A small output beside a large one is measured by its own size.
+    assert judged([[one], [one * 1000]], [one * 1.01], [one * 1000]).wrong
+    assert not judged([[one]], [one * 1.01], terms=0).wrong  # not judged, but told
+    assert judged([[one]], [one * 1.01], terms=0).error == pytest.approx(0.01, rel=1e-4)
+
+
+def test_onnx_itself_is_the_truth_where_onnx_runtime_is_not(tmp_path, monkeypatch):
+    path, x = str(saved(tmp_path / "m.onnx", dense())), inputs_of(dense())
+    wanted = np.maximum(x["x"].astype("float64") @ random(24, 31), 0)
+    np.testing.assert_allclose(references.unoptimised(path, x)[0], wanted, atol=1e-5)
+
+    def missing(path, inputs):
+        raise InputError("not here")
+
+    monkeypatch.setattr(references, "_runtime", missing)
+    (found,) = references.unoptimised(path, x)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    saved(tmp_path / "m.onnx", dense(opset=12))
+    with pytest.raises(InputError, match=r"ONNX Runtime: .*not here; .*opset 12 is below 13"):
+        references.unoptimised(path, x)
+
+
+def test_what_cannot_be_judged_is_said(tmp_path, monkeypatch):
+    """Infinite outputs, and steps of a quantised model."""
+    log = model([("Log", ["x"], "y", {})], [value("x", FLOAT, 9)], [value("y", FLOAT, 9)])
+    scale = {"s": np.float32(0.1), "z": np.uint8(128)}
+    nodes = [("QuantizeLinear", list("xsz"), "q", {}), ("DequantizeLinear", list("qsz"), "y", {})]
+    steps = model(nodes, [value("x", FLOAT, 9)], [value("y", FLOAT, 9)], **scale)
+    for made, reason in ((log, "not finite"), (steps, "it quantises"), (strange(), "not checked")):
+        path = saved(tmp_path / "m.onnx", made)
+        found = expectation(own(path), made, str(path), inputs_of(made), 1, 300.0)
+        assert reason in found.unknown
+
+
+# ---- targets and threads
+
+
+def test_everybody_runs_on_as_many_threads():
+    assert json.loads(make_setting(1).target)["num-cores"] == 1
+    found = make_setting(1, "llvm -mcpu=haswell")
+    assert str(found) == "llvm -mcpu=haswell -num-cores=1"
+    assert str(found.with_threads(2)) == "llvm -mcpu=haswell -num-cores=2"
+    assert found == make_setting(1, '{"kind": "llvm", "mcpu": "haswell", "num-cores": 1}')
+    assert found.tvm_target().attrs["num-cores"] == 1
+    for wrong in (0, host.cores() + 1):
+        with pytest.raises(InputError, match=f"expected 1 to {host.cores()}.*not {wrong}"):
+            make_setting(wrong)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("c", "kind llvm, not c"),
+        ("nonsense", "not a target of this TVM"),
+        ('{"kind":', "not a target of this TVM"),
+        ("llvm -mcpu=haswel", "haswell"),
+        ("llvm -num-cores=99", "num-cores is 99, but 1 threads run"),
+    ],
+)
+def test_wrong_targets(target, says):
+    with pytest.raises(TargetError, match=says):
+        make_setting(1, target)
+
+
+# ---- runs
+
+
+def row(name, key=""):
+    return Row(name, OWN, 10**6, 10**4, {OURS: Result(1.0, 1.0, 1.0, 9)}, key=key)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The names that were asked for; nothing is built."""
+    asked = []
+
+    def fake(workload, processes, setting, method, says):
+        asked.append(workload.name)
+        return row(workload.name, workload.key)
+
+    monkeypatch.setattr(running, "measure", fake)
+    monkeypatch.setattr(running, "_roofs", lambda setting, method: (ROOF,))
+    return asked
+
+
+def test_a_report_goes_on_for_the_same_target_and_threads_only(tmp_path, measured):
+    json_path = tmp_path / "a.json"
+    path = saved(tmp_path / "m.onnx", dense())
+    given = {"setting": make_setting(1, "llvm -mcpu=haswell"), "resume": True}
+    running.run(Selection(own=[own(path)]), Method(), json_path, **given)
+    assert read_report(json_path).target == "llvm -mcpu=haswell -num-cores=1"
+    running.run(Selection(own=[own(path)]), Method(), json_path, **given)
+    assert measured == ["m"]
+    saved(path, dense(7))  # another file of the same name
+    running.run(Selection(own=[own(path)]), Method(), json_path, **given)
+    assert measured == ["m", "m"]
+    for other in (make_setting(1), make_setting(1, "llvm -mcpu=haswell -mattr=-fma")):
+        with pytest.raises(InputError, match="was measured for llvm -mcpu=haswell"):
+            running.run(
+                Selection(own=[own(path)]), Method(), json_path, **given | {"setting": other}
+            )
+    report = replace(read_report(json_path), threads=2)
+    json_path.write_text(report.to_json())
+    with pytest.raises(InputError, match=r"on 2 threads, this is .* on 1"):
+        running.run(Selection(own=[own(path)]), Method(), json_path, **given)
+
+
+def test_what_nobody_could_build_is_tried_again(tmp_path, measured, monkeypatch):
+    json_path, selection = tmp_path / "a.json", Selection(own=[own_dense(tmp_path)])
+    failed = replace(row("m"), results={OURS: Result(skipped="no")}, key=selection.own[0].key)
+    fake = running.measure
+    monkeypatch.setattr(running, "measure", lambda *args: failed)
+    running.run(selection, Method(), json_path)
+    monkeypatch.setattr(running, "measure", fake)
+    assert running.run(selection, Method(), json_path, resume=True).rows[0].built
+
+
+def own_dense(folder):
+    return own(saved(folder / "m.onnx", dense()))
+
+
+def test_the_command_line(tmp_path, measured, capsys):
+    path = str(saved(tmp_path / "m.onnx", dense()))
+    cases = {
+        ("--sweep",): "--sweep: of the suite",
+        ("--peers", "nobody"): "unknown ['nobody']",
+        ("--threads", "0"): "threads: expected 1 to",
+        ("--target", "nonsense"): "not a target of this TVM",
+        ("--shape", "y=1"): "no input 'y'",
+    }
+    for options, says in cases.items():
+        assert main(["bench", path, *options]) == 1
+        assert says in capsys.readouterr().err
+    assert main(["bench", "--shape", "x=1"]) == 1
+    assert "there is none" in capsys.readouterr().err
+    assert measured == []
+    assert main(["bench", path, "--threads", "1", "--shape", "x=9x24"]) == 0
+    assert measured == ["m x=9x24"]
+
+
+def test_own_models_against_who_is_here(tmp_path, monkeypatch, capsys):
+    """Three files: ours and TVM's own build are right on two, and nobody can run the third."""
+    monkeypatch.setattr(running, "_roofs", lambda setting, method: (ROOF,))
+    monkeypatch.setattr("selfbyoc.view.bench_command.Method", lambda: QUICK)
+    found = {"ids": sentence(), "net": dense(), "odd": strange()}
+    paths = [str(saved(tmp_path / f"{name}.onnx", made)) for name, made in found.items()]
+    out, picture = tmp_path / "a.json", tmp_path / "a.svg"
+    options = ["--peers", "tvm", "--shape", "input.ids=2x7", "--threads", "1", "--json", str(out)]
+    assert main(["bench", *paths, *options, "--roofline", str(picture)]) == 1
+    said = capsys.readouterr()
+    assert "error: nobody can run odd: selfbyoc: " in said.err
+    assert "Strange" in said.err
+    ids, net, odd = read_report(out).rows
+    assert (ids.name, net.name, odd.name) == ("ids input.ids=2x7", "net", "odd")
+    assert net.flops == 2 * 5 * 24 * 31
+    for workload in (ids, net):
+        assert not workload.unchecked
+        for name in (OURS, "tvm"):
+            assert workload.results[name].counts
+            assert workload.results[name].relative < 1e-5
+    assert net.ours.note == "1 dense"
+    assert not odd.built
+    assert picture.read_text().startswith("<svg")
+    assert main(["bench", "--markdown", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "built for llvm" in text
+    assert "**Own models**" in text
+    assert "| net | 0.00744 |" in text
+
+
+def test_a_large_file_has_its_weights_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "LARGE", 100)
+    whole = dense()
+    whole.graph.initializer[0].CopyFrom(numpy_helper.from_array(random(24, 31), "w"))
+    path = measuring._saved(whole, tmp_path)
+    found = references.unoptimised(path, inputs_of(dense()))
+    np.testing.assert_array_equal(found, references.unoptimised(str(saved(
+        tmp_path / "other.onnx", dense())), inputs_of(dense())))  # fmt: skip
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_tvm_cannot_read_is_not_counted():
+    assert counted(strange()).flops == 0
+    assert counted(dense()).flops == 2 * 5 * 24 * 31
+
+
+# ---- PyTorch
+
+
+def graph_of_torch(made):
+    pytest.importorskip("torch")
+    from selfbyoc.bench.contenders.torch_graph import graph_module
+
+    return graph_module(made)
+
+
+def test_pytorch_leaves_out_what_it_has_no_function_for():
+    with pytest.raises(UnsupportedOp, match="Strange has no function of PyTorch here"):
+        graph_of_torch(strange())
+    columns = model(
+        [("Gather", ["w", "x"], "y", {"axis": 1})], [value("x", INT64, 2)],
+        [value("y", FLOAT, 5, 2)], w=random(5, 6),
+    )  # fmt: skip
+    with pytest.raises(UnsupportedOp, match="other things than rows of a table"):
+        graph_of_torch(columns)
+
+
+def test_only_gelu_is_joined_to_gelu():
+    """erf(x / 2) + 1 times x, halved, is none; neither is one whose parts others read."""
+    torch = pytest.importorskip("torch")
+    nodes = [
+        ("Div", ["x", "root"], "d", {}), ("Erf", ["d"], "e", {}), ("Add", ["e", "one"], "p", {}),
+        ("Mul", ["x", "p"], "m", {}), ("Mul", ["m", "half"], "y", {}),
+    ]  # fmt: skip
+    numbers = {"one": np.float32(1), "half": np.float32(0.5)}
+    ends = [value("x", FLOAT, 9)], [value("y", FLOAT, 9)]
+    for root, joined in ((np.sqrt(np.float32(2)), True), (np.float32(2), False)):
+        made = model(nodes, *ends, root=root, **numbers)
+        module, x = graph_of_torch(made), inputs_of(made)
+        called = [n.target for n in module.graph.nodes if n.op == "call_function"]
+        assert (called == [torch.nn.functional.gelu]) == joined
+        (found,) = module(torch.from_numpy(x["x"]))
+        np.testing.assert_allclose(found, references.reference(made, x)[0], atol=1e-6)
+
+
+def test_the_peers_of_an_own_model_are_all_that_there_are():
+    assert Selection().names(OWN) == [c.name for c in CONTENDERS]
