@@ -16,6 +16,7 @@ import selfbyoc.bench.run as running
 from selfbyoc import host
 from selfbyoc.__main__ import main
 from selfbyoc.bench import reference as references
+from selfbyoc.bench import worker
 from selfbyoc.bench.checking import Expectation, checked, expectation
 from selfbyoc.bench.contenders import CONTENDERS
 from selfbyoc.bench.inputs import inputs_of
@@ -446,6 +447,18 @@ def test_only_gelu_is_joined_to_gelu():
         assert (called == [torch.nn.functional.gelu]) == joined
         (found,) = module(torch.from_numpy(x["x"]))
         np.testing.assert_allclose(found, references.reference(made, x)[0], atol=1e-6)
+
+
+def test_a_reason_is_one_line_that_says_why():
+    thrown = "Exception from src/core.cpp:84:\nSummary:\n-- No conversion rule found: Strange\n\n"
+    found = worker._answered(raising, (RuntimeError(thrown),))
+    assert found == (None, "RuntimeError: No conversion rule found: Strange")
+    found = worker._answered(raising, (ValueError("a b\nc"),))
+    assert found == (None, "ValueError: a b")
+
+
+def raising(err):
+    raise err
 
 
 def test_the_peers_of_an_own_model_are_all_that_there_are():

@@ -40,7 +40,15 @@ def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any,
     try:
         return function(*args), None
     except Exception as err:
-        return None, one_line(err)
+        return None, _reason(err)
+
+
+def _reason(err: Exception) -> str:
+    """In one line; OpenVINO says first where in its source it was thrown, and last why."""
+    lines = [line for line in str(err).splitlines() if line.strip()]
+    if lines and lines[0].startswith("Exception from "):
+        return f"{type(err).__name__}: {lines[-1].strip('- ')}"
+    return one_line(err)
 
 
 class _Answers:
