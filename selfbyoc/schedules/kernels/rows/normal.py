@@ -20,7 +20,7 @@ class NormalPlan:
     dtype: str
 
     def __str__(self) -> str:
-        where = "in front of its task" if self.product.rows_first else "first"
+        where = "in front of its task" if self.product.melted else "first"
         return f"{self.product}; normalised {where}: {self.normal}"
 
     @property

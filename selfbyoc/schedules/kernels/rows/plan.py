@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....language.decisions import choose
@@ -41,13 +41,14 @@ class ProductPlan:
     depth: int
     pieces: int
     group: int
-    rows_first: bool  # a task has rows of its own, and goes over all panels
+    rows_first: bool  # a group of rows goes over all panels, else a panel over all groups
+    melted: bool  # a task is a group of rows, and computes what it reads itself
     chunk: int  # steps of k between prefetches of the next piece; 0: none are made
     parallel: bool
 
     def __str__(self) -> str:
         piece = f", {self.depth // self.pieces} of k at a time" if self.pieces > 1 else ""
-        order = "all columns" if self.rows_first else f"{self.wide * BLOCK} columns"
+        order = "all columns" if self.melted else f"{self.wide * BLOCK} columns"
         rows = f"{self.group * self.tile.rows} rows x {order}"
         return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}"
 
@@ -59,7 +60,7 @@ class ProductPlan:
     @property
     def tasks(self) -> int:
         """What runs in parallel."""
-        return self.groups * (1 if self.rows_first else self.blocks // self.wide)
+        return self.groups * (1 if self.melted else self.blocks // self.wide)
 
     @property
     def size(self) -> int:
@@ -86,7 +87,7 @@ def plan_rows(lead: Shape, units: int, dtype: str, cpu: Machine) -> Rows:
     def cost(height: int) -> tuple[float, int]:
         waste = _in_tiles(lead, height, cpu).padded / count
         fastest = min(_cycles(t, cpu) / t.sums for t in tiles_of(height, blocks, dtype, cpu))
-        return waste * fastest, -height
+        return waste * fastest, height
 
     heights = [h for h in range(1, min(MOST_ROWS, count) + 1) if _fits_rows(h, dtype, cpu)]
     sorted_heights = sorted(heights, key=cost)
@@ -114,10 +115,11 @@ def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[Registe
 
 
 def _cycles(tile: RegisterTile, cpu: Machine) -> float:
-    """Of a step of k. Sums that just hide the latency do not: 4 x 2 vectors of AVX2 reach 80% of
-    the peak, 6 x 2 97% (Cascade Lake, Nov 2026).
+    """Of a step of k, with what the core waits for sums: the fewer there are beyond those in
+    flight, the longer (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 90%, 4 x 2
+    84%; Cascade Lake, Nov 2026).
     """
-    return max(tile.cycles(cpu), cpu.latency + 1)
+    return tile.cycles(cpu) + cpu.in_flight / tile.sums
 
 
 def product_plan(
@@ -126,8 +128,13 @@ def product_plan(
     """The plan of one product. `melted`: tiles of a task that computes its rows itself."""
     blocks = blocks_of(units)
     vectors = block_vectors(cpu, dtype)
-    tile, group = _panels(rows, blocks, depth, dtype, cpu, melted)
-    sizes = [melted] if melted else next_to(_groups(rows, cpu), group)
+    sizes = [melted] if melted else _groups(rows, cpu, MOST_PIECE)
+    tile, group = _panels(rows, blocks, dtype, cpu, sizes)
+    rows_first = bool(melted) or _rows_first(rows, depth, tile.vectors // vectors, cpu, name)
+    if rows_first and not melted:
+        sizes = _groups(rows, cpu, depth)
+        tile, group = _panels(rows, blocks, dtype, cpu, sizes)
+    sizes = next_to(sizes, group)
     group = choose(f"{name}.group", sizes, group)
     widths = best(
         [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)],
@@ -146,6 +153,7 @@ def product_plan(
         depth,
         pieces,
         group,
+        rows_first,
         bool(melted),
         0 if melted or pieces == 1 else CHUNK,
         steps >= LEAST_STEPS,
@@ -162,13 +170,24 @@ def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
     return choose(f"{name}.pieces", next_to(divisors(depth, most), usual), usual)
 
 
-def _groups(rows: Rows, cpu: Machine) -> list[int]:
-    most = max(1, cpu.l2_bytes // 2 // (4 * MOST_PIECE) // rows.height)
-    return divisors(rows.each, most)
+def _rows_first(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> bool:
+    """Where L2 does not hold all rows, each panel of columns reads them from L3; with the groups of
+    rows that L2 does hold outermost, each group reads the weight: less, if a group has more rows
+    than a panel columns (256x1536x384: 2.67 ms against 2.86; Cascade Lake, Nov 2026).
+    """
+    held = cpu.l2_bytes // 2 // (4 * depth)
+    if rows.padded <= held:
+        return False
+    return choose(f"{name}.rows_first", [False, True], held >= 2 * wide * BLOCK)
+
+
+def _groups(rows: Rows, cpu: Machine, size: int) -> list[int]:
+    """Tiles of a group whose `size` of k is half of L2 at most."""
+    return divisors(rows.each, max(1, cpu.l2_bytes // 2 // (4 * size) // rows.height))
 
 
 def _panels(
-    rows: Rows, blocks: int, depth: int, dtype: str, cpu: Machine, melted: int
+    rows: Rows, blocks: int, dtype: str, cpu: Machine, groups: Sequence[int]
 ) -> tuple[RegisterTile, int]:
     """The register tile, and how many of them share a panel: large groups that fall evenly on the
     cores.
@@ -183,7 +202,6 @@ def _panels(
         return share * (1 + 1 / (8 * group)), -group
 
     tiles = tiles_of(rows.height, blocks, dtype, cpu)
-    groups = [melted] if melted else _groups(rows, cpu)
     return min(((t, g) for t in tiles for g in groups), key=busiest)
 
 
@@ -203,8 +221,3 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
 def lead_of(shape: Shape) -> tuple[int, ...]:
     """The rows of a tensor: all extents but the last."""
     return tuple(int(extent) for extent in shape[:-1])
-
-
-def described(parts: Iterator[tuple[str, object]]) -> str:
-    """`name: part; name: part`."""
-    return "; ".join(f"{name}: {part}" for name, part in parts)

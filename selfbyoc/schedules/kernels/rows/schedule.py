@@ -66,7 +66,7 @@ def schedule_dense(
     prepare(sch, dense, plan.lanes)
     task, finish = dense_tiles(sch, dense, plan)
     if dense.normal is not None and normal is not None:
-        at = task if plan.rows_first else None
+        at = task if plan.melted else None
         finish += melt_rows(sch, dense.normal.before, dense.normal.result, normal, at)
     for last in finish:
         last()

@@ -24,8 +24,8 @@ class Loops:
 def tile_rows(sch: Schedule, outputs: Block, plan: ProductPlan) -> Loops:
     """Register tiles of [outer, tile, block, row, lane], in groups of rows times panels of columns.
 
-    Panels outermost, so that each core reads its own share of the weight; rows outermost where
-    something is computed of the rows of a task first.
+    Panels outermost, so that each core reads its own share of the weight; or groups of rows, which
+    then stay in L2.
     """
     count = len(Facts(sch, outputs).axes)
     *outer, tile, blocks, row, lane = list(sch.get_loops(outputs))[-count:]
@@ -36,4 +36,4 @@ def tile_rows(sch: Schedule, outputs: Block, plan: ProductPlan) -> Loops:
     for loop in (row, within):
         sch.unroll(loop)
     vectorize(sch, lane, plan.lanes)
-    return Loops(around[:-1] if plan.rows_first else around, around[-1], tile)
+    return Loops(around[:-1] if plan.melted else around, around[-1], tile)
