@@ -117,13 +117,12 @@ def test_registers_that_the_system_saves(has, force, expected):
 
 @X86
 def test_the_kernel_agrees_with_the_c_library(monkeypatch):
-    if os.environ.get("SELFBYOC_EMULATED"):
-        pytest.skip("an emulator shows the machine below in /proc/cpuinfo")
     asked = host_features._x86()
     monkeypatch.setattr(host_features, "_cpuid", lambda: None)
     if not host_features.cpuinfo():
         pytest.skip("no flags in /proc/cpuinfo")
-    assert host_features._x86() == asked
+    assert "sse3" in asked
+    assert asked <= host_features._x86()  # under an emulator that shows the machine below
 
 
 def test_what_the_name_promises_and_the_system_keeps_is_switched_off(monkeypatch):
@@ -278,14 +277,13 @@ def test_a_lesser_cpu_by_the_environment():
 
 @X86
 @pytest.mark.parametrize(
-    ("name", "error"),
-    [("knl", "lacks"), ("bdver4", "lacks"), ("nosuch", "knows no -mcpu=nosuch")],
+    ("name", "error"), [("haswell", "lacks .*avx2"), ("nosuch", "LLVM .* knows no -mcpu=nosuch")]
 )
-def test_an_environment_that_contradicts_the_machine(name, error):
-    if host.runs(f"llvm -mcpu={name}") if name != "nosuch" else False:
-        pytest.skip(f"this machine can do what {name} can")
-    done = told(name)
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"selfbyoc.errors.TargetError: SELFBYOC_CPU={name}: ")
-    assert error in last
+def test_an_environment_that_contradicts_the_machine(name, error, monkeypatch):
+    real = host._features
+    monkeypatch.setattr(host, "_features", lambda told: real(told) if told else frozenset({"sse3"}))
+    monkeypatch.setenv("SELFBYOC_CPU", name)
+    host._check_pretended.cache_clear()
+    for ask in (host.cpu, host.features, selfbyoc.host_target, lambda: selfbyoc.build(model())):
+        with pytest.raises(TargetError, match=f"^SELFBYOC_CPU={name}: .*{error}"):
+            ask()
