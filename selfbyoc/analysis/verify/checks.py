@@ -87,7 +87,7 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
     except SelfbyocError as err:
         yield Event(BUILD, Check(BUILD, RAISED, one_line(err)))
         return
-    judge = _Judge(subject, runner, plan)
+    judge = Judge(subject, runner, plan)
     known = kinds_for(subject.graph, subject.constants)
     asked = [kind for kind in known if plan.kinds is None or kind in plan.kinds]
     if not asked:
@@ -98,7 +98,7 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
             yield Event(kind, judge.check(kind))
 
 
-class _Judge:
+class Judge:
     """Compares one kernel's results with everything that is known of them."""
 
     def __init__(self, subject: Subject, runner: Runner, plan: Plan) -> None:

@@ -1,0 +1,1 @@
+"""Built-in composites on CPUs that this machine is not: what `tools/portability.py` is made of."""

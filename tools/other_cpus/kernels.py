@@ -1,0 +1,146 @@
+"""The main kernels, each in a size of a real network, and how many loops of products it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import selfbyoc
+from selfbyoc import Case, Composite, op
+from selfbyoc._tvm import GENERATION, make_target, module_source
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.cache.kernels import using
+from selfbyoc.codegen.lower import lower
+from selfbyoc.ir.emit import emit
+
+from .loops import Loop, around_exp, hot
+
+BUILTIN = {composite.name: composite for composite in selfbyoc.BUILTIN}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`loops` names what its hot loops compute, in the order of the code."""
+
+    composite: str
+    loops: tuple[str, ...]
+    case: Callable[[], Case]
+    settings: dict[str, str] = field(default_factory=dict, compare=False)
+
+
+def _conv(*shape: int, units: int, kernel: int) -> Callable[[], Case]:
+    def program(x: Any, weight: Any, bias: Any) -> Any:
+        padding = (kernel // 2,) * 4
+        return op.relu(op.bias_add(op.conv2d(x, weight, padding=padding), bias))
+
+    weight = (units, shape[1], kernel, kernel)
+    return lambda: Case(
+        program, x=shape, weight=weight, bias=(units,), constants=["weight", "bias"]
+    )
+
+
+def _dense(rows: int, width: int, units: int) -> Case:
+    return Case(
+        lambda x, weight, bias: op.bias_add(op.dense(x, weight), bias, axis=-1),
+        x=(rows, width), weight=(units, width), bias=(units,), constants=["weight", "bias"],
+    )  # fmt: skip
+
+
+def _separable() -> Case:
+    def program(x: Any, w_depth: Any, b_depth: Any, w_point: Any, b_point: Any) -> Any:
+        y = op.conv2d(x, w_depth, padding=(1, 1, 1, 1), groups=128)
+        y = op.relu(op.bias_add(y, b_depth))
+        return op.relu(op.bias_add(op.conv2d(y, w_point), b_point))
+
+    return Case(
+        program, x=(1, 128, 56, 56), w_depth=(128, 1, 3, 3), b_depth=(128,),
+        w_point=(128, 128, 1, 1), b_point=(128,),
+        constants=["w_depth", "b_depth", "w_point", "b_point"],
+    )  # fmt: skip
+
+
+def _first(composite: str) -> Callable[[], Case]:
+    return lambda: first_case(BUILTIN[composite])  # type: ignore[return-value]
+
+
+_NO_WINOGRAD = {"SELFBYOC_WINOGRAD": "0"}
+MAIN = {
+    "direct": Kernel(
+        "conv2d", ("product",), _conv(1, 64, 56, 56, units=64, kernel=3), _NO_WINOGRAD
+    ),
+    "pointwise": Kernel("conv2d", ("product",), _conv(1, 256, 14, 14, units=256, kernel=1)),
+    "winograd": Kernel("conv2d", ("product",), _conv(1, 64, 56, 56, units=64, kernel=3)),
+    "dense": Kernel("dense", ("product",), lambda: _dense(128, 768, 768)),
+    "attention": Kernel("attention", ("scores", "values"), _first("attention")),
+    "depthwise_pointwise": Kernel("depthwise_pointwise", ("depthwise", "pointwise"), _separable),
+    "inverted_residual": Kernel(
+        "inverted_residual", ("expand", "depthwise", "project"), _first("inverted_residual")
+    ),
+}
+
+
+def first_case(composite: Composite) -> Case | None:
+    """The first case that exists on this TVM."""
+    return next((case for case in composite.cases if GENERATION in case.generations), None)
+
+
+@contextmanager
+def environment(settings: dict[str, str]) -> Iterator[None]:
+    """These variables for a while."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def emitted(composite: Composite, case: Case) -> Any:
+    """The case as a model, with seeded constants."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        name: (
+            rng.random(shape) + 0.1 if dtype.startswith("float") else rng.integers(0, 9, shape)
+        ).astype(dtype)
+        for name, (shape, dtype) in case.args.items()
+        if name in case.constants
+    }
+    return emit(case.program or composite.pattern, case.args, arrays)
+
+
+def module_of(composite: Composite, case: Case, target: str) -> Any:
+    """The runtime module of the case's kernel for a target."""
+    built_for = make_target(target)
+    model = emitted(composite, case)
+    parted = selfbyoc.partition_for_tefuse(model, target=built_for, composites=[composite])
+    with using(False):
+        return lower(kernels(parted)[0].source, built_for)
+
+
+def assembly(composite: Composite, case: Case, target: str) -> str:
+    """The code of the case's kernel for a target."""
+    return module_source(module_of(composite, case, target), "asm")
+
+
+@cache
+def code_of(name: str, target: str) -> str:
+    """The assembly of one of the main kernels."""
+    kernel = MAIN[name]
+    with environment(kernel.settings):
+        return assembly(BUILTIN[kernel.composite], kernel.case(), target)
+
+
+def hot_loops(name: str, target: str) -> list[Loop]:
+    """The hot loops of one of the main kernels, in the order of their names."""
+    text, count = code_of(name, target), len(MAIN[name].loops)
+    return around_exp(text) if name == "attention" else hot(text, count)
