@@ -10,8 +10,8 @@ import selfbyoc
 from selfbyoc import BUILTIN, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
-from selfbyoc.schedules.kernels.rows import tiles as row_tiles
-from selfbyoc.schedules.kernels.rows.tiles import ROWS, Rows
+from selfbyoc.schedules.kernels.rows import layout
+from selfbyoc.schedules.kernels.rows.layout import rows_in_tiles
 
 X = {"x": ((2, 5, 7, 6), "float32")}
 AFFINE = {"gamma": ((6,), "float32"), "beta": ((6,), "float32")}
@@ -59,17 +59,18 @@ def test_a_bias_along_the_rows():
     assert any(r.composite == "dense" for r in report.why_not("relu"))
 
 
+@pytest.mark.parametrize("height", [1, 4, 6, 8])
 @pytest.mark.parametrize("lead", [(1,), (7,), (9,), (3, 5), (2, 8), (2, 33), (2, 3, 1), (1, 1, 13)])
-def test_every_row_has_one_place_in_the_tiles(monkeypatch, lead):
+def test_every_row_has_one_place_in_the_tiles(monkeypatch, lead, height):
     numbers = SimpleNamespace(Min=min, floordiv=operator.floordiv, floormod=operator.mod)
-    monkeypatch.setattr(row_tiles, "tir", numbers)
-    rows = Rows(lead)
+    monkeypatch.setattr(layout, "tir", numbers)
+    rows = rows_in_tiles(lead, height, 32)
     places = set()
     for at in np.ndindex(*lead):
         place = rows.where(at)
         *outer, row = place
         assert all(i < extent for i, extent in zip(outer, rows.tiles, strict=True))
-        assert row < rows.height <= ROWS
+        assert row < rows.height == height
         assert rows.of(place) == at
         places.add(place)
     assert len(places) == np.prod(lead)
@@ -96,10 +97,12 @@ def test_a_residual_of_another_shape_is_left_outside():
 
 
 @pytest.mark.parametrize("rows", [*range(1, 140), 197, 513])
-def test_many_tiles_come_in_groups(rows):
+@pytest.mark.parametrize("height", [4, 6, 8])
+def test_many_tiles_come_in_groups(rows, height):
     """A group of tiles shares a piece of the weight; few of them are copies."""
-    (tiles,) = Rows((rows,)).tiles
-    assert tiles * Rows((rows,)).height >= rows
-    assert tiles * ROWS < rows * 1.1 + ROWS
-    if tiles > row_tiles.GROUP:
-        assert row_tiles.divisor(tiles, row_tiles.GROUP) > row_tiles.GROUP // 2
+    most = 14
+    (tiles,) = rows_in_tiles((rows,), height, most).tiles
+    assert tiles * height >= rows
+    assert tiles * height < rows * 1.1 + height
+    if tiles > most:
+        assert layout.divisor(tiles, most) > most // 2

@@ -59,8 +59,9 @@ def _pattern(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
 
 def _plan(ops: Any, machine: Machine) -> ProductPlan:
     shape, dtype = ops.dense.outputs[0]
-    rows = plan_rows(lead_of(shape), shape[-1], dtype, machine)
-    return product_plan(rows, ops.dense.inputs[0][0][-1], shape[-1], dtype, machine, "outputs")
+    depth = ops.dense.inputs[0][0][-1]
+    rows = plan_rows(lead_of(shape), depth, shape[-1], dtype, machine)
+    return product_plan(rows, depth, shape[-1], dtype, machine, "outputs")
 
 
 def _compute(

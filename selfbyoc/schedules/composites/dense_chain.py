@@ -70,8 +70,8 @@ class Chain:
 
 def _plan(ops: Any, machine: Machine) -> ChainPlan:
     (hidden, dtype), (shape, _) = ops.dense.outputs[0], ops.dense_1.outputs[0]
-    rows = plan_rows(lead_of(hidden), hidden[-1], dtype, machine)
     depth = ops.dense.inputs[0][0][-1]
+    rows = plan_rows(lead_of(hidden), depth, hidden[-1], dtype, machine)
     first = product_plan(rows, depth, hidden[-1], dtype, machine, "hidden")
     second = product_plan(rows, hidden[-1], shape[-1], dtype, machine, "outputs")
     return ChainPlan(first, second)

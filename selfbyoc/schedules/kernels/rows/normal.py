@@ -34,7 +34,7 @@ def normal_plan(shape: Shape, depth: int, dtype: str, cpu: Machine) -> NormalPla
     own, as the weight stays in L2, a task normalises its rows itself.
     """
     units = shape[-1]
-    rows = plan_rows(lead_of(shape), units, dtype, cpu)
+    rows = plan_rows(lead_of(shape), depth, units, dtype, cpu)
     melted = melted_tiles(rows, depth, units, cpu)
     product = product_plan(rows, depth, units, dtype, cpu, "outputs", melted)
     tiles = (*rows.tiles, rows.height)

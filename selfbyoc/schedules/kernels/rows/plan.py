@@ -23,7 +23,7 @@ LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # layer_norm and dense of 128 rows, 384 to 1536, with weights in memory: 417 us by rows, 325 by
 # columns, each of which one core reads, ahead of time; with weights in L3 307 and 310 (Zen 5).
 LEAST_ROWS = 16
-MOST_TASK_ROWS = 64  # of a task that has stages of its own in front: they stay in L2
+MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
 
 @dataclass(frozen=True)
@@ -79,30 +79,44 @@ def block_vectors(cpu: Machine, dtype: str) -> int:
     return max(1, BLOCK // cpu.lanes(dtype))
 
 
-def plan_rows(lead: Shape, units: int, dtype: str, cpu: Machine) -> Rows:
+def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> Rows:
     """The rows of a product in tiles as high as its register tile."""
     blocks = blocks_of(units)
     count = math.prod(lead)
 
-    def cost(height: int) -> tuple[float, int]:
-        waste = _in_tiles(lead, height, cpu).padded / count
+    def cost(height: int) -> tuple[float, float, int]:
+        waste = _in_tiles(lead, height, depth, cpu).padded / count
         fastest = min(_cycles(t, cpu) / t.sums for t in tiles_of(height, blocks, dtype, cpu))
-        return waste * fastest, height
+        return round(waste * fastest, 4), waste, -height
 
     heights = [h for h in range(1, min(MOST_ROWS, count) + 1) if _fits_rows(h, dtype, cpu)]
     sorted_heights = sorted(heights, key=cost)
     height = choose("rows_of_a_tile", best(sorted_heights, sorted_heights[0]), sorted_heights[0])
-    return _in_tiles(lead, height, cpu)
+    return _in_tiles(lead, height, depth, cpu)
 
 
 def _fits_rows(height: int, dtype: str, cpu: Machine) -> bool:
     return height == 1 or RegisterTile(height, block_vectors(cpu, dtype)).fits(cpu)
 
 
-def _in_tiles(lead: Shape, height: int, cpu: Machine) -> Rows:
-    """Groups of tiles whose piece of k takes a quarter of L2."""
-    most = max(1, cpu.l2_bytes // 2 // (4 * MOST_PIECE) // height)
-    return rows_in_tiles(lead, height, most)
+def _in_tiles(lead: Shape, height: int, depth: int, cpu: Machine) -> Rows:
+    """Tiles in even groups."""
+    size = depth if _pays_rows_first(math.prod(lead), depth, cpu) else MOST_PIECE
+    return rows_in_tiles(lead, height, max(1, _rows_held(size, cpu) // height))
+
+
+def _pays_rows_first(rows: int, depth: int, cpu: Machine) -> bool:
+    """Where L2 does not hold all rows, each panel of columns reads them from L3; with the groups of
+    rows that L2 does hold outermost, each group reads the weight: less, if a group has more rows
+    than a panel columns (256x1536x384: 2.67 ms against 2.86; Cascade Lake, Nov 2026).
+    """
+    columns = max(BLOCK, 2 * cpu.lanes("float32"))
+    return 3 * columns <= _rows_held(depth, cpu) < rows
+
+
+def _rows_held(size: int, cpu: Machine) -> int:
+    """Rows of which three quarters of L2 hold so many elements each."""
+    return cpu.l2_bytes * 3 // 4 // (4 * size)
 
 
 def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[RegisterTile]:
@@ -115,11 +129,12 @@ def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[Registe
 
 
 def _cycles(tile: RegisterTile, cpu: Machine) -> float:
-    """Of a step of k, with what the core waits for sums: the fewer there are beyond those in
-    flight, the longer (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 90%, 4 x 2
-    84%; Cascade Lake, Nov 2026).
+    """Of a step of k, with what the core waits for sums: with fewer than twice those in flight it
+    does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 90%, 4 x 2 84%; of AVX-512
+    8 x 2 91%, 8 x 3 and 6 x 4 90%; Cascade Lake, Nov 2026).
     """
-    return tile.cycles(cpu) + cpu.in_flight / tile.sums
+    missing = max(0.0, 2 - tile.sums / cpu.in_flight)
+    return tile.cycles(cpu) * (1 + missing / 6)
 
 
 def product_plan(
@@ -130,7 +145,9 @@ def product_plan(
     vectors = block_vectors(cpu, dtype)
     sizes = [melted] if melted else _groups(rows, cpu, MOST_PIECE)
     tile, group = _panels(rows, blocks, dtype, cpu, sizes)
-    rows_first = bool(melted) or _rows_first(rows, depth, tile.vectors // vectors, cpu, name)
+    usual = _pays_rows_first(math.prod(rows.lead), depth, cpu)
+    orders = [True] if melted else [False, True]
+    rows_first = choose(f"{name}.rows_first", orders, bool(melted) or usual)
     if rows_first and not melted:
         sizes = _groups(rows, cpu, depth)
         tile, group = _panels(rows, blocks, dtype, cpu, sizes)
@@ -170,20 +187,9 @@ def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
     return choose(f"{name}.pieces", next_to(divisors(depth, most), usual), usual)
 
 
-def _rows_first(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> bool:
-    """Where L2 does not hold all rows, each panel of columns reads them from L3; with the groups of
-    rows that L2 does hold outermost, each group reads the weight: less, if a group has more rows
-    than a panel columns (256x1536x384: 2.67 ms against 2.86; Cascade Lake, Nov 2026).
-    """
-    held = cpu.l2_bytes // 2 // (4 * depth)
-    if rows.padded <= held:
-        return False
-    return choose(f"{name}.rows_first", [False, True], held >= 2 * wide * BLOCK)
-
-
 def _groups(rows: Rows, cpu: Machine, size: int) -> list[int]:
-    """Tiles of a group whose `size` of k is half of L2 at most."""
-    return divisors(rows.each, max(1, cpu.l2_bytes // 2 // (4 * size) // rows.height))
+    """Tiles of a group of which L2 holds `size` of k."""
+    return divisors(rows.each, max(1, _rows_held(size, cpu) // rows.height))
 
 
 def _panels(
