@@ -25,14 +25,19 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     assert isinstance(plan, BlockPlan)
     # 1. The result in tiles of queries; one block of queries is one task.
     task, tile = _result_tiles(sch, stages, plan)
-    finish = [_product(sch, stages.weighted, tile, plan.weighted, plan)]
+    finish = [_product(sch, stages.weighted, tile, plan.weighted, plan.key_steps, plan)]
     # 2. Everything before it, for the same block of queries: the scores stay in L1 or L2.
     for block in (stages.inverse, stages.total, stages.power, stages.peak, stages.scores):
         sch.compute_at(block, task, preserve_unit_loops=True)
-    tile = _score_tiles(sch, stages.scores, plan)
-    finish.append(_product(sch, stages.products, tile, plan.scores, plan))
+    tiles, tile = _score_tiles(sch, stages.scores, plan)
+    finish.append(_product(sch, stages.products, tile, plan.scores, plan.depth_steps, plan))
     sch.compute_at(stages.queries, task, preserve_unit_loops=True)
-    finish += [_down_the_lanes(sch, block, plan) for block in (stages.peak, stages.total)]
+    # The largest score and the sum of the powers are taken where these are made.
+    key = sch.get_loops(stages.power)[-2]
+    finish += [
+        _down_the_lanes(sch, stages.peak, tile, tiles, plan),
+        _down_the_lanes(sch, stages.total, key, key, plan),
+    ]
     for block in (stages.queries, stages.power, stages.inverse):
         _one_vector(sch, block, plan)
     # 3. Tasks in parallel; values that had to be laid out are so before.
@@ -71,18 +76,20 @@ def _result_tiles(sch: Schedule, stages: BlockStages, plan: BlockPlan) -> tuple[
     return task, inside
 
 
-def _score_tiles(sch: Schedule, scores: Block, plan: BlockPlan) -> Loop:
-    """Tiles of keys; -> the loop of tiles."""
+def _score_tiles(sch: Schedule, scores: Block, plan: BlockPlan) -> tuple[Loop, Loop]:
+    """Tiles of keys; -> the loop over keys and the loop of tiles."""
     *_, keys, lanes = sch.get_loops(scores)
     tile, row = sch.split(keys, [None, plan.scores.rows])
     group, lanes = sch.split(lanes, [None, plan.scores.vectors * plan.vector])
     sch.reorder(tile, group, row, lanes)
     sch.unroll(row)
     vectorize(sch, lanes, plan.vector)
-    return group
+    return tile, group
 
 
-def _product(sch: Schedule, block: Block, at: Loop, tile: RegisterTile, plan: BlockPlan) -> Finish:
+def _product(
+    sch: Schedule, block: Block, at: Loop, tile: RegisterTile, steps: int, plan: BlockPlan
+) -> Finish:
     """A product in registers under its reader's tile. What there are more of, rows or vectors, is
     read in turn while the others are held.
     """
@@ -91,11 +98,13 @@ def _product(sch: Schedule, block: Block, at: Loop, tile: RegisterTile, plan: Bl
     *_, row, lanes, k = sch.get_loops(block)
     vector, lane = sch.split(lanes, [None, plan.vector])
     inside = (row, vector) if tile.rows >= tile.vectors else (vector, row)
-    sch.reorder(k, *inside, lane)
+    outer, step = sch.split(k, [None, steps])
+    sch.reorder(outer, step, *inside, lane)
+    sch.unroll(step)
     _unrolled_vectors(sch, *inside, lane)
 
     def start() -> None:
-        _unrolled_vectors(sch, *list(sch.get_loops(sch.decompose_reduction(block, k)))[-3:])
+        _unrolled_vectors(sch, *list(sch.get_loops(sch.decompose_reduction(block, outer)))[-3:])
 
     return start
 
@@ -111,18 +120,21 @@ def _one_vector(sch: Schedule, block: Block, plan: BlockPlan) -> None:
     vectorize(sch, sch.get_loops(block)[-1], plan.vector)
 
 
-def _down_the_lanes(sch: Schedule, block: Block, plan: BlockPlan) -> Finish:
-    """Reduce over keys, each lane for itself, in registers."""
+def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: BlockPlan) -> Finish:
+    """Reduce over the loop of keys, each lane for itself, where `at` computes what is reduced."""
+    sch.reverse_compute_at(block, at, preserve_unit_loops=True)
     sch.set_scope(block, 0, "local")
-    *_, lane, key = sch.get_loops(block)
-    sch.reorder(key, lane)
-    vectorize(sch, lane, plan.vector)
+    *_, lanes, key = sch.get_loops(block)
+    vector, lane = sch.split(lanes, [None, plan.vector])
+    sch.reorder(vector, key, lane)
+    _unrolled_vectors(sch, vector, key, lane)
 
-    def decompose() -> None:
-        *_, start = sch.get_loops(sch.decompose_reduction(block, key))
-        vectorize(sch, start, plan.vector)
+    def start() -> None:
+        *_, vector, lane = sch.get_loops(sch.decompose_reduction(block, keys))
+        sch.unroll(vector)
+        sch.vectorize(lane)
 
-    return decompose
+    return start
 
 
 def _lay_out(sch: Schedule, values: Block, plan: BlockPlan) -> None:
