@@ -89,7 +89,8 @@ def _sums(sch: Any, sums: Block, at: Loop, plan: SeparablePlan) -> Callable[[], 
     sch.vectorize(lane)
     sch.compute_at(sums, tile, preserve_unit_loops=True)
     *_, v, _, pixel, lane, k = sch.get_loops(sums)
-    return _accumulate(sch, sums, [k], [v, pixel, lane], plan.k[1])[1]
+    inner = [pixel, v, lane] if plan.sums.by_pixel else [v, pixel, lane]
+    return _accumulate(sch, sums, [k], inner, plan.k[1])[1]
 
 
 def _windows(sch: Any, windows: Block, plan: SeparablePlan) -> Loop:
@@ -126,7 +127,8 @@ def _in_registers(
     sch.compute_at(sums, at, preserve_unit_loops=True)
     facts = Facts(sch, sums)
     loops = list(sch.get_loops(sums))[-len(facts.axes) :]
-    tile = [loops[facts.spatial[i].position] for i in (2, 5, 6)]
+    order = (5, 2, 6) if plan.frame.by_pixel else (2, 5, 6)
+    tile = [loops[facts.spatial[i].position] for i in order]
     return _accumulate(sch, sums, [loops[a.position] for a in facts.reduction], tile, plan.k[0])
 
 

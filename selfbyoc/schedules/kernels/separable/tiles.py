@@ -12,6 +12,7 @@ from .form import Form, Pixels
 
 # Time of an image in one chunk, of that in chunks: these compute the halo, and read all weights.
 WHOLE = 1.25
+MOST_TOGETHER = 8  # windows; more share little
 AT_A_TIME = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
 
 
@@ -21,6 +22,14 @@ class Run:
 
     pixels: Pixels
     vectors: int
+
+    @property
+    def by_pixel(self) -> bool:
+        """Whether a step of k takes pixel by pixel: its vectors then stay in registers, else the
+        pixels' broadcasts. The fewer of both, or they spill (6 x 2 of 16 registers: 67% of the peak
+        with the 6 in registers).
+        """
+        return self.vectors <= self.pixels.tile
 
 
 def register_runs(
@@ -61,11 +70,12 @@ def rounds(tasks: int, cpu: Machine) -> float:
 
 
 def together(width: int, cpu: Machine) -> list[int]:
-    """Neighbouring windows that share what they read, the best first: as many sums as a quarter of
-    the registers, few that hang over.
+    """Neighbouring windows that share what they read, the best first: few that hang over, and as
+    many sums as a quarter of the registers. Twice as many spill, and cost some 15%.
     """
-    sizes = range(1, min(width, cpu.vector_registers // 4) + 1)
-    return sorted(sizes, key=lambda n: -(-width // n) * (n + 1))
+    few = cpu.vector_registers // 4
+    sizes = range(1, min(width, MOST_TOGETHER) + 1)
+    return sorted(sizes, key=lambda n: -(-width // n) * (n + 1) * (1 if n <= few else 1.15))
 
 
 def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
