@@ -9,7 +9,6 @@ from typing import Any
 from .. import host
 from .._tvm import make_target, target_dict
 from ..codegen.target import decisive, host_target
-from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..partition import check_target
 from ..runtime.threads import count
@@ -42,14 +41,15 @@ class Setting:
 def make_setting(threads: int | None = None, target: str | None = None) -> Setting:
     """The asked number of threads and target, or all that this process may use and this CPU.
 
-    Kernels are built for the number of threads that run.
+    Kernels are built for the number of threads that run, and for no more than this machine can do:
+    of znver3 on a machine of Intel's the setting says -mattr=-sse4a.
     """
     threads = _threads(threads)
-    made = host_target() if target is None else check_target(target)
+    made = host_target() if target is None else host.fitted(check_target(target))
     data = target_dict(made)
     if data["kind"] != "llvm":
         raise TargetError(f"target: what is timed runs on this CPU, kind llvm, not {data['kind']}")
-    check_cpu(made)
+    host.check_runs(made, "bench")
     told = data.get("num-cores")
     if target is not None and told not in (None, threads):
         raise TargetError(
