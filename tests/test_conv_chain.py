@@ -1,23 +1,25 @@
 """conv2d-relu-conv2d-relu: the melted form on shapes for which the rule would go stage by stage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, Composite, op
-from selfbyoc.schedules.kernels.conv import chain as chain_stages
+from selfbyoc._tvm import make_target
+from selfbyoc.machine import machine
+from selfbyoc.schedules.kernels.conv.chain.plan import melted, melts
 
 CHAIN = next(c for c in BUILTIN if c.name == "conv2d_relu_conv2d_relu")
 
 
-def melted(x, w1, w2, ops, b1=None, b2=None):
+def plan(ops, machine):
     """Always melted, whatever pays."""
-    return chain_stages.melted(x, w1, w2, ops, b1, b2)
+    return melted(ops, machine)
 
 
 MELTED = Composite(
-    "melted", CHAIN.pattern, CHAIN.schedule, compute=melted, check=CHAIN.check, pack=CHAIN.pack
+    "melted", CHAIN.pattern, kernel=replace(CHAIN.kernel, plan=plan), check=CHAIN.check
 )
 
 
@@ -53,7 +55,9 @@ def test_melted(first, second, sizes, constants):
 
 @dataclass
 class View:
+    name: str
     attrs: dict
+    inputs: list
     outputs: list
 
 
@@ -64,13 +68,21 @@ class Pair:
 
 
 def views(height, width, strides=(1, 1), groups=1):
-    types = [((1, 32, height, width), "float32")]
-    return Pair(View({"groups": groups}, types), View({"groups": 1, "strides": strides}, types))
+    image = ((1, 32, height, width), "float32")
+    types = [image, ((32, 32 // groups, 3, 3), "float32")]
+    attrs = {"groups": groups, "strides": strides, "padding": (1, 1, 1, 1), "dilation": (1, 1)}
+    out = ((1, 32, -(-height // strides[0]), -(-width // strides[1])), "float32")
+    first = View("conv2d", {**attrs, "strides": (1, 1)}, types, [image])
+    return Pair(first, View("conv2d_1", {**attrs, "groups": 1}, types, [out]))
 
 
-def test_the_rule_melts_what_leaves_the_caches():
-    assert chain_stages.melts(views(224, 224))
-    assert not chain_stages.melts(views(56, 56))
-    assert not chain_stages.melts(views(224, 224, strides=(2, 2)))
-    assert not chain_stages.melts(views(224, 224, groups=4))
-    assert not chain_stages.melts(views(2000, 20))
+@pytest.mark.parametrize("mcpu", ["cascadelake", "haswell"])
+def test_the_rule_melts_what_leaves_the_caches(mcpu):
+    cpu = machine(make_target({"kind": "llvm", "mcpu": mcpu, "num-cores": 2}))
+    cpu = replace(cpu, l2_bytes=1 << 20)
+    assert melts(views(224, 224), cpu)
+    assert not melts(views(56, 56), cpu)
+    assert not melts(views(224, 224, strides=(2, 2)), cpu)
+    assert not melts(views(224, 224, groups=4), cpu)
+    assert not melts(views(2000, 8), cpu)
+    assert not melts(views(224, 224), replace(cpu, cores=8))  # the intermediate is in eight L2s

@@ -8,7 +8,10 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.ir.emit import emit
-from selfbyoc.schedules.kernels.conv.lanes import plan
+from selfbyoc.machine import Machine
+from selfbyoc.schedules.kernels.conv.lanes import lanes_of
+from selfbyoc.schedules.kernels.conv.layer import Layer
+from selfbyoc.schedules.kernels.conv.pixels.plan import usual_pixels
 
 BY_NAME = {c.name: c for c in BUILTIN}
 
@@ -35,7 +38,9 @@ def test_every_tap_is_a_constant_distance(seed):
     attrs = {"strides": strides, "dilation": dilation, "padding": padding}
     whole = np.pad(image := rng.standard_normal((height, width)), [padding[::2], padding[1::2]])
     out = [(whole.shape[n] - (window[n] - 1) * dilation[n] - 1) // strides[n] + 1 for n in (0, 1)]
-    p = plan(image.shape, tuple(map(int, out)), tuple(window), attrs, 1)
+    rows, tile, vector = (int(n) for n in rng.integers(1, (out[0] + 1, 4, 17)))
+    lanes = lanes_of(image.shape, tuple(map(int, out)), tuple(window), attrs)
+    p = lanes.of_rows(rows, tile * vector, vector)
     copy = pads(image, p, attrs)
     for y, x, ky, kx in np.ndindex(*out, *window):
         ty, tx = ky * dilation[0], kx * dilation[1]
@@ -44,13 +49,18 @@ def test_every_tap_is_a_constant_distance(seed):
         assert copy[phase, lane] == whole[y * strides[0] + ty, x * strides[1] + tx]
 
 
-def test_lanes_without_use_are_few():
+@pytest.mark.parametrize("cpu", [Machine(64, 32), Machine(32, 16), Machine(16, 32)])
+def test_lanes_without_use_are_few(cpu):
     """Over the widths of common networks, a task's tiles are nearly full."""
-    same = {"strides": (1, 1), "dilation": (1, 1), "padding": (1, 1, 1, 1)}
-    use = {w: plan((w, w), (w, w), (3, 3), same, 8).use for w in (7, 14, 28, 35, 56, 112, 224)}
-    assert all(use[w] > 0.92 for w in (28, 35, 56, 112, 224)), use
-    assert use[14] > 0.85, use
-    assert use[7] > 0.75, use
+    same = {"strides": (1, 1), "dilation": (1, 1), "padding": (1, 1, 1, 1), "groups": 1}
+    use = {}
+    for w in (7, 14, 28, 35, 56, 112, 224):
+        image = (1, 64, w, w)
+        layer = Layer("conv2d", image, (64, 64, 3, 3), image, same, "float32", (4, 16))
+        use[w] = usual_pixels(layer, cpu)[0].lanes.use
+    assert all(use[w] > 0.9 for w in (28, 35, 56, 112, 224)), use
+    assert use[14] > 0.8, use
+    assert use[7] > 0.7, use
 
 
 def refused(composite, program, **shapes):

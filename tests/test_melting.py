@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from selfbyoc.analysis.melting.counting import Range, count
 from selfbyoc.analysis.melting.flops import flops_of
 from selfbyoc.codegen.info.op_info import OpInfo
 from selfbyoc.errors import InputError
-from selfbyoc.schedules.kernels.conv import chain as chain_stages
+from selfbyoc.schedules.kernels.conv.chain.plan import melted
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}
 AVX512 = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
@@ -221,12 +222,8 @@ def test_buffers_are_as_large_as_the_compiled_code_allocates(name, label):
 def melted_chain():
     composite = BY_NAME["conv2d_relu_conv2d_relu"]
 
-    def compute(x, w1, w2, ops, b1=None, b2=None):
-        return chain_stages.melted(x, w1, w2, ops, b1, b2)
-
-    return Composite(
-        "melted", composite.pattern, composite.schedule, compute=compute, pack=composite.pack
-    )
+    kernel = replace(composite.kernel, plan=melted)
+    return Composite("melted", composite.pattern, kernel=kernel)
 
 
 def test_the_rfc_program_melts(monkeypatch):

@@ -1,16 +1,25 @@
 """1x1 convolutions over flat pixels in place, and concatenates that become slices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from harness import assert_close, cpus, run_case
 
+import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
 from selfbyoc.codegen.slices import without_concatenates
-from selfbyoc.schedules.kernels.conv import pointwise
+from selfbyoc.machine import machine
+from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
+from selfbyoc.schedules.kernels.conv.layer import Layer
+from selfbyoc.schedules.kernels.conv.pack import row_blocks
+from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan
+from selfbyoc.schedules.kernels.conv.plan import plan_direct
+from selfbyoc.schedules.kernels.conv.pointwise.plan import PointwisePlan
 
 BY_NAME = {c.name: c for c in BUILTIN}
-PLAIN = {"strides": (1, 1), "padding": (0, 0, 0, 0), "groups": 1}
+PLAIN = {"strides": (1, 1), "dilation": (1, 1), "padding": (0, 0, 0, 0), "groups": 1}
 
 # Image, output channels: whole tiles; whole vectors; cut ones, in one task and in several.
 SHAPES = [
@@ -22,13 +31,19 @@ SHAPES = [
 ]
 
 
-def use(image, **attrs):
-    x = te.placeholder(image, "float32")
-    return pointwise.use(x, (1, image[1], 1, 1, 16), {**PLAIN, **attrs})
+def layer(image, channels=16, **attrs):
+    attrs = {**PLAIN, **attrs}
+    pads, (down, along) = attrs["padding"], attrs["strides"]
+    high, wide = image[2] + pads[0] + pads[2], image[3] + pads[1] + pads[3]
+    out = (image[0], channels, -(-high // down), -(-wide // along))
+    kernel = (channels, image[1] // attrs["groups"], 1, 1)
+    blocks = row_blocks(channels)
+    return Layer("conv2d", image, kernel, out, attrs, "float32", blocks)
 
 
-def pays(image, **attrs):
-    return use(image, **attrs) >= pointwise.LEAST_USE
+def form(image, channels=16, target=None, **attrs):
+    cpu = machine(make_target(target) if target else selfbyoc.host_target())
+    return type(plan_direct(layer(image, channels, **attrs), cpu))
 
 
 def check_biased(image, channels, target):
@@ -48,7 +63,7 @@ def check_biased(image, channels, target):
 @pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell", "llvm"))
 @pytest.mark.parametrize(("image", "channels"), SHAPES)
 def test_flat_pixels(image, channels, target):
-    assert pays(image)
+    assert form(image, channels, target) is PointwisePlan
     check_biased(image, channels, target)
 
 
@@ -74,20 +89,22 @@ def test_a_norm_and_a_residual_behind_flat_pixels(image, channels):
     assert_close(run)
 
 
-def test_reads_stay_inside_the_image():
-    """Behind the last channel but one lies a whole channel; the lanes in excess are fewer."""
-    for height, width in np.ndindex(120, 120):
-        pixels = (height + 1) * (width + 1)
-        if use((1, 2, height + 1, width + 1)):
-            assert pointwise.tiles(pixels) * pointwise.LANES - pixels <= pixels
+def test_other_convolutions_take_another_form():
+    """Few pixels are no lanes; a window, a padding or groups are no matrix product."""
+    assert form((1, 512, 7, 7), 512) is ChannelPlan
+    assert form((1, 8, 28, 28), padding=(0, 1, 0, 1)) is PixelPlan
+    assert form((1, 8, 28, 28), groups=2) is PixelPlan
 
 
-def test_other_convolutions_take_the_padded_copy():
-    assert not pays((1, 8, 7, 7))  # 49 of 64 lanes
-    assert not pays((1, 1, 28, 28))  # no channel before the last
-    assert not pays((1, 8, 28, 28), strides=(2, 2))
-    assert not pays((1, 8, 28, 28), padding=(0, 1, 0, 1))
-    assert not pays((1, 8, 28, 28), groups=2)
+def test_the_image_is_packed_where_many_channels_read_it():
+    def panels(channels, cores):
+        cpu = replace(machine(make_target("llvm -mcpu=haswell")), cores=cores)
+        found = plan_direct(layer((1, 64, 48, 48), channels), cpu)
+        return found.panels
+
+    assert panels(16, 2) == "in place"
+    assert panels(64, 2) == "in each task"
+    assert panels(512, 31) == "before all tasks"
 
 
 def concatenated(parts, read):
@@ -155,7 +172,6 @@ def blocks(func):
 )
 def test_channels_as_lanes_with_rows_in_uneven_tiles(image, channels, target):
     """Blocks of channels by two, by three and alone; 13 pixels are 7 and 6."""
-    assert not pays(image)
     check_biased(image, channels, target)
 
 
@@ -165,7 +181,6 @@ def test_channels_as_lanes_with_rows_in_uneven_tiles(image, channels, target):
     [((1, 8, 16, 15), (2, 2)), ((2, 5, 27, 38), (1, 3)), ((1, 2, 31, 21), (3, 1))],
 )
 def test_a_stride_leaves_some_pixels(image, strides, target):
-    assert pays(image, strides=strides)
     case = Case(
         lambda x, weight: op.relu(op.conv2d(x, weight, strides=strides)),
         name="strided",

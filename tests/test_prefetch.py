@@ -134,10 +134,10 @@ def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
 @pytest.mark.parametrize(
     ("image", "channels", "asked"),
     [
-        ((1, 48, 7, 7), 128, True),
-        ((2, 40, 14, 14), 96, True),
-        ((1, 24, 12, 9), 64, True),
-        ((1, 48, 7, 7), 48, False),  # three blocks for two cores: rows are tasks
+        ((1, 480, 7, 7), 128, True),
+        ((2, 512, 5, 7), 96, True),
+        ((1, 401, 7, 6), 64, True),
+        ((1, 48, 7, 7), 48, False),  # pixels are lanes
     ],
 )
 def test_channels_ask_for_the_next_blocks(image, channels, asked):

@@ -10,11 +10,11 @@ from harness import assert_close, cpus, model, random_args, run_case
 from randomly import RANDOM, hypothesis
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, op
+from selfbyoc import BUILTIN, Case, Composite, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules.kernels.conv import direct
+from selfbyoc.schedules.kernels.conv.pack import pack as pack_direct
 from selfbyoc.schedules.kernels.winograd import plan as winograd
 from selfbyoc.schedules.kernels.winograd.matrices import FORMS, matrices
 
@@ -118,19 +118,22 @@ def test_other_machines(given):
 
 
 def test_a_pack_function_may_ask_for_its_reader():
-    """It must be given two arguments then; one with a default stays its own."""
+    """It must be given the call then; one with a default stays its own."""
     seen = []
 
-    def pack(weight, call):
+    base = BY_NAME["conv2d"]
+
+    def pack(weight, plan, call):
         seen.append((call.kind, call.inputs[1].is_constant))
-        return BY_NAME["conv2d"].pack["weight"](weight, call)
+        return base.pack["weight"](weight, plan, call)
 
-    def scaled(weight, factor=1):
+    def direct(weight, plan, factor=1):
         assert factor == 1
-        return direct.pack_weight(weight)
+        return pack_direct(weight)
 
-    for function, constant in ((pack, True), (pack, False), (scaled, True)):
-        composite = replace(BY_NAME["conv2d"], pack={"weight": function})
+    for function, constant in ((pack, True), (pack, False), (direct, True)):
+        kernel = replace(base.kernel, pack={"weight": function})
+        composite = Composite("conv2d", base.pattern, check=base.check, kernel=kernel)
         run = run_case(composite, case_of((1, 16, 9, 9), 16, constant=constant))
         assert run.counts == {"conv2d": 1}
         assert_close(run)

@@ -9,7 +9,7 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.pattern import either, op
-from ..kernels.conv import direct_schedule, float_conv
+from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
 
 
@@ -35,10 +35,8 @@ _ALL = ("weight", "gamma", "beta", "mean", "var")
 conv2d_batch_norm_relu = Composite(
     "conv2d_batch_norm_relu",
     _pattern,
-    direct_schedule.CPU,
     check=direct_layout,
-    compute={"conv2d": float_conv.conv2d},
-    pack={"weight": float_conv.pack_weight},
+    kernel=CONV,
     why="the norm is one multiplication and one addition on the tile in registers",
     cases=(
         Case(

@@ -9,8 +9,7 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.pattern import op
-from ..kernels.conv import float_conv
-from ..kernels.conv.chain import compute, schedule
+from ..kernels.conv.chain.schedule import CHAIN
 from .convolution import biased, direct_layout
 
 
@@ -37,10 +36,8 @@ _PAD = {"padding": 1}
 conv2d_relu_conv2d_relu = Composite(
     "conv2d_relu_conv2d_relu",
     _pattern,
-    {"llvm": schedule, "c": schedule},
     check=direct_layout,
-    compute=compute,
-    pack={"w1": float_conv.pack_weight, "w2": float_conv.pack_weight},
+    kernel=CHAIN,
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(
         Case(

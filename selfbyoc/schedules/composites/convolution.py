@@ -8,7 +8,7 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
-from ..kernels.conv import direct_schedule, float_conv
+from ..kernels.conv.kernel import CONV
 
 
 def biased(y: Any, bias: Any) -> Any:
@@ -73,10 +73,8 @@ def _case(name: str, program: Any, x: Any, weight: Any, *, constant: bool = True
 conv2d = Composite(
     "conv2d",
     _pattern,
-    direct_schedule.CPU,
     check=direct_layout,
-    compute={"conv2d": float_conv.conv2d},
-    pack={"weight": float_conv.pack_weight},
+    kernel=CONV,
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         _case("3x3", _relu(padding=1), (1, 64, 56, 56), (64, 64, 3, 3)),

@@ -7,9 +7,8 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import many, op
-from ..kernels.conv import direct_schedule, float_conv
+from ..kernels.conv.kernel import CONV, INCEPTION
 from .convolution import activated, biased, direct_layout
-from .pool import max_tiles
 
 
 def _conv(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
@@ -63,13 +62,8 @@ _ALL = tuple(_sizes(1, 1, (1, 1), (1, 1), 1))
 inception = Composite(
     "inception",
     _googlenet(pad=False),
-    direct_schedule.CPU,
     check=_channels,
-    compute={"conv2d": float_conv.conv2d, "max_pool2d": max_tiles},
-    pack={
-        name: float_conv.pack_weight
-        for name in ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
-    },
+    kernel=INCEPTION,
     why="every branch is written into its part of the result, bias and activation on the way",
     cases=(
         Case(
@@ -102,10 +96,8 @@ def _parallel(x: Any) -> Any:
 parallel_conv2d = Composite(
     "parallel_conv2d",
     _parallel,
-    direct_schedule.CPU,
     check=_channels,
-    compute={"conv2d": float_conv.conv2d},
-    pack={"weight": float_conv.pack_weight},
+    kernel=CONV,
     why="the branches share their input and write one result",
     cases=(
         Case(

@@ -6,51 +6,52 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._tvm import dtype_of, te, tir
+from ...codegen.info.op_info import Ops
+from ...codegen.planned import bare
 from ...compute.ops import compute_of
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import op
-from ..kernels.conv import direct_schedule
-from ..kernels.conv.direct import by_channel
-from ..kernels.conv.lanes import POOL_LANES, Plan, decided, plan, reader
+from ...machine import machine, machine_at_hand
+from ..default import schedule as default_schedule
+from ..kernels.conv.kernel import schedule as schedule_windows
+from ..kernels.conv.lanes import reader
+from ..kernels.conv.pixels.compute import PixelStages, by_channel
+from ..kernels.conv.pixels.plan import PixelPlan
+from ..kernels.conv.plan import ConvPlans, plan_pool
 from ..kernels.pool import rows as pool_rows
+from ..steps.blocks import facts
 
-LEAST_USE = (
-    0.25  # below, as for a window over the whole image, lanes are left to the default schedule
-)
 _WHY = "parallel over channels, in vectors: rows first, then columns, or pixels as flat lanes"
 
 
-def _plan(x: Any, call: Any) -> Plan:
-    batch, channels, *out = call.outputs[0].shape
-    image = tuple(int(e) for e in x.shape[2:])
-    size, tasks = call.attrs["pool_size"], batch * channels
-    return plan(image, out, size, call.attrs, tasks, POOL_LANES)
+def _plan(call: Any) -> PixelPlan | None:
+    """The plan of a pool over padded rows, if that pays."""
+    return plan_pool(next(iter(Ops([bare(call)]))), machine_at_hand())
 
 
 def max_tiles(ins: Sequence[Any], call: Any) -> Any:
     """NCHW max_pool2d; the padding never wins."""
     (x,) = ins
-    p = _plan(x, call)
-    if p.use < LEAST_USE:
+    p = _plan(call)
+    if p is None:
         return compute_of("max_pool2d")(ins, call)
-    p = decided(p, call.name)
-    read = reader(x, p, call.attrs, tir.min_value(dtype_of(x)), call.name)
+    read, copy = reader(x, p.lanes, call.attrs, tir.min_value(dtype_of(x)), call.name)
     shape, size = call.outputs[0].shape, call.attrs["pool_size"]
-    return by_channel(read, te.max, p, shape[:2], size, call.name)
+    return by_channel(read, te.max, p, shape[:2], size, call.name, copy).result
 
 
 def avg_tiles(ins: Sequence[Any], call: Any) -> Any:
     """NCHW avg_pool2d over the elements inside the image, or over all of the padding too."""
     (x,) = ins
-    p, a, shape = _plan(x, call), call.attrs, call.outputs[0].shape
+    a, shape, name = call.attrs, call.outputs[0].shape, f"{call.name}_sum"
     if _is_whole(x, call):
         return _mean_of_image(x, call)
-    if p.use < LEAST_USE:
+    p = _plan(call)
+    if p is None:
         return compute_of("avg_pool2d")(ins, call)
-    p = decided(p, call.name)
-    read = reader(x, p, a, tir.const(0, dtype_of(x)), f"{call.name}_sum")
-    total = by_channel(read, te.sum, p, shape[:2], a["pool_size"], f"{call.name}_sum")
+    read, copy = reader(x, p.lanes, a, tir.const(0, dtype_of(x)), name)
+    total = by_channel(read, te.sum, p, shape[:2], a["pool_size"], name, copy).result
     counted = _counts(x, call)
 
     def mean(n: Any, c: Any, y: Any, z: Any) -> Any:
@@ -127,8 +128,19 @@ def _counts(x: Any, call: Any) -> Any:
 
 
 def _schedule(sch: Any, ops: Any, target: Any) -> None:
-    form = pool_rows if pool_rows.is_made_of_rows(sch) else direct_schedule
-    form.schedule(sch, ops, target)
+    if pool_rows.is_made_of_rows(sch):
+        pool_rows.schedule(sch, ops, target)
+        return
+    (pool,) = ops
+    blocks = {block.name: block.block for block in facts(sch)}
+    stem = next((n.removesuffix("_tiles") for n in blocks if n.endswith("_tiles")), "")
+    found = plan_pool(pool, machine(target)) if stem else None
+    if found is None:
+        default_schedule(sch, ops, target)
+        return
+    stages = PixelStages(blocks[f"{stem}_tiles"], blocks[stem], blocks.get(f"{stem}_pad"))
+    plans = ConvPlans(((pool.name, found),), machine(target))
+    schedule_windows(sch, {pool.name: stages}, plans)
 
 
 CPU = {"llvm": _schedule, "c": _schedule}

@@ -7,13 +7,11 @@ the registers.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
-from ..kernels.conv import direct, direct_schedule
-from ..kernels.exact import sum_dtype, widened
+from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
 
 NCHW = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
@@ -42,32 +40,6 @@ def _chain(sums: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
     return _narrowed(either(op.relu(sums), sums), rounding, shift, scale)
 
 
-def _pack_weight(weight: Any) -> Any:
-    """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
-    _, *terms = (int(extent) for extent in weight.shape)
-    return direct.pack_weight(widened(weight, sum_dtype(math.prod(terms), "int8", weight.dtype)))
-
-
-def _conv2d(ins: Any, call: Any) -> Any:
-    """The direct convolution of floats on widened integers."""
-    x, weight = ins
-    dtype = sum_dtype(math.prod(call.inputs[1].shape[1:]), x.dtype, call.inputs[1].dtype)
-    if str(weight.dtype) != dtype:
-        weight = widened(weight, dtype)
-    sums = direct.conv2d([_Widened(x, dtype), weight], call)
-    return widened(sums, "int32")
-
-
-class _Widened:
-    """A tensor read in another dtype: no stage of its own, so that the padded copy widens too."""
-
-    def __init__(self, tensor: Any, dtype: str) -> None:
-        self.tensor, self.shape, self.dtype = tensor, tensor.shape, dtype
-
-    def __call__(self, *index: Any) -> Any:
-        return self.tensor(*index).astype(self.dtype)
-
-
 def _check(match: Any) -> None:
     conv = match.op("conv2d")
     for value in conv.inputs:
@@ -92,10 +64,8 @@ def _check(match: Any) -> None:
 conv2d_narrowed = Composite(
     "conv2d_narrowed",
     _pattern,
-    direct_schedule.CPU,
     check=_check,
-    compute={"conv2d": _conv2d},
-    pack={"weight": _pack_weight},
+    kernel=NARROWED_CONV,
     why="the int32 sums never leave the registers",
     cases=NARROWED,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
-from ..kernels.conv import direct_schedule, float_conv
+from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
 
 
@@ -36,10 +36,8 @@ def _normed(x: Any, weight: Any, gamma: Any, beta: Any, mean: Any, var: Any, res
 conv2d_add = Composite(
     "conv2d_add",
     _residual,
-    direct_schedule.CPU,
     check=_same_shape,
-    compute={"conv2d": float_conv.conv2d},
-    pack={"weight": float_conv.pack_weight},
+    kernel=CONV,
     why="a residual block's sum is taken while the tile is in registers",
     cases=(
         Case(

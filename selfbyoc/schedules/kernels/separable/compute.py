@@ -63,7 +63,7 @@ def _block(
     plan: SeparablePlan | StagedPlan,
 ) -> Stages | StagedStages:
     if isinstance(plan, StagedPlan):
-        return staged.compute(x, convs, residual, name)
+        return staged.compute(x, convs, residual, name, plan)
     *expand, depth, project = convs
     frame = framed(x, expand[0] if expand else None, plan, depth.conv.name)
     hidden = _windows(frame.result, depth, plan)

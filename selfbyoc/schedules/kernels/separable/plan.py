@@ -68,7 +68,7 @@ def plan(ops: Any, machine: Machine) -> SeparablePlan | StagedPlan:
     convs = ops.of("conv2d")
     form = form_of(convs, machine)
     if form is None:
-        return StagedPlan.of(ops)
+        return StagedPlan.of(ops, machine)
     return _by_blocks(ops, convs, form, machine)
 
 

@@ -27,7 +27,8 @@ ROW = 16  # elements of a row of the result that are read out of their tiles at 
 def schedule(sch: Any, stages: Stages | StagedStages, plan: SeparablePlan | StagedPlan) -> None:
     """By blocks of channels, or stage by stage."""
     if isinstance(plan, StagedPlan):
-        staged.schedule(sch, plan)
+        assert isinstance(stages, StagedStages)
+        staged.schedule(sch, stages, plan)
         return
     assert isinstance(stages, Stages)
     _by_blocks(sch, stages, plan)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...._tvm import current_target, te
-from ..conv import direct, direct_schedule
+from ...._tvm import te
+from ....machine import Machine
+from ...steps.tiles import BLOCK
+from ..conv import kernel
+from ..conv.layer import Layer as Window
+from ..conv.plan import ConvPlans, plan_direct
 from .layers import Layer
 from .pack import unfolded
 
@@ -16,39 +20,50 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class StagedPlan:
-    """The convolutions by themselves, each as the direct kernel plans it."""
+    """The convolutions by themselves, each by a plan of its own."""
 
-    ops: Any  # of the composite
-    names: tuple[str, ...]  # of the convolutions
+    convs: ConvPlans
     fold: int = 1  # packed as any plan reads it
     lanes: int = 1
 
     def __str__(self) -> str:
-        return f"{len(self.names)} convolutions, stage by stage"
+        return f"stage by stage; {self.convs}"
 
     @classmethod
-    def of(cls, ops: Any) -> StagedPlan:
+    def of(cls, ops: Any, machine: Machine) -> StagedPlan:
         """The plan of a composite's convolutions."""
-        return cls(ops, tuple(conv.name for conv in ops.of("conv2d")))
+        found = []
+        for conv in ops.of("conv2d"):
+            out, *inner = conv.inputs[1][0]
+            packed = (-(-out // BLOCK), *inner, BLOCK)
+            found.append((conv.name, plan_direct(Window.of(conv, packed=packed), machine)))
+        return cls(ConvPlans(tuple(found), machine))
 
 
 @dataclass(frozen=True)
 class StagedStages:
-    """What a schedule of the stages needs: the direct kernels find theirs."""
+    """The stages of each convolution, by the name of its op."""
 
-    result: Tensor
+    result: Any
+    convs: Mapping[str, Any]
 
 
-def compute(x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str) -> StagedStages:
+def compute(
+    x: Tensor, convs: Sequence[Layer], residual: Tensor | None, name: str, plan: StagedPlan
+) -> StagedStages:
     """Each convolution and what follows it; the residual is added to the last one."""
+    stages = {}
     for layer in convs:
-        out, weight = layer.conv.outputs[0][0], layer.weight
+        conv, weight = layer.conv, layer.weight
+        out = conv.outputs[0][0]
         if int(weight.shape[1]) < layer.channels:
             weight = unfolded(weight, out[1], layer.channels)
-        sums = direct.convolution(x, weight, layer.conv.attrs, out, layer.conv.name)
+        found = plan.convs.of(conv.name)
+        made = kernel.convolution(x, weight, conv.attrs, out, found, conv.name)
+        stages[conv.name] = made
         last = layer is convs[-1]
-        x = _activated(sums, layer, residual if last else None, name if last else "")
-    return StagedStages(x)
+        x = _activated(made.result, layer, residual if last else None, name if last else "")
+    return StagedStages(x, stages)
 
 
 def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:
@@ -59,6 +74,6 @@ def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -
     return te.compute(sums.shape, element, name=name or f"{layer.conv.name}_activated")
 
 
-def schedule(sch: Any, plan: StagedPlan) -> None:
+def schedule(sch: Any, stages: StagedStages, plan: StagedPlan) -> None:
     """Stage by stage."""
-    direct_schedule.schedule(sch, plan.ops, current_target())
+    kernel.schedule(sch, stages.convs, plan.convs)

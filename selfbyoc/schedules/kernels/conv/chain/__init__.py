@@ -1,0 +1,1 @@
+"""Two convolutions melted by blocks of rows."""

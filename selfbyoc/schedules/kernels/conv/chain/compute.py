@@ -1,0 +1,133 @@
+"""conv2d-relu-conv2d-relu melted by blocks of rows, or stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....._tvm import te, tir
+from .....language.types import Expr, Tensor
+from ..kernel import convolution
+from ..lanes import reader
+from ..pixels.compute import product
+from ..plan import ConvPlans
+from .plan import ChainPlan, Melted
+
+
+@dataclass(frozen=True)
+class StagedStages:
+    """Stage by stage: the stages of each convolution, by the name of its op."""
+
+    result: Any
+    convs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MeltedStages:
+    """The stages of a melted pair: tensors, and while scheduling their blocks."""
+
+    tiles: Any  # of the first convolution, by blocks of rows of the second one
+    between: Any  # a block of the padded intermediate
+    second: Any  # tiles of the second convolution
+    result: Any
+    copy: Any = None  # the padded rows of the image
+
+
+def compute(
+    x: Tensor,
+    w1: Tensor,
+    w2: Tensor,
+    ops: Any,
+    plan: ChainPlan,
+    b1: Tensor = None,
+    b2: Tensor = None,
+) -> MeltedStages | StagedStages:
+    """The whole composite."""
+    if isinstance(plan, ConvPlans):
+        return _staged(x, (w1, w2), (b1, b2), ops, plan)
+    return _melted(x, (w1, w2), (b1, b2), ops, plan)
+
+
+def _relu(value: Expr, bias: Tensor | None, channel: Expr) -> Expr:
+    value = value if bias is None else value + bias(channel)
+    return tir.Max(value, tir.const(0, "float32"))
+
+
+def _staged(x: Tensor, weights: Any, biases: Any, ops: Any, plans: ConvPlans) -> StagedStages:
+    """One convolution after the other."""
+    found = {}
+    names = ("relu", "relu_1")
+    for conv, weight, bias, name in zip(
+        (ops.conv2d, ops.conv2d_1), weights, biases, names, strict=True
+    ):
+        out = conv.outputs[0][0]
+        made = convolution(x, weight, conv.attrs, out, plans.of(conv.name), conv.name)
+        found[conv.name] = made
+        x = _stage(made.result, bias, name)
+    return StagedStages(x, found)
+
+
+def _stage(y: Tensor, bias: Tensor | None, name: str) -> Tensor:
+    return te.compute(y.shape, lambda n, c, h, w: _relu(y(n, c, h, w), bias, c), name=name)
+
+
+def _melted(x: Tensor, weights: Any, biases: Any, ops: Any, m: Melted) -> MeltedStages:
+    """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
+    zero, (w1, w2), p, first = tir.const(0, "float32"), weights, m.second.lanes, m.first.lanes
+    blocks, *_, rows1 = (int(extent) for extent in w1.shape)
+    batch = ops.conv2d_1.outputs[0][0][0]
+    hidden, (top, left) = ops.conv2d.outputs[0][0], ops.conv2d_1.attrs["padding"][:2]
+    read, copy = reader(x, first, ops.conv2d.attrs, zero, "conv2d")
+    term = product(read, w1, 1, hidden[1])
+
+    def row_of(chunk: Expr, q: Expr) -> Expr:
+        return chunk * p.rows + q - top
+
+    def tile(n: Expr, chunk: Expr, q: Expr, b: Expr, r: Expr, t: Expr, lane: Expr) -> Expr:
+        # Rows outside of the intermediate repeat its border; what is computed there is not read.
+        row = tir.Max(tir.Min(row_of(chunk, q), hidden[2] - 1), 0)
+        return term(n, b, r, row * first.pitch + t * first.lanes + lane)
+
+    shape = (batch, p.chunks, m.rows, blocks, rows1, first.tiles, first.lanes)
+    tiles = te.compute(shape, tile, name="conv2d_tiles")
+
+    def between(n: Expr, chunk: Expr, c: Expr, lane: Expr) -> Expr:
+        q, column = tir.floordiv(lane, p.pitch), tir.floormod(lane, p.pitch) - left
+        row = row_of(chunk, q)
+        inside = tir.all(row >= 0, row < hidden[2], column >= 0, column < hidden[3], q < m.rows)
+        at = (tir.floordiv(column, first.lanes), tir.floormod(column, first.lanes))
+        value = tiles(n, chunk, q, tir.floordiv(c, rows1), tir.floormod(c, rows1), *at)
+        return tir.if_then_else(inside, _relu(value, biases[0], c), zero)
+
+    block = te.compute((batch, p.chunks, hidden[1], m.lanes), between, name="conv2d_1_pad")
+    second, result = _second(block, w2, m, ops.conv2d_1, biases[1])
+    return MeltedStages(tiles, block, second, result, copy)
+
+
+def _second(
+    block: Tensor, w2: Tensor, m: Melted, conv: Any, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The second convolution on blocks of its input, and its relu."""
+    p, (batch, channels, height, width) = m.second.lanes, conv.outputs[0][0]
+    blocks, *_, rows = (int(extent) for extent in w2.shape)
+    dilation = conv.attrs["dilation"]
+
+    def read(n: Expr, c: Expr, at: Any, y: Expr, z: Expr) -> Expr:
+        chunk, lane = at
+        return block(n, chunk, c, lane + y * (dilation[0] * p.pitch) + z * dilation[1])
+
+    term = product(read, w2, 1, channels)
+    tiles = te.compute(
+        (batch, p.chunks, blocks, rows, p.tiles, p.lanes),
+        lambda n, chunk, b, r, t, lane: term(n, b, r, (chunk, t * p.lanes + lane)),
+        name="conv2d_1_tiles",
+    )
+
+    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+        lane = tir.floormod(y, p.rows) * p.pitch + z
+        where = (tir.floordiv(y, p.rows), tir.floordiv(o, rows), tir.floormod(o, rows))
+        value = tiles(n, *where, tir.floordiv(lane, p.lanes), tir.floormod(lane, p.lanes))
+        return _relu(value, bias, o)
+
+    return tiles, te.compute((batch, channels, height, width), element, name="relu_1")

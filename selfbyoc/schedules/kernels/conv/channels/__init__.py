@@ -1,0 +1,1 @@
+"""Convolutions whose lanes are output channels."""

@@ -1,0 +1,46 @@
+"""A convolution with channels last, and the result read out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....._tvm import te, tir
+from .....language.types import Expr, Shape, Tensor
+from ..lanes import reader
+from .plan import ChannelPlan
+
+
+@dataclass(frozen=True)
+class ChannelStages:
+    """The stages of a convolution whose lanes are channels: tensors, and while scheduling their
+    blocks.
+    """
+
+    sums: Any
+    result: Any
+    copy: Any = None  # the padded rows, where the image does not lie so already
+
+
+def convolution(
+    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: ChannelPlan, name: str
+) -> ChannelStages:
+    """The sums with channels last, and the result read out of them."""
+    blocks, per_group, high, wide, lanes = (int(extent) for extent in weight.shape)
+    p = plan.lanes
+    read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
+    rc = te.reduce_axis((0, per_group), name="rc")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+
+    def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+        data = read(n, rc, y * p.pitch + x, ry, rx)
+        return te.sum(data * weight(b, rc, ry, rx, lane), axis=[rc, ry, rx])
+
+    shape = (out[0], blocks, plan.rows, plan.width, lanes)
+    sums = te.compute(shape, element, name=f"{name}_channels")
+
+    def pixel(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
+        place = (0, y * p.width + x) if plan.is_flat else (y, x)
+        return sums(n, tir.floordiv(o, lanes), *place, tir.floormod(o, lanes))
+
+    return ChannelStages(sums, te.compute(out, pixel, name=name), copy)

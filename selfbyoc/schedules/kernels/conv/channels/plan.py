@@ -1,0 +1,136 @@
+"""The plan of a convolution whose lanes are output channels: for images too small to fill lanes of
+pixels, of which 7 x 7 fill 77% and 14 x 14 88%.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .....language.decisions import choose
+from .....machine import LINE, Machine
+from ....steps.blocks import divisor
+from ....steps.loops import is_even
+from ....steps.tiles import BLOCK, RegisterTile
+from ..lanes import Lanes, lanes_of
+from ..layer import Layer
+from ..tiles import TRANSPOSE, time_of
+from ..window import WHOLE, Window, window_of
+
+LEAST_WIDTH, MOST_WIDTH = 4, 20  # of an image: wider ones fill lanes of pixels
+MOST_FLAT = 64  # pixels of an image that is one row: uneven tiles are unrolled
+MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
+SCATTERED = 1.15  # the time of broadcasts from all over the image, of those from L1
+
+
+@dataclass(frozen=True)
+class ChannelPlan:
+    """Lanes are channels; a register tile is pixels of a row by vectors of channels. An image that
+    is read without a window is one row.
+    """
+
+    lanes: Lanes  # of the image that is read
+    is_flat: bool  # whether the image is one row
+    pair: int  # blocks of channels of a tile
+    pixels: int
+    wide: int  # channels of a block in a tile
+    vector: int  # lanes of a register
+    window: Window = WHOLE  # which of its loops are unrolled
+    blocks_alone: bool = False  # a task is a pair of blocks, not a row of it
+    prefetch: int = 0  # steps of k between two groups of prefetches of the next task's weight
+    cycles: float = 0.0  # of one core's share, for each input channel and tap
+
+    def __str__(self) -> str:
+        task = "blocks of channels" if self.blocks_alone else "rows of blocks of channels"
+        ahead = ", the next weights prefetched" if self.prefetch else ""
+        return f"channels as lanes, register tile {self.tile}, tasks are {task}{ahead}"
+
+    @property
+    def tile(self) -> RegisterTile:
+        """Rows are pixels."""
+        return RegisterTile(self.pixels, self.pair * -(-self.wide // self.vector))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the image."""
+        return 1 if self.is_flat else self.lanes.height
+
+    @property
+    def width(self) -> int:
+        """Pixels of a row."""
+        return self.lanes.height * self.lanes.width if self.is_flat else self.lanes.width
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the tiles of a row are equal."""
+        return self.width % self.pixels == 0
+
+
+def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
+    """Plans of several register tiles, that which takes the least time first; none where blocks are
+    no full vectors, or rows of pixels do not fill registers.
+    """
+    p = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+    p = replace(p.of_rows(p.height, 1, 1), copies=not p.is_whole)
+    fits = layer.attrs["groups"] == 1 and layer.blocks[1] == BLOCK
+    flat = layer.is_plain and p.pitch == p.width and p.height * p.width <= MOST_FLAT
+    if not fits or not (flat or LEAST_WIDTH <= p.width <= MOST_WIDTH):
+        return []
+    forms = [is_flat for is_flat in (True, False) if flat or not is_flat]
+    found = [plan for is_flat in forms for plan in _shapes(layer, p, is_flat, cpu)]
+    return sorted((_timed(layer, plan, cpu) for plan in found), key=lambda plan: plan.cycles)
+
+
+def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[ChannelPlan]:
+    """Two blocks of channels, three, one, or one vector, by as many pixels as fit."""
+    vector = min(BLOCK, cpu.lanes("float32"))
+    found = []
+    for pair, wide in dict.fromkeys(((2, BLOCK), (3, BLOCK), (1, BLOCK), (1, vector))):
+        plan = ChannelPlan(p, is_flat, pair, 1, wide, vector)
+        most = [r for r in range(1, 33) if replace(plan, pixels=r).tile.fits(cpu)]
+        if most and layer.blocks[0] % pair == 0:
+            found.append(replace(plan, pixels=_even_part(plan.width, most[-1])))
+    return found
+
+
+def _even_part(extent: int, most: int) -> int:
+    """The size of parts of an extent, as few and as even as can be; the last may be smaller."""
+    return -(-extent // -(-extent // most))
+
+
+def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
+    """With its time: of the tiles of a row, for all of them, and to transpose the result."""
+    blocks = layer.blocks[0] // p.pair
+    alone = p.is_flat or is_even(layer.out[0] * blocks, cpu)
+    tasks = layer.out[0] * blocks * (1 if alone else p.rows)
+    whole, last = divmod(p.width, p.pixels)
+    # The last tile of a row overlaps with the next one, and does not wait for its own sums.
+    ready = replace(cpu, latency=1)
+    tiles = whole * time_of(p.tile, cpu)
+    tiles += time_of(replace(p, pixels=last).tile, ready) if last else 0
+    row = tiles * BLOCK / p.wide * SCATTERED
+    row += p.width * p.pair * BLOCK * TRANSPOSE / layer.steps
+    rows = -(-tasks // cpu.cores) * (p.rows if alone else 1)
+    return replace(p, cycles=rows * row)
+
+
+def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -> ChannelPlan:
+    """The plan whose register tile and tasks are chosen."""
+    shapes = {(p.is_flat, p.pair, p.pixels, p.wide): p for p in found[:3]}
+    p = shapes[choose(f"{layer.name}.tile", list(shapes), next(iter(shapes)))]
+    alone = p.is_flat or is_even(layer.out[0] * layer.blocks[0] // p.pair, cpu)
+    ways = (True,) if p.is_flat else (False, True)
+    alone = choose(f"{layer.name}.blocks_alone", ways, alone)
+    # 7x7 pixels, 512 to 2048 channels, the weight in memory: 318 -> 250 us (Zen 5, Nov 2026).
+    p = replace(p, blocks_alone=alone, prefetch=_prefetch(layer, p) if alone else 0)
+    return replace(p, window=window_of(layer, p.tile))
+
+
+def _prefetch(layer: Layer, p: ChannelPlan) -> int:
+    """Steps of k for which a line each of the next task's weight is prefetched."""
+    tiles = p.rows * -(-p.width // p.pixels) * (BLOCK // p.wide)
+    channels = layer.kernel[1]
+    lines = p.pair * channels * math.prod(layer.window) * BLOCK * 4 // LINE
+    steps = min(MOST_STEPS, tiles * channels // lines)
+    return divisor(channels, max(1, steps))

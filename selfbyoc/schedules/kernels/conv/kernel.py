@@ -1,0 +1,138 @@
+"""The kernel of composites that are made of convolutions: each by its own plan, with what is
+elementwise around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...._tvm import te, tir
+from ....codegen.slices import is_concatenate
+from ....compute.ops import compute_of
+from ....language.kernel import Kernel
+from ....language.types import Schedule, Shape, Tensor
+from ...steps.blocks import Facts, facts
+from ...steps.images import Work, image_of
+from ...steps.loops import inline_injective
+from ...steps.reductions import stages as schedule_stages
+from ..winograd import compute as winograd
+from ..winograd import pack as winograd_pack
+from ..winograd import schedule as winograd_schedule
+from ..winograd.compute import WinogradStages
+from ..winograd.plan import WinogradPlan
+from . import pack as direct_pack
+from .channels import compute as channels
+from .channels import schedule as channels_schedule
+from .channels.compute import ChannelStages
+from .channels.plan import ChannelPlan
+from .lanes import reader
+from .pixels import compute as pixels
+from .pixels import schedule as pixels_schedule
+from .pixels.compute import PixelStages
+from .pixels.plan import PixelPlan
+from .plan import ConvPlan, ConvPlans, plan
+from .pointwise import compute as pointwise
+from .pointwise import schedule as pointwise_schedule
+from .pointwise.compute import PointwiseStages
+
+Stages = PixelStages | PointwiseStages | ChannelStages | WinogradStages
+
+
+def pack(weight: Tensor, plans: ConvPlans, call: Any) -> Tensor:
+    """[O, I, H, W] as the convolution that reads it wants it."""
+    found = plans.of(call.name)
+    if isinstance(found, WinogradPlan):
+        return winograd_pack.pack(weight, found)
+    return direct_pack.pack(weight)
+
+
+def conv2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Stages:
+    """The compute that stands in for `conv2d`: `x` and a packed weight."""
+    x, weight = inputs
+    return convolution(x, weight, call.attrs, call.outputs[0].shape, plans.of(call.name), call.name)
+
+
+def convolution(
+    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: ConvPlan, name: str
+) -> Stages:
+    """A convolution by its plan."""
+    if isinstance(plan, WinogradPlan):
+        return winograd.convolution(x, weight, plan, name)
+    if isinstance(plan, ChannelPlan):
+        return channels.convolution(x, weight, attrs, out, plan, name)
+    if isinstance(plan, PixelPlan):
+        return pixels.convolution(x, weight, attrs, out, plan, name)
+    return pointwise.convolution(x, weight, attrs, out, plan, name)
+
+
+def max_pool2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Any:
+    """NCHW max_pool2d; the padding never wins."""
+    found = plans.of(call.name)
+    if found is None:
+        return compute_of("max_pool2d")(inputs, call)
+    (x,) = inputs
+    read, copy = reader(x, found.lanes, call.attrs, tir.min_value("float32"), call.name)
+    shape, size = call.outputs[0].shape, call.attrs["pool_size"]
+    return pixels.by_channel(read, te.max, found, shape[:2], size, call.name, copy)
+
+
+def schedule(sch: Schedule, stages: Mapping[str, Any], plans: ConvPlans) -> None:
+    """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a
+    recomputed halo.
+    """
+    found = {name: stages[name] for name, _ in plans.plans}
+    work = Work(sch)
+    _inline(work, list(found.values()))
+    for name, of_op in found.items():
+        _one(work, of_op, plans.of(name))
+    left = [b for b in facts(sch) if b.name not in work.done]
+    schedule_stages(sch, left, plans.machine, work.finish)
+    for last in work.finish:
+        last()
+
+
+def _inline(work: Work, found: Sequence[Stages]) -> None:
+    """Inline what is elementwise; what stays is what the forms ask for."""
+    sch = work.sch
+    by_winograd = [s for s in found if isinstance(s, WinogradStages)]
+    joined = winograd_schedule.join(sch, by_winograd)
+    laid_out = [_copy_of(stages) for stages in found]
+    work.copies |= {Facts(sch, b).name for b in laid_out if b is not None}
+    # What stands before a copy is applied to the tiles: the copy, which tests for the border, only
+    # copies. What a concatenate copies becomes slices of its result (codegen/slices.py).
+    copies = [b for b in facts(sch) if b.name in work.copies or is_concatenate(b.stmt)]
+    stay = {p.name for b in copies for p in b.producers} | joined | work.copies
+    for of_op in found:
+        if isinstance(of_op, PointwiseStages):
+            stay |= pointwise_schedule.stays(work, of_op)
+    inline_injective(sch, stay)
+
+
+def _copy_of(stages: Stages) -> Any:
+    """The block that lays the image out for a window, if one does."""
+    if isinstance(stages, WinogradStages):
+        return stages.image
+    return None if isinstance(stages, PointwiseStages) else stages.copy
+
+
+def _one(work: Work, stages: Stages, plan: Any) -> None:
+    """One convolution."""
+    if isinstance(stages, WinogradStages):
+        reader = image_of(work, Facts(work.sch, stages.pixels))
+        winograd_schedule.schedule(work, stages, plan, reader)
+    elif isinstance(stages, ChannelStages):
+        channels_schedule.schedule(work, stages, plan)
+        if stages.copy is not None:
+            pixels_schedule.pad_rows(work, Facts(work.sch, stages.copy), plan.lanes, plan.vector)
+    elif isinstance(stages, PixelStages):
+        pixels_schedule.schedule(work, stages, plan)
+    else:
+        pointwise_schedule.schedule(work, stages, plan)
+
+
+CONV = Kernel(plan, {"conv2d": conv2d}, schedule, {"weight": pack})
+_WEIGHTS = ("w1", "w3_reduce", "w3", "w5_reduce", "w5", "w_pool")
+INCEPTION = Kernel(
+    plan, {"conv2d": conv2d, "max_pool2d": max_pool2d}, schedule, dict.fromkeys(_WEIGHTS, pack)
+)

@@ -1,0 +1,50 @@
+"""What a plan is told of a convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....language.types import Shape
+from .pack import row_blocks
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A conv2d in NCHW and OIHW."""
+
+    name: str
+    image: Shape
+    kernel: Shape
+    out: Shape
+    attrs: Any
+    dtype: str  # of what is multiplied and added
+    blocks: tuple[int, int]  # of packed weights, and output channels in each
+
+    @classmethod
+    def of(cls, op: Any, dtype: str = "float32", packed: Shape | None = None) -> Layer:
+        """Of an op in a plan (`ops.conv2d`), and the shape that its weight came packed in."""
+        image, kernel, out = op.inputs[0][0], op.inputs[1][0], op.outputs[0][0]
+        blocks = row_blocks(kernel[0]) if packed is None else (packed[0], packed[-1])
+        return cls(op.name, image, kernel, out, op.attrs, dtype, blocks)
+
+    @property
+    def window(self) -> Shape:
+        """Height and width of the window."""
+        return self.kernel[2:]
+
+    @property
+    def steps(self) -> int:
+        """Products of a sum."""
+        return self.kernel[1] * self.window[0] * self.window[1]
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether every output channel reads one input channel."""
+        return bool(self.attrs["groups"] > 1 and self.kernel[1] == 1)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a 1x1 window reads all channels and no padding."""
+        one = tuple(self.window) == (1, 1) and not any(self.attrs["padding"])
+        return one and self.attrs["groups"] == 1

@@ -1,0 +1,45 @@
+"""How the weights of a direct convolution lie."""
+
+from __future__ import annotations
+
+from ...._tvm import te, tir
+from ....language.types import Expr, Tensor
+from ...steps.tiles import BLOCK
+
+MANY = 32  # blocks, to which one more adds 3% at most
+# Output channels of a block: rows of register tiles of 8, 6, 5, 4 or 3 divide it.
+_SIZES = (16, 12, 15, 10, 9)
+
+
+def row_blocks(channels: int) -> tuple[int, int]:
+    """Blocks of output channels and channels in each, such that few are zeros.
+
+    Many blocks are of an even number, for tiles of two (channels/plan.py).
+    """
+    if channels <= 8:
+        return 1, channels if channels <= 6 else 8
+
+    def cost(rows: int) -> float:
+        return -(-channels // rows) * rows * (1.0 if rows % 4 == 0 else 1.05)
+
+    rows = min(_SIZES, key=cost)
+    blocks = -(-channels // rows)
+    return blocks + (blocks % 2 if blocks >= MANY and rows == BLOCK else 0), rows
+
+
+def pack(weight: Tensor) -> Tensor:
+    """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies
+    together. The same for every CPU.
+    """
+    channels, *inner = (int(extent) for extent in weight.shape)
+    blocks, rows = row_blocks(channels)
+
+    def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
+        channel = b * rows + r
+        if channels == blocks * rows:
+            return weight(channel, i, y, x)
+        return tir.if_then_else(
+            channel < channels, weight(channel, i, y, x), tir.const(0, weight.dtype)
+        )
+
+    return te.compute((blocks, *inner, rows), element, name=f"{weight.op.name}_packed")

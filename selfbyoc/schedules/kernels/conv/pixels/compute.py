@@ -1,0 +1,93 @@
+"""A window over padded rows: tiles of lanes, and the result read out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....._tvm import te, tir
+from .....language.types import Expr, Shape, Tensor
+from ..lanes import Lanes, Reader, lane_of, reader
+from .plan import PixelPlan
+
+
+@dataclass(frozen=True)
+class PixelStages:
+    """The stages of a window over padded rows: tensors, and while scheduling their blocks."""
+
+    tiles: Any
+    result: Any
+    copy: Any = None  # the padded rows, where the image does not lie so already
+
+
+def convolution(
+    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: PixelPlan, name: str
+) -> PixelStages:
+    """The tiles of a convolution with a packed weight, and the result read out of them."""
+    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
+    p = plan.lanes
+    read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
+    if attrs["groups"] > 1 and per_group == 1:
+        each = out[1] // int(x.shape[1])
+
+        def tap(n: Expr, o: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
+            factor = weight(tir.floordiv(o, rows), 0, y, z, tir.floormod(o, rows))
+            return read(n, tir.floordiv(o, each), lane, y, z) * factor
+
+        return by_channel(tap, te.sum, plan, out[:2], (high, wide), name, copy)
+    term = product(read, weight, attrs["groups"], out[1])
+
+    def tile(n: Expr, chunk: Expr, b: Expr, r: Expr, t: Expr, lane: Expr) -> Expr:
+        return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane)
+
+    shape = (out[0], p.chunks, blocks, rows, p.tiles, p.lanes)
+    tiles = te.compute(shape, tile, name=f"{name}_tiles")
+
+    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+        block = (tir.floordiv(o, rows), tir.floormod(o, rows))
+        return tiles(n, tir.floordiv(y, p.rows), *block, *lane_of(p, y, z))
+
+    return PixelStages(tiles, te.compute(out, element, name=name), copy)
+
+
+def product(read: Reader, weight: Tensor, groups: int, channels: int) -> Callable[..., Expr]:
+    """The sum at (n, block, row of the block, lane)."""
+    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
+    size, whole = channels // groups, blocks * rows == channels
+    rc = te.reduce_axis((0, per_group), name="rc")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+
+    def term(n: Expr, b: Expr, r: Expr, lane: Expr) -> Expr:
+        # Rows after the last channel count as of the last group.
+        first = b * rows if whole and size % rows == 0 else tir.Min(b * rows + r, channels - 1)
+        channel = rc if groups == 1 else tir.floordiv(first, size) * per_group + rc
+        return te.sum(read(n, channel, lane, ry, rx) * weight(b, rc, ry, rx, r), axis=[rc, ry, rx])
+
+    return term
+
+
+def by_channel(
+    term: Reader,
+    combine: Any,
+    plan: PixelPlan,
+    outer: Sequence[int],
+    window: Sequence[int],
+    name: str,
+    copy: Tensor | None,
+) -> PixelStages:
+    """`combine` of `term(n, channel, lane, y, x)` under each window of each channel."""
+    p: Lanes = plan.lanes
+    ry, rx = te.reduce_axis((0, window[0]), name="ry"), te.reduce_axis((0, window[1]), name="rx")
+
+    def element(n: Expr, o: Expr, chunk: Expr, tile: Expr, lane: Expr) -> Expr:
+        at = chunk * (p.rows * p.pitch) + tile * p.lanes + lane
+        return combine(term(n, o, at, ry, rx), axis=[ry, rx])
+
+    tiles = te.compute((*outer, p.chunks, p.tiles, p.lanes), element, name=f"{name}_tiles")
+    result = te.compute(
+        (*outer, p.height, p.width),
+        lambda n, o, y, z: tiles(n, o, tir.floordiv(y, p.rows), *lane_of(p, y, z)),
+        name=name,
+    )
+    return PixelStages(tiles, result, copy)

@@ -1,0 +1,93 @@
+"""The plans of the convolutions of a composite: Winograd's where it pays, else a direct form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ....language.decisions import choose
+from ....language.types import Shape
+from ....machine import Machine
+from ..winograd import plan as winograd
+from ..winograd.plan import WinogradPlan
+from .channels.plan import ChannelPlan, decided_channels, usual_channels
+from .layer import Layer
+from .pixels.plan import PixelPlan, decided_pixels, plan_window, usual_pixels
+from .pointwise.plan import PointwisePlan, decided_pointwise, usual_pointwise
+
+DirectPlan = PixelPlan | PointwisePlan | ChannelPlan
+ConvPlan = DirectPlan | WinogradPlan
+
+# What lies in the lanes: pixels of the image as one row, channels, or pixels of padded rows.
+FLAT, CHANNELS, PIXELS = "flat pixels", "channels", "pixels"
+# Lanes of a pool's task: 1 KB, which TVM keeps on the stack. 192x28x28, 3x3 at stride 1: 39.5 us
+# with 832 lanes, 22 with 203; 64x27x27 13.8 and 8.2 (two cores of Zen 5, Nov 2026).
+POOL_LANES = 256
+LEAST_USE = 0.25  # of a pool's lanes; below, as of a window over the image, TVM's compute is better
+
+
+@dataclass(frozen=True)
+class ConvPlans:
+    """The plan of each convolution and pool, by the name of its op."""
+
+    plans: tuple[tuple[str, ConvPlan], ...]
+    machine: Machine  # for the ops between them
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {plan}" for name, plan in self.plans)
+
+    def of(self, name: str) -> Any:
+        """The plan of an op, or None where it is computed as any other one."""
+        return dict(self.plans).get(name)
+
+
+def plan(ops: Any, machine: Machine) -> ConvPlans:
+    """The plans of every conv2d and max_pool2d among the ops."""
+
+    def weight_of(conv: Any) -> tuple[bool, Shape | None]:
+        packing = ops.packing(conv, 1)
+        return packing.ahead, packing.shape
+
+    found = {conv.name: plan_conv(conv, machine, *weight_of(conv)) for conv in ops.of("conv2d")}
+    for pool in ops.of("max_pool2d"):
+        if (made := plan_pool(pool, machine)) is not None:
+            found[pool.name] = made
+    return ConvPlans(tuple(found.items()), machine)
+
+
+def plan_conv(
+    conv: Any, machine: Machine, ahead: bool = False, packed: Shape | None = None
+) -> ConvPlan:
+    """The plan of an op, whose weight is packed ahead of time or not, in a known shape or not."""
+    (image, kernel), out = (value[0] for value in conv.inputs[:2]), conv.outputs[0][0]
+    found = winograd.plan(image, kernel, conv.attrs, out, machine, conv.name, packed, ahead)
+    if found is not None:
+        return found
+    return plan_direct(Layer.of(conv, packed=packed), machine)
+
+
+def plan_direct(layer: Layer, machine: Machine) -> DirectPlan:
+    """The direct form that takes the least time."""
+    flat, channels = usual_pointwise(layer, machine), usual_channels(layer, machine)
+    # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
+    pixels = [] if flat else usual_pixels(layer, machine)
+    forms: dict[str, tuple[Any, Callable[..., DirectPlan]]] = {
+        FLAT: (flat, decided_pointwise),
+        CHANNELS: (channels, decided_channels),
+        PIXELS: (pixels, decided_pixels),
+    }
+    fitting = {name: form for name, form in forms.items() if form[0]}
+    usual = min(fitting, key=lambda name: fitting[name][0][0].cycles)
+    found, decided = fitting[choose(f"{layer.name}.lanes", list(fitting), usual)]
+    return decided(layer, found, machine)
+
+
+def plan_pool(pool: Any, machine: Machine) -> PixelPlan | None:
+    """The plan of a pool over padded rows; None where these would leave most lanes without use."""
+    image, out = pool.inputs[0][0], pool.outputs[0][0]
+    layer = Layer(
+        pool.name, image, (1, 1, *pool.attrs["pool_size"]), out, pool.attrs, "float32", (1, 1)
+    )
+    made = plan_window(layer, out[1], machine, POOL_LANES)
+    return made if made.lanes.use >= LEAST_USE else None

@@ -1,0 +1,72 @@
+"""A 1x1 convolution over flat pixels: panels of pixels, sums, and the result read out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....._tvm import te, tir
+from .....language.types import Expr, Shape, Tensor
+from .plan import IN_PLACE, PointwisePlan
+
+
+@dataclass(frozen=True)
+class PointwiseStages:
+    """The stages of a 1x1 convolution: tensors, and while scheduling their blocks."""
+
+    sums: Any
+    result: Any
+    pixels: Any = None  # those that a stride leaves, together
+    panels: Any = None  # [n, tile, channel, lane]
+
+
+def convolution(
+    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str
+) -> PointwiseStages:
+    """The sums over all channels, and the result read out of them."""
+    blocks, channels, _, _, rows = (int(extent) for extent in weight.shape)
+    lanes, width = plan.lanes, out[3]
+    pixels = _pixels(x, attrs["strides"], out, name)
+    image = x if pixels is None else pixels
+
+    def pixel(n: Expr, t: Expr, c: Expr, lane: Expr) -> Expr:
+        at = t * lanes + lane
+        return image(n, c, tir.floordiv(at, width), tir.floormod(at, width))
+
+    panels = None if plan.panels == IN_PLACE else _panels(pixel, x, plan, name)
+    k = te.reduce_axis((0, channels), name="k")
+    read = pixel if panels is None else panels
+    sums = te.compute(
+        (out[0], blocks, rows, plan.tiles, lanes),
+        lambda n, b, r, t, lane: te.sum(read(n, t, k, lane) * weight(b, k, 0, 0, r), axis=k),
+        name=f"{name}_product",
+    )
+
+    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+        block, at = (tir.floordiv(o, rows), tir.floormod(o, rows)), y * width + z
+        return sums(n, *block, tir.floordiv(at, lanes), tir.floormod(at, lanes))
+
+    return PointwiseStages(sums, te.compute(out, element, name=name), pixels, panels)
+
+
+def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
+    """The pixels of an image that a stride leaves, together."""
+    down, along = strides
+    if (down, along) == (1, 1):
+        return None
+    shape = (out[0], int(x.shape[1]), *out[2:])
+    return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
+
+
+def _panels(pixel: Any, x: Tensor, plan: PointwisePlan, name: str) -> Tensor:
+    """The pixels of each tile; those after the last are zero."""
+
+    def element(n: Expr, t: Expr, c: Expr, lane: Expr) -> Expr:
+        value = pixel(n, t, c, lane)
+        if plan.pixels % plan.lanes == 0:
+            return value
+        inside = t * plan.lanes + lane < plan.pixels
+        return tir.if_then_else(inside, value, tir.const(0, "float32"))
+
+    shape = (int(x.shape[0]), plan.tiles, int(x.shape[1]), plan.lanes)
+    return te.compute(shape, element, name=f"{name}_panels")

@@ -1,0 +1,106 @@
+"""The plan of a 1x1 convolution as a matrix product over the flat pixels of an image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .....language.decisions import choose
+from .....machine import Machine
+from ....steps.candidates import best
+from ....steps.loops import is_even
+from ....steps.tiles import RegisterTile
+from ..layer import Layer
+from ..tiles import tiles_for, time_of
+
+MOST_STEP = 8  # tiles of a task where the last one is cut
+FEW = 2  # blocks of output channels, for which the image is read where it lies, if it can be
+
+IN_PLACE, IN_TASK, APART = "in place", "in each task", "before all tasks"
+
+
+@dataclass(frozen=True)
+class PointwisePlan:
+    """Lanes are pixels of the flat image. A panel is the pixels of a tile, all input channels
+    together: what is read again for each block of output channels is contiguous.
+    """
+
+    pixels: int  # of an image of the result
+    tile: RegisterTile
+    vector: int  # lanes of a register
+    panels: str  # where they are packed
+    step: int  # tiles of a task
+    by_channels: bool  # the weights are read once, and the image again for each block
+    cycles: float = 0.0  # of one core's share, for each input channel
+
+    def __str__(self) -> str:
+        order = "channels outermost" if self.by_channels else "pixels outermost"
+        tasks = f"{self.step} tiles a task" if self.step > 1 else "a tile a task"
+        panels = "read in place" if self.panels == IN_PLACE else f"packed {self.panels}"
+        return f"flat pixels {panels}, register tile {self.tile}, {tasks}, {order}"
+
+    @property
+    def lanes(self) -> int:
+        """Pixels of a tile."""
+        return self.tile.vectors * self.vector
+
+    @property
+    def tiles(self) -> int:
+        """Tiles over the pixels of an image."""
+        return -(-self.pixels // self.lanes)
+
+
+def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
+    """Plans of several register tiles, that which takes the least time first; none where a window
+    is no product over flat pixels.
+    """
+    if not layer.is_plain or layer.dtype != "float32":
+        return []
+    found = [_timed(layer, tile, cpu) for tile in tiles_for(layer.blocks[1], cpu)]
+    return sorted(found, key=lambda p: p.cycles)
+
+
+def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine) -> PointwisePlan:
+    """The plan whose register tile and tasks are chosen."""
+    (blocks, rows), images = layer.blocks, layer.out[0]
+    shapes = {(p.tile.rows, p.tile.vectors): p for p in reversed(found)}
+    usual = found[0].tile.rows, found[0].tile.vectors
+    made = shapes[choose(f"{layer.name}.tile", best(reversed(shapes), usual), usual)]
+    larger = blocks * rows > images * made.tiles * made.lanes
+    by_channels = choose(f"{layer.name}.by_channels", (False, True), larger)
+    made = replace(made, by_channels=by_channels, step=_step(layer, made, by_channels, cpu))
+    groups = images * -(-made.tiles // made.step)
+    if made.pixels % made.lanes == 0 and blocks <= FEW:
+        return made
+    # A region by itself costs a microsecond or two; a panel in a task is still in L1.
+    apart = by_channels or not is_even(groups, cpu)
+    return replace(made, panels=APART if apart else IN_TASK)
+
+
+def _timed(layer: Layer, tile: RegisterTile, cpu: Machine) -> PointwisePlan:
+    pixels, vector = math.prod(layer.out[2:]), cpu.lanes("float32")
+    made = PointwisePlan(pixels, tile, vector, IN_PLACE, 1, False)
+    tasks = layer.out[0] * layer.blocks[0] * made.tiles
+    steps = -(-tasks // cpu.cores) * layer.blocks[1] // tile.rows
+    return replace(made, cycles=steps * time_of(tile, cpu))
+
+
+def _step(layer: Layer, p: PointwisePlan, by_channels: bool, cpu: Machine) -> int:
+    """Tiles of a task: one, but where the last is cut as many as keep the cores even; the others
+    are computed without a test then.
+    """
+    if p.pixels % p.lanes == 0 or p.tiles == 1:
+        return 1
+    images, blocks = layer.out[0], layer.blocks[0]
+
+    def longest(step: int) -> tuple[float, int]:
+        groups = -(-p.tiles // step)
+        alone = images * groups if is_even(images * groups, cpu) and not by_channels else 0
+        tasks = alone or images * blocks * groups
+        share = 1 if alone else blocks
+        return round(-(-tasks // cpu.cores) * min(step, p.tiles) / share, 6), -step
+
+    steps: Sequence[int] = range(2, min(p.tiles, MOST_STEP) + 1)
+    usual = min(steps, key=longest)
+    return choose(f"{layer.name}.tiles_of_a_task", best(sorted(steps, key=longest), usual), usual)
