@@ -1,0 +1,56 @@
+"""The kernels of pools, and their schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....language.kernel import Kernel
+from ....language.types import Schedule
+from ...steps.blocks import divisor
+from ...steps.loops import parallel_over, vectorize
+from ..conv.kernel import schedule as schedule_windows
+from ..conv.pixels.plan import PixelPlan
+from ..conv.plan import ConvPlans
+from .compute import RowStages, avg_pool2d, max_pool2d
+from .plan import PoolPlan, RowPlan, plan
+
+
+def schedule(sch: Schedule, stages: Mapping[str, Any], plan: PoolPlan) -> None:
+    """Row by row, or as a window of a convolution; what has no form by default."""
+    if isinstance(plan.form, RowPlan):
+        _rows(sch, stages[plan.name], plan.form)
+        return
+    planned = ((plan.name, plan.form),) if isinstance(plan.form, PixelPlan) else ()
+    schedule_windows(sch, stages, ConvPlans(planned, plan.machine))
+
+
+def _rows(sch: Schedule, stages: RowStages, plan: RowPlan) -> None:
+    """for image, in parallel: for row: down; along; out."""
+    *outer, y, _ = sch.get_loops(stages.result)
+    for block in (stages.every, stages.down):
+        if block is not None:
+            sch.compute_at(block, y, preserve_unit_loops=True)
+    # What tests for a border, and what is read with a stride, LLVM's vectoriser does better.
+    if not plan.along.is_padded:
+        _columns(sch, stages.down, plan.lanes)
+    _columns(sch, stages.result if stages.every is None else stages.every, plan.lanes)
+    steps = plan.images * plan.down.out * plan.columns
+    parallel_over(sch, outer if plan.by_image else [*outer, y], steps)
+
+
+def _columns(sch: Schedule, block: Any, lanes: int) -> None:
+    """The last loop in vectors: whole ones, or a row of any length that LLVM cuts into whole ones
+    and a tail.
+    """
+    loop = list(sch.get_loops(block))[-1]
+    extent = int(sch.get(loop).extent)
+    width = extent if extent <= 4 * lanes else divisor(extent, 4 * lanes)
+    if extent % lanes == 0:
+        width = lanes * divisor(extent // lanes, 4)
+    if width * 2 >= lanes:
+        vectorize(sch, sch.split(loop, [None, width])[1], lanes)
+
+
+MAX_POOL = Kernel(plan, {"max_pool2d": max_pool2d}, schedule)
+AVG_POOL = Kernel(plan, {"avg_pool2d": avg_pool2d}, schedule)

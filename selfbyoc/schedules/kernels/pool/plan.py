@@ -1,0 +1,134 @@
+"""The plan of a pool: row by row, the image as it lies, or padded rows as flat lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...._tvm import tir
+from ....language.decisions import choose
+from ....language.types import Expr
+from ....machine import Machine
+from ..conv.pixels.plan import PixelPlan
+from ..conv.plan import plan_pool
+
+MOST_TAPS = 8  # terms are written one by one; a larger window is a reduction
+LEAST_WIDTH = 2  # vectors of an image; narrower ones without a stride are faster as flat lanes
+IMAGES_A_CORE = 4  # as tasks these are even enough; fewer are cut into rows
+
+
+@dataclass(frozen=True)
+class Window:
+    """One axis of a pool."""
+
+    extent: int  # of the image
+    out: int
+    size: int
+    stride: int
+    dilation: int
+    before: int  # padding
+
+    @property
+    def reach(self) -> int:
+        """From the first to the last tap."""
+        return (self.size - 1) * self.dilation
+
+    @property
+    def used(self) -> int:
+        """Places, padding included, that some window reads."""
+        return (self.out - 1) * self.stride + self.reach + 1
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether a window reads outside the image."""
+        return self.before > 0 or self.used > self.extent
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one window, with the whole image in it."""
+        return self.out == 1 and self.size - self.before >= self.extent
+
+    def columns(self, lanes: int) -> int:
+        """Places that are computed: whole vectors, if the image has as many."""
+        whole = -(-self.used // lanes) * lanes
+        return self.used if self.is_padded or whole > self.extent else whole
+
+    def read(self, at: Expr, value: Callable[[Expr], Expr], fill: Expr) -> Expr:
+        """`value` at a place that counts from the padding, or `fill` outside; for whole vectors."""
+        if not self.is_padded:
+            return value(at)
+        at = at - self.before
+        near = tir.Min(tir.Max(at, 0), self.extent - 1)
+        return tir.Select(tir.all(at >= 0, at < self.extent), value(near), fill)
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """The rows of a window into one, then along that one."""
+
+    down: Window
+    along: Window
+    lanes: int  # of a vector
+    columns: int  # of a row that are computed
+    images: int
+    by_image: bool  # a task is an image; else a row of the result
+
+    def __str__(self) -> str:
+        task = "an image" if self.by_image else "a row"
+        return f"row by row, {self.columns} columns of a row, a task is {task}"
+
+
+@dataclass(frozen=True)
+class WholePlan:
+    """One window over the whole image, which is summed as it lies."""
+
+    def __str__(self) -> str:
+        return "the image as it lies"
+
+
+Form = RowPlan | PixelPlan | WholePlan | None
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """The form of one pool; None is TVM's compute and the default schedule."""
+
+    name: str
+    form: Form
+    machine: Machine  # for what has no form
+
+    def __str__(self) -> str:
+        return "the default schedule" if self.form is None else str(self.form)
+
+
+def plan(ops: Any, machine: Machine) -> PoolPlan:
+    """The plan of a composite that is one max_pool2d or avg_pool2d."""
+    (pool,) = ops
+    return PoolPlan(pool.name, _form(pool, machine), machine)
+
+
+def _form(pool: Any, machine: Machine) -> Form:
+    down, along = windows_of(pool)
+    fits = down.size <= MOST_TAPS and along.size <= MOST_TAPS and along.out > 1
+    lanes = machine.lanes("float32")
+    usual = fits and (along.stride > 1 or along.extent >= LEAST_WIDTH * lanes)
+    if choose(f"{pool.name}.by_rows", (True, False) if fits else (False,), usual):
+        images = pool.outputs[0][0][0] * pool.outputs[0][0][1]
+        alone = images >= IMAGES_A_CORE * machine.cores
+        return RowPlan(down, along, lanes, along.columns(lanes), images, alone)
+    if pool.kind == "avg_pool2d" and down.is_whole and along.is_whole:
+        return WholePlan()
+    return plan_pool(pool, machine)
+
+
+def windows_of(pool: Any) -> tuple[Window, Window]:
+    """The vertical and the horizontal window of an NCHW pool, an op in a plan."""
+    attrs, image, out = pool.attrs, pool.inputs[0][0], pool.outputs[0][0]
+
+    def of(n: int) -> Window:
+        size, stride = attrs["pool_size"][n], attrs["strides"][n]
+        dilation = tuple(attrs.get("dilation", (1, 1)))[n]
+        return Window(image[2 + n], out[2 + n], size, stride, dilation, attrs["padding"][n])
+
+    return of(0), of(1)
