@@ -24,7 +24,7 @@ help:
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
-	@echo 'make portability  every composite for five CPUs, with both TVMs'
+	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
@@ -63,7 +63,8 @@ verify: venv venv-relay
 	$(RELAX)/bin/python -m pytest tests/verify_all.py
 	$(RELAY)/bin/python -m pytest tests/verify_all.py
 
-# Minutes: compiles every composite for every CPU, and runs what this machine can run.
+# Many minutes: compiles every composite for every CPU, runs what this machine and qemu-user can run,
+# and asks llvm-mca about the hot loops; says which programs are missing.
 portability: venv venv-relay
 	$(RELAX)/bin/python tools/portability.py
 	$(RELAY)/bin/python tools/portability.py
