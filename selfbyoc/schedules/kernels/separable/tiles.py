@@ -107,14 +107,17 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
 
 def pays_transposing(form: Form, outputs: int, cpu: Machine) -> bool:
     """Whether to transpose an image into blocks of channels that no pointwise convolution has
-    transposed already: some 2 cycles an element, for which its products should take 4.
+    transposed already: some 2 cycles an element, for which its products should take 4; and 8 where
+    chunks transpose their halo, too.
 
     Two cores of Zen 5, by blocks and stage by stage, us: 32x112x112 to 64 channels 250 and 179,
     64x112x112 to 128 at stride 2 272 and 178; 128x56x56 324 and 261; four of 256x28x28 1168 and
-    1035; 512x14x14 244 and 242; 1024x7x7 230 and 251.
+    1035; 512x14x14 244 and 242; 1024x7x7 230 and 251. One core with AVX2 (znver3's code on Cascade
+    Lake, Nov 2026), ms: 32x112x112 2.64 and 2.49, stride 2 2.85 and 2.47; 128x56x56 2.69 and 3.28,
+    four of 256x28x28 8.9 and 9.6.
     """
     products = outputs / (cpu.lanes("float32") * cpu.multiply_adds)
-    return form.chunks == 1 and products >= 4 * math.prod(form.strides)
+    return products >= (4 if form.chunks == 1 else 8) * math.prod(form.strides)
 
 
 def pair(values: Sequence[int]) -> tuple[int, int]:
