@@ -63,7 +63,8 @@ def test_sums_fit_in_registers_and_blocks_in_caches(cpu, shape):
     sums = 4 * found.tiling.size**2 * found.steps * p.tiles * p.blocks * 16
     assert sums <= cpu.l2_bytes
     if found.blocks_apart:
-        assert tasks.weight_bytes((shape[0], found.out[1]), found.tiling.size) <= cpu.l2_bytes
+        inputs = 4 * found.tiling.size**2 * found.tiling.block * shape[0]
+        assert inputs <= 2 * cpu.l2_bytes
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -73,7 +74,7 @@ def test_no_core_is_idle_where_there_is_work(cpu, shape):
     steps = 1 if found.blocks_apart else found.out_blocks // found.products.blocks
     count = found.tiling.tasks * steps
     least = found.tiling.count // 16 * found.out_blocks  # 16 tiles and 16 channels are a task
-    assert count >= 0.8 * min(cpu.cores, least)
+    assert count >= 0.6 * min(cpu.cores, least)
     least = min(least, cpu.cores)
     assert count / (-(-count // cpu.cores) * cpu.cores) >= 0.6 * least / cpu.cores
 

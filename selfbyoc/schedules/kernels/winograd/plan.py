@@ -83,8 +83,7 @@ def plan(
     channels = (image[1], out[1])
     t = _decided(usual_tiling(out, m, kernel[2], channels, machine), name)
     ways = [True, False] if t.tasks > 1 else [False]
-    usual = ways[0] and blocks_apart(t, channels, machine)
-    apart = choose(f"{name}.blocks_apart", ways, usual)
+    apart = choose(f"{name}.blocks_apart", ways, blocks_apart(t, channels, machine))
     lanes = min(16, machine.lanes("float32"))
     return WinogradPlan(
         tiling=t,

@@ -154,24 +154,40 @@ def _start(sch: Any, sums: Any, k: Any) -> None:
 
 def _inputs(sch: Any, stages: WinogradStages, loop: Any | None, plan: WinogradPlan) -> None:
     """for tile: for channels: for row of the tile: B^T d, times B."""
-    inputs, columns = stages.inputs, stages.columns
     if loop is not None:
-        sch.compute_at(inputs, loop, preserve_unit_loops=True)
-    *outer, e, f, step, tile, c = list(sch.get_loops(inputs))
-    co, ci = sch.split(c, [None, plan.lanes])  # a vector at a time: a tile is 36 of them
-    sch.reorder(step, tile, co, e, f, ci)
-    sch.unroll(f)
-    sch.vectorize(ci)
+        sch.compute_at(stages.inputs, loop, preserve_unit_loops=True)
+    *outer, e, f, step, tile, c = list(sch.get_loops(stages.inputs))
     if plan.transform_columns:
-        sch.compute_at(columns, co, preserve_unit_loops=True)
-        *_, row, z, lane = sch.get_loops(columns)
-        sch.reorder(z, row, lane)
-        sch.unroll(row)
+        _columns(sch, stages, plan, (e, f, step, tile, c))
     else:
+        co, ci = sch.split(c, [None, plan.lanes])  # a vector at a time: a tile is 36 of them
+        sch.reorder(step, tile, co, e, f, ci)
         sch.unroll(e)
-        sch.compute_at(columns, e, preserve_unit_loops=True)
-        *_, z, lane = sch.get_loops(columns)
+        sch.unroll(f)
+        sch.vectorize(ci)
+        sch.compute_at(stages.columns, e, preserve_unit_loops=True)
+        *_, z, lane = sch.get_loops(stages.columns)
         sch.unroll(z)
-    sch.vectorize(lane)
+        sch.vectorize(lane)
     if loop is None:
         sch.parallel(sch.fuse(*outer, step, tile))
+
+
+def _columns(sch: Any, stages: WinogradStages, plan: WinogradPlan, loops: Sequence[Any]) -> None:
+    """for block of channels: for column: B^T d; for row: times B.
+
+    All vectors of a line of the cache are stored one after the other.
+    """
+    e, f, step, tile, c = loops
+    co, part, ci = sch.split(c, [None, BLOCK // plan.lanes, plan.lanes])
+    sch.reorder(step, tile, co, e, part, f, ci)
+    sch.compute_at(stages.columns, co, preserve_unit_loops=True)
+    sch.fuse(e, part)
+    sch.unroll(f)
+    sch.vectorize(ci)
+    *_, row, z, lane = sch.get_loops(stages.columns)
+    half, lane = sch.split(lane, [None, plan.lanes])
+    sch.reorder(z, half, row, lane)
+    sch.fuse(z, half)
+    sch.unroll(row)
+    sch.vectorize(lane)
