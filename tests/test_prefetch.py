@@ -136,7 +136,7 @@ def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
     [
         ((1, 480, 7, 7), 128, True),
         ((2, 512, 5, 7), 96, True),
-        ((1, 401, 7, 6), 64, True),
+        ((1, 401, 5, 5), 64, True),
         ((1, 48, 7, 7), 48, False),  # pixels are lanes
     ],
 )
