@@ -94,7 +94,9 @@ def _compute(
         *at, row, k = i
         return hidden(*at, tir.floordiv(k, BLOCK), row, tir.floormod(k, BLOCK))
 
-    first = product(lambda *i: x(*rows.of(i[:-1]), i[-1]), w1, out[1], plan.first)
+    first = product(
+        lambda *i: x(*rows.of(i[:-1]), i[-1]), w1, out[1], plan.first, "hidden_products"
+    )
     hidden = epilogue(first.sums, b1, ops.dense.outputs[0], mathfn.gelu, "hidden")
     second = product(read_hidden, w2, out[1], plan.second)
     outputs = epilogue(second.sums, b2, out)

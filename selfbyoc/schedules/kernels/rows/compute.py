@@ -49,7 +49,9 @@ class Dense:
     normal: Rowwise | None = None
 
 
-def product(read: Callable[..., Expr], weight: Tensor, dtype: str, plan: ProductPlan) -> Product:
+def product(
+    read: Callable[..., Expr], weight: Tensor, dtype: str, plan: ProductPlan, name: str = "products"
+) -> Product:
     """Sums over k of read(outer, tile, row, k) * weight(block, k, lane)."""
     rows, size = plan.rows, plan.size
     k = te.reduce_axis((0, size), name="k")
@@ -60,27 +62,31 @@ def product(read: Callable[..., Expr], weight: Tensor, dtype: str, plan: Product
 
     tile = (plan.blocks, rows.height, BLOCK)
     last = te.compute(
-        (*rows.tiles, *tile), lambda *i: part(i[:-3], plan.pieces - 1, *i[-3:]), name="products"
+        (*rows.tiles, *tile),
+        lambda *i: part(i[:-3], plan.pieces - 1, *i[-3:]),
+        name=name if plan.pieces == 1 else f"{name}_last",
     )
     if plan.pieces == 1:
         return Product(last)
     parts = te.compute(
-        (*rows.tiles, plan.pieces - 1, *tile), lambda *i: part(i[:-4], *i[-4:]), name="parts"
+        (*rows.tiles, plan.pieces - 1, *tile),
+        lambda *i: part(i[:-4], *i[-4:]),
+        name=f"{name}_parts",
     )
-    before = _sum_of(parts, len(rows.tiles))
-    total = te.compute(before.shape, lambda *i: before(*i) + last(*i), name="total")
+    before = _sum_of(parts, len(rows.tiles), f"{name}_before")
+    total = te.compute(before.shape, lambda *i: before(*i) + last(*i), name=name)
     return Product(last, before, parts, total)
 
 
-def _sum_of(parts: Tensor, axis: int) -> Tensor:
+def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
     """The sum over one axis; a copy where there is but one part."""
     shape = [int(extent) for extent in parts.shape]
     pieces = shape.pop(axis)
     if pieces == 1:
-        return te.compute(shape, lambda *i: parts(*i[:axis], 0, *i[axis:]), name="before")
+        return te.compute(shape, lambda *i: parts(*i[:axis], 0, *i[axis:]), name=name)
     piece = te.reduce_axis((0, pieces), name="piece")
     return te.compute(
-        shape, lambda *i: te.sum(parts(*i[:axis], piece, *i[axis:]), axis=piece), name="before"
+        shape, lambda *i: te.sum(parts(*i[:axis], piece, *i[axis:]), axis=piece), name=name
     )
 
 
