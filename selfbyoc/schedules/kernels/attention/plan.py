@@ -25,6 +25,7 @@ TILE = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).
 LINE = 0.1
+L2_BYTES = 32  # a cycle from L2
 SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 
@@ -136,10 +137,15 @@ def _few(queries: int) -> bool:
 
 
 def _blocks(shape: Shape, cpu: Machine) -> list[BlockPlan]:
-    """A plan for each size of a block, of up to three cache lines of queries; the best first."""
+    """A plan for each size of a block, of up to three cache lines of queries; the best first. A
+    block is one vector only where pairs would be few a core: its tiles mostly load.
+    """
     vector = cpu.lanes("float32")
-    most = min(-(-shape.queries // vector), 3 * BLOCK // vector)
-    found = [_block(shape, cpu, count * vector) for count in range(1, most + 1)]
+    count = -(-shape.queries // vector)
+    pairs = math.prod(shape.batch) * -(-count // 2)
+    least = min(count, 2) if pairs >= 2 * cpu.cores else 1
+    most = min(count, 3 * BLOCK // vector)
+    found = [_block(shape, cpu, n * vector) for n in range(least, most + 1)]
     return sorted(found, key=lambda plan: _cycles(plan, cpu))
 
 
@@ -199,4 +205,14 @@ def _cycles(plan: BlockPlan, cpu: Machine) -> float:
     task = _scores_of(*sizes).cycles(plan.scores, cpu)
     task += _result_of(*sizes).cycles(plan.weighted, cpu)
     task += plan.lanes // plan.vector * plan.shape.keys * POWER / cpu.multiply_adds
+    task += _from_l2(plan, cpu)
     return task * -(-plan.tasks // (cpu.cores if plan.parallel else 1))
+
+
+def _from_l2(plan: BlockPlan, cpu: Machine) -> float:
+    """Cycles for powers that L1 does not hold: written and read as scores and powers, and read for
+    each panel of columns (12x512x64: blocks of 40 68% of the peak, of 32 and 16 73%; AVX2).
+    """
+    held = 4 * plan.shape.keys * plan.lanes
+    panels = plan.width // plan.vector // plan.weighted.vectors
+    return held * (3 + panels) / L2_BYTES if held > cpu.l1_bytes else 0.0
