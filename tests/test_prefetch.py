@@ -26,7 +26,7 @@ from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
 from selfbyoc.codegen.prefetch_early import with_early
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules.steps.loops import ask_ahead
+from selfbyoc.schedules.steps.loops import prefetch_next
 
 
 def dense(rows, count, units):
@@ -112,7 +112,7 @@ def prefetches(func):
 @pytest.mark.parametrize("outside", [("step", "e"), ("e", "step")])
 def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
     sch, loops = scheduled_product([*outside, "outer", "k", "t", "o", "lane"])
-    ask_ahead(sch, loops[outside[1]], loops[at], "weight")
+    prefetch_next(sch, loops[outside[1]], loops[at], "weight")
     func = with_prefetch(sch.mod["main"])
     nest, asks, tests = prefetches(func)
     sizes = [int(loop.extent) for loop in nest]

@@ -2,8 +2,8 @@
 
 A kernel reads a weight once for each call, from memory or the last cache: the first tile of a piece
 waits for it, as the hardware's prefetcher starts anew at every page of 4 KB. So while one piece of
-a weight is multiplied, the lines of the next are asked for. A schedule says where, by
-`steps.ask_ahead(sch, piece, at, weight)`; TensorIR has no step for it.
+a weight is multiplied, the lines of the next are prefetched. A schedule says where, by
+`steps.prefetch_next(sch, piece, at, weight)`; TensorIR has no step for it.
 
 All sizes are derived from the function: a piece is what one run of the loop `piece` reads of the
 weight, in any layout; the next one is that of its next run, or of the first run in the next
@@ -113,8 +113,8 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
     if 2 * runs * share < 3 * lines:
         return found
     ana = _analyzer(nest[at + 1 :])
-    asks = tir.SeqStmt(found) if len(found) > 1 else found[0]
-    return [tir.IfThenElse(ana.simplify(number * share < lines), asks, None)]
+    found_all = tir.SeqStmt(found) if len(found) > 1 else found[0]
+    return [tir.IfThenElse(ana.simplify(number * share < lines), found_all, None)]
 
 
 def _bits(buffer: Any) -> int:

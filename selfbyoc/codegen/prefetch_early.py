@@ -1,8 +1,8 @@
 """Software prefetch of what a tile reads after its sums, such as a residual: prefetched before
 them.
 
-These reads come all at once, from lines that nothing asked for: the core waits for them where it
-could have added meanwhile. A schedule says for which loop and buffers, by `steps.ask_early`.
+These reads come all at once, from lines that nothing prefetched: the core waits for them where it
+could have added meanwhile. A schedule says for which loop and buffers, by `steps.prefetch_residual`.
 """
 
 from __future__ import annotations

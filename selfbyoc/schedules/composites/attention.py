@@ -75,8 +75,8 @@ def _check(match: Any) -> None:
 def _check_interleaved(match: Any) -> None:
     _check(match)
     first, second = match.of("batch_matmul")
-    turned = first.attrs["transpose_a"] or second.attrs["transpose_b"]
-    require(not turned, "queries or values are transposed once more")
+    transposed = first.attrs["transpose_a"] or second.attrs["transpose_b"]
+    require(not transposed, "queries or values are transposed once more")
     keys = next(c for c in match.of("transpose") if c.outputs[0] is first.inputs[1])
     by_depth = (keys.attrs["axes"] == (0, 2, 3, 1)) != first.attrs["transpose_b"]
     require(by_depth, "the queries are not multiplied with the keys along their depth")

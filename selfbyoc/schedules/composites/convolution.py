@@ -12,7 +12,7 @@ from ..kernels.conv.kernel import CONV
 
 
 def biased(y: Any, bias: Any) -> Any:
-    """An optional bias behind a convolution."""
+    """An optional bias after a convolution."""
     return either(op.bias_add(y, bias), y)
 
 
@@ -28,7 +28,7 @@ def floating(match: Any) -> None:
         require(
             not dtype.startswith(("int", "uint")),
             f"a bare {dtype} convolution is not taken; it needs its requantize, clip and cast "
-            "behind it",
+            "after it",
         )
         same = {v.dtype for v in (*conv.inputs, *conv.outputs)} == {"float32"}
         require(same, f"only float32 is scheduled, found {dtype} -> {conv.outputs[0].dtype}")

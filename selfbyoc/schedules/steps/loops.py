@@ -1,7 +1,7 @@
 """Reusable parts of schedules: each takes a schedule and does one thing to it.
 
 Order matters once: decomposing a reduction comes last, after every parallel and compute_at around
-it (TensorIR finds no compact dataflow behind one). Such steps return a `Finish`, to be called when
+it (TensorIR finds no compact dataflow after one). Such steps return a `Finish`, to be called when
 all else is done.
 """
 
@@ -90,11 +90,13 @@ def is_even(tasks: int, cpu: Machine) -> bool:
     return -(-tasks // cpu.cores) * cpu.cores <= tasks * MOST_UNEVEN
 
 
-def ask_ahead(sch: Any, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None) -> None:
+def prefetch_next(
+    sch: Any, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None
+) -> None:
     """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
     runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
 
-    The piece, what is behind it and the lines of a run follow from the loops (codegen/prefetch.py):
+    The piece, what is after it and the lines of a run follow from the loops (codegen/prefetch.py):
     call it when neither loop will be split or fused any more. The runs of `at` should be as many as
     a piece has lines, or fewer; a piece should be small enough that two of them are in L2. Where
     another loop reads the next piece, `to` says how far each of its indices is away.
@@ -103,8 +105,8 @@ def ask_ahead(sch: Any, piece: Any, at: Any, weight: str, to: Sequence[int] | No
     sch.annotate(at, AHEAD, json.dumps([weight, to]))
 
 
-def ask_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
-    """`ask_ahead` by the steps of a sum over `k`; -> the loop over k to start the sums before.
+def prefetch_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
+    """`prefetch_next` by the steps of a sum over `k`; -> the loop over k to start the sums before.
 
     In chunks: LLVM takes a prefetch for a read of the sums too, wherever these are not on the stack
     (1 KB at most, and not of scope "local" on 0.27), and keeps them in registers between two only.
@@ -115,11 +117,11 @@ def ask_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
     if chunk < CHUNK // 2:
         return k
     outer, _ = sch.split(k, [None, chunk])
-    ask_ahead(sch, piece, outer, weight)
+    prefetch_next(sch, piece, outer, weight)
     return outer
 
 
-def ask_early(sch: Any, loop: Any, block: Facts) -> None:
+def prefetch_residual(sch: Any, loop: Any, block: Facts) -> None:
     """Each run of a loop over tiles begins by prefetching what `block`, at its end, reads beside
     the sums and factors for each channel: a residual.
 

@@ -76,7 +76,7 @@ def _row_axis(block: Facts, last: Axis) -> Axis | None:
 
 
 def epilogue_of(sch: Any, block: Facts, among: Collection[str] | None = None) -> Facts:
-    """The elementwise block behind a reduction, `among` those of these names; a copy out of
+    """The elementwise block after a reduction, `among` those of these names; a copy out of
     registers where there is none.
     """
     consumers = [] if block.is_output else block.consumers

@@ -1,7 +1,7 @@
 """The stages of a product of rows with a packed weight.
 
-Rows come in tiles, columns in blocks of a cache line, both whole: what lies behind the last row is
-a copy of it, and behind the last column a product with the zeros of the packed weight. Only the
+Rows come in tiles, columns in blocks of a cache line, both whole: what lies after the last row is
+a copy of it, and after the last column a product with the zeros of the packed weight. Only the
 result has the real shape.
 """
 

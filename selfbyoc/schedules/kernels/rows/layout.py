@@ -1,4 +1,4 @@
-"""How rows lie in tiles: what is behind the last row is a copy of it."""
+"""How rows lie in tiles: what is after the last row is a copy of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Rows:
         return math.prod(self.tiles) * self.height
 
     def of(self, index: Sequence[Any]) -> tuple[Any, ...]:
-        """(outer, tile, row) -> the lead index; the last row again for those behind it."""
+        """(outer, tile, row) -> the lead index; the last row again for those after it."""
         *outer, tile, row = index
         number = tir.Min(tile * self.height + row, self.count - 1)
         if not self.numbered_through:

@@ -11,7 +11,7 @@ from .plan import blocks_of
 
 
 def pack_weight(weight: Tensor, dtype: str | None = None) -> Tensor:
-    """[units, in] -> [units/16, in, 16], zeros behind the last unit: a cache line for each k."""
+    """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k."""
     units, k = (int(extent) for extent in weight.shape)
     blocks, dtype = blocks_of(units), dtype or str(weight.dtype)
 

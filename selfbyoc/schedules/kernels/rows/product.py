@@ -8,7 +8,7 @@ from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import Finish, ask_ahead, vectorize
+from ...steps.loops import Finish, prefetch_next, vectorize
 from .compute import Product
 from .plan import ProductPlan
 from .tiles import Loops
@@ -26,7 +26,7 @@ def product_at(
     if product.before is None:
         return [_in_registers(sch, last, loops.tile, plan, split)[1]]
     # Few lines at a time: dense_gelu_dense 128x384x1536 with its weights in memory takes 720 us
-    # without asking, 697 if a tile asks for all its lines at once, and 637 so, as with them in L3.
+    # without prefetching, 697 if a tile prefetches all its lines at once, and 637 so, as with them in L3.
     split = split or plan.chunk
     sch.compute_inline(product.total)
     at_last, start_last = _in_registers(sch, last, loops.tile, plan, split)
@@ -41,12 +41,12 @@ def product_at(
 def _prefetch(
     sch: Schedule, parts: Facts, piece: Loop | None, ks: tuple[Loop, Loop], plan: ProductPlan
 ) -> None:
-    """Behind a piece of a panel of the weight lies the next one, behind the last the next panel."""
+    """After a piece of a panel of the weight lies the next one, after the last the next panel."""
     (weight,) = parts.buffers_along(parts.spatial[-1])
     panel = sch.get_loops(parts.block)[0]
     back = (plan.pieces - 1) * plan.size
-    ask_ahead(sch, panel if piece is None else piece, ks[0], weight, (0, plan.size, 0))
-    ask_ahead(sch, panel, ks[1], weight, (plan.wide, -back, 0))
+    prefetch_next(sch, panel if piece is None else piece, ks[0], weight, (0, plan.size, 0))
+    prefetch_next(sch, panel, ks[1], weight, (plan.wide, -back, 0))
 
 
 def _pieces(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import LEAST_STEPS, ask_ahead, parallel_over, vectorize
+from ...steps.loops import LEAST_STEPS, prefetch_next, parallel_over, vectorize
 from . import staged
 from .compute import Stages
 from .plan import SeparablePlan
@@ -48,7 +48,7 @@ def _by_blocks(sch: Any, stages: Stages, plan: SeparablePlan) -> None:
         if not plan.chunked:  # each group's weights are read once; the last cache is 4% too slow
             sums = Facts(sch, stages.frame.sums)
             (weight,) = sums.buffers_along(sums.spatial[-1])
-            ask_ahead(sch, group, k, weight)
+            prefetch_next(sch, group, k, weight)
     if stages.frame.rows is not None:
         _picture(sch, stages.frame.rows, task, plan)
     # 3. What is left: tables of a value for each channel, weights that are no constants.

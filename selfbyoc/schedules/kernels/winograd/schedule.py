@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...steps.blocks import Facts
-from ...steps.loops import ask_while_summing, parallel_over, vectorize
+from ...steps.loops import prefetch_while_summing, parallel_over, vectorize
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan
@@ -135,7 +135,7 @@ def _sums(work: Work, sums: Any, loop: Any, plan: WinogradPlan) -> None:
     copy = sch.cache_write(sums, 0, "local")
     sch.reverse_compute_at(copy, part)
     work.done.add(Facts(sch, copy).name)
-    k = ask_while_summing(sch, f, k, weight)
+    k = prefetch_while_summing(sch, f, k, weight)
     *_, copied = sch.get_loops(copy)
     vectorize(sch, copied, lanes)
     sch.unroll(tile)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import ask_ahead, ask_early, parallel_over, vectorize
+from ....steps.loops import prefetch_next, prefetch_residual, parallel_over, vectorize
 from ..window import accumulate
 from .compute import ChannelStages
 from .plan import ChannelPlan
@@ -37,7 +37,7 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     alone = plan.blocks_alone
     task = parallel_over(sch, [n, b] if alone else [n, b, y], sums.steps / plan.vector)
     if image is not None:
-        ask_early(sch, y if alone and not plan.is_flat else task, image)
+        prefetch_residual(sch, y if alone and not plan.is_flat else task, image)
     split = _prefetching(sch, sums, task, plan) if plan.prefetch else None
     work.finish.append(accumulate(sch, sums, tile, plan.window, plan.vector, split))
     work.done |= {sums.name, Facts(sch, copy).name}
@@ -76,7 +76,7 @@ def _prefetching(
     def split(k: Loop) -> Loop:
         outer, inner = sch.split(k, [None, plan.prefetch])
         sch.unroll(inner)
-        ask_ahead(sch, task, outer, weight)
+        prefetch_next(sch, task, outer, weight)
         return outer
 
     return split

@@ -6,7 +6,7 @@ from ....._tvm import region_buffer
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
-from ....steps.loops import ask_early, decompose, parallel_over, vectorize
+from ....steps.loops import prefetch_residual, decompose, parallel_over, vectorize
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
@@ -53,7 +53,7 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
         sch.unroll(loop)
     sch.vectorize(lane)
     # 2. A residual in memory, 64x56x56 to 256: 634 -> 283 us; all in the last cache 243 -> 224.
-    ask_early(sch, ro, image)
+    prefetch_residual(sch, ro, image)
     _sums(work, sums, ro, plan)
     # 3. A panel where it is read: by one task, or by several.
     if stages.panels is not None:
