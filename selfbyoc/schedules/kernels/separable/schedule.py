@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import LEAST_STEPS, prefetch_next, parallel_over, vectorize
+from ...steps.loops import LEAST_STEPS, parallel_over, prefetch_next, vectorize
 from . import staged
 from .compute import Stages
 from .plan import SeparablePlan

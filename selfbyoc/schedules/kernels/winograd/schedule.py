@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...steps.blocks import Facts
-from ...steps.loops import prefetch_while_summing, parallel_over, vectorize
+from ...steps.loops import parallel_over, prefetch_while_summing, vectorize
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan

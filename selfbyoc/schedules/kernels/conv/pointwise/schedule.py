@@ -6,7 +6,7 @@ from ....._tvm import region_buffer
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
-from ....steps.loops import prefetch_residual, decompose, parallel_over, vectorize
+from ....steps.loops import decompose, parallel_over, prefetch_residual, vectorize
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
