@@ -157,8 +157,8 @@ def test_channels_ask_for_the_next_blocks(image, channels, asked):
     ("image", "channels", "lines"),
     [
         ((1, 9, 8, 8), 32, 16),  # pixels as lanes: 8 rows of two vectors
-        ((2, 5, 27, 13), 21, 22),  # 11 rows; the last tile sticks out of the image
-        ((1, 24, 7, 7), 64, 64),  # rows of 7 pixels of 32 channels, each perhaps in two lines
+        ((2, 5, 27, 13), 21, 24),  # 6 rows of four; the last tile sticks out of the image
+        ((1, 24, 7, 7), 64, 16),  # 4 rows of four vectors, a tile the image
     ],
 )
 def test_a_residual_is_asked_for_before_the_sums(image, channels, lines):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....language.decisions import choose
-from ....language.types import Shape
 from ....machine import Machine
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan
@@ -44,27 +43,26 @@ class ConvPlans:
 
 def plan(ops: Any, machine: Machine) -> ConvPlans:
     """The plans of every conv2d and max_pool2d among the ops."""
-
-    def weight_of(conv: Any) -> tuple[bool, Shape | None]:
-        packing = ops.packing(conv, 1)
-        return packing.ahead, packing.shape
-
-    found = {conv.name: plan_conv(conv, machine, *weight_of(conv)) for conv in ops.of("conv2d")}
+    found = {conv.name: _plan_conv(ops, conv, machine) for conv in ops.of("conv2d")}
     for pool in ops.of("max_pool2d"):
         if (made := plan_pool(pool, machine)) is not None:
             found[pool.name] = made
     return ConvPlans(tuple(found.items()), machine)
 
 
-def plan_conv(
-    conv: Any, machine: Machine, ahead: bool = False, packed: Shape | None = None
-) -> ConvPlan:
-    """The plan of an op, whose weight is packed ahead of time or not, in a known shape or not."""
-    (image, kernel), out = (value[0] for value in conv.inputs[:2]), conv.outputs[0][0]
-    found = winograd.plan(image, kernel, conv.attrs, out, machine, conv.name, packed, ahead)
+def _plan_conv(ops: Any, conv: Any, machine: Machine) -> ConvPlan:
+    found = plan_winograd(ops, conv, machine)
     if found is not None:
         return found
-    return plan_direct(Layer.of(conv, packed=packed), machine)
+    return plan_direct(Layer.of(conv, packed=ops.packing(conv, 1).shape), machine)
+
+
+def plan_winograd(ops: Any, conv: Any, machine: Machine) -> WinogradPlan | None:
+    """The plan of a convolution by Winograd, or None where it is a direct one."""
+    packing, out = ops.packing(conv, 1), conv.outputs[0][0]
+    image, kernel = (value[0] for value in conv.inputs[:2])
+    known = packing.shape, packing.ahead
+    return winograd.plan(image, kernel, conv.attrs, out, machine, conv.name, *known)
 
 
 def plan_direct(layer: Layer, machine: Machine) -> DirectPlan:

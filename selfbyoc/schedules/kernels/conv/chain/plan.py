@@ -17,11 +17,10 @@ from typing import Any
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
-from ...winograd.plan import WinogradPlan
 from ..lanes import Lanes
 from ..layer import Layer
 from ..pixels.plan import PixelPlan, usual_pixels
-from ..plan import ConvPlans, plan
+from ..plan import ConvPlans, plan, plan_winograd
 from ..tiles import time_of
 from ..window import window_of
 
@@ -55,9 +54,9 @@ ChainPlan = Melted | ConvPlans
 
 def plan_chain(ops: Any, machine: Machine) -> ChainPlan:
     """Melted where it pays, and where no convolution saves more by Winograd."""
-    staged = plan(ops, machine)
-    by_winograd = any(isinstance(p, WinogradPlan) for _, p in staged.plans)
-    return staged if by_winograd or not melts(ops, machine) else melted(ops, machine)
+    convs = ops.of("conv2d")
+    by_winograd = any([plan_winograd(ops, conv, machine) is not None for conv in convs])
+    return melted(ops, machine) if not by_winograd and melts(ops, machine) else plan(ops, machine)
 
 
 def melts(ops: Any, cpu: Machine) -> bool:
