@@ -2,7 +2,7 @@
 them.
 
 These reads come all at once, from lines that nothing prefetched: the core waits for them where it
-could have added meanwhile. A schedule says for which loop and buffers, by `steps.prefetch_residual`.
+could have added meanwhile. A schedule says for which loop and buffers, by `prefetch_residual`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def product_at(
     if product.before is None:
         return [_in_registers(sch, last, loops.tile, plan, split)[1]]
     # Few lines at a time: dense_gelu_dense 128x384x1536 with its weights in memory takes 720 us
-    # without prefetching, 697 if a tile prefetches all its lines at once, and 637 so, as with them in L3.
+    # without prefetching, 697 if a tile prefetches all its lines at once, and 637 so, as with them
+    # in L3.
     split = split or plan.chunk
     sch.compute_inline(product.total)
     at_last, start_last = _in_registers(sch, last, loops.tile, plan, split)
