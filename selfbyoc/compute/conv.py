@@ -8,8 +8,7 @@ from typing import Any
 from .._tvm import dtype_of, te, tir
 from ..errors import UnsupportedOp
 from ..ir.graph import OpCall
-
-Tensor = Any
+from ..language.types import Tensor
 
 
 def letters(layout: str, call: OpCall, wanted: str) -> dict[str, int]:

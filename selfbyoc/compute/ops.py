@@ -12,11 +12,11 @@ from typing import Any
 from .._tvm import dtype_of, te, tir, topi
 from ..errors import UnsupportedOp
 from ..ir.graph import OpCall
+from ..language.types import Tensor
 from . import mathfn as M
 from .conv import avg_pool2d, conv2d, max_pool2d
 from .reduce import batch_norm, global_avg_pool2d, layer_norm, lrn, reduce, softmax
 
-Tensor = Any
 Compute = Callable[[Sequence[Tensor], OpCall], Any]
 
 

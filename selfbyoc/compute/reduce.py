@@ -10,9 +10,8 @@ from typing import Any
 
 from .._tvm import dtype_of, te, tir
 from ..ir.graph import OpCall
+from ..language.types import Tensor
 from . import mathfn as M
-
-Tensor = Any
 
 
 def _const(value: float, dtype: Any) -> Any:

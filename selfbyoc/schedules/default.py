@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..language.types import Schedule, Target
 from ..machine import machine
 from .steps.blocks import Facts, facts
 from .steps.loops import Finish, inline_injective
 from .steps.reductions import stages
 
 
-def schedule(sch: Any, ops: Any, target: Any) -> None:
+def schedule(sch: Schedule, ops: Any, target: Target) -> None:
     """Stage by stage: melting stages into one another is left to a composite's own schedule."""
     # 1. What is elementwise joins its reader.
     inline_injective(sch)
@@ -22,7 +23,7 @@ def schedule(sch: Any, ops: Any, target: Any) -> None:
         last()
 
 
-def schedule_blocks(sch: Any, blocks: Sequence[Facts], target: Any) -> list[Finish]:
+def schedule_blocks(sch: Schedule, blocks: Sequence[Facts], target: Target) -> list[Finish]:
     """These blocks one by one, no other one touched; -> what to call when all are scheduled."""
     finish: list[Finish] = []
     if str(target.kind) in ("llvm", "c"):
@@ -32,7 +33,7 @@ def schedule_blocks(sch: Any, blocks: Sequence[Facts], target: Any) -> list[Fini
     return finish
 
 
-def _gpu(sch: Any, blocks: Sequence[Facts]) -> None:
+def _gpu(sch: Schedule, blocks: Sequence[Facts]) -> None:
     """A CUDA-like target: every block is bound to threads, one element each."""
     per_block = 256
     for block in blocks:

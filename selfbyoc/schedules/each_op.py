@@ -9,6 +9,7 @@ from typing import Any, cast
 from ..codegen.info.accesses import blocks_of, label_of
 from ..errors import ScheduleError, SelfbyocError, did_you_mean
 from ..language.pattern import VOCABULARY
+from ..language.types import Schedule, Target
 from .default import schedule_blocks
 from .steps.blocks import Facts, facts
 from .steps.loops import Finish, inline_injective
@@ -50,7 +51,7 @@ class EachOp:
         """The kinds of op that have a schedule here."""
         return self.schedules.keys()
 
-    def __call__(self, sch: Any, ops: Any, target: Any) -> None:
+    def __call__(self, sch: Schedule, ops: Any, target: Target) -> None:
         # 1. Constants are no results: they are written where they are read.
         for block in facts(sch):
             if not block.stmt.reads and not block.is_output:
@@ -69,7 +70,7 @@ class EachOp:
             last()
 
 
-def _results(sch: Any) -> dict[str, str]:
+def _results(sch: Schedule) -> dict[str, str]:
     """Label of a block -> the op whose result it computes, for what other ops or the caller read.
 
     A block keeps its label whatever becomes of it, and loses it when it is inlined.
@@ -85,7 +86,7 @@ def _op_of(block: Facts) -> str:
     return label_of(block.stmt).rpartition(":")[0]
 
 
-def _own(sch: Any, op: Any, target: Any, schedule: OpSchedule) -> list[Finish]:
+def _own(sch: Schedule, op: Any, target: Target, schedule: OpSchedule) -> list[Finish]:
     if not op.blocks:
         raise ScheduleError(
             f"each_op: {op.name} has no block of its own{_within(op)}; "
@@ -108,7 +109,7 @@ def _within(op: Any) -> str:
     return f": {op.info.within} computes it" if op.info.within else ""
 
 
-def _check_apart(sch: Any, op: Any, results: Mapping[str, str]) -> None:
+def _check_apart(sch: Schedule, op: Any, results: Mapping[str, str]) -> None:
     """No result was inlined, and no loop holds blocks of two ops."""
     text = f"each_op: the schedule of {op.kind!r}, at {op.name}"
     present = {label_of(block) for block in blocks_of(sch.mod["main"])}
@@ -126,7 +127,7 @@ def _check_apart(sch: Any, op: Any, results: Mapping[str, str]) -> None:
         holder.append((first, owner))
 
 
-def _default(sch: Any, op: Any, target: Any, results: Mapping[str, str]) -> list[Finish]:
+def _default(sch: Schedule, op: Any, target: Target, results: Mapping[str, str]) -> list[Finish]:
     """What the default schedule does to the blocks of one op, its result not inlined."""
     stay = {b.name for b in facts(sch) if _op_of(b) != op.name or label_of(b.stmt) in results}
     inline_injective(sch, stay)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..._tvm import child_blocks, is_reduction, param_buffers, region_buffer, walk
+from ...language.types import Block, Schedule
 
 # An expression with one of these is not computed again for every reader.
 _COSTLY = ("Call", "Div", "FloorDiv", "FloorMod")
@@ -28,7 +29,7 @@ class Axis:
 class Facts:
     """What is known of one block: its axes, and how its reads use them."""
 
-    def __init__(self, sch: Any, block: Any) -> None:
+    def __init__(self, sch: Schedule, block: Block) -> None:
         self.sch, self.block, self.stmt = sch, block, sch.get(block)
         self.name = str(self.stmt.name_hint)
 
@@ -160,12 +161,12 @@ class Facts:
         )
 
 
-def facts(sch: Any) -> list[Facts]:
+def facts(sch: Schedule) -> list[Facts]:
     """Every block under the root, in program order."""
     return [Facts(sch, block) for block in child_blocks(sch)]
 
 
-def others(sch: Any, stages: Any) -> list[Facts]:
+def others(sch: Schedule, stages: Any) -> list[Facts]:
     """The blocks that no role names: arguments reshaped or packed at run time, constants."""
     named = [sch.get(block) for block in leaves(stages)]
     return [b for b in facts(sch) if not any(b.stmt.same_as(known) for known in named)]

@@ -14,6 +14,7 @@ from typing import Any
 from ..._tvm import region_buffer, walk
 from ...codegen.prefetch import AHEAD, PIECE
 from ...codegen.prefetch_early import EARLY
+from ...language.types import Block, Loop, Schedule
 from ...machine import Machine
 from .blocks import Facts, divisor, facts
 
@@ -24,7 +25,7 @@ CHUNK = 16  # steps of a sum between two groups of prefetches
 LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
 
 
-def inline_injective(sch: Any, stay: Collection[str] = ()) -> None:
+def inline_injective(sch: Schedule, stay: Collection[str] = ()) -> None:
     """Inline what costs nothing to compute again, or has one reader that is elementwise itself.
 
     A padded or rearranged copy in front of a reduction stays: it would be made for every product.
@@ -66,7 +67,7 @@ def _cheap_to_inline(block: Facts, consumers: Sequence[Facts]) -> bool:
     return True
 
 
-def vectorize(sch: Any, loop: Any, lanes: int) -> None:
+def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
     """Vectorise a loop; one of several vectors becomes an unrolled loop of vectors."""
     extent = int(sch.get(loop).extent)
     if extent > lanes and extent % lanes == 0:
@@ -75,7 +76,7 @@ def vectorize(sch: Any, loop: Any, lanes: int) -> None:
     sch.vectorize(loop)
 
 
-def parallel_over(sch: Any, loops: Sequence[Any], steps: float = LEAST_STEPS) -> Any:
+def parallel_over(sch: Schedule, loops: Sequence[Loop], steps: float = LEAST_STEPS) -> Any:
     """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a
     region.
     """
@@ -91,7 +92,7 @@ def is_even(tasks: int, cpu: Machine) -> bool:
 
 
 def prefetch_next(
-    sch: Any, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None
+    sch: Schedule, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None
 ) -> None:
     """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
     runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
@@ -105,7 +106,7 @@ def prefetch_next(
     sch.annotate(at, AHEAD, json.dumps([weight, to]))
 
 
-def prefetch_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
+def prefetch_while_summing(sch: Schedule, piece: Any, k: Any, weight: str) -> Any:
     """`prefetch_next` by the steps of a sum over `k`; -> the loop over k to start the sums before.
 
     In chunks: LLVM takes a prefetch for a read of the sums too, wherever these are not on the stack
@@ -121,7 +122,7 @@ def prefetch_while_summing(sch: Any, piece: Any, k: Any, weight: str) -> Any:
     return outer
 
 
-def prefetch_residual(sch: Any, loop: Any, block: Facts) -> None:
+def prefetch_residual(sch: Schedule, loop: Loop, block: Facts) -> None:
     """Each run of a loop over tiles begins by prefetching what `block`, at its end, reads beside
     the sums and factors for each channel: a residual.
 
@@ -138,12 +139,12 @@ def prefetch_residual(sch: Any, loop: Any, block: Facts) -> None:
         sch.annotate(loop, EARLY, " ".join(names))
 
 
-def vectorize_injective(sch: Any, block: Facts, machine: Machine) -> None:
+def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
     """An elementwise or copying block: outer loops in parallel, the last one in vectors."""
     vectorize_copy(sch, block, machine.lanes(block.dtype))
 
 
-def vectorize_copy(sch: Any, block: Facts, lanes: int) -> None:
+def vectorize_copy(sch: Schedule, block: Facts, lanes: int) -> None:
     """An elementwise or copying block, in vectors of so many lanes."""
     loops = list(sch.get_loops(block.block))
     if not loops or block.size < 2:
@@ -160,7 +161,7 @@ def vectorize_copy(sch: Any, block: Facts, lanes: int) -> None:
     parallel_over(sch, before, block.size)
 
 
-def decompose(sch: Any, block: Any, at: Any, has_rows: bool) -> None:
+def decompose(sch: Schedule, block: Block, at: Any, has_rows: bool) -> None:
     """Set the accumulators to their start before the reduction's loops, in the same vectors."""
     init = sch.decompose_reduction(block, at)
     if int(sch.get(list(sch.get_loops(init))[-1]).extent) == 1:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...language.types import Schedule
 from ...machine import Machine
 from .blocks import Axis, Facts, divisor, same_elements
 from .loops import Finish, decompose, parallel_over, vectorize, vectorize_injective
@@ -75,7 +76,7 @@ def _row_axis(block: Facts, last: Axis) -> Axis | None:
     return inner[-1] if inner else None
 
 
-def epilogue_of(sch: Any, block: Facts, among: Collection[str] | None = None) -> Facts:
+def epilogue_of(sch: Schedule, block: Facts, among: Collection[str] | None = None) -> Facts:
     """The elementwise block after a reduction, `among` those of these names; a copy out of
     registers where there is none.
     """
@@ -87,7 +88,7 @@ def epilogue_of(sch: Any, block: Facts, among: Collection[str] | None = None) ->
     return Facts(sch, sch.cache_write(block.block, 0, "local"))
 
 
-def split_tile(sch: Any, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
+def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
     """Split an epilogue's loops into outer ones and the tile (rows unrolled, vectors); -> outer
     loops, innermost outer.
     """
@@ -107,7 +108,7 @@ def split_tile(sch: Any, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
 
 
 def tile_reduction(
-    sch: Any, block: Facts, machine: Machine, among: Collection[str] | None = None
+    sch: Schedule, block: Facts, machine: Machine, among: Collection[str] | None = None
 ) -> tuple[list[Any], Finish] | None:
     """A reduction as register tiles under its epilogue; -> the loops around, or None if none fits.
 
@@ -126,7 +127,7 @@ def tile_reduction(
     return outer, accumulate(sch, block, tile, lanes)
 
 
-def accumulate(sch: Any, block: Facts, tile: Tile, lanes: int) -> Finish:
+def accumulate(sch: Schedule, block: Facts, tile: Tile, lanes: int) -> Finish:
     """The loops of a reduction inside its tile: reduction outermost, rows unrolled, lanes
     vectorised.
     """
@@ -143,7 +144,7 @@ def accumulate(sch: Any, block: Facts, tile: Tile, lanes: int) -> Finish:
     return lambda: decompose(sch, block.block, reduction[0], bool(rows))
 
 
-def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
+def reduce_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
     """A reduction along contiguous memory: partial results in one vector, then one horizontal sum.
 
     The vector is as long as the row divides: 7 lanes of 7 x 7, where a tail would be scalar code.
@@ -172,7 +173,7 @@ def reduce_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
     return lambda: decompose(sch, partial, k, False)
 
 
-def interleave_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
+def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
     """A reduction without vectors: rows in parallel, several of them a step, for each waits on its
     own last sum.
     """
@@ -197,7 +198,7 @@ def interleave_rows(sch: Any, block: Facts, machine: Machine) -> Finish | None:
 
 
 def stages(
-    sch: Any,
+    sch: Schedule,
     blocks: Sequence[Facts],
     machine: Machine,
     finish: list[Finish],

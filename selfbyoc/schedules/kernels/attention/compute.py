@@ -14,11 +14,10 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....compute import mathfn
+from ....language.types import Tensor
 from .few import FewStages, attention_of_few
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
 from .plan import AttentionPlan, BlockPlan, FewPlan
-
-Tensor = Any
 
 
 @dataclass(frozen=True)

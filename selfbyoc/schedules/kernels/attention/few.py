@@ -12,12 +12,11 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....compute import mathfn
+from ....language.types import Block, Schedule, Tensor
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, vectorize
 from .operands import Read, laid_out
 from .plan import FewPlan
-
-Tensor = Any
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def _reduced(
     return partial, whole
 
 
-def schedule_few(sch: Any, stages: FewStages, plan: FewPlan) -> None:
+def schedule_few(sch: Schedule, stages: FewStages, plan: FewPlan) -> None:
     """for (batch, query) in parallel: products, scores, softmax, weighted."""
     *outer, column = sch.get_loops(stages.result)
     task = sch.fuse(*outer)
@@ -128,21 +127,21 @@ def schedule_few(sch: Any, stages: FewStages, plan: FewPlan) -> None:
         last()
 
 
-def _vectorize_keys(sch: Any, block: Any, plan: FewPlan) -> None:
+def _vectorize_keys(sch: Schedule, block: Block, plan: FewPlan) -> None:
     """Whole vectors; narrower ones where the number of keys asks for it."""
     width = divisor(plan.shape.keys, plan.vector)
     if width > 1:
         sch.vectorize(sch.split(sch.get_loops(block)[-1], [None, width])[1])
 
 
-def _reduce_row(sch: Any, whole: Any, partial: Any, at: Any, plan: FewPlan) -> list[Finish]:
+def _reduce_row(sch: Schedule, whole: Any, partial: Any, at: Any, plan: FewPlan) -> list[Finish]:
     """Partial results in vectors, then the one result of them."""
     sch.compute_at(whole, at, preserve_unit_loops=True)
     sch.unroll(sch.get_loops(whole)[-1])
     return [_in_vectors(sch, partial, at, plan)]
 
 
-def _in_vectors(sch: Any, block: Any, at: Any, plan: FewPlan) -> Finish:
+def _in_vectors(sch: Schedule, block: Block, at: Any, plan: FewPlan) -> Finish:
     """A reduction into registers: the reduced axis outside, vectors inside."""
     sch.compute_at(block, at, preserve_unit_loops=True)
     sch.set_scope(block, 0, "local")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...._tvm import te, tir
+from ....language.types import Tensor
 from .plan import Shape
 
-Tensor = Any
 Read = Callable[..., Any]  # index -> element
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...._tvm import child_blocks
+from ....language.types import Block, Loop, Schedule
 from ...steps.loops import Finish, vectorize
 from ...steps.tiles import RegisterTile
 from .compute import BlockStages
 from .few import FewStages, schedule_few
 from .plan import AttentionPlan, BlockPlan, FewPlan
-
-Schedule = Any
-Block = Any
-Loop = Any
 
 
 def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....language.kernel import Kernel
-from ....language.types import Schedule
+from ....language.types import Block, Schedule
 from ...steps.blocks import divisor
 from ...steps.loops import parallel_over, vectorize
 from ..conv.kernel import schedule as schedule_windows
@@ -39,7 +39,7 @@ def _rows(sch: Schedule, stages: RowStages, plan: RowPlan) -> None:
     parallel_over(sch, outer if plan.by_image else [*outer, y], steps)
 
 
-def _columns(sch: Schedule, block: Any, lanes: int) -> None:
+def _columns(sch: Schedule, block: Block, lanes: int) -> None:
     """The last loop in vectors: whole ones, or a row of any length that LLVM cuts into whole ones
     and a tail.
     """

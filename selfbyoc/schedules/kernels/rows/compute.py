@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Expr, Tensor
+from ....language.types import Block, Expr, Tensor
 from ...steps.tiles import BLOCK
 from .layout import Rows
 from .plan import ProductPlan
@@ -56,7 +56,7 @@ def product(
     rows, size = plan.rows, plan.size
     k = te.reduce_axis((0, size), name="k")
 
-    def part(at: Sequence[Any], piece: Any, block: Any, row: Any, lane: Any) -> Expr:
+    def part(at: Sequence[Expr], piece: Expr, block: Expr, row: Expr, lane: Expr) -> Expr:
         left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
         return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
 

@@ -16,14 +16,13 @@ from operator import add
 from typing import Any
 
 from ...._tvm import te, tir
+from ....language.types import Tensor
 from . import staged
 from .expand import Frame, framed
 from .layers import Layer, layers
 from .pack import read_vector
 from .plan import SeparablePlan
 from .staged import StagedPlan, StagedStages
-
-Tensor = Any
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import te, tir
+from ....language.types import Tensor
 from .layers import Layer, is_pointwise
 from .pack import extents, read_vector
 from .plan import SeparablePlan
-
-Tensor = Any
 
 
 @dataclass(frozen=True)

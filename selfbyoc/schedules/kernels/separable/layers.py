@@ -8,11 +8,10 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....compute import mathfn
+from ....language.types import Tensor
 from .pack import or_zero
 
 COLOURS = 4  # channels of a picture, at most
-
-Tensor = Any
 
 
 def is_pointwise(conv: Any) -> bool:

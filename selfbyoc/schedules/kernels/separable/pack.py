@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...._tvm import te, tir
+from ....language.types import Tensor
 from ...steps.tiles import BLOCK
-
-Tensor = Any
 
 
 def extents(tensor: Tensor) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import LEAST_STEPS, parallel_over, prefetch_next, vectorize
 from . import staged
@@ -19,12 +20,12 @@ from .compute import Stages
 from .plan import SeparablePlan
 from .staged import StagedPlan, StagedStages
 
-Loop = Any
-Block = Any
 ROW = 16  # elements of a row of the result that are read out of their tiles at a time
 
 
-def schedule(sch: Any, stages: Stages | StagedStages, plan: SeparablePlan | StagedPlan) -> None:
+def schedule(
+    sch: Schedule, stages: Stages | StagedStages, plan: SeparablePlan | StagedPlan
+) -> None:
     """By blocks of channels, or stage by stage."""
     if isinstance(plan, StagedPlan):
         assert isinstance(stages, StagedStages)
@@ -34,7 +35,7 @@ def schedule(sch: Any, stages: Stages | StagedStages, plan: SeparablePlan | Stag
     _by_blocks(sch, stages, plan)
 
 
-def _by_blocks(sch: Any, stages: Stages, plan: SeparablePlan) -> None:
+def _by_blocks(sch: Schedule, stages: Stages, plan: SeparablePlan) -> None:
     # 1. The result out of tiles; then the depthwise convolution, of a chunk or at first.
     task, *finish = _result(sch, stages, plan)
     if plan.chunked:
@@ -59,7 +60,7 @@ def _by_blocks(sch: Any, stages: Stages, plan: SeparablePlan) -> None:
         last()
 
 
-def _result(sch: Any, stages: Stages, plan: SeparablePlan) -> list[Any]:
+def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     """The result by bands of some vectors of channels, read out of their tiles; -> the loop of
     tasks, and what decomposes the sums.
     """
@@ -77,7 +78,7 @@ def _result(sch: Any, stages: Stages, plan: SeparablePlan) -> list[Any]:
     return [parallel_over(sch, outer[:2] if plan.chunked else outer, steps), finish]
 
 
-def _sums(sch: Any, sums: Block, at: Loop, plan: SeparablePlan) -> Callable[[], None]:
+def _sums(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> Callable[[], None]:
     """acc[vectors][pixels][lanes] = 0; for k: acc += ...; tiles = acc: what an iteration of `at`
     reads.
     """
@@ -94,7 +95,7 @@ def _sums(sch: Any, sums: Block, at: Loop, plan: SeparablePlan) -> Callable[[], 
     return _accumulate(sch, sums, [k], inner, plan.k[1])[1]
 
 
-def _windows(sch: Any, windows: Block, plan: SeparablePlan) -> Loop:
+def _windows(sch: Schedule, windows: Block, plan: SeparablePlan) -> Loop:
     """The depthwise convolution in vectors of channels; -> the loop of groups of vectors."""
     n, chunk, v, _, column, lane = list(sch.get_loops(windows))[-6:]
     group, _ = sch.split(v, [None, plan.frame.vectors])
@@ -104,7 +105,7 @@ def _windows(sch: Any, windows: Block, plan: SeparablePlan) -> Loop:
     return group if plan.chunked else parallel_over(sch, [n, chunk, group])
 
 
-def _frame(sch: Any, frame: Block, group: Loop, plan: SeparablePlan) -> Loop:
+def _frame(sch: Schedule, frame: Block, group: Loop, plan: SeparablePlan) -> Loop:
     """What the windows of a group of vectors read, tile by tile; -> the loop around a tile."""
     sch.compute_at(frame, group, preserve_unit_loops=True)
     v, band, tile, pixel, lane = list(sch.get_loops(frame))[-5:]
@@ -119,7 +120,7 @@ def _frame(sch: Any, frame: Block, group: Loop, plan: SeparablePlan) -> Loop:
 
 
 def _in_registers(
-    sch: Any, sums: Block, at: Loop, plan: SeparablePlan
+    sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan
 ) -> tuple[Loop, Callable[[], None]]:
     """The sums that a tile of the frame reads; -> the outer loop over their products, and what
     decomposes them.
@@ -133,7 +134,7 @@ def _in_registers(
     return _accumulate(sch, sums, [loops[a.position] for a in facts.reduction], tile, plan.k[0])
 
 
-def _picture(sch: Any, rows: Block, task: Loop, plan: SeparablePlan) -> None:
+def _picture(sch: Schedule, rows: Block, task: Loop, plan: SeparablePlan) -> None:
     """The rows of the picture that a task reads; of one chunk, by themselves."""
     if not plan.chunked:
         _copy(sch, rows, plan.lanes)
@@ -143,7 +144,7 @@ def _picture(sch: Any, rows: Block, task: Loop, plan: SeparablePlan) -> None:
 
 
 def _accumulate(
-    sch: Any, sums: Block, reduction: Sequence[Loop], tile: Sequence[Loop], steps: int
+    sch: Schedule, sums: Block, reduction: Sequence[Loop], tile: Sequence[Loop], steps: int
 ) -> tuple[Loop, Callable[[], None]]:
     """The sums of a tile in registers, the reduction outermost, `steps` of it at addresses that are
     constant; -> its outer loop, and what decomposes it.
@@ -167,7 +168,7 @@ def _accumulate(
     return loops[0], finish
 
 
-def _copy(sch: Any, block: Block, lanes: int) -> None:
+def _copy(sch: Schedule, block: Block, lanes: int) -> None:
     """An elementwise block by itself: outer loops in parallel, the last one in vectors."""
     *before, last = sch.get_loops(block)
     extent = int(sch.get(last).extent)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import te
+from ....language.types import Schedule, Tensor
 from ....machine import Machine
 from ...steps.tiles import BLOCK
 from ..conv import kernel
@@ -14,8 +15,6 @@ from ..conv.layer import Layer as Window
 from ..conv.plan import ConvPlans, plan_direct
 from .layers import Layer
 from .pack import unfolded
-
-Tensor = Any
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,6 @@ def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -
     return te.compute(sums.shape, element, name=name or f"{layer.conv.name}_activated")
 
 
-def schedule(sch: Any, stages: StagedStages, plan: StagedPlan) -> None:
+def schedule(sch: Schedule, stages: StagedStages, plan: StagedPlan) -> None:
     """Stage by stage."""
     kernel.schedule(sch, stages.convs, plan.convs)

@@ -25,12 +25,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import te, tir
+from ....language.types import Tensor
 from ...steps.tiles import BLOCK
 from .matrices import matrices, times
 from .plan import WinogradPlan
 from .tasks import blocks_of
-
-Tensor = Any
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...._tvm import te, tir
+from ....language.types import Tensor
 from ...steps.tiles import BLOCK
 from .matrices import matrices, times
 from .plan import WinogradPlan
-
-Tensor = Any
 
 
 def pack(weight: Tensor, plan: WinogradPlan) -> Tensor:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.loops import parallel_over, prefetch_while_summing, vectorize
 from ...steps.tiles import BLOCK
@@ -20,7 +21,7 @@ def blocks(stages: WinogradStages) -> list[Any]:
     return [getattr(stages, f.name) for f in dataclasses.fields(stages) if f.name != "result"]
 
 
-def join(sch: Any, found: Sequence[WinogradStages]) -> set[str]:
+def join(sch: Schedule, found: Sequence[WinogradStages]) -> set[str]:
     """Inline what lies between the pixels of one convolution and the image of the next: both have
     their channels last. -> the names of all their stages.
     """
@@ -72,7 +73,7 @@ def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Fac
     work.done |= {Facts(sch, block).name for block in blocks(stages)}
 
 
-def _image(sch: Any, image: Facts, plan: WinogradPlan) -> None:
+def _image(sch: Schedule, image: Facts, plan: WinogradPlan) -> None:
     n, y, x, c = sch.get_loops(image.block)
     co, ci = sch.split(c, [None, BLOCK])
     sch.reorder(n, y, co, x, ci)
@@ -80,14 +81,14 @@ def _image(sch: Any, image: Facts, plan: WinogradPlan) -> None:
     parallel_over(sch, [n, y], image.size)
 
 
-def _pixels(sch: Any, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
+def _pixels(sch: Schedule, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
     """Pixels that another convolution reads, or several ops: as they are."""
     i, j, o, *_ = sch.get_loops(pixels)
     step, _ = sch.split(o, [None, plan.products.blocks])
     return [i, j], step
 
 
-def _result(sch: Any, reader: Facts, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
+def _result(sch: Schedule, reader: Facts, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
     """The one op that reads the pixels, and the pixels of a step under it."""
     t = plan.tiling
     n, o, y, x = sch.get_loops(reader.block)
@@ -101,7 +102,7 @@ def _result(sch: Any, reader: Facts, pixels: Any, plan: WinogradPlan) -> tuple[l
     return [i, j], step
 
 
-def _transforms(sch: Any, stages: WinogradStages, plan: WinogradPlan) -> None:
+def _transforms(sch: Schedule, stages: WinogradStages, plan: WinogradPlan) -> None:
     """for channels: for tile: for row of it: A^T sums, times A."""
     o, y, x, lane = list(sch.get_loops(stages.pixels))[-4:]
     yo, yi = sch.split(y, [None, plan.m])
@@ -123,7 +124,7 @@ def _transforms(sch: Any, stages: WinogradStages, plan: WinogradPlan) -> None:
     sch.vectorize(lane)
 
 
-def _sums(work: Work, sums: Any, loop: Any, plan: WinogradPlan) -> None:
+def _sums(work: Work, sums: Any, loop: Loop, plan: WinogradPlan) -> None:
     """for element: for some tiles: acc[tiles][blocks][lanes] = 0; for k: acc += ...; store."""
     sch, lanes = work.sch, plan.lanes
     axis = Facts(sch, sums).spatial[-1]
@@ -144,7 +145,7 @@ def _sums(work: Work, sums: Any, loop: Any, plan: WinogradPlan) -> None:
     work.finish.append(lambda: _start(sch, sums, k))
 
 
-def _start(sch: Any, sums: Any, k: Any) -> None:
+def _start(sch: Schedule, sums: Any, k: Any) -> None:
     init = sch.decompose_reduction(sums, k)
     *_, tile, o, lane = sch.get_loops(init)
     sch.vectorize(lane)
@@ -152,7 +153,7 @@ def _start(sch: Any, sums: Any, k: Any) -> None:
     sch.unroll(tile)
 
 
-def _inputs(sch: Any, stages: WinogradStages, loop: Any | None, plan: WinogradPlan) -> None:
+def _inputs(sch: Schedule, stages: WinogradStages, loop: Loop | None, plan: WinogradPlan) -> None:
     """for tile: for channels: for row of the tile: B^T d, times B."""
     if loop is not None:
         sch.compute_at(stages.inputs, loop, preserve_unit_loops=True)
@@ -173,7 +174,9 @@ def _inputs(sch: Any, stages: WinogradStages, loop: Any | None, plan: WinogradPl
         sch.parallel(sch.fuse(*outer, step, tile))
 
 
-def _columns(sch: Any, stages: WinogradStages, plan: WinogradPlan, loops: Sequence[Any]) -> None:
+def _columns(
+    sch: Schedule, stages: WinogradStages, plan: WinogradPlan, loops: Sequence[Loop]
+) -> None:
     """for block of channels: for column: B^T d; for row: times B.
 
     All vectors of a line of the cache are stored one after the other.
