@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Block, Expr, Tensor
+from ....language.types import Expr, Tensor
 from ...steps.tiles import BLOCK
 from .layout import Rows
 from .plan import ProductPlan
