@@ -14,7 +14,7 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench test test-relax test-relay lint format fuzz verify portability emulate venv venv-relay clean
+.PHONY: help demo bench test test-relax test-relay test-slow lint format fuzz verify portability emulate venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test         run all tests with both TVMs'
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
+	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
 	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
@@ -53,6 +54,11 @@ test-relax: venv
 
 test-relay: venv-relay
 	$(RELAY)/bin/python -m pytest
+
+# What would take make test past a few minutes.
+test-slow: venv venv-relay
+	$(RELAX)/bin/python -m pytest -m slow
+	$(RELAY)/bin/python -m pytest -m slow
 
 # Random shapes for as long as you like: make fuzz N=2000
 fuzz: venv

@@ -107,7 +107,13 @@ def output_of(name):
     return done.stdout
 
 
-@pytest.mark.parametrize("name", PRINTS)
+# These tune: a minute each, most of it in processes of their own that import TVM.
+TUNE = ("mixed_schedules", f"four_uses_{GENERATION}")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in TUNE else []) for n in PRINTS]
+)
 def test_example(name):
     assert output_of(name) == PRINTS[name]
 

@@ -83,10 +83,15 @@ FLOORS = (
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 
 
+@cache
 def arrows(path):
     """The modules of this package that a file imports when it runs; what only a type checker reads
     is no arrow.
     """
+    return tuple(_arrows(path))
+
+
+def _arrows(path):
     package = ["selfbyoc", *path.relative_to(ROOT).parts[:-1]]
     tree = parsed(path)
     for_types = {

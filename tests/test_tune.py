@@ -293,6 +293,7 @@ class Model:
         self.learned += sum(r.run_secs is not None for r in results)
 
 
+@pytest.mark.slow
 def test_the_cost_model_chooses(quick, tmp_path):
     model = Model()
     outcome = tune_wide(tmp_path, 17, cost_model=model)
@@ -307,6 +308,7 @@ def test_a_cost_model_is_not_asked_about_nothing():
     assert model.asked == []
 
 
+@pytest.mark.slow
 def test_xgboost_learns_what_was_measured(quick, tmp_path, caplog):
     pytest.importorskip("xgboost")
     model = xgboost_model(num_warmup_samples=8, num_tuning_cores=1)
