@@ -179,12 +179,16 @@ def test_a_residual_is_asked_for_before_the_sums(image, channels, lines):
     np.testing.assert_allclose(selfbyoc.build(mod)(x, r)[0], wanted, rtol=0, atol=bound)
 
 
-def test_the_last_piece_asks_for_the_first_of_the_next_panel():
-    """k comes in two pieces of 192 rows, of which the last is a loop of its own."""
+def test_the_last_piece_prefetches_the_first_of_the_next_panel():
+    """k comes in pieces, of which the last is a loop of its own."""
     mod, *_ = dense(64, 384, 96)
     (kernel,) = kernels(mod)
     target = make_target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2})
-    _, scheduled = kernel.schedule(target)
+    stacked, scheduled = kernel.schedule(target)
+    plan = stacked.plan
+    assert plan.pieces > 1
     nests = loop_nests(scheduled.mod["main"].body)
-    asks = {str((nest[-1].annotations or {}).get(AHEAD, "")) for nest in nests} - {""}
-    assert sorted(json.loads(text)[1] for text in asks) == [[0, 192, 0], [2, -192, 0]]
+    found = {str((nest[-1].annotations or {}).get(AHEAD, "")) for nest in nests} - {""}
+    back = plan.size * (plan.pieces - 1)
+    wanted = [[0, plan.size, 0], [plan.wide, -back, 0]]
+    assert sorted(json.loads(text)[1] for text in found) == wanted
