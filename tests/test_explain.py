@@ -208,7 +208,7 @@ def test_errors_in_explaining_are_told_and_stop_nothing(monkeypatch):
     def raising(*_):
         raise KeyError("no such level")
 
-    monkeypatch.setattr(module, "level_of", raising)
+    monkeypatch.setattr("selfbyoc.analysis.explain.level.level_of", raising)
     monkeypatch.setattr("selfbyoc.partition.select.declined", raising)
     found = selfbyoc.explain(model(three), composites=[conv_relu])
     assert len(found.report.matched) == 3

@@ -15,8 +15,8 @@ class Name(str):
 
 def outputs_of(found: Any) -> list[Any]:
     """The result tensors of what a compute returned: they, or the `result` among its stages."""
-    if dataclasses.is_dataclass(found) and not isinstance(found, type):
-        found = found.result  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(found) and hasattr(found, "result"):
+        found = found.result
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 

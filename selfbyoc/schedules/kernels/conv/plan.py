@@ -34,7 +34,7 @@ class ConvPlans:
     machine: Machine  # for the ops between them
 
     def __str__(self) -> str:
-        return "; ".join(f"{name}: {plan}" for name, plan in self.plans)
+        return "; ".join(str(plan) for _, plan in self.plans)
 
     def of(self, name: str) -> Any:
         """The plan of an op, or None where it is computed as any other one."""
