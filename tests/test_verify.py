@@ -352,14 +352,14 @@ def test_command(onnx_file, tmp_path, capsys):
 
 
 def test_command_with_a_wrong_composite(onnx_file, capsys, monkeypatch):
-    from selfbyoc import builtin
+    from selfbyoc.language import known
     from selfbyoc.__main__ import main
     from selfbyoc.language.registry import Registry
 
     biased = Composite(
         "biased", lambda x, w, b: op.relu(op.bias_add(op.dense(x, w), b)), SCHEDULES["crashes"][0]
     )
-    monkeypatch.setattr(builtin, "default_registry", lambda: Registry([biased]))
+    monkeypatch.setattr(known, "default_registry", lambda: Registry([biased]))
     assert main(["verify", str(onnx_file)]) == 1
     assert "build crashed: the process ended by SIGSEGV" in capsys.readouterr().out
 

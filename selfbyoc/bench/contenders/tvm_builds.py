@@ -47,7 +47,8 @@ def _counts(library: Any) -> str:
 
 def _stacked(path: str, inputs: Inputs, setting: Setting) -> Built:
     """The same groups of ops in one function each, but no schedule, packing or compute of ours."""
-    plain = [replace(c, kernel=None, schedule=None, compute=None, pack={}) for c in default_registry()]
+    nothing: dict[str, Any] = {"kernel": None, "schedule": None, "compute": None, "pack": {}}
+    plain = [replace(c, **nothing) for c in default_registry()]
     library = build(_imported(path), setting.tvm_target(), composites=plain)
     return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
 
