@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import Case, Composite, Kernel, op
+from selfbyoc import Case, Composite, Kernel, emit, op
 from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError, ComputeError
 from selfbyoc.machine import machine
@@ -146,6 +146,13 @@ def test_explain_and_melting_say_the_plan():
     for found in (selfbyoc.explain(mod, composites=[mine]), selfbyoc.explain(parted)):
         (record,) = found.report.matched
         assert record.plan == text
+    two = emit(
+        lambda x, w1, w2: op.relu(op.dense(op.relu(op.dense(x, w1)), w2)),
+        {"x": (5, 24), "w1": (21, 24), "w2": (21, 21)},
+    )  # the second dense is no `dense` by its name in the model
+    found = selfbyoc.explain(two, composites=[mine])
+    assert [r.plan for r in found.report.matched] == [text, text]
+    assert found.report.problems == ()
     (report,) = selfbyoc.melting(parted).kernels
     assert report.level.plan == text
     assert f"plan: {text}" in str(report)

@@ -352,8 +352,8 @@ def test_command(onnx_file, tmp_path, capsys):
 
 
 def test_command_with_a_wrong_composite(onnx_file, capsys, monkeypatch):
-    from selfbyoc.language import known
     from selfbyoc.__main__ import main
+    from selfbyoc.language import known
     from selfbyoc.language.registry import Registry
 
     biased = Composite(

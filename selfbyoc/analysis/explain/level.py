@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,9 +41,20 @@ def levels_of_matches(registry: Registry, matches: Sequence[Match], target: Any)
             n for n, v in match.args.items() if v.is_constant and match.composite.pack_for(n)
         }
         decided = level_of(registry[record.composite], target)
-        return _planned(decided, match, target, None, dict.fromkeys(constants))
+        return _planned(decided, _by_itself(match), target, None, dict.fromkeys(constants))
 
     return level
+
+
+def _by_itself(match: Match) -> Match:
+    """The match with its ops named as in an external function: `dense_7` of a model is `dense`."""
+    counts: Counter[str] = Counter()
+    ops = []
+    for call in match.ops:
+        number = counts[call.kind]
+        counts[call.kind] += 1
+        ops.append(replace(call, name=f"{call.kind}_{number}" if number else call.kind))
+    return replace(match, ops=tuple(ops))
 
 
 def levels_of_kernels(mod: Any, target: Any) -> Leveler:
