@@ -101,13 +101,17 @@ def test_missing_llvm_mca(monkeypatch):
         mca.program()
 
 
+# LLVM 10 adds moves of registers and 32-bit index arithmetic (docs/portability.md).
+LEAST_SHARE = 0.85 if GENERATION == "relax" else 0.75
+
+
 @pytest.mark.parametrize("cpu", ["neoverse-n1", "skylake-avx512"])
 def test_no_spill_in_a_product(cpu):
     (loop,) = hot_loops("pointwise", BY_NAME[cpu].target)
     assert loop.spills == 0
     assert loop.multiply_adds >= 64
     with_llvm_mca()
-    assert mca.share(loop, BY_NAME[cpu]).share >= 0.85
+    assert mca.share(loop, BY_NAME[cpu]).share >= LEAST_SHARE
 
 
 @pytest.mark.parametrize("cpu", [cpu for cpu in CPUS if not cpu.is_arm], ids=lambda cpu: cpu.name)
