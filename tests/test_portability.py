@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import selfbyoc
+from selfbyoc._tvm import GENERATION
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from other_cpus import aarch64, mca  # isort: skip
