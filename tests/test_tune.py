@@ -321,8 +321,8 @@ def test_xgboost_learns_what_was_measured(quick, tmp_path, caplog):
 def test_a_budget_of_time(quick, tmp_path):
     """It may end in the middle of a batch; what was measured is learned and chosen from."""
     model, start = Model(), time.monotonic()
-    outcome = tune_wide(tmp_path, 10**6, cost_model=model, seconds=10)
-    assert time.monotonic() - start < 60
+    outcome = tune_wide(tmp_path, 10**6, cost_model=model, seconds=30)
+    assert time.monotonic() - start < 200
     assert 1 < model.learned == outcome.trials < 10**6
     assert outcome.record is not None
 
