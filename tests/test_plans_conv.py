@@ -147,7 +147,8 @@ def test_the_plans_of_a_composite_are_one_value():
     assert found.of("relu") is None
     # Without the names: partitioning renames the ops, and the text stays.
     first, second = str(found).split("; ")
-    assert first == str(found.of("conv2d")) and second == str(found.of("conv2d_1"))
+    assert first == str(found.of("conv2d"))
+    assert second == str(found.of("conv2d_1"))
     assert first.startswith("padded rows of pixels, register tile")
     pair = melted(Ops(infos), AVX2)
     assert isinstance(pair, Melted)
