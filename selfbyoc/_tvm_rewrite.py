@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._tvm import GENERATION, tir, tvm
+from ._tvm import GENERATION, dtype_of, tir, tvm
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -111,6 +111,42 @@ def with_body(loop: Any, body: Any) -> Any:
         loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding,
         loop.annotations, *rest,
     )  # fmt: skip
+
+
+def with_range(loop: Any, var: Any, extent: int, body: Any) -> Any:
+    """A loop from 0 in place of another one."""
+    zero = tir.const(0, dtype_of(var))
+    return tir.For(var, zero, extent, loop.kind, body)
+
+
+def sequence(stmts: Sequence[Any]) -> Any:
+    """Statements one after the other; TVM wants no sequence in a sequence, and none of one."""
+    flat: list[Any] = []
+    for stmt in stmts:
+        flat += list(stmt.seq) if type(stmt).__name__ == "SeqStmt" else [stmt]
+    return flat[0] if len(flat) == 1 else tir.SeqStmt(flat)
+
+
+def with_names(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
+    """A statement where variables stand for values; later ones may use earlier ones."""
+    if GENERATION == "relax":
+        return sequence([*(tir.Bind(var, value) for var, value in named), body])
+    for var, value in reversed(named):
+        body = tir.LetStmt(var, value, body)
+    return body
+
+
+def map_loads_and_calls(expr: Any, change: Any) -> Any:
+    """An expression with its loads and calls as `change` makes them, inner ones first."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(expr, ((tvm.ir.TensorLoad, change), (tvm.ir.Call, change)))
+    kinds = ["tir.BufferLoad", "tir.Call"]
+    return tir.stmt_functor.ir_transform(tir.Evaluate(expr), None, change, kinds).value
+
+
+def is_conditional(node: Any) -> bool:
+    """Whether an expression is `if_then_else`."""
+    return type(node).__name__ == "Call" and getattr(node.op, "name", "").endswith(".if_then_else")
 
 
 def prefetch_op(load: Any) -> Any:

@@ -18,7 +18,15 @@ from ..ir.graph import OpGraph, Value
 _PACKAGE = Path(__file__).parent.parent
 _STARTED = time.time()
 # Who changes a function after its script is read for the key.
-_LOWERING = ("_tvm.py", "_tvm_rewrite.py", "codegen/lower.py", "codegen/stack_tiles.py")
+_LOWERING = (
+    "_tvm.py",
+    "_tvm_rewrite.py",
+    "codegen/lower.py",
+    "codegen/squares.py",
+    "codegen/stack_tiles.py",
+    "codegen/transposes.py",
+    "codegen/vectors.py",
+)
 
 
 def digest(facts: Iterable[Any]) -> str:

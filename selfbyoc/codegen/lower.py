@@ -25,6 +25,7 @@ from .prefetch_early import with_early
 from .slices import without_concatenates
 from .stack import Packed, Stacked, stack
 from .stack_tiles import with_tiles_on_stack
+from .transposes import with_transposes
 from .tuned import TUNED, Tuned, told_by
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _inputs_key(external: External, target: Any) -> str | None:
 
 def _at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    return with_tiles_on_stack(with_broadcasts(func))
+    return with_tiles_on_stack(with_transposes(with_broadcasts(func)))
 
 
 def machine_code(func: Any, symbol: str, target: Any) -> Any:

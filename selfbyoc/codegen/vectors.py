@@ -1,0 +1,97 @@
+"""What a lowered expression says lane by lane, and turn by turn of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tvm import Analyzer, dtype_of, tir, walk
+from .._tvm_rewrite import substitute
+
+MOST_TURNS = 1 << 12  # of a loop that is looked at turn by turn for where its conditions hold
+_MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval
+_OPS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Min": tir.min,
+    "Max": tir.max,
+    "FloorDiv": tir.floordiv,
+    "FloorMod": tir.floormod,
+}
+
+
+def lanes_of(expr: Any) -> int:
+    """Elements of a vector; 1 of a scalar."""
+    return int(str(dtype_of(expr)).partition("x")[2] or 1)
+
+
+def lane(expr: Any, i: int) -> Any:
+    """One lane of a vector of indices; None if it cannot be told."""
+    kind = type(expr).__name__
+    if kind == "Ramp":
+        return expr.base + expr.stride * i
+    if kind == "Broadcast":
+        return expr.value
+    if kind not in _OPS:
+        return None
+    a, b = lane(expr.a, i), lane(expr.b, i)
+    return None if a is None or b is None else _OPS[kind](a, b)
+
+
+def conjuncts(condition: Any) -> list[Any]:
+    """What must all hold for a condition to hold."""
+    kind = type(condition).__name__
+    if kind == "And":
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [condition]
+
+
+def is_interval(condition: Any, turn: Any) -> bool:
+    """Whether it holds from one turn of the loop to another one and nowhere else."""
+    if type(condition).__name__ not in _MONOTONE:
+        return False
+    term = condition.a - condition.b
+    first, second, third = (substitute(term, {turn: turn + i}) for i in range(3))
+    bend = Analyzer().simplify(third - second - (second - first))
+    return getattr(bend, "value", None) == 0
+
+
+def turns_where(conditions: Sequence[Any], turn: Any, turns: int) -> tuple[int, int] | None:
+    """The turns for which all conditions hold that depend on the turn alone."""
+    alone = [c for c in conditions if is_of_turn_alone(c, turn)]
+    if turns > MOST_TURNS:
+        return None
+    ana = Analyzer()
+
+    def holds(at: int) -> bool:
+        return all(
+            _is_true(ana, substitute(c, {turn: tir.const(at, dtype_of(turn))})) for c in alone
+        )
+
+    held = [at for at in range(turns) if holds(at)] if alone else [0, turns - 1]
+    return (held[0], held[-1] + 1) if held else None
+
+
+def _is_true(ana: Any, condition: Any) -> bool:
+    return bool(getattr(ana.simplify(condition), "value", 0))
+
+
+def is_of_turn_alone(condition: Any, turn: Any) -> bool:
+    """Whether it depends on the loop's variable and on nothing else."""
+    names = found_in(
+        condition, lambda node: type(node).__name__ in ("Var", "BufferLoad", "TensorLoad")
+    )
+    return all(node.same_as(turn) for node in names)
+
+
+def found_in(expr: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+    """The nodes of an expression that are wanted."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if wanted(node):
+            found.append(node)
+
+    walk(expr, visit)
+    return found

@@ -1,0 +1,123 @@
+"""Strided vectors of a loop become rows and shuffles: the same numbers, in fewer loads."""
+
+import numpy as np
+import pytest
+
+from selfbyoc._tvm import (
+    Schedule,
+    build_module,
+    child_blocks,
+    get_func,
+    kernel_config,
+    make_target,
+    module_source,
+    te,
+    tensor,
+    tir,
+    tvm,
+)
+from selfbyoc.codegen.squares import transposed
+from selfbyoc.codegen.transposes import with_transposes
+
+
+@pytest.mark.parametrize("count", [4, 8, 16])
+def test_a_square_is_transposed(count):
+    square, shuffles = np.arange(count * count).reshape(count, count), []
+
+    def shuffle(a, b, places):
+        assert len(places) == count
+        shuffles.append(places)
+        return np.concatenate([a, b])[list(places)]
+
+    np.testing.assert_array_equal(transposed(list(square), shuffle), square.T)
+    assert len(shuffles) == {4: 8, 8: 24, 16: 64}[count]
+
+
+def lowered(output, inputs, lanes, last):
+    """A copy in vectors of its last axis, as a module of its own."""
+    sch = Schedule(te.create_prim_func([*inputs, output]))
+    (block,) = child_blocks(sch)
+    *_, column = sch.get_loops(block)
+    outer, lane = sch.split(column, [None, lanes])
+    sch.unroll(outer)
+    sch.vectorize(lane)
+    # SSE code runs everywhere; LLVM's width has nothing to do with what is rewritten.
+    target = make_target("llvm -mcpu=x86-64")
+    with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
+        return build_module(sch.mod, target, last)
+
+
+def both(element, shape, inputs, lanes):
+    """The results before and after, and how many shuffles the code has then."""
+    rng = np.random.default_rng(7)
+    args = [te.placeholder(s, d, name=f"x{i}") for i, (s, d) in enumerate(inputs)]
+    values = [rng.integers(-99, 99, s).astype(d) for s, d in inputs]
+    output = te.compute(shape, lambda *i: element(*args, *i), name="y")
+    found, shuffles = [], []
+    for last in (None, with_transposes):
+        module = lowered(output, args, lanes, last)
+        result = tensor(np.full(shape, 77, inputs[0][1]))
+        get_func(module, "main")(*(tensor(v) for v in values), result)
+        found.append(result.numpy())
+        shuffles.append(module_source(module, "ll").count("shufflevector"))
+    return found, shuffles, values
+
+
+def padded(x, i, j):
+    """A column of zeros on both sides of an image."""
+    inside = tir.all(j >= 0, i >= 1, i < 20)
+    return tir.if_then_else(inside, x[j, i - 1], tir.const(0, "float32"))
+
+
+CASES = {
+    "a matrix": (lambda x, i, j: x[j, i], (32, 16), (16, 32)),
+    "turns over": (lambda x, i, j: x[j, i], (37, 16), (16, 37)),
+    "one square": (lambda x, i, j: x[j, i], (16, 16), (16, 16)),
+    "zeros around it": (padded, (21, 16), (16, 19)),
+    "a row again and again": (lambda x, i, j: x[tir.min(j, 12), i], (24, 16), (13, 24)),
+    "a sum": (lambda x, i, j: x[j, i] * 2.0 + x[j, i + 3], (24, 16), (16, 27)),
+}
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("name", CASES)
+def test_results_stay(name, lanes):
+    element, shape, of_x = CASES[name]
+    (before, after), (few, many), _ = both(element, shape, [(of_x, "float32")], lanes)
+    np.testing.assert_array_equal(before, after)
+    assert many > few, "nothing was transposed"
+
+
+def test_a_condition_of_two_loops_is_asked_for_each_square():
+    def corner(x, i, j, c):
+        inside = tir.all(i + j >= 9, i + j < 40)
+        return tir.if_then_else(inside, x[i, c, j], tir.const(-1, "float32"))
+
+    inputs = [((17, 8, 30), "float32")]
+    (before, after), (few, many), (x,) = both(corner, (17, 30, 8), inputs, 8)
+    np.testing.assert_array_equal(before, after)
+    i, j = np.indices((17, 30))
+    wanted = np.where(((i + j >= 9) & (i + j < 40))[..., None], x.transpose(0, 2, 1), -1)
+    np.testing.assert_array_equal(after, wanted)
+    assert many > few
+
+
+LEFT = {
+    "fewer turns than lanes": (lambda x, i, j: x[j, i], (7, 16), (16, 7), "float32"),
+    "every second element": (lambda x, i, j: x[j, 2 * i], (16, 16), (16, 32), "float32"),
+    "the same element": (lambda x, i, j: x[j, 0], (16, 16), (16, 4), "float32"),
+    "no stride": (lambda x, i, j: x[i, j], (16, 16), (16, 16), "float32"),
+    "elements of 16 bits": (lambda x, i, j: x[j, i], (16, 16), (16, 16), "int16"),
+    "not for one interval": (
+        lambda x, i, j: tir.if_then_else(tir.floormod(i, 3) == 0, x[j, i], tir.const(0, "float32")),
+        (24, 16), (16, 24), "float32",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_no_square_stays(name):
+    element, shape, of_x, dtype = LEFT[name]
+    (before, after), (few, many), _ = both(element, shape, [(of_x, dtype)], 8)
+    np.testing.assert_array_equal(before, after)
+    assert many == few
