@@ -14,7 +14,7 @@ from typing import Any
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.blocks import divisor
-from ...steps.tiles import BLOCK, RegisterTile, most_sums
+from ...steps.tiles import BLOCK, RegisterTile
 
 LEAST_PRODUCTS = 1 << 17  # multiplications below which a parallel region costs more than it saves
 LEAST_FEW = 1 << 16  # the same where a query is a task: it reads more than it multiplies
@@ -168,16 +168,9 @@ class _Product:
         """The fastest tile of some of these rows, and of vectors that come out even."""
         vectors = [v for v in range(1, self.vectors + 1) if self.vectors % v == 0]
         tiles = [RegisterTile(r, v) for r in rows for v in vectors]
-        fitting = [tile for tile in tiles if _fits(tile, cpu)]
+        # The schedule holds a step's rows or its vectors, of which there are fewer.
+        fitting = [tile for tile in tiles if tile.fits(cpu, min(tile.rows, tile.vectors))]
         return min(fitting, key=lambda tile: (self.cycles(tile, cpu), tile.vectors))
-
-
-def _fits(tile: RegisterTile, cpu: Machine) -> bool:
-    """Whether nothing spills: the schedule holds a step's rows or its vectors, of which there are
-    fewer, and reads the others in turn.
-    """
-    held = min(tile.rows, tile.vectors) + 1
-    return tile.sums <= most_sums(cpu) and tile.sums + held <= cpu.vector_registers
 
 
 def _scores_of(shape: Shape, lanes: int, vector: int) -> _Product:

@@ -123,8 +123,8 @@ def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[Registe
     """The register tiles of so many rows that fit."""
     vectors = block_vectors(cpu, dtype)
     found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE)]
-    # Of one row, the weight's vectors are operands in memory and need no registers.
-    fitting = [t for t in found if t.fits(cpu) or (height == 1 and t.sums < cpu.vector_registers)]
+    # Of one row, the row's element is held and the weight's vectors are read in turn.
+    fitting = [t for t in found if t.fits(cpu, 1 if height == 1 else None)]
     return fitting or [RegisterTile(height, vectors)]
 
 

@@ -46,7 +46,7 @@ def register_runs(
         for v in vectors
         for p in pixels
         for tile in range(1, min(p.width * p.band, cpu.vector_registers) + 1)
-        if _fits(RegisterTile(tile, v), cpu)
+        if RegisterTile(tile, v).fits(cpu)
     ]
 
     def cost(run: Run) -> tuple[float, int]:
@@ -57,11 +57,6 @@ def register_runs(
         return cycles * rounds(tasks(run), cpu), -tile.sums
 
     return sorted(found, key=cost)
-
-
-def _fits(tile: RegisterTile, cpu: Machine) -> bool:
-    # SSE has no products of three operands: 12 sums and their copies spill, 8 do not.
-    return tile.fits(cpu) and (cpu.fused or tile.sums <= cpu.vector_registers // 2)
 
 
 def rounds(tasks: int, cpu: Machine) -> float:
