@@ -12,6 +12,11 @@ from ...machine import LINE, Machine
 BLOCK = LINE // 4
 
 
+def blocks_of(channels: int) -> int:
+    """Blocks of packed weights that so many columns or output channels fill."""
+    return -(-channels // BLOCK)
+
+
 @dataclass(frozen=True)
 class RegisterTile:
     """`rows` x `vectors` sums. A step of k loads the vectors and broadcasts an element a row."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
+from ...steps.tensors import extents
 
 Pair = Sequence[int]
 Reader = Callable[[Expr, Expr, Expr, Expr, Expr], Expr]
@@ -97,7 +98,7 @@ def tasks_of_rows(
 def padded(x: Tensor, p: Lanes, attrs: Any, fill: Expr, name: str) -> Tensor:
     """[N, C, H, W] -> [N, C, phase, lanes]: the padded copy."""
     (top, left), (sh, sw) = attrs["padding"][:2], attrs["strides"]
-    batch, channels, height, width = (int(extent) for extent in x.shape)
+    batch, channels, height, width = extents(x)
 
     def element(n: Expr, c: Expr, f: Expr, lane: Expr) -> Expr:
         row = tir.floordiv(lane, p.pitch) * sh + tir.floordiv(f, p.phases[1]) - top

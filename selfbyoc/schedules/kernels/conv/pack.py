@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ...._tvm import te, tir
+from ...._tvm import te
 from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 
 MANY = 32  # blocks, to which one more adds 3% at most
@@ -31,15 +32,12 @@ def pack(weight: Tensor) -> Tensor:
     """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies
     together. The same for every CPU.
     """
-    channels, *inner = (int(extent) for extent in weight.shape)
+    channels, *inner = extents(weight)
     blocks, rows = row_blocks(channels)
 
     def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
-        channel = b * rows + r
-        if channels == blocks * rows:
-            return weight(channel, i, y, x)
-        return tir.if_then_else(
-            channel < channels, weight(channel, i, y, x), tir.const(0, weight.dtype)
+        return or_zero(
+            b * rows + r, channels, blocks * rows, lambda o: weight(o, i, y, x), weight.dtype
         )
 
     return te.compute((blocks, *inner, rows), element, name=f"{weight.op.name}_packed")

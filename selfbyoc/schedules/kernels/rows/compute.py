@@ -13,6 +13,7 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .layout import Rows
 from .plan import ProductPlan
@@ -54,7 +55,7 @@ def product(
 ) -> Product:
     """Sums over k of read(outer, tile, row, k) * weight(block, k, lane)."""
     rows, size = plan.rows, plan.size
-    k = te.reduce_axis((0, size), name="k")
+    (k,) = reduce_axes(k=size)
 
     def part(at: Sequence[Expr], piece: Expr, block: Expr, row: Expr, lane: Expr) -> Expr:
         left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
@@ -80,11 +81,11 @@ def product(
 
 def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
     """The sum over one axis; a copy where there is but one part."""
-    shape = [int(extent) for extent in parts.shape]
+    shape = list(extents(parts))
     pieces = shape.pop(axis)
     if pieces == 1:
         return te.compute(shape, lambda *i: parts(*i[:axis], 0, *i[axis:]), name=name)
-    piece = te.reduce_axis((0, pieces), name="piece")
+    (piece,) = reduce_axes(piece=pieces)
     return te.compute(
         shape, lambda *i: te.sum(parts(*i[:axis], piece, *i[axis:]), axis=piece), name=name
     )

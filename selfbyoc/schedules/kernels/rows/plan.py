@@ -12,7 +12,7 @@ from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.loops import CHUNK, LEAST_STEPS
-from ...steps.tiles import BLOCK, RegisterTile
+from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows, rows_in_tiles
 
 MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
@@ -68,9 +68,9 @@ class ProductPlan:
         return self.depth // self.pieces
 
 
-def blocks_of(units: int) -> int:
+def paired_blocks(units: int) -> int:
     """Blocks of columns; two at a time make a tile, so many of them come in pairs."""
-    blocks = -(-units // BLOCK)
+    blocks = blocks_of(units)
     return blocks + blocks % 2 if blocks > 8 else blocks
 
 
@@ -81,7 +81,7 @@ def block_vectors(cpu: Machine, dtype: str) -> int:
 
 def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> Rows:
     """The rows of a product in tiles as high as its register tile."""
-    blocks = blocks_of(units)
+    blocks = paired_blocks(units)
     count = math.prod(lead)
 
     def cost(height: int) -> tuple[float, float, int]:
@@ -141,7 +141,7 @@ def product_plan(
     rows: Rows, depth: int, units: int, dtype: str, cpu: Machine, name: str, melted: int = 0
 ) -> ProductPlan:
     """The plan of one product. `melted`: tiles of a task that computes its rows itself."""
-    blocks = blocks_of(units)
+    blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
     sizes = [melted] if melted else _groups(rows, cpu, MOST_PIECE)
     tile, group = _panels(rows, blocks, dtype, cpu, sizes)
@@ -219,7 +219,7 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
     tiles = divisor(rows.each, max(1, min(MOST_TASK_ROWS // rows.height, rows.each // tasks)))
     count = rows.tasks * rows.each // tiles
     even = 8 * count >= 7 * cpu.cores * -(-count // cpu.cores)
-    held = blocks_of(units) * LINE * depth <= cpu.l2_bytes // 2
+    held = paired_blocks(units) * LINE * depth <= cpu.l2_bytes // 2
     usual = tiles if held and even and tiles * rows.height >= LEAST_ROWS else 0
     return choose("tiles_of_a_task", [0, *next_to(divisors(rows.each, rows.each), tiles)], usual)
 

@@ -17,6 +17,7 @@ from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
+from ...steps.tensors import reduce_axes
 
 Read = Callable[..., Expr]  # (row index ..., k) -> element
 
@@ -78,8 +79,7 @@ def _reduced(
 ) -> tuple[Tensor, Tensor]:
     """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results."""
     lanes = plan.partial
-    k = te.reduce_axis((0, count // lanes), name="k")
-    lane = te.reduce_axis((0, lanes), name="lane")
+    k, lane = reduce_axes(k=count // lanes, lane=lanes)
     partial = te.compute(
         (*rows, lanes),
         lambda *i: how(read(*i[:-1], k * lanes + i[-1]), axis=k),

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.types import Tensor
+from ...steps.tensors import reduce_axes
 from . import staged
 from .expand import Frame, framed
 from .layers import Layer, layers
@@ -97,7 +98,7 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
 def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
     """The pointwise products of the depthwise convolution's result."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
-    rc = te.reduce_axis((0, layer.channels // fold), name="rc")
+    (rc,) = reduce_axes(rc=layer.channels // fold)
 
     def element(n: Any, chunk: Any, band: Any, v: Any, t: Any, i: Any, lane: Any) -> Any:
         first = rc * fold

@@ -9,8 +9,9 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.types import Tensor
+from ...steps.tensors import extents, reduce_axes
 from .layers import Layer, is_pointwise
-from .pack import extents, read_vector
+from .pack import read_vector
 from .plan import SeparablePlan
 
 
@@ -75,21 +76,19 @@ def _expanded(
 
 def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Any, list[Any]]:
     """What a product of a pixel reads at (n, chunk, frame's row, column), and its axis."""
-    rc = te.reduce_axis((0, int(x.shape[1])), name="rc")
+    (rc,) = axes = reduce_axes(rc=int(x.shape[1]))
 
     def read(n: Any, chunk: Any, q: Any, column: Any) -> Any:
         return x(n, rc, plan.form.inside(chunk, q), column)
 
-    return read, [rc]
+    return read, axes
 
 
 def _windows(rows: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Any, list[Any]]:
     """What a product of a window reads at (n, chunk, frame's row, column), and its axes."""
     attrs, window = layer.conv.attrs, layer.conv.inputs[1].shape[2:]
     (down, along), (dh, dw), left = attrs["strides"], attrs["dilation"], attrs["padding"][1]
-    sizes = {"rc": int(rows.shape[2]), "ry": window[0], "rx": window[1]}
-    axes = [te.reduce_axis((0, size), name=name) for name, size in sizes.items()]
-    rc, ry, rx = axes
+    rc, ry, rx = axes = reduce_axes(rc=int(rows.shape[2]), ry=window[0], rx=window[1])
 
     def read(n: Any, chunk: Any, q: Any, column: Any) -> Any:
         at = column * along + rx * dw - left + _before(left, plan)

@@ -9,7 +9,7 @@ from typing import Any
 from ...._tvm import te, tir
 from ....compute import mathfn
 from ....language.types import Tensor
-from .pack import or_zero
+from ...steps.tensors import or_zero
 
 COLOURS = 4  # channels of a picture, at most
 
@@ -110,8 +110,9 @@ def _table(values: Tensor, channels: int, lanes: int, name: str) -> Tensor:
     """A value for each lane of whole vectors."""
     if channels % lanes == 0:
         return values
+    whole = -(-channels // lanes) * lanes
     return te.compute(
-        (-(-channels // lanes) * lanes,),
-        lambda c: or_zero(c, channels, lanes, values),
+        (whole,),
+        lambda c: or_zero(c, channels, whole, values),
         name=f"{name}_{values.op.name}",
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ...._tvm import te
 from ....language.types import Schedule, Tensor
 from ....machine import Machine
-from ...steps.tiles import BLOCK
+from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel
 from ..conv.layer import Layer as Window
 from ..conv.plan import ConvPlans, plan_direct
@@ -34,7 +34,7 @@ class StagedPlan:
         found = []
         for conv in ops.of("conv2d"):
             out, *inner = conv.inputs[1][0]
-            packed = (-(-out // BLOCK), *inner, BLOCK)
+            packed = (blocks_of(out), *inner, BLOCK)
             found.append((conv.name, plan_direct(Window.of(conv, packed=packed), machine)))
         return cls(ConvPlans(tuple(found), machine))
 

@@ -26,10 +26,10 @@ from typing import Any
 
 from ...._tvm import te, tir
 from ....language.types import Tensor
-from ...steps.tiles import BLOCK
+from ...steps.tensors import extents, reduce_axes
+from ...steps.tiles import BLOCK, blocks_of
 from .matrices import matrices, times
 from .plan import WinogradPlan
-from .tasks import blocks_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
 
 def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
     """The image as far as tiles reach, its channels last and filled up to whole blocks."""
-    _, channels, height, width = (int(extent) for extent in x.shape)
+    _, channels, height, width = extents(x)
     (top, left), t = plan.pads, plan.tiling
 
     def padded(n: Any, y: Any, z: Any, c: Any) -> Any:
@@ -102,7 +102,7 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
 def _sums(inputs: Tensor, weight: Tensor, channels: int, plan: WinogradPlan, name: str) -> Tensor:
     """The products of every element of the tiles, summed over the input channels."""
     t = plan.tiling
-    k = te.reduce_axis((0, channels), name="k")
+    (k,) = reduce_axes(k=channels)
     return te.compute(
         (*t.blocks, plan.out_blocks, t.size, t.size, plan.steps, plan.products.tiles, BLOCK),
         lambda i, j, o, e, f, s, tile, lane: te.sum(

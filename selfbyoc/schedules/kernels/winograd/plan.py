@@ -10,8 +10,9 @@ from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best
+from ...steps.tiles import blocks_of
 from .cost import costs, near, usual_form
-from .tasks import Products, blocks_apart, blocks_of, usual_products, usual_tiling
+from .tasks import Products, blocks_apart, usual_products, usual_tiling
 from .tiling import WHOLE, Tiling
 
 Shape = Sequence[int]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....machine import Machine
-from ...steps.tiles import BLOCK, RegisterTile
+from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .tiling import Tiling, tilings
 
 STACK = 1 << 10  # bytes that TVM keeps on the stack; sums that are larger stay in memory
@@ -43,11 +43,6 @@ class Products:
         """Cycles of a core for one pair of channels of so many tiles, one element of each."""
         steps = -(-tiles // self.tiles)
         return steps * self.registers.cycles(cpu) / (self.blocks * self.lanes)
-
-
-def blocks_of(channels: int) -> int:
-    """Blocks of 16 channels."""
-    return -(-channels // BLOCK)
 
 
 def weight_bytes(channels: Sequence[int], size: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ....._tvm import te, tir
 from .....language.types import Expr, Tensor
+from ....steps.tensors import extents
 from ..kernel import convolution
 from ..lanes import reader
 from ..pixels.compute import product
@@ -75,7 +76,7 @@ def _stage(y: Tensor, bias: Tensor | None, name: str) -> Tensor:
 def _melted(x: Tensor, weights: Any, biases: Any, ops: Any, m: Melted) -> MeltedStages:
     """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
     zero, (w1, w2), p, first = tir.const(0, "float32"), weights, m.second.lanes, m.first.lanes
-    blocks, *_, rows1 = (int(extent) for extent in w1.shape)
+    blocks, *_, rows1 = extents(w1)
     batch = ops.conv2d_1.outputs[0][0][0]
     hidden, (top, left) = ops.conv2d.outputs[0][0], ops.conv2d_1.attrs["padding"][:2]
     read, copy = reader(x, first, ops.conv2d.attrs, zero, "conv2d")
@@ -110,7 +111,7 @@ def _second(
 ) -> tuple[Tensor, Tensor]:
     """The second convolution on blocks of its input, and its relu."""
     p, (batch, channels, height, width) = m.second.lanes, conv.outputs[0][0]
-    blocks, *_, rows = (int(extent) for extent in w2.shape)
+    blocks, *_, rows = extents(w2)
     dilation = conv.attrs["dilation"]
 
     def read(n: Expr, c: Expr, at: Any, y: Expr, z: Expr) -> Expr:
