@@ -8,7 +8,7 @@ from typing import Any
 
 from ....language.decisions import choose
 from ....machine import Machine
-from ...steps.blocks import divisor
+from ...steps.blocks import stored_at_once
 from ...steps.candidates import best
 from ...steps.tiles import blocks_of
 from .cost import costs, near, usual_form
@@ -94,7 +94,7 @@ def plan(
         blocks_apart=apart,
         transform_columns=t.size**2 > 2 * machine.vector_registers,
         lanes=lanes,
-        row=_row(out[3], lanes),
+        row=stored_at_once(out[3], lanes),
     )
 
 
@@ -124,11 +124,3 @@ def _products(
     shapes = [(p.tiles, p.blocks, p.lanes) for p in found]
     shape = choose(f"{name}.tile_of_{t.block}", shapes, shapes[0])
     return Products(*shape, found[0].vector)
-
-
-def _row(width: int, lanes: int) -> int:
-    """Pixels of a row that are stored at a time. LLVM splits a short row of any length into whole
-    vectors and a tail; a long one must divide.
-    """
-    found = width if width <= 4 * lanes else divisor(width, 4 * lanes)
-    return found if found * 2 >= lanes else 0

@@ -8,7 +8,7 @@ from functools import partial
 
 from .....language.decisions import choose
 from .....machine import LINE, Machine
-from ....steps.blocks import divisor
+from ....steps.blocks import stored_at_once
 from ....steps.candidates import best
 from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of, tasks_of_rows
@@ -69,7 +69,7 @@ def _timed(layer: Layer, images: int, tile: RegisterTile, cpu: Machine, most: in
     found = _tasks(layer, images, tile, cpu, most)[0]
     made = replace(tile, vectors=max(1, found.lanes // vector))
     cycles = partial(_time, images=images, tile=made, vector=vector, cpu=cpu)(found)
-    plain = PixelPlan(found, made, vector, WHOLE, _row(layer.out[3], vector))
+    plain = PixelPlan(found, made, vector, WHOLE, stored_at_once(layer.out[3], vector))
     streamed = STREAMED if _input_bytes(layer, found) > cpu.l1_bytes else 1
     return replace(plain, cycles=cycles * layer.blocks[1] * streamed)
 
@@ -96,14 +96,6 @@ def _time(p: Lanes, images: int, tile: RegisterTile, vector: int, cpu: Machine) 
     """Cycles of the core with most tasks for a row of a tile, each input channel and tap."""
     vectors = p.tiles * p.lanes / vector
     return -(-images * p.chunks // cpu.cores) * vectors * time_of(tile, cpu) / tile.sums
-
-
-def _row(width: int, vector: int) -> int:
-    """Pixels of a row that are stored at a time. LLVM splits a short row of any length into whole
-    vectors and a tail; a long one must divide.
-    """
-    found = width if width <= 4 * vector else divisor(width, 4 * vector)
-    return found if found * 2 >= vector else 0
 
 
 def _decided(layer: Layer, p: PixelPlan, blocks: int, cpu: Machine, most: int = 0) -> PixelPlan:
