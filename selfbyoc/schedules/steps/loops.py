@@ -161,12 +161,13 @@ def vectorize_copy(sch: Schedule, block: Facts, lanes: int) -> None:
     parallel_over(sch, before, block.size)
 
 
-def decompose(sch: Schedule, block: Block, at: Any, has_rows: bool) -> None:
-    """Set the accumulators to their start before the reduction's loops, in the same vectors."""
-    init = sch.decompose_reduction(block, at)
-    if int(sch.get(list(sch.get_loops(init))[-1]).extent) == 1:
+def start_sums(sch: Schedule, block: Block, at: Loop, unrolled: int) -> None:
+    """Set the accumulators to their start before the reduction's loop `at`, in the same vectors;
+    `unrolled` loops are around a vector.
+    """
+    *outer, lane = sch.get_loops(sch.decompose_reduction(block, at))
+    if int(sch.get(lane).extent) == 1:
         return
-    *_, outer, lane = sch.get_loops(init)
     sch.vectorize(lane)
-    if has_rows:
-        sch.unroll(outer)
+    for loop in outer[len(outer) - unrolled :]:
+        sch.unroll(loop)

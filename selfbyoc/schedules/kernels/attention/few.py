@@ -14,7 +14,7 @@ from ...._tvm import te, tir
 from ....compute import mathfn
 from ....language.types import Block, Schedule, Tensor
 from ...steps.blocks import divisor
-from ...steps.loops import Finish, vectorize
+from ...steps.loops import Finish, start_sums, vectorize
 from .operands import Read, laid_out
 from .plan import FewPlan
 
@@ -149,8 +149,4 @@ def _in_vectors(sch: Schedule, block: Block, at: Any, plan: FewPlan) -> Finish:
     sch.reorder(reduced, lane)
     vectorize(sch, lane, plan.vector)
 
-    def start() -> None:
-        *_, loop = sch.get_loops(sch.decompose_reduction(block, reduced))
-        sch.vectorize(loop)
-
-    return start
+    return lambda: start_sums(sch, block, reduced, 0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import LEAST_STEPS, parallel_over, prefetch_next, vectorize
+from ...steps.loops import LEAST_STEPS, parallel_over, prefetch_next, start_sums, vectorize
 from . import staged
 from .compute import Stages
 from .plan import SeparablePlan
@@ -158,14 +158,7 @@ def _accumulate(
         sch.unroll(loop)
     sch.vectorize(tile[-1])
 
-    def finish() -> None:
-        init = sch.decompose_reduction(sums, loops[0])
-        *outer, lane = sch.get_loops(init)
-        sch.vectorize(lane)
-        for loop in outer[-2:]:
-            sch.unroll(loop)
-
-    return loops[0], finish
+    return loops[0], lambda: start_sums(sch, sums, loops[0], 2)
 
 
 def _copy(sch: Schedule, block: Block, lanes: int) -> None:

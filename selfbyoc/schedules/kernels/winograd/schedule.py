@@ -8,7 +8,7 @@ from typing import Any
 
 from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.loops import parallel_over, prefetch_while_summing, vectorize
+from ...steps.loops import parallel_over, prefetch_while_summing, start_sums, vectorize
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan
@@ -142,15 +142,7 @@ def _sums(work: Work, sums: Any, loop: Loop, plan: WinogradPlan) -> None:
     sch.unroll(tile)
     sch.unroll(o)
     vectorize(sch, lane, lanes)
-    work.finish.append(lambda: _start(sch, sums, k))
-
-
-def _start(sch: Schedule, sums: Any, k: Any) -> None:
-    init = sch.decompose_reduction(sums, k)
-    *_, tile, o, lane = sch.get_loops(init)
-    sch.vectorize(lane)
-    sch.unroll(o)
-    sch.unroll(tile)
+    work.finish.append(lambda: start_sums(sch, sums, k, 2))
 
 
 def _inputs(sch: Schedule, stages: WinogradStages, loop: Loop | None, plan: WinogradPlan) -> None:
