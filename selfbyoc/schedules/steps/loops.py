@@ -17,12 +17,11 @@ from ...codegen.prefetch_early import EARLY
 from ...language.types import Block, Loop, Schedule
 from ...machine import Machine
 from .blocks import Facts, divisor, facts
+from .parallel import parallel_over
 
 Finish = Callable[[], None]
 MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
-MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
 CHUNK = 16  # steps of a sum between two groups of prefetches
-LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
 
 
 def inline_injective(sch: Schedule, stay: Collection[str] = ()) -> None:
@@ -74,21 +73,6 @@ def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
         outer, loop = sch.split(loop, [None, lanes])
         sch.unroll(outer)
     sch.vectorize(loop)
-
-
-def parallel_over(sch: Schedule, loops: Sequence[Loop], steps: float = LEAST_STEPS) -> Any:
-    """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a
-    region.
-    """
-    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    if steps >= LEAST_STEPS:
-        sch.parallel(fused)
-    return fused
-
-
-def is_even(tasks: int, cpu: Machine) -> bool:
-    """Whether a number of equal tasks leaves no core without work for long."""
-    return -(-tasks // cpu.cores) * cpu.cores <= tasks * MOST_UNEVEN
 
 
 def prefetch_next(

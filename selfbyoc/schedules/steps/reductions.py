@@ -10,7 +10,8 @@ from typing import Any
 from ...language.types import Schedule
 from ...machine import Machine
 from .blocks import Axis, Facts, divisor, same_elements
-from .loops import Finish, parallel_over, start_sums, vectorize, vectorize_injective
+from .loops import Finish, start_sums, vectorize, vectorize_injective
+from .parallel import parallel_over
 from .tiles import most_sums
 
 

@@ -14,10 +14,9 @@ from typing import Any
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.blocks import divisor
+from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS
 from ...steps.tiles import BLOCK, RegisterTile
 
-LEAST_PRODUCTS = 1 << 17  # multiplications below which a parallel region costs more than it saves
-LEAST_FEW = 1 << 16  # the same where a query is a task: it reads more than it multiplies
 FEW = 4  # queries that fill no vector: a row of keys times a query each is as fast
 POWER = 14  # vector instructions of a power, its part of the sum and of the largest score
 STEPS = 8  # of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not
@@ -110,7 +109,9 @@ def plan(ops: Any, machine: Machine) -> AttentionPlan:
     shape, vector = shape_of(ops), machine.lanes("float32")
     if _few(shape.queries):
         parts = divisor(shape.depth, BLOCK), divisor(shape.keys, BLOCK)
-        parallel = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth >= LEAST_FEW
+        parallel = (
+            math.prod(shape.batch) * shape.queries * shape.keys * shape.depth >= LEAST_FEW_PRODUCTS
+        )
         return FewPlan(shape, vector, *parts, parallel)
     found = _blocks(shape, machine)
     sizes = [p.lanes for p in found][:4]

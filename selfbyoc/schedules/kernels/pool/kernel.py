@@ -8,7 +8,8 @@ from typing import Any
 from ....language.kernel import Kernel
 from ....language.types import Block, Schedule
 from ...steps.blocks import divisor, stored_at_once
-from ...steps.loops import parallel_over, vectorize
+from ...steps.loops import vectorize
+from ...steps.parallel import parallel_over
 from ..conv.kernel import schedule as schedule_windows
 from ..conv.pixels.plan import PixelPlan
 from ..conv.plan import ConvPlans

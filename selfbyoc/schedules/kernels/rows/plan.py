@@ -11,7 +11,8 @@ from ....language.types import Shape
 from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
-from ...steps.loops import CHUNK, LEAST_STEPS
+from ...steps.loops import CHUNK
+from ...steps.parallel import LEAST_STEPS, is_even
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows, rows_in_tiles
 
@@ -23,6 +24,7 @@ LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # layer_norm and dense of 128 rows, 384 to 1536, with weights in memory: 417 us by rows, 325 by
 # columns, each of which one core reads, ahead of time; with weights in L3 307 and 310 (Zen 5).
 LEAST_ROWS = 16
+MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
 
@@ -218,7 +220,7 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
     tasks = max(1, -(-cpu.cores // rows.tasks))
     tiles = divisor(rows.each, max(1, min(MOST_TASK_ROWS // rows.height, rows.each // tasks)))
     count = rows.tasks * rows.each // tiles
-    even = 8 * count >= 7 * cpu.cores * -(-count // cpu.cores)
+    even = is_even(count, cpu, MOST_UNEVEN_ROWS)
     held = paired_blocks(units) * LINE * depth <= cpu.l2_bytes // 2
     usual = tiles if held and even and tiles * rows.height >= LEAST_ROWS else 0
     return choose("tiles_of_a_task", [0, *next_to(divisors(rows.each, rows.each), tiles)], usual)

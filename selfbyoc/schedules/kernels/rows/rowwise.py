@@ -17,12 +17,12 @@ from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
+from ...steps.parallel import LEAST_NORMALISED
 from ...steps.tensors import reduce_axes
 
 Read = Callable[..., Expr]  # (row index ..., k) -> element
 
 MOST_AT_ONCE = 8  # rows: each is a stream to the hardware's prefetcher
-LEAST_ELEMENTS = 4096  # of all rows: below, to start a parallel region (1-2 us) costs more
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def rowwise_plan(
     long = count >= 2 * cpu.in_flight * partial
     usual = divisor(rows[-1], max(1, most)) if long else 1
     at_once = choose("rows_at_once", next_to(divisors(rows[-1], MOST_AT_ONCE), usual), usual)
-    parallel = not within and math.prod(rows) * count >= LEAST_ELEMENTS
+    parallel = not within and math.prod(rows) * count >= LEAST_NORMALISED
     return RowwisePlan(lanes, partial, at_once, parallel)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.candidates import best
-from ...steps.loops import LEAST_STEPS
+from ...steps.parallel import LEAST_STEPS
 from ...steps.tiles import BLOCK
 from . import tiles
 from .form import Form, Pixels

@@ -14,7 +14,8 @@ from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import LEAST_STEPS, parallel_over, prefetch_next, start_sums, vectorize
+from ...steps.loops import prefetch_next, start_sums, vectorize
+from ...steps.parallel import LEAST_STEPS, parallel_over
 from . import staged
 from .compute import Stages
 from .plan import SeparablePlan

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ....machine import Machine
+from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile
 from .form import Form, Pixels
 
@@ -54,14 +55,9 @@ def register_runs(
         # Of a multiply-add, with those of pixels that hang over; loads count though they hide.
         loads = (tile.rows + tile.vectors) / tile.sums
         cycles = (1 / tile.efficiency(cpu) + loads / 4) / run.pixels.use
-        return cycles * rounds(tasks(run), cpu), -tile.sums
+        return cycles * unevenness(tasks(run), cpu), -tile.sums
 
     return sorted(found, key=cost)
-
-
-def rounds(tasks: int, cpu: Machine) -> float:
-    """Time of so many equal tasks, of that which they would take evenly spread."""
-    return -(-tasks // cpu.cores) * cpu.cores / tasks
 
 
 def together(width: int, cpu: Machine) -> list[int]:
@@ -95,7 +91,7 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
 
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
-    alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * rounds(tasks, cpu)
+    alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
     whole = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4 and alone <= WHOLE * cost(fitting[0])
     return list(dict.fromkeys([f.out[0], *fitting] if whole else fitting))
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.loops import parallel_over, prefetch_while_summing, start_sums, vectorize
+from ...steps.loops import prefetch_while_summing, start_sums, vectorize
+from ...steps.parallel import parallel_over
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan

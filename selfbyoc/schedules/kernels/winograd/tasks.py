@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....machine import Machine
+from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .tiling import Tiling, tilings
 
@@ -69,10 +70,9 @@ def products(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> list[Prod
 
     def order(p: Products) -> tuple[float, float, int]:
         steps = blocks // p.blocks * tasks or cpu.cores
-        even = steps / (-(-steps // cpu.cores) * cpu.cores)
         r = p.registers
         loads = (r.rows + r.vectors) / r.sums
-        return round(p.time(tiles, cpu) / even, 3), loads, p.blocks
+        return round(p.time(tiles, cpu) * unevenness(steps, cpu), 3), loads, p.blocks
 
     return sorted((p for p in shapes if p.fits(cpu)), key=order) or [Products(1, 1, vector, vector)]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
-from ....steps.loops import is_even
+from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
-from ....steps.loops import is_even
+from ....steps.parallel import is_even
 from ....steps.tiles import RegisterTile
 from ..layer import Layer
 from ..tiles import tiles_for, time_of

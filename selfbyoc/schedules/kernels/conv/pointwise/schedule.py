@@ -6,7 +6,8 @@ from ....._tvm import region_buffer
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
-from ....steps.loops import parallel_over, prefetch_residual, start_sums, vectorize
+from ....steps.loops import prefetch_residual, start_sums, vectorize
+from ....steps.parallel import parallel_over
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
