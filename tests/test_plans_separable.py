@@ -101,7 +101,7 @@ def test_tiles_fit_in_registers(name):
         for run in [made.sums, *([made.frame] if made.expands else [])]:
             tile = RegisterTile(run.pixels.tile, run.vectors)
             assert tile.fits(cpu), (made, run)
-            assert cpu.fused or tile.sums <= cpu.vector_registers // 2
+            assert cpu.fused or tile.sums <= 10  # of 16 registers
         assert made.hidden % made.frame.vectors == 0
         assert made.outputs % made.sums.vectors == 0
 
