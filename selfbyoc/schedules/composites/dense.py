@@ -11,7 +11,7 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Schedule, Tensor
+from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ..kernels.rows.compute import Dense, epilogue, product, result
 from ..kernels.rows.pack import pack_weight
@@ -79,16 +79,10 @@ def _compute(
     return Dense(found, outputs, result(plan.rows, outputs, out[0][-1], residual))
 
 
-def _schedule(sch: Schedule, stages: Dense, plan: ProductPlan) -> None:
-    schedule_dense(sch, stages, plan)
-
-
 dense = Composite(
     "dense",
     _pattern,
-    kernel=Kernel(
-        _plan, _compute, _schedule, pack={"weight": lambda weight, plan: pack_weight(weight)}
-    ),
+    kernel=Kernel(_plan, _compute, schedule_dense, pack={"weight": pack_weight}),
     check=_check,
     why="the bias and the activation are applied while the tile is in registers",
     cases=(

@@ -116,10 +116,6 @@ def _schedule(sch: Schedule, stages: Chain, plan: ChainPlan) -> None:
         last()
 
 
-def _pack(weight: Tensor, plan: ChainPlan) -> Tensor:
-    return pack_weight(weight)
-
-
 def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
     hidden = op.gelu(op.bias_add(op.dense(x, w1), b1, axis=-1))
     return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
@@ -129,7 +125,7 @@ dense_gelu_dense = Composite(
     "dense_gelu_dense",
     _pattern,
     reference=_reference,
-    kernel=Kernel(_plan, _compute, _schedule, pack={"w1": _pack, "w2": _pack}),
+    kernel=Kernel(_plan, _compute, _schedule, pack={"w1": pack_weight, "w2": pack_weight}),
     check=_check,
     why="the hidden activations never leave the kernel",
     cases=(

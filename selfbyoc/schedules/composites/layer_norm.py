@@ -18,7 +18,7 @@ from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.rowwise import Rowwise, RowwisePlan, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
-from ..kernels.rows.schedule import prepare, schedule_dense
+from ..kernels.rows.schedule import prepare, schedule_normal
 from .dense import activation, check_bias
 
 
@@ -80,10 +80,6 @@ def _compute(
     return Dense(found, outputs, stored, Rowwise(before, normalised))
 
 
-def _schedule(sch: Schedule, stages: Dense, plan: NormalPlan) -> None:
-    schedule_dense(sch, stages, plan.product, plan.normal)
-
-
 WEIGHTS = ("gamma", "beta", "weight", "bias")
 
 
@@ -110,9 +106,7 @@ def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
 layer_norm_dense = Composite(
     "layer_norm_dense",
     _pattern,
-    kernel=Kernel(
-        _plan, _compute, _schedule, pack={"weight": lambda weight, plan: pack_weight(weight)}
-    ),
+    kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_weight}),
     check=_check,
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(

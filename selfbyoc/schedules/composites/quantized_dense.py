@@ -10,14 +10,14 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Schedule, Tensor
+from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ..kernels.exact import sum_dtype
 from ..kernels.rows.compute import Dense, epilogue, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan
-from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.pack import pack_widened
 from ..kernels.rows.rowwise import Rowwise, layer_norm
-from ..kernels.rows.schedule import schedule_dense
+from ..kernels.rows.schedule import schedule_normal
 from .dense import check_bias
 from .layer_norm import check_affine
 
@@ -60,10 +60,6 @@ def _check(match: Any) -> None:
 def _plan(ops: Any, machine: Machine) -> NormalPlan:
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     return normal_plan(shape, depth, sum_dtype(depth, "int8", "int8"), machine)
-
-
-def _pack_weight(weight: Tensor, plan: NormalPlan) -> Tensor:
-    return pack_weight(weight, plan.dtype)
 
 
 def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
@@ -113,11 +109,6 @@ def _compute(
     return Dense(found, outputs, stored, Rowwise(before, levels))
 
 
-def _schedule(sch: Schedule, stages: Dense, plan: NormalPlan) -> None:
-    # As layer_norm + dense in floating point: the levels of a task's rows stay in its cache.
-    schedule_dense(sch, stages, plan.product, plan.normal)
-
-
 def _byte(y: Any) -> Any:
     return op.cast(op.clip(op.round(y), a_min=-128, a_max=127), dtype="int8")
 
@@ -154,7 +145,7 @@ _WEIGHTS = ("gamma", "beta", "weight")
 layer_norm_dense_int8 = Composite(
     "layer_norm_dense_int8",
     _pattern,
-    kernel=Kernel(_plan, _compute, _schedule, pack={"weight": _pack_weight}),
+    kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_widened}),
     check=_check,
     why="the quantised rows stay in the cache of the core that multiplies them",
     cases=(

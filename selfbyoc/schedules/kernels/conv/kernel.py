@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...._tvm import te, tir
+from ...._tvm import dtype_of, te, tir
 from ....codegen.slices import is_concatenate
 from ....compute.ops import compute_of
 from ....language.kernel import Kernel
@@ -26,7 +26,6 @@ from .channels import compute as channels
 from .channels import schedule as channels_schedule
 from .channels.compute import ChannelStages
 from .channels.plan import ChannelPlan
-from .lanes import reader
 from .pixels import compute as pixels
 from .pixels import schedule as pixels_schedule
 from .pixels.compute import PixelStages
@@ -72,9 +71,7 @@ def max_pool2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Any:
     if found is None:
         return compute_of("max_pool2d")(inputs, call)
     (x,) = inputs
-    read, copy = reader(x, found.lanes, call.attrs, tir.min_value("float32"), call.name)
-    shape, size = call.outputs[0].shape, call.attrs["pool_size"]
-    return pixels.by_channel(read, te.max, found, shape[:2], size, call.name, copy)
+    return pixels.pooled(x, call, found, te.max, tir.min_value(dtype_of(x)), call.name)
 
 
 def schedule(sch: Schedule, stages: Mapping[str, Any], plans: ConvPlans) -> None:

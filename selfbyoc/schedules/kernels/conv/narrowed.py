@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ....ir.graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Expr, Tensor
+from ....language.types import Expr, Shape, Tensor
 from ....machine import Machine
 from ..exact import sum_dtype, widened
 from . import pack as direct
@@ -28,30 +29,29 @@ class _Widened:
 
 
 def plan(ops: Any, machine: Machine) -> ConvPlans:
-    """The plans of every conv2d, in the type that its sums are exact in."""
-
-    def dtype(conv: Any) -> str:
-        (_, left), (kernel, right) = conv.inputs
-        return sum_dtype(math.prod(kernel[1:]), left, right)
-
-    layers = [Layer.of(conv, dtype(conv)) for conv in ops.of("conv2d")]
+    """The plans of every conv2d, in the dtype that its sums are exact in."""
+    layers = [Layer.of(conv, _dtype(*conv.inputs)) for conv in ops.of("conv2d")]
     return ConvPlans(tuple((layer.name, plan_direct(layer, machine)) for layer in layers), machine)
 
 
-def _dtype(call: Any) -> str:
-    """What an op sums in."""
-    x, kernel = call.inputs
-    return sum_dtype(math.prod(kernel.shape[1:]), x.dtype, kernel.dtype)
+def _dtype(image: tuple[Shape, str], kernel: tuple[Shape, str]) -> str:
+    """What is summed of operands of these shapes and dtypes."""
+    return sum_dtype(math.prod(kernel[0][1:]), image[1], kernel[1])
 
 
-def pack(weight: Tensor, plans: ConvPlans, call: Any) -> Tensor:
+def _dtype_of(call: OpCall) -> str:
+    image, kernel = ((value.shape, value.dtype) for value in call.inputs)
+    return _dtype(image, kernel)
+
+
+def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
-    return direct.pack(widened(weight, _dtype(call)))
+    return direct.pack(widened(weight, _dtype_of(call)))
 
 
-def conv2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Stages:
+def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
     """The direct convolution of floats on widened integers."""
-    (x, weight), dtype, found = inputs, _dtype(call), plans.of(call.name)
+    (x, weight), dtype, found = inputs, _dtype_of(call), plans.of(call.name)
     image = _Widened(x, dtype)
     stages = convolution(image, weight, call.attrs, call.outputs[0].shape, found, call.name)
     return replace(stages, result=widened(stages.result, "int32"))

@@ -16,8 +16,8 @@ from typing import Any
 from ...._tvm import dtype_of, te, tir
 from ....compute.ops import compute_of
 from ....language.types import Expr, Tensor
-from ..conv.lanes import reader
-from ..conv.pixels.compute import PixelStages, by_channel
+from ...steps.tensors import reduce_axes
+from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan
 from .plan import PoolPlan, RowPlan, WholePlan
 
@@ -40,9 +40,7 @@ def max_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
     if isinstance(form, RowPlan):
         return _by_rows(x, call, form, tir.Max, least, lambda value, *_: value)
     if isinstance(form, PixelPlan):
-        read, copy = reader(x, form.lanes, call.attrs, least, call.name)
-        shape, size = call.outputs[0].shape, call.attrs["pool_size"]
-        return by_channel(read, te.max, form, shape[:2], size, call.name, copy)
+        return pooled(x, call, form, te.max, least, call.name)
     return compute_of("max_pool2d")(inputs, call)
 
 
@@ -116,16 +114,14 @@ def _mean_by_rows(x: Tensor, call: Any, plan: RowPlan) -> RowStages:
 
 
 def _mean_of_pixels(x: Tensor, call: Any, plan: PixelPlan) -> PixelStages:
-    attrs, shape, name = call.attrs, call.outputs[0].shape, f"{call.name}_sum"
-    read, copy = reader(x, plan.lanes, attrs, tir.const(0, dtype_of(x)), name)
-    sums = by_channel(read, te.sum, plan, shape[:2], attrs["pool_size"], name, copy)
-    counted = _counts(x, call)
+    zero, counted = tir.const(0, dtype_of(x)), _counts(x, call)
+    sums = pooled(x, call, plan, te.sum, zero, f"{call.name}_sum")
 
     def mean(n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
         count = counted(y, 0) * counted(z, 1)
         return sums.result(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
 
-    return replace(sums, result=te.compute(shape, mean, name=call.name))
+    return replace(sums, result=te.compute(call.outputs[0].shape, mean, name=call.name))
 
 
 def _mean_of_image(x: Tensor, call: Any) -> Tensor:
@@ -133,7 +129,7 @@ def _mean_of_image(x: Tensor, call: Any) -> Tensor:
     window, 4.9 so; two cores of Zen 5, Nov 2026).
     """
     dtype, counted = dtype_of(x), _counts(x, call)
-    axes = [te.reduce_axis((0, int(x.shape[n])), name=f"r{n}") for n in (2, 3)]
+    axes = reduce_axes(r2=int(x.shape[2]), r3=int(x.shape[3]))
     total = te.compute(
         call.outputs[0].shape,
         lambda n, c, y, z: te.sum(x(n, c, *axes), axis=axes),

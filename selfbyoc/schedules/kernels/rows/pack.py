@@ -8,13 +8,25 @@ from ...._tvm import te
 from ....language.types import Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
+from .normal import NormalPlan
 from .plan import paired_blocks
 
 
-def pack_weight(weight: Tensor, dtype: str | None = None) -> Tensor:
-    """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k."""
+def pack_weight(weight: Tensor, plan: Any) -> Tensor:
+    """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k. Any
+    plan reads it.
+    """
+    return _packed(weight, str(weight.dtype))
+
+
+def pack_widened(weight: Tensor, plan: NormalPlan) -> Tensor:
+    """The same in the dtype of the sums."""
+    return _packed(weight, plan.dtype)
+
+
+def _packed(weight: Tensor, dtype: str) -> Tensor:
     units, k = extents(weight)
-    blocks, dtype = paired_blocks(units), dtype or str(weight.dtype)
+    blocks = paired_blocks(units)
 
     def element(b: Any, i: Any, lane: Any) -> Any:
         value = or_zero(

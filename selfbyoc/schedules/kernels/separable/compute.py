@@ -18,12 +18,13 @@ from typing import Any
 from ...._tvm import te, tir
 from ....language.types import Tensor
 from ...steps.tensors import reduce_axes
+from ..conv.staged import StagedStages
 from . import staged
 from .expand import Frame, framed
 from .layers import Layer, layers
 from .pack import read_vector
 from .plan import SeparablePlan
-from .staged import StagedPlan, StagedStages
+from .staged import StagedPlan
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import prefetch_next, start_sums, vectorize
 from ...steps.parallel import LEAST_STEPS, parallel_over
+from ..conv.staged import StagedStages
 from . import staged
 from .compute import Stages
 from .plan import SeparablePlan
-from .staged import StagedPlan, StagedStages
+from .staged import StagedPlan
 
 ROW = 16  # elements of a row of the result that are read out of their tiles at a time
 

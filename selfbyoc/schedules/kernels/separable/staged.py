@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,10 @@ from ...._tvm import te
 from ....language.types import Schedule, Tensor
 from ....machine import Machine
 from ...steps.tiles import BLOCK, blocks_of
-from ..conv import kernel
+from ..conv import kernel, staged
 from ..conv.layer import Layer as Window
 from ..conv.plan import ConvPlans, plan_direct
+from ..conv.staged import StagedStages
 from .layers import Layer
 from .pack import unfolded
 
@@ -37,14 +38,6 @@ class StagedPlan:
             packed = (blocks_of(out), *inner, BLOCK)
             found.append((conv.name, plan_direct(Window.of(conv, packed=packed), machine)))
         return cls(ConvPlans(tuple(found), machine))
-
-
-@dataclass(frozen=True)
-class StagedStages:
-    """The stages of each convolution, by the name of its op."""
-
-    result: Any
-    convs: Mapping[str, Any]
 
 
 def compute(
@@ -75,4 +68,4 @@ def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -
 
 def schedule(sch: Schedule, stages: StagedStages, plan: StagedPlan) -> None:
     """Stage by stage."""
-    kernel.schedule(sch, stages.convs, plan.convs)
+    staged.schedule(sch, stages, plan.convs)

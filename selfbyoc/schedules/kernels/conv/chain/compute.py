@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ....._tvm import te, tir
@@ -13,15 +12,8 @@ from ..kernel import convolution
 from ..lanes import reader
 from ..pixels.compute import product
 from ..plan import ConvPlans
+from ..staged import StagedStages
 from .plan import ChainPlan, Melted
-
-
-@dataclass(frozen=True)
-class StagedStages:
-    """Stage by stage: the stages of each convolution, by the name of its op."""
-
-    result: Any
-    convs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

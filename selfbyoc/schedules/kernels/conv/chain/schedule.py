@@ -8,11 +8,12 @@ from .....language.kernel import Kernel
 from .....language.types import Schedule, Tensor
 from ....steps.blocks import Facts
 from ....steps.images import Work
-from .. import kernel
+from .. import kernel, staged
 from ..pack import pack as pack_direct
 from ..pixels.schedule import pad_rows, tile_under, tiles_of
 from ..plan import ConvPlans
-from .compute import MeltedStages, StagedStages, compute
+from ..staged import StagedStages
+from .compute import MeltedStages, compute
 from .plan import ChainPlan, Melted, plan_chain
 
 
@@ -25,7 +26,7 @@ def schedule(sch: Schedule, stages: MeltedStages | StagedStages, plan: ChainPlan
     """Melted, if the compute is; else stage by stage."""
     if isinstance(plan, ConvPlans):
         assert isinstance(stages, StagedStages), f"{plan} is computed stage by stage"
-        kernel.schedule(sch, stages.convs, plan)
+        staged.schedule(sch, stages, plan)
     else:
         assert isinstance(stages, MeltedStages), f"{plan} is computed by blocks of rows"
         _melted(sch, stages, plan)

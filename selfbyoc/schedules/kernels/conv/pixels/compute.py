@@ -67,6 +67,15 @@ def product(read: Reader, weight: Tensor, groups: int, channels: int) -> Callabl
     return term
 
 
+def pooled(
+    x: Tensor, call: Any, plan: PixelPlan, combine: Any, fill: Expr, name: str
+) -> PixelStages:
+    """`combine` of the elements under each window of a pool; `fill` is outside the image."""
+    read, copy = reader(x, plan.lanes, call.attrs, fill, name)
+    outer = call.outputs[0].shape[:2]
+    return by_channel(read, combine, plan, outer, call.attrs["pool_size"], name, copy)
+
+
 def by_channel(
     term: Reader,
     combine: Any,
