@@ -21,7 +21,7 @@ from .parallel import parallel_over
 
 Finish = Callable[[], None]
 MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
-CHUNK = 16  # steps of a sum between two groups of prefetches
+CHUNK_STEPS = 16  # steps of a sum between two groups of prefetches
 
 
 def inline_injective(sch: Schedule, stay: Collection[str] = ()) -> None:
@@ -98,8 +98,8 @@ def prefetch_while_summing(sch: Schedule, piece: Any, k: Any, weight: str) -> An
     256x14x14 by Winograd, 9.4 MB of weights in memory: 415 us without, 260 by chunks of 16, 262 of
     8, 268 of 32, 350 of 64; with the weights in L3 223, 225 by chunks, 235 to 420 by every step.
     """
-    chunk = divisor(int(sch.get(k).extent), CHUNK)
-    if chunk < CHUNK // 2:
+    chunk = divisor(int(sch.get(k).extent), CHUNK_STEPS)
+    if chunk < CHUNK_STEPS // 2:
         return k
     outer, _ = sch.split(k, [None, chunk])
     prefetch_next(sch, piece, outer, weight)

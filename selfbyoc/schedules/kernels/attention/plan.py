@@ -17,15 +17,18 @@ from ...steps.blocks import divisor
 from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS
 from ...steps.tiles import BLOCK, RegisterTile
 
-FEW = 4  # queries that fill no vector: a row of keys times a query each is as fast
-POWER = 14  # vector instructions of a power, its part of the sum and of the largest score
-STEPS = 8  # of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not
-TILE = 12  # cycles to begin and to store a register tile
+FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
+POWER_INSTRUCTIONS = (
+    14  # vector instructions of a power, its part of the sum and of the largest score
+)
+UNROLLED_STEPS = (
+    8  # of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not
+)
+TILE_CYCLES = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).
-LINE = 0.1
-L2_BYTES = 32  # a cycle from L2
-SLACK = 1.05  # of the latency: sums that are just enough wait a little
+ROW_CYCLES = 0.1
+LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,9 @@ def _few(queries: int) -> bool:
     """Whether most lanes of queries would be copies: 16 of them cost as much as 4 rows of keys each
     times its query.
     """
-    return choose("few_queries", (True, False) if queries <= BLOCK else (False,), queries <= FEW)
+    return choose(
+        "few_queries", (True, False) if queries <= BLOCK else (False,), queries <= FEW_QUERIES
+    )
 
 
 def _blocks(shape: Shape, cpu: Machine) -> list[BlockPlan]:
@@ -162,8 +167,8 @@ class _Product:
     def cycles(self, tile: RegisterTile, cpu: Machine) -> float:
         """In these tiles, the last rows in a whole one too."""
         tiles = -(-self.rows // tile.rows) * (self.vectors // tile.vectors)
-        step = max(tile.cycles(cpu), SLACK * cpu.latency) + self.line * tile.rows
-        return tiles * (step * self.depth + TILE)
+        step = max(tile.cycles(cpu), LATENCY_SLACK * cpu.latency) + self.line * tile.rows
+        return tiles * (step * self.depth + TILE_CYCLES)
 
     def tile(self, cpu: Machine, rows: Iterable[int]) -> RegisterTile:
         """The fastest tile of some of these rows, and of vectors that come out even."""
@@ -175,7 +180,7 @@ class _Product:
 
 
 def _scores_of(shape: Shape, lanes: int, vector: int) -> _Product:
-    return _Product(shape.keys, lanes // vector, shape.depth, LINE)
+    return _Product(shape.keys, lanes // vector, shape.depth, ROW_CYCLES)
 
 
 def _result_of(shape: Shape, lanes: int, vector: int) -> _Product:
@@ -188,7 +193,7 @@ def _block(shape: Shape, cpu: Machine, lanes: int) -> BlockPlan:
     rows = range(1, cpu.vector_registers)
     scores = _scores_of(shape, lanes, vector).tile(cpu, [r for r in rows if r <= shape.keys])
     weighted = _result_of(shape, lanes, vector).tile(cpu, [r for r in rows if lanes % r == 0])
-    steps = divisor(shape.depth, STEPS), divisor(shape.keys, STEPS)
+    steps = divisor(shape.depth, UNROLLED_STEPS), divisor(shape.keys, UNROLLED_STEPS)
     parallel = shape.products >= LEAST_PRODUCTS
     return BlockPlan(shape, vector, lanes, scores, weighted, *steps, True, parallel)
 
@@ -198,7 +203,7 @@ def _cycles(plan: BlockPlan, cpu: Machine) -> float:
     sizes = plan.shape, plan.lanes, plan.vector
     task = _scores_of(*sizes).cycles(plan.scores, cpu)
     task += _result_of(*sizes).cycles(plan.weighted, cpu)
-    task += plan.lanes // plan.vector * plan.shape.keys * POWER / cpu.multiply_adds
+    task += plan.lanes // plan.vector * plan.shape.keys * POWER_INSTRUCTIONS / cpu.multiply_adds
     task += _from_l2(plan, cpu)
     return task * -(-plan.tasks // (cpu.cores if plan.parallel else 1))
 
@@ -209,4 +214,4 @@ def _from_l2(plan: BlockPlan, cpu: Machine) -> float:
     """
     held = 4 * plan.shape.keys * plan.lanes
     panels = plan.width // plan.vector // plan.weighted.vectors
-    return held * (3 + panels) / L2_BYTES if held > cpu.l1_bytes else 0.0
+    return held * (3 + panels) / cpu.l2_bandwidth if held > cpu.l1_bytes else 0.0

@@ -7,7 +7,7 @@ from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 
-MANY = 32  # blocks, to which one more adds 3% at most
+MANY_BLOCKS = 32  # blocks, to which one more adds 3% at most
 # Output channels of a block: rows of register tiles of 8, 6, 5, 4 or 3 divide it.
 _SIZES = (16, 12, 15, 10, 9)
 
@@ -25,7 +25,7 @@ def row_blocks(channels: int) -> tuple[int, int]:
 
     rows = min(_SIZES, key=cost)
     blocks = -(-channels // rows)
-    return blocks + (blocks % 2 if blocks >= MANY and rows == BLOCK else 0), rows
+    return blocks + (blocks % 2 if blocks >= MANY_BLOCKS and rows == BLOCK else 0), rows
 
 
 def pack(weight: Tensor) -> Tensor:

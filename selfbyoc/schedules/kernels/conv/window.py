@@ -26,7 +26,7 @@ class Window:
     columns: bool
 
 
-WHOLE = Window(True, True)
+UNROLLED = Window(True, True)
 
 
 def window_of(layer: Layer, tile: RegisterTile) -> Window:

@@ -14,7 +14,7 @@ from ..conv.pixels.plan import PixelPlan
 from ..conv.plan import plan_pool
 
 MOST_TAPS = 8  # terms are written one by one; a larger window is a reduction
-LEAST_WIDTH = 2  # vectors of an image; narrower ones without a stride are faster as flat lanes
+LEAST_VECTORS = 2  # vectors of an image; narrower ones without a stride are faster as flat lanes
 IMAGES_A_CORE = 4  # as tasks these are even enough; fewer are cut into rows
 
 
@@ -112,7 +112,7 @@ def _form(pool: Any, machine: Machine) -> Form:
     down, along = windows_of(pool)
     fits = down.size <= MOST_TAPS and along.size <= MOST_TAPS and along.out > 1
     lanes = machine.lanes("float32")
-    usual = fits and (along.stride > 1 or along.extent >= LEAST_WIDTH * lanes)
+    usual = fits and (along.stride > 1 or along.extent >= LEAST_VECTORS * lanes)
     if choose(f"{pool.name}.by_rows", (True, False) if fits else (False,), usual):
         images = pool.outputs[0][0][0] * pool.outputs[0][0][1]
         alone = images >= IMAGES_A_CORE * machine.cores

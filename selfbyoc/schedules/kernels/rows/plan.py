@@ -11,13 +11,15 @@ from ....language.types import Shape
 from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
-from ...steps.loops import CHUNK
+from ...steps.loops import CHUNK_STEPS
 from ...steps.parallel import LEAST_STEPS, is_even
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows, rows_in_tiles
 
 MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
-MOST_WIDE = 4  # blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster
+MOST_WIDE_BLOCKS = (
+    4  # blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster
+)
 MOST_PIECE = 256  # of k: sums of fewer terms are more accurate, too (4e-7, not 3e-6)
 LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # A task of rows reads the whole weight: it has to stay in L2, and few rows are not worth it.
@@ -124,7 +126,7 @@ def _rows_held(size: int, cpu: Machine) -> int:
 def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[RegisterTile]:
     """The register tiles of so many rows that fit."""
     vectors = block_vectors(cpu, dtype)
-    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE)]
+    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE_BLOCKS)]
     # Of one row, the row's element is held and the weight's vectors are read in turn.
     fitting = [t for t in found if t.fits(cpu, 1 if height == 1 else None)]
     return fitting or [RegisterTile(height, vectors)]
@@ -132,7 +134,7 @@ def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[Registe
 
 def _cycles(tile: RegisterTile, cpu: Machine) -> float:
     """Of a step of k, with what the core waits for sums: with fewer than twice those in flight it
-    does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 90%, 4 x 2 84%; of AVX-512
+    does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 88%, 4 x 2 84%; of AVX-512
     8 x 2 91%, 8 x 3 and 6 x 4 90%; Cascade Lake, Nov 2026).
     """
     missing = max(0.0, 2 - tile.sums / cpu.in_flight)
@@ -174,7 +176,7 @@ def product_plan(
         group,
         rows_first,
         bool(melted),
-        0 if melted or pieces == 1 else CHUNK,
+        0 if melted or pieces == 1 else CHUNK_STEPS,
         steps >= LEAST_STEPS,
     )
 

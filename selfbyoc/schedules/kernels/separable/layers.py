@@ -11,7 +11,7 @@ from ....compute import mathfn
 from ....language.types import Tensor
 from ...steps.tensors import or_zero
 
-COLOURS = 4  # channels of a picture, at most
+MOST_COLOURS = 4  # channels of a picture, at most
 
 
 def is_pointwise(conv: Any) -> bool:
@@ -23,7 +23,7 @@ def is_pointwise(conv: Any) -> bool:
 
 def is_first(conv: Any) -> bool:
     """Whether a convolution reads a picture: few products, whose result is far larger."""
-    return conv.attrs["groups"] == 1 and conv.inputs[0].shape[1] <= COLOURS
+    return conv.attrs["groups"] == 1 and conv.inputs[0].shape[1] <= MOST_COLOURS
 
 
 @dataclass(frozen=True)

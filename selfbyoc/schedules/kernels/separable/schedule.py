@@ -22,7 +22,7 @@ from .compute import Stages
 from .plan import SeparablePlan
 from .staged import StagedPlan
 
-ROW = 16  # elements of a row of the result that are read out of their tiles at a time
+ROW_ELEMENTS = 16  # elements of a row of the result that are read out of their tiles at a time
 
 
 def schedule(
@@ -71,7 +71,7 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     n, o, y, x = sch.get_loops(result.block)
     chunk, band, row = sch.split(y, [None, pixels.bands, pixels.band])
     v, oi = sch.split(o, [None, channels])
-    xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW)])
+    xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW_ELEMENTS)])
     outer = [n, chunk, band, v] if plan.chunked else [n, v, chunk, band]
     sch.reorder(*outer, row, oi, xo, xi)
     sch.vectorize(xi)

@@ -13,7 +13,7 @@ from ...steps.candidates import best
 from ...steps.tiles import blocks_of
 from .cost import costs, near, usual_form
 from .tasks import Products, blocks_apart, usual_products, usual_tiling
-from .tiling import WHOLE, Tiling
+from .tiling import MOST_WHOLE_TILES, Tiling
 
 Shape = Sequence[int]
 
@@ -107,7 +107,7 @@ def form_of(packed: Shape, kernel: Shape) -> int:
 
 def _decided(t: Tiling, name: str) -> Tiling:
     """A tiling with the blocks that are chosen for the convolution `name`."""
-    most = max(t.rows, min(t.down, WHOLE // t.along))
+    most = max(t.rows, min(t.down, MOST_WHOLE_TILES // t.along))
     others = [replace(t, images=1, rows=rows) for rows in range(most, 0, -1)]
     others.sort(key=lambda o: o.tasks * o.block)
     usual = (t.images, t.rows)

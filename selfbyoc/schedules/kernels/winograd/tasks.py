@@ -10,10 +10,8 @@ from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .tiling import Tiling, tilings
 
-STACK = 1 << 10  # bytes that TVM keeps on the stack; sums that are larger stay in memory
-
-L3 = 3  # times as many bytes a cycle come from L3 as from memory
-PREFETCHED = 0.25  # of the time to read weights that multiplications do not hide, or theirs
+STACK_BYTES = 1 << 10  # bytes that TVM keeps on the stack; sums that are larger stay in memory
+UNHIDDEN_TIME = 0.25  # of the time to read weights that multiplications do not hide, or theirs
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Products:
     def fits(self, cpu: Machine) -> bool:
         """Whether the sums are in registers: TVM must keep them on the stack for that."""
         sums = 4 * self.tiles * self.blocks * self.lanes
-        return sums <= STACK and self.registers.fits(cpu)
+        return sums <= STACK_BYTES and self.registers.fits(cpu)
 
     def time(self, tiles: int, cpu: Machine) -> float:
         """Cycles of a core for one pair of channels of so many tiles, one element of each."""
@@ -96,10 +94,10 @@ def _time(t: Tiling, channels: Sequence[int], cpu: Machine, apart: bool) -> floa
     each = p.time(t.block, cpu) * (1 if apart else p.blocks / blocks)
     pairs = channels[0] * channels[1] * t.size**2
     weights, inputs = _traffic(t, channels, cpu, p, rounds, apart)
-    weights /= cpu.memory_bytes * pairs
-    inputs /= L3 * cpu.memory_bytes * pairs
+    weights /= cpu.memory_bandwidth * pairs
+    inputs /= cpu.l3_bandwidth * pairs
     work = rounds * each
-    return max(work, weights) + PREFETCHED * min(work, weights) + inputs
+    return max(work, weights) + UNHIDDEN_TIME * min(work, weights) + inputs
 
 
 def _traffic(

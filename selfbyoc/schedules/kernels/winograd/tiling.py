@@ -11,10 +11,12 @@ from ...._tvm import tir
 from ....machine import Machine
 from ...steps.blocks import divisor
 
-WHOLE = 64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
+MOST_WHOLE_TILES = (
+    64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
+)
 # Tiles of a block of rows: their inputs of 64 channels take a half of L2 at most, and more than 28
 # gain nothing (1 MB of L2, Zen 5, Nov 2026). Fewer than 8 read the weights too often.
-MOST, LEAST, CHANNELS = 28, 8, 64
+MOST_TILES, LEAST_TILES, BLOCK_CHANNELS = 28, 8, 64
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,11 @@ def tilings(out: Sequence[int], m: int, window: int, cpu: Machine) -> list[Tilin
     """
     down, along = -(-out[2] // m), -(-out[3] // m)
     size = m + window - 1
-    fitting = cpu.l2_bytes // 2 // (4 * size**2 * CHANNELS)
-    most = min(MOST, max(LEAST, fitting))
+    fitting = cpu.l2_bytes // 2 // (4 * size**2 * BLOCK_CHANNELS)
+    most = min(MOST_TILES, max(LEAST_TILES, fitting))
     rows = list(range(min(down, max(1, most // along)), 0, -1))
     found = []
-    if down * along <= WHOLE:
+    if down * along <= MOST_WHOLE_TILES:
         images = divisor(out[0], max(1, most // (down * along)))
         found = [(n, down) for n in dict.fromkeys((images, 1))]
     found += [(1, r) for r in rows if (1, r) not in found]

@@ -14,12 +14,12 @@ from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of, tasks_of_rows
 from ..layer import Layer
 from ..tiles import tiles_for, time_of
-from ..window import WHOLE, Window, window_of
+from ..window import UNROLLED, Window, window_of
 
 # The time of tiles whose input is not in L1 while its rows of channels pass over it, of those whose
 # is: 256x28x28 to 256 channels, 3x3 at stride 2, one core of Cascade Lake, Nov 2026: 53% of the
 # peak, and 69% with channels as lanes; in AVX2 51% and 58%.
-STREAMED = 1.25
+STREAMED_TIME = 1.25
 DEPTHWISE = RegisterTile(1, 2)  # a channel by itself; its few steps overlap with the next tile's
 
 
@@ -69,8 +69,8 @@ def _timed(layer: Layer, images: int, tile: RegisterTile, cpu: Machine, most: in
     found = _tasks(layer, images, tile, cpu, most)[0]
     made = replace(tile, vectors=max(1, found.lanes // vector))
     cycles = partial(_time, images=images, tile=made, vector=vector, cpu=cpu)(found)
-    plain = PixelPlan(found, made, vector, WHOLE, stored_at_once(layer.out[3], vector))
-    streamed = STREAMED if _input_bytes(layer, found) > cpu.l1_bytes else 1
+    plain = PixelPlan(found, made, vector, UNROLLED, stored_at_once(layer.out[3], vector))
+    streamed = STREAMED_TIME if _input_bytes(layer, found) > cpu.l1_bytes else 1
     return replace(plain, cycles=cycles * layer.blocks[1] * streamed)
 
 
