@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from selfbyoc._tvm import make_target
-from selfbyoc.codegen.info.op_info import Ops
 from selfbyoc.codegen.info.op_record import describe
+from selfbyoc.codegen.info.ops import Ops
 from selfbyoc.machine import Machine, machine
 from selfbyoc.schedules.kernels.conv.chain.plan import Melted, melted
 from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan

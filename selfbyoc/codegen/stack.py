@@ -16,8 +16,9 @@ from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .arguments import argument_chain, run_pack
 from .info.lineage import labelled
-from .info.op_info import OpInfo, Ops, attach, record
+from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded, Ref
+from .info.ops import Ops
 from .planned import bare, plan_of
 from .roles import Name, located, outputs_of
 from .te_blocks import block_names, te_order
