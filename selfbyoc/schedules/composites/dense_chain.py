@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import tir
+from ...codegen.info.ops import Ops
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite
@@ -68,7 +69,7 @@ class Chain:
         return self.second.result
 
 
-def _plan(ops: Any, machine: Machine) -> ChainPlan:
+def _plan(ops: Ops, machine: Machine) -> ChainPlan:
     (hidden, dtype), (shape, _) = ops.dense.outputs[0], ops.dense_1.outputs[0]
     depth = ops.dense.inputs[0][0][-1]
     rows = plan_rows(lead_of(hidden), depth, hidden[-1], dtype, machine)
@@ -85,7 +86,7 @@ def _compute(
     b2: Tensor,
     residual: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: ChainPlan,
 ) -> Chain:
     rows, out = plan.first.rows, ops.dense_1.outputs[0]

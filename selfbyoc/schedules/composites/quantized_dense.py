@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._tvm import te, tir
+from ...codegen.info.ops import Ops
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -57,7 +58,7 @@ def _check(match: Any) -> None:
         require(value is None or value.scalar is not None, f"{name} is no constant of one element")
 
 
-def _plan(ops: Any, machine: Machine) -> NormalPlan:
+def _plan(ops: Ops, machine: Machine) -> NormalPlan:
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     return normal_plan(shape, depth, sum_dtype(depth, "int8", "int8"), machine)
 
@@ -67,7 +68,7 @@ def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
     return value * number if kind == "multiply" else tir.div(value, number)
 
 
-def _level(value: Expr, ops: Any, dtype: str) -> Expr:
+def _level(value: Expr, ops: Ops, dtype: str) -> Expr:
     """The integer that a value is rounded to, as a number of the sums' dtype."""
     even = ops.round.attrs["ties"] == "even"
     value = mathfn.round_even(value) if even else mathfn.round_away(value)
@@ -84,7 +85,7 @@ def _compute(
     in_scale: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: NormalPlan,
 ) -> Dense:
     rows, out = plan.rows, ops.dense.outputs[0]

@@ -76,7 +76,7 @@ def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
 
 
 def prefetch_next(
-    sch: Schedule, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None
+    sch: Schedule, piece: Loop, at: Loop, weight: str, to: Sequence[int] | None = None
 ) -> None:
     """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
     runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
@@ -90,7 +90,7 @@ def prefetch_next(
     sch.annotate(at, AHEAD, json.dumps([weight, to]))
 
 
-def prefetch_while_summing(sch: Schedule, piece: Any, k: Any, weight: str) -> Any:
+def prefetch_while_summing(sch: Schedule, piece: Loop, k: Loop, weight: str) -> Loop:
     """`prefetch_next` by the steps of a sum over `k`; -> the loop over k to start the sums before.
 
     In chunks: LLVM takes a prefetch for a read of the sums too, wherever these are not on the stack

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...language.types import Schedule
+from ...language.types import Loop, Schedule
 from ...machine import Machine
 from .blocks import Axis, Facts, divisor, same_elements
 from .loops import Finish, start_sums, vectorize, vectorize_injective
@@ -89,7 +88,7 @@ def epilogue_of(sch: Schedule, block: Facts, among: Collection[str] | None = Non
     return Facts(sch, sch.cache_write(block.block, 0, "local"))
 
 
-def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
+def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Loop], Loop]:
     """Split an epilogue's loops into outer ones and the tile (rows unrolled, vectors); -> outer
     loops, innermost outer.
     """
@@ -110,7 +109,7 @@ def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Any], A
 
 def tile_reduction(
     sch: Schedule, block: Facts, machine: Machine, among: Collection[str] | None = None
-) -> tuple[list[Any], Finish] | None:
+) -> tuple[list[Loop], Finish] | None:
     """A reduction as register tiles under its epilogue; -> the loops around, or None if none fits.
 
     for outer:  acc[rows, width] = 0;  for k: acc += ...;  out[rows, width] = epilogue(acc)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..._tvm import te, tir
 from ...language.types import Expr, Tensor
@@ -14,7 +13,7 @@ def extents(tensor: Tensor) -> tuple[int, ...]:
     return tuple(int(extent) for extent in tensor.shape)
 
 
-def reduce_axes(**sizes: int) -> list[Any]:
+def reduce_axes(**sizes: int) -> list[Expr]:
     """Axes to reduce over, by name."""
     return [te.reduce_axis((0, size), name=name) for name, size in sizes.items()]
 

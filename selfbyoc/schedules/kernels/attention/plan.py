@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from ....codegen.info.ops import Ops
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.blocks import divisor
@@ -107,7 +107,7 @@ class BlockPlan:
 AttentionPlan = FewPlan | BlockPlan
 
 
-def plan(ops: Any, machine: Machine) -> AttentionPlan:
+def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     """The plan of the matched ops for a machine."""
     shape, vector = shape_of(ops), machine.lanes("float32")
     if _few(shape.queries):
@@ -124,7 +124,7 @@ def plan(ops: Any, machine: Machine) -> AttentionPlan:
     return replace(taken, panels_outside=outside)
 
 
-def shape_of(ops: Any) -> Shape:
+def shape_of(ops: Ops) -> Shape:
     """The extents, from the two products."""
     first, second = ops.of("batch_matmul")
     *batch, queries, keys = first.outputs[0][0]

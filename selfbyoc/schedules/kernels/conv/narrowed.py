@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from ....codegen.info.ops import Ops, OpView
 from ....ir.graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Expr, Shape, Tensor
+from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ..exact import sum_dtype, widened
 from . import pack as direct
@@ -28,30 +28,26 @@ class _Widened:
         return self.tensor(*index).astype(self.dtype)
 
 
-def plan(ops: Any, machine: Machine) -> ConvPlans:
+def plan(ops: Ops, machine: Machine) -> ConvPlans:
     """The plans of every conv2d, in the dtype that its sums are exact in."""
-    layers = [Layer.of(conv, _dtype(*conv.inputs)) for conv in ops.of("conv2d")]
+    layers = [Layer.of(conv, _dtype(conv)) for conv in ops.of("conv2d")]
     return ConvPlans(tuple((layer.name, plan_direct(layer, machine)) for layer in layers), machine)
 
 
-def _dtype(image: tuple[Shape, str], kernel: tuple[Shape, str]) -> str:
-    """What is summed of operands of these shapes and dtypes."""
-    return sum_dtype(math.prod(kernel[0][1:]), image[1], kernel[1])
-
-
-def _dtype_of(call: OpCall) -> str:
-    image, kernel = ((value.shape, value.dtype) for value in call.inputs)
-    return _dtype(image, kernel)
+def _dtype(op: OpView | OpCall) -> str:
+    """What an op sums in."""
+    image, kernel = op.inputs
+    return sum_dtype(math.prod(kernel.shape[1:]), image.dtype, kernel.dtype)
 
 
 def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
-    return direct.pack(widened(weight, _dtype_of(call)))
+    return direct.pack(widened(weight, _dtype(call)))
 
 
 def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
     """The direct convolution of floats on widened integers."""
-    (x, weight), dtype, found = inputs, _dtype_of(call), plans.of(call.name)
+    (x, weight), dtype, found = inputs, _dtype(call), plans.of(call.name)
     image = _Widened(x, dtype)
     stages = convolution(image, weight, call.attrs, call.outputs[0].shape, found, call.name)
     return replace(stages, result=widened(stages.result, "int32"))

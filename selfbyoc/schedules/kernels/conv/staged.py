@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ....language.types import Schedule
+from ....language.types import Schedule, Tensor
 from . import kernel
 from .plan import ConvPlans
 
@@ -15,7 +14,7 @@ from .plan import ConvPlans
 class StagedStages:
     """What a composite computes, and the stages of each convolution by the name of its op."""
 
-    result: Any
+    result: Tensor
     convs: Mapping[str, kernel.Stages]
 
 

@@ -15,25 +15,26 @@ from typing import Any
 
 from ...._tvm import dtype_of, te, tir
 from ....compute.ops import compute_of
+from ....ir.graph import OpCall
 from ....language.types import Expr, Tensor
 from ...steps.tensors import reduce_axes
 from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan
 from .plan import PoolPlan, RowPlan, WholePlan
 
-Combine = Callable[[Any, Any], Any]
+Combine = Callable[[Expr, Expr], Expr]
 
 
 @dataclass(frozen=True)
 class RowStages:
     """Row by row: `down` the windows, `every` place along a row where a stride takes some."""
 
-    down: Any
-    every: Any
-    result: Any
+    down: Tensor
+    every: Tensor | None
+    result: Tensor
 
 
-def max_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
+def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
     """NCHW max_pool2d; the padding never wins."""
     (x,), form = inputs, plan.form
     least = tir.min_value(dtype_of(x))
@@ -44,7 +45,7 @@ def max_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
     return compute_of("max_pool2d")(inputs, call)
 
 
-def avg_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
+def avg_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
     """NCHW avg_pool2d over the elements inside the image, or over all of the padding too."""
     (x,), form = inputs, plan.form
     if isinstance(form, RowPlan):
@@ -57,7 +58,7 @@ def avg_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
 
 
 def _by_rows(
-    x: Tensor, call: Any, plan: RowPlan, combine: Combine, fill: Expr, last: Callable[..., Expr]
+    x: Tensor, call: OpCall, plan: RowPlan, combine: Combine, fill: Expr, last: Callable[..., Expr]
 ) -> RowStages:
     """`last` of `combine` over each window, at (n, c, y, x); `fill` is outside the image."""
     down, along, shape = plan.down, plan.along, tuple(call.outputs[0].shape)
@@ -92,7 +93,7 @@ def _by_rows(
     return RowStages(rows, every, result)
 
 
-def _mean_by_rows(x: Tensor, call: Any, plan: RowPlan) -> RowStages:
+def _mean_by_rows(x: Tensor, call: OpCall, plan: RowPlan) -> RowStages:
     """What a window is divided by goes by row and column."""
     dtype, counted = dtype_of(x), _counts(x, call)
     one = tir.const(1, dtype)
@@ -113,7 +114,7 @@ def _mean_by_rows(x: Tensor, call: Any, plan: RowPlan) -> RowStages:
     return _by_rows(x, call, plan, lambda a, b: a + b, tir.const(0, dtype), last)
 
 
-def _mean_of_pixels(x: Tensor, call: Any, plan: PixelPlan) -> PixelStages:
+def _mean_of_pixels(x: Tensor, call: OpCall, plan: PixelPlan) -> PixelStages:
     zero, counted = tir.const(0, dtype_of(x)), _counts(x, call)
     sums = pooled(x, call, plan, te.sum, zero, f"{call.name}_sum")
 
@@ -124,7 +125,7 @@ def _mean_of_pixels(x: Tensor, call: Any, plan: PixelPlan) -> PixelStages:
     return replace(sums, result=te.compute(call.outputs[0].shape, mean, name=call.name))
 
 
-def _mean_of_image(x: Tensor, call: Any) -> Tensor:
+def _mean_of_image(x: Tensor, call: OpCall) -> Tensor:
     """Padding adds nothing, so that an image is summed as it lies (512x14x14: 26.5 us window by
     window, 4.9 so; two cores of Zen 5, Nov 2026).
     """
@@ -140,7 +141,7 @@ def _mean_of_image(x: Tensor, call: Any) -> Tensor:
     return te.compute(total.shape, lambda *i: total(*i) * share, name=call.name)
 
 
-def _counts(x: Tensor, call: Any) -> Callable[[Expr, int], Expr]:
+def _counts(x: Tensor, call: OpCall) -> Callable[[Expr, int], Expr]:
     """How many elements a window is divided by, on axis n: (place of the result, n)."""
     a = call.attrs
     pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)

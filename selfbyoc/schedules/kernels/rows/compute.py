@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
+from ....codegen.info.op_record import TensorInfo
 from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
@@ -94,15 +94,15 @@ def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
 def epilogue(
     tiles: Tensor,
     bias: Tensor | None,
-    out: tuple[Sequence[int], str],
+    out: TensorInfo,
     activation: Callable[[Expr], Expr] = lambda value: value,
     name: str = "outputs",
 ) -> Tensor:
     """Bias and activation on the tiles of a product, for a result of this shape and dtype."""
-    units = out[0][-1]
+    units = out.shape[-1]
 
-    def element(*i: Any) -> Expr:
-        value = tiles(*i).astype(out[1])
+    def element(*i: Expr) -> Expr:
+        value = tiles(*i).astype(out.dtype)
         if bias is not None:
             unit = i[-3] * BLOCK + i[-1]
             padded = int(tiles.shape[-3]) * BLOCK > units
@@ -115,7 +115,7 @@ def epilogue(
 def result(rows: Rows, tiles: Tensor, units: int, residual: Tensor | None = None) -> Tensor:
     """The real elements: [lead, units], with what is added to them."""
 
-    def element(*i: Any) -> Expr:
+    def element(*i: Expr) -> Expr:
         *at, row = rows.where(i[:-1])
         value = tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
         return value if residual is None else value + residual(*i)

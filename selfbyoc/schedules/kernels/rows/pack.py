@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...._tvm import te
-from ....language.types import Tensor
+from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .normal import NormalPlan
@@ -28,7 +28,7 @@ def _packed(weight: Tensor, dtype: str) -> Tensor:
     units, k = extents(weight)
     blocks = paired_blocks(units)
 
-    def element(b: Any, i: Any, lane: Any) -> Any:
+    def element(b: Expr, i: Expr, lane: Expr) -> Expr:
         value = or_zero(
             b * BLOCK + lane, units, blocks * BLOCK, lambda unit: weight(unit, i), weight.dtype
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
 from ....compute import mathfn
@@ -75,7 +74,12 @@ class Rowwise:
 
 
 def _reduced(
-    read: Read, rows: tuple[int, ...], count: int, how: Callable[..., Any], name: str, plan: Any
+    read: Read,
+    rows: tuple[int, ...],
+    count: int,
+    how: Callable[..., Expr],
+    name: str,
+    plan: RowwisePlan,
 ) -> tuple[Tensor, Tensor]:
     """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results."""
     lanes = plan.partial
@@ -102,13 +106,13 @@ def layer_norm(
     *lead, count = shape
     rows = tuple(lead)
 
-    def f(value: float) -> Any:
+    def f(value: float) -> Expr:
         return tir.const(value, "float32")
 
     total, total_lanes = _reduced(read, rows, count, te.sum, "total", plan)
     mean = te.compute(rows, lambda *i: total(*i) * f(1 / count), name="mean")
 
-    def squared(*i: Any) -> Any:
+    def squared(*i: Expr) -> Expr:
         centred = read(*i) - mean(*i[:-1])
         return centred * centred
 

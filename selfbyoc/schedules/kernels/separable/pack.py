@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Tensor
+from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK, blocks_of
 
@@ -15,7 +16,7 @@ def pack_blocks(weight: Tensor, plan: Any) -> Tensor:
     channels, *inner = extents(weight)
     blocks = blocks_of(channels)
 
-    def element(b: Any, i: Any, y: Any, x: Any, lane: Any) -> Any:
+    def element(b: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
         at = b * BLOCK + lane
         return or_zero(at, channels, blocks * BLOCK, lambda c: weight(c, i, y, x))
 
@@ -32,7 +33,7 @@ def pack_projection(weight: Tensor, plan: Any) -> Tensor:
     fold = plan.fold
     blocks = blocks_of(out * fold)
 
-    def element(b: Any, k: Any, y: Any, x: Any, lane: Any) -> Any:
+    def element(b: Expr, k: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
         at = b * BLOCK + lane
         step = k * fold + tir.floormod(at, fold)
         return or_zero(
@@ -48,8 +49,8 @@ def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
     fold = channels // int(weight.shape[1])
     blocks = blocks_of(out)
 
-    def element(b: Any, i: Any, y: Any, x: Any, lane: Any) -> Any:
-        def read(channel: Any) -> Any:
+    def element(b: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
+        def read(channel: Expr) -> Expr:
             at = channel * fold + tir.floormod(i, fold)
             where = (tir.floordiv(at, BLOCK), tir.floordiv(i, fold), y, x)
             return weight(*where, tir.floormod(at, BLOCK))
@@ -60,7 +61,9 @@ def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
     return te.compute(shape, element, name=f"{weight.op.name}_unfolded")
 
 
-def read_vector(weight: Tensor, lanes: int, vector: Any, step: Any, tap: Any, lane: Any) -> Any:
+def read_vector(
+    weight: Tensor, lanes: int, vector: Expr, step: Expr, tap: Sequence[Expr], lane: Expr
+) -> Expr:
     """A packed weight by vectors of so many lanes; `tap` is a pair."""
     if lanes == BLOCK:
         return weight(vector, step, *tap, lane)

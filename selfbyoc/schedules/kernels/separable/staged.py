@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te
-from ....language.types import Schedule, Tensor
+from ....codegen.info.ops import Ops
+from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel, staged
@@ -30,7 +30,7 @@ class StagedPlan:
         return f"stage by stage; {self.convs}"
 
     @classmethod
-    def of(cls, ops: Any, machine: Machine) -> StagedPlan:
+    def of(cls, ops: Ops, machine: Machine) -> StagedPlan:
         """The plan of a composite's convolutions."""
         found = []
         for conv in ops.of("conv2d"):
@@ -59,7 +59,7 @@ def compute(
 
 
 def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:
-    def element(n: Any, o: Any, y: Any, x: Any) -> Any:
+    def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         value = layer.applied(sums(n, o, y, x), o)
         return value if residual is None else value + residual(n, o, y, x)
 

@@ -22,10 +22,9 @@ where they do not fill the last step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Tensor
+from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK, blocks_of
 from .matrices import matrices, times
@@ -36,13 +35,13 @@ from .plan import WinogradPlan
 class WinogradStages:
     """The stages of a Winograd convolution: tensors, and while scheduling their blocks."""
 
-    image: Any
-    columns: Any
-    inputs: Any
-    sums: Any
-    rows: Any
-    pixels: Any
-    result: Any
+    image: Tensor
+    columns: Tensor
+    inputs: Tensor
+    sums: Tensor
+    rows: Tensor
+    pixels: Tensor
+    result: Tensor
 
 
 def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> WinogradStages:
@@ -55,7 +54,7 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
     t = plan.tiling
     tall = t.rows * t.m  # pixels of a block, in each of its images
 
-    def element(n: Any, o: Any, y: Any, z: Any) -> Any:
+    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
         block = (tir.floordiv(n, t.images), tir.floordiv(y, tall))
         row = tir.floormod(n, t.images) * tall + tir.floormod(y, tall)
         return pixels(*block, tir.floordiv(o, BLOCK), row, z, tir.floormod(o, BLOCK))
@@ -69,7 +68,7 @@ def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
     _, channels, height, width = extents(x)
     (top, left), t = plan.pads, plan.tiling
 
-    def padded(n: Any, y: Any, z: Any, c: Any) -> Any:
+    def padded(n: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
         row, column = y - top, z - left
         inside = tir.all(row >= 0, row < height, column >= 0, column < width, c < channels)
         return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, "float32"))
@@ -85,7 +84,7 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     b, _, _ = matrices(t.m, t.window)
     size, lanes, tiles = t.size, int(image.shape[3]), plan.products.tiles
 
-    def column(i: Any, j: Any, step: Any, tile: Any, e: Any, z: Any, c: Any) -> Any:
+    def column(i: Expr, j: Expr, step: Expr, tile: Expr, e: Expr, z: Expr, c: Expr) -> Expr:
         n, y, x = t.place((i, j), step * tiles + tile)
         return times(b, e, lambda r: image(n, y * t.m + r, x * t.m + z, c))
 
@@ -118,14 +117,14 @@ def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     _, _, a = matrices(t.m, t.window)
     m = t.m
 
-    def row(i: Any, j: Any, o: Any, tile: Any, y: Any, f: Any, lane: Any) -> Any:
+    def row(i: Expr, j: Expr, o: Expr, tile: Expr, y: Expr, f: Expr, lane: Expr) -> Expr:
         at = (tir.floordiv(tile, tiles), tir.floormod(tile, tiles))
         return times(a, y, lambda e: sums(i, j, o, e, f, *at, lane))
 
     shape = (*t.blocks, plan.out_blocks, t.block, m, t.size, BLOCK)
     rows = te.compute(shape, row, name=f"{name}_rows")
 
-    def pixel(i: Any, j: Any, o: Any, y: Any, x: Any, lane: Any) -> Any:
+    def pixel(i: Expr, j: Expr, o: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
         tile = tir.floordiv(y, m) * t.along + tir.floordiv(x, m)
         inside = tir.floormod(y, m)
         return times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))

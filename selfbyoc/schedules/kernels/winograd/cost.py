@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.tiles import BLOCK
 from .matrices import FORMS
@@ -44,7 +44,9 @@ def bandwidth(cpu: Machine) -> float:
     return cpu.memory_bandwidth * min(cpu.cores, MOST_FEEDING_CORES)
 
 
-def forms(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> list[int]:
+def forms(
+    image: Sequence[int], kernel: Sequence[int], attrs: Attrs, out: Sequence[int]
+) -> list[int]:
     """0 and the m of every F(m, r) that a convolution can be."""
     window = kernel[2]
     plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
@@ -54,7 +56,7 @@ def forms(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence
 
 
 def costs(
-    image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int], cpu: Machine
+    image: Sequence[int], kernel: Sequence[int], attrs: Attrs, out: Sequence[int], cpu: Machine
 ) -> dict[int, Cost]:
     """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0."""
     window, pixels = kernel[2], out[0] * out[2] * out[3]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...._tvm import te, tir
-from ....language.types import Tensor
+from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .matrices import matrices, times
@@ -18,13 +16,13 @@ def pack(weight: Tensor, plan: WinogradPlan) -> Tensor:
     _, g, _ = matrices(plan.m, window)
     size = plan.tiling.size
 
-    def half(e: Any, o: Any, i: Any, x: Any) -> Any:
+    def half(e: Expr, o: Expr, i: Expr, x: Expr) -> Expr:
         return times(g, e, lambda y: weight(o, i, y, x))
 
     columns = te.compute((size, out, inner, window), half, name=f"{weight.op.name}_columns")
 
-    def whole(e: Any, f: Any, b: Any, i: Any, lane: Any) -> Any:
-        def value(o: Any) -> Any:
+    def whole(e: Expr, f: Expr, b: Expr, i: Expr, lane: Expr) -> Expr:
+        def value(o: Expr) -> Expr:
             return times(g, f, lambda x: columns(e, tir.Min(o, out - 1), i, x))
 
         return or_zero(b * BLOCK + lane, out, plan.out_blocks * BLOCK, value)

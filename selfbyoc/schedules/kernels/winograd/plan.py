@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....language.decisions import choose
+from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.blocks import stored_at_once
 from ...steps.candidates import best
@@ -60,7 +60,7 @@ class WinogradPlan:
 def plan(
     image: Shape,
     kernel: Shape,
-    attrs: Any,
+    attrs: Attrs,
     out: Shape,
     machine: Machine,
     name: str,

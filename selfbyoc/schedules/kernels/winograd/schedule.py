@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
-from ....language.types import Loop, Schedule
+from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
+from ...steps.images import Work
 from ...steps.loops import prefetch_while_summing, start_sums, vectorize
 from ...steps.parallel import parallel_over
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan
 
-Work = Any  # a schedule in the making: sch, finish (steps to be done last), done (names of blocks)
 
-
-def blocks(stages: WinogradStages) -> list[Any]:
+def blocks(stages: WinogradStages) -> list[Block]:
     """Its blocks but for the result, which may be inlined."""
     return [getattr(stages, f.name) for f in dataclasses.fields(stages) if f.name != "result"]
 
@@ -82,14 +80,16 @@ def _image(sch: Schedule, image: Facts, plan: WinogradPlan) -> None:
     parallel_over(sch, [n, y], image.size)
 
 
-def _pixels(sch: Schedule, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
+def _pixels(sch: Schedule, pixels: Block, plan: WinogradPlan) -> tuple[list[Loop], Loop]:
     """Pixels that another convolution reads, or several ops: as they are."""
     i, j, o, *_ = sch.get_loops(pixels)
     step, _ = sch.split(o, [None, plan.products.blocks])
     return [i, j], step
 
 
-def _result(sch: Schedule, reader: Facts, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
+def _result(
+    sch: Schedule, reader: Facts, pixels: Block, plan: WinogradPlan
+) -> tuple[list[Loop], Loop]:
     """The one op that reads the pixels, and the pixels of a step under it."""
     t = plan.tiling
     n, o, y, x = sch.get_loops(reader.block)
@@ -125,7 +125,7 @@ def _transforms(sch: Schedule, stages: WinogradStages, plan: WinogradPlan) -> No
     sch.vectorize(lane)
 
 
-def _sums(work: Work, sums: Any, loop: Loop, plan: WinogradPlan) -> None:
+def _sums(work: Work, sums: Block, loop: Loop, plan: WinogradPlan) -> None:
     """for element: for some tiles: acc[tiles][blocks][lanes] = 0; for k: acc += ...; store."""
     sch, lanes = work.sch, plan.lanes
     axis = Facts(sch, sums).spatial[-1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import tir
+from ....language.types import Expr
 from ....machine import Machine
 from ...steps.blocks import divisor
 
@@ -60,7 +60,7 @@ class Tiling:
         """Blocks in all."""
         return math.prod(self.blocks)
 
-    def place(self, outer: Sequence[Any], tile: Any) -> tuple[Any, Any, Any]:
+    def place(self, outer: Sequence[Expr], tile: Expr) -> tuple[Expr, Expr, Expr]:
         """Image, row and column of a tile of a block. A tile after the last one of the block
         repeats that, a row after the last one of the image repeats that.
         """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .....ir.graph import OpCall
 from .....language.kernel import Kernel
 from .....language.types import Schedule, Tensor
 from ....steps.blocks import Facts
@@ -17,7 +16,7 @@ from .compute import MeltedStages, compute
 from .plan import ChainPlan, Melted, plan_chain
 
 
-def pack(weight: Tensor, plan: ChainPlan, call: Any) -> Tensor:
+def pack(weight: Tensor, plan: ChainPlan, call: OpCall) -> Tensor:
     """[O, I, H, W] as the convolution that reads it wants it."""
     return kernel.pack(weight, plan, call) if isinstance(plan, ConvPlans) else pack_direct(weight)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ....._tvm import te, tir
-from .....language.types import Expr, Shape, Tensor
+from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents, reduce_axes
 from ..lanes import reader
 from .plan import ChannelPlan
@@ -18,13 +17,13 @@ class ChannelStages:
     blocks.
     """
 
-    sums: Any
-    result: Any
-    copy: Any = None  # the padded rows, where the image does not lie so already
+    sums: Tensor
+    result: Tensor
+    copy: Tensor | None = None  # the padded rows, where the image does not lie so already
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: ChannelPlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: ChannelPlan, name: str
 ) -> ChannelStages:
     """The sums with channels last, and the result read out of them."""
     blocks, channels, high, wide, lanes = extents(weight)

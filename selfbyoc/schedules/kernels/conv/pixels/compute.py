@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ....._tvm import te, tir
-from .....language.types import Expr, Shape, Tensor
+from .....ir.graph import OpCall
+from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents, reduce_axes
 from ..lanes import Lanes, Reader, lane_of, reader
 from .plan import PixelPlan
@@ -17,13 +17,13 @@ from .plan import PixelPlan
 class PixelStages:
     """The stages of a window over padded rows: tensors, and while scheduling their blocks."""
 
-    tiles: Any
-    result: Any
-    copy: Any = None  # the padded rows, where the image does not lie so already
+    tiles: Tensor
+    result: Tensor
+    copy: Tensor | None = None  # the padded rows, where the image does not lie so already
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: PixelPlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PixelPlan, name: str
 ) -> PixelStages:
     """The tiles of a convolution with a packed weight, and the result read out of them."""
     blocks, per_group, high, wide, rows = extents(weight)
@@ -68,7 +68,7 @@ def product(read: Reader, weight: Tensor, groups: int, channels: int) -> Callabl
 
 
 def pooled(
-    x: Tensor, call: Any, plan: PixelPlan, combine: Any, fill: Expr, name: str
+    x: Tensor, call: OpCall, plan: PixelPlan, combine: Callable[..., Expr], fill: Expr, name: str
 ) -> PixelStages:
     """`combine` of the elements under each window of a pool; `fill` is outside the image."""
     read, copy = reader(x, plan.lanes, call.attrs, fill, name)
@@ -78,7 +78,7 @@ def pooled(
 
 def by_channel(
     term: Reader,
-    combine: Any,
+    combine: Callable[..., Expr],
     plan: PixelPlan,
     outer: Sequence[int],
     window: Sequence[int],

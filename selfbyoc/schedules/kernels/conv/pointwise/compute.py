@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ....._tvm import te, tir
-from .....language.types import Expr, Shape, Tensor
+from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents, or_zero, reduce_axes
 from .plan import IN_PLACE, PointwisePlan
 
@@ -15,14 +15,14 @@ from .plan import IN_PLACE, PointwisePlan
 class PointwiseStages:
     """The stages of a 1x1 convolution: tensors, and while scheduling their blocks."""
 
-    sums: Any
-    result: Any
-    pixels: Any = None  # those that a stride leaves, together
-    panels: Any = None  # [n, tile, channel, lane]
+    sums: Tensor
+    result: Tensor
+    pixels: Tensor | None = None  # those that a stride leaves, together
+    panels: Tensor | None = None  # [n, tile, channel, lane]
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PointwisePlan, name: str
 ) -> PointwiseStages:
     """The sums over all channels, and the result read out of them."""
     blocks, channels, _, _, rows = extents(weight)
@@ -59,7 +59,7 @@ def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
     return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
 
 
-def _panels(pixel: Any, x: Tensor, plan: PointwisePlan, name: str) -> Tensor:
+def _panels(pixel: Callable[..., Expr], x: Tensor, plan: PointwisePlan, name: str) -> Tensor:
     """The pixels of each tile; those after the last are zero."""
 
     def element(n: Expr, t: Expr, c: Expr, lane: Expr) -> Expr:
