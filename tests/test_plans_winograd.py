@@ -83,13 +83,13 @@ def test_sums_fit_in_registers_and_blocks_in_caches(found, cpu, shape):
     assert found.steps * p.tiles - p.tiles < found.tiling.block <= found.steps * p.tiles
     sums = 4 * found.tiling.size**2 * found.steps * p.tiles * p.blocks * 16
     assert sums <= cpu.l2_bytes
-    if found.blocks_apart:
+    if found.tasks_are_blocks:
         inputs = 4 * found.tiling.size**2 * found.tiling.block * shape[0]
         assert inputs <= 2 * cpu.l2_bytes
 
 
 def test_no_core_is_idle_where_there_is_work(found, cpu):
-    steps = 1 if found.blocks_apart else found.out_blocks // found.products.blocks
+    steps = 1 if found.tasks_are_blocks else found.out_blocks // found.products.blocks
     count = found.tiling.tasks * steps
     least = found.tiling.count // 16 * found.out_blocks  # 16 tiles and 16 channels are a task
     assert count >= 0.6 * min(cpu.cores, least)

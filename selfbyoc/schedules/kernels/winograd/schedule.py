@@ -64,11 +64,11 @@ def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Fac
     # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
     _transforms(sch, stages, plan)
     # 4. Blocks in parallel, each with its inputs; or else channels, whose weights one core reads.
-    if not plan.blocks_apart:
+    if not plan.tasks_are_blocks:
         sch.reorder(step, *outer)
-    _sums(work, stages.sums, step if plan.blocks_apart else outer[-1], plan)
-    _inputs(sch, stages, outer[-1] if plan.blocks_apart else None, plan)
-    sch.parallel(sch.fuse(*outer) if plan.blocks_apart else sch.fuse(step, *outer))
+    _sums(work, stages.sums, step if plan.tasks_are_blocks else outer[-1], plan)
+    _inputs(sch, stages, outer[-1] if plan.tasks_are_blocks else None, plan)
+    sch.parallel(sch.fuse(*outer) if plan.tasks_are_blocks else sch.fuse(step, *outer))
     work.done |= {Facts(sch, block).name for block in blocks(stages)}
 
 
