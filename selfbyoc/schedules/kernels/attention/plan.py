@@ -18,12 +18,10 @@ from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS
 from ...steps.tiles import BLOCK, RegisterTile
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
-POWER_INSTRUCTIONS = (
-    14  # vector instructions of a power, its part of the sum and of the largest score
-)
-UNROLLED_STEPS = (
-    8  # of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not
-)
+# Vector instructions of a power, its part of the sum and of the largest score.
+POWER_INSTRUCTIONS = 14
+# Of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not.
+UNROLLED_STEPS = 8
 TILE_CYCLES = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).

@@ -17,9 +17,8 @@ from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows, rows_in_tiles
 
 MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
-MOST_WIDE_BLOCKS = (
-    4  # blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster
-)
+# Blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster.
+MOST_WIDE_BLOCKS = 4
 MOST_PIECE = 256  # of k: sums of fewer terms are more accurate, too (4e-7, not 3e-6)
 LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # A task of rows reads the whole weight: it has to stay in L2, and few rows are not worth it.

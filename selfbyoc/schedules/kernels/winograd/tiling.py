@@ -11,9 +11,8 @@ from ....language.types import Expr
 from ....machine import Machine
 from ...steps.blocks import divisor
 
-MOST_WHOLE_TILES = (
-    64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
-)
+# Tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain.
+MOST_WHOLE_TILES = 64
 # Tiles of a block of rows: their inputs of 64 channels take a half of L2 at most, and more than 28
 # gain nothing (1 MB of L2, Zen 5, Nov 2026). Fewer than 8 read the weights too often.
 MOST_TILES, LEAST_TILES, BLOCK_CHANNELS = 28, 8, 64
