@@ -60,6 +60,12 @@ def test_caches_by_name(target, l1, l2, monkeypatch):
     assert (cpu.l1_bytes, cpu.l2_bytes) == (l1 << 10, l2 << 10)
 
 
+def test_bandwidths_by_name():
+    named, least = machine(make_target("llvm -mcpu=cascadelake")), machine(make_target("llvm"))
+    assert (named.memory_bandwidth, named.l2_bandwidth, named.l3_bandwidth) == (5.0, 32.0, 15.0)
+    assert (least.memory_bandwidth, least.l2_bandwidth, least.l3_bandwidth) == (4.0, 32.0, 12.0)
+
+
 def test_the_hosts_own_caches_are_asked_for(monkeypatch):
     target = host_target()
     monkeypatch.setattr(host, "cpu", lambda: target.attrs.get("mcpu"))

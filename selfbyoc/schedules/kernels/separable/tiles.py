@@ -92,9 +92,8 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
     alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
-    whole = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4 and alone <= MOST_WHOLE_TIME * cost(
-        fitting[0]
-    )
+    small = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
+    whole = small and alone <= MOST_WHOLE_TIME * cost(fitting[0])
     return list(dict.fromkeys([f.out[0], *fitting] if whole else fitting))
 
 
