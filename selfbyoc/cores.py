@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Core:
-    """Full vectors a cycle, cycles, KiB of caches (L3 of a small package), bytes a cycle."""
+    """Full vectors a cycle, cycles, KiB of caches (L3 of a small package), bytes a cycle
+    from memory and from L2.
+    """
 
     multiply_adds: int
     loads: int
@@ -19,7 +21,13 @@ class Core:
     l1: int
     l2: int
     l3: int = 0
-    memory_bytes: float = 4.0
+    memory_bandwidth: float = 4.0
+    l2_bandwidth: float = 32.0
+
+    @property
+    def l3_bandwidth(self) -> float:
+        """As plans take it: three times what memory gives a core."""
+        return 3 * self.memory_bandwidth
 
 
 # Bytes from memory, where two cores read at once: 40 GB/s of znver5, 28 of znver3 (Nov 2026).

@@ -107,8 +107,7 @@ def test_an_edited_schedule_misses(tmp_path):
         *_, last = sch.get_loops(ops.relu.block)
         sch.split(last, [None, lanes["now"]])
 
-    plain = replace(dense, kernel=None, pack={}, compute=None)
-    mine = replace(plain, name="mine", schedule=schedule)
+    mine = replace(dense, name="mine", schedule=schedule)
     assert uses(built(tmp_path, mine)) == (0, 1)
     assert uses(built(tmp_path, mine)) == (1, 0)
     lanes["now"] = 8

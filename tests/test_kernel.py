@@ -11,6 +11,7 @@ from selfbyoc import Case, Composite, Kernel, emit, op
 from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError, ComputeError
 from selfbyoc.machine import machine
+from selfbyoc.schedules.composites.dense import dense
 
 from harness import assert_close, expected, model, random_args, run_case  # isort: skip
 
@@ -90,6 +91,12 @@ def composite(kernel=KERNEL, **more):
     return Composite("planned", pattern, kernel=kernel, **more)
 
 
+RELU = Case(
+    lambda x, weight: op.relu(op.dense(x, weight)),
+    x=(5, 24), weight=(21, 24), constants=("weight",),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("constants", [("weight",), ()], ids=["packed-ahead", "packed-at-run-time"])
 @pytest.mark.parametrize("units", [32, 21])
 def test_one_plan_for_packing_compute_and_schedule(constants, units):
@@ -127,6 +134,26 @@ def test_a_kernel_has_its_own_functions():
         composite(schedule=schedule)
     with pytest.raises(CompositeError, match="planned: kernel: expected a Kernel"):
         composite(kernel=plan)
+
+
+@pytest.mark.parametrize("made", [composite(), dense], ids=lambda c: c.name)
+def test_a_copy_with_another_schedule_computes_the_plain_ops(made):
+    asked = []
+
+    def mine(sch, ops, target):
+        asked.extend(ops)
+        for name in ("dense", "relu"):
+            sch.parallel(sch.get_loops(getattr(ops, name).block)[0])
+
+    copy = replace(made, schedule=mine)
+    run = run_case(copy, RELU)
+    assert run.counts == {made.name: 1}
+    assert_close(run)
+    assert [op.kind for op in asked] == ["dense", "relu"]
+    assert (copy.kernel, copy.compute, copy.pack) == (None, None, {})
+    assert made.kernel is not None
+    assert_close(run_case(replace(made, schedule=None), RELU))  # the default schedule
+    assert replace(made, why="a copy").kernel is made.kernel
 
 
 def test_lint_calls_its_functions_as_they_are_called():

@@ -60,7 +60,7 @@ def test_tvm_is_reached_through_one_file(path):
 # The floors of the house, from the ground up: a file imports from its own floor and from below.
 FLOORS = (
     ("errors", "extra"),
-    ("_tvm", "_tvm_rewrite", "_tvm_rpc", "_tvm_tune"),
+    ("_tvm", "_tvm_config", "_tvm_rewrite", "_tvm_rpc", "_tvm_tune"),
     ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),
     ("language",),
     ("ir",),
@@ -173,7 +173,7 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
         "selfbyoc.errors", "selfbyoc.compute.mathfn", "selfbyoc.compute.ops",
         "selfbyoc.compute.conv", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.prefetch", "selfbyoc.compute.quantize", "selfbyoc.codegen.slices",
-        "selfbyoc.ir.graph",
+        "selfbyoc.ir.graph", "selfbyoc.codegen.info.ops", "selfbyoc.codegen.info.op_record",
     )  # fmt: skip
     for path in (ROOT / "schedules").rglob("*.py"):
         ours = [n for n in names(path) if n.startswith("selfbyoc")]
@@ -237,7 +237,7 @@ def test_generations_come_in_pairs(name):
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_files_stay_readable(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 270, f"{relative(path)} has {len(lines)} lines"
+    assert len(lines) <= 250, f"{relative(path)} has {len(lines)} lines"
     assert ast.get_docstring(ast.parse("\n".join(lines))), f"{relative(path)} lacks a docstring"
 
 

@@ -6,6 +6,7 @@ from selfbyoc import host, host_target
 from selfbyoc._tvm import make_target
 from selfbyoc.cpu_features import known_cpus
 from selfbyoc.machine import machine
+from selfbyoc.schedules.steps.tiles import RegisterTile, most_sums
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,12 @@ def test_caches_by_name(target, l1, l2, monkeypatch):
     assert (cpu.l1_bytes, cpu.l2_bytes) == (l1 << 10, l2 << 10)
 
 
+def test_bandwidths_by_name():
+    named, least = machine(make_target("llvm -mcpu=cascadelake")), machine(make_target("llvm"))
+    assert (named.memory_bandwidth, named.l2_bandwidth, named.l3_bandwidth) == (5.0, 32.0, 15.0)
+    assert (least.memory_bandwidth, least.l2_bandwidth, least.l3_bandwidth) == (4.0, 32.0, 12.0)
+
+
 def test_the_hosts_own_caches_are_asked_for(monkeypatch):
     target = host_target()
     monkeypatch.setattr(host, "cpu", lambda: target.attrs.get("mcpu"))
@@ -77,3 +84,29 @@ def test_caches_as_linux_lists_them(tmp_path):
             (tmp_path / f"index{n}" / name).write_text(text + "\n")
     (tmp_path / "index9").mkdir()
     assert host.cache_bytes(tmp_path) == {1: 48 << 10, 2: 2 << 20}
+
+
+@pytest.mark.parametrize(
+    ("target", "sums"),
+    [
+        ("llvm", 10),  # SSE: a product overwrites a copy of its operand
+        ("llvm -mcpu=haswell", 12),
+        ("llvm -mtriple=aarch64-linux-gnu", 24),
+        ("llvm -mcpu=cascadelake", 24),
+    ],
+)
+def test_sums_and_operands_fit_in_registers(target, sums):
+    cpu = machine(make_target(target))
+    assert most_sums(cpu) == sums
+    assert RegisterTile(sums, 1).fits(cpu)
+    assert not RegisterTile(sums + 1, 1).fits(cpu)
+    # Of a step's operands the tile's vectors are held, or as many as the schedule says.
+    assert not RegisterTile(1, sums).fits(cpu)
+    assert RegisterTile(1, sums).fits(cpu, held=1)
+
+
+def test_an_operand_in_memory_needs_no_register():
+    avx512 = machine(make_target("llvm -mcpu=cascadelake"))
+    neon = machine(make_target("llvm -mtriple=aarch64-linux-gnu"))
+    assert RegisterTile(3, 8).fits(avx512)
+    assert not RegisterTile(3, 8).fits(neon)

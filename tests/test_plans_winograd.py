@@ -7,13 +7,15 @@ import pytest
 
 from selfbyoc.machine import Machine
 from selfbyoc.schedules.kernels.winograd import tasks
-from selfbyoc.schedules.kernels.winograd.cost import FEED
+from selfbyoc.schedules.kernels.winograd.cost import MOST_FEEDING_CORES
 from selfbyoc.schedules.kernels.winograd.plan import form_of, plan
 from selfbyoc.schedules.kernels.winograd.tiling import tilings
 
 PLAIN = {"strides": (1, 1), "dilation": (1, 1), "groups": 1, "padding": (1, 1, 1, 1)}
-ZEN5 = Machine(64, 32, 2, 48 << 10, 1 << 20, 32 << 20, 2, 2, 4, True, True, 5.0)
-ZEN3 = Machine(32, 16, 2, 32 << 10, 512 << 10, 32 << 20, 2, 2, 4, True, False, 5.6)
+ZEN5 = Machine(64, 32, 2, 48 << 10, 1 << 20, 32 << 20, 2, 2, 4, True, True, 5.0, l3_bandwidth=15.0)
+ZEN3 = Machine(
+    32, 16, 2, 32 << 10, 512 << 10, 32 << 20, 2, 2, 4, True, False, 5.6, l3_bandwidth=16.8
+)
 SSE = Machine(16, 16, 4, 32 << 10, 256 << 10, 8 << 20, 1, 1, 5, False, False, 4.0)
 NEON = Machine(16, 32, 8, 64 << 10, 1 << 20, 32 << 20, 2, 2, 4, True, False, 4.0)
 KINDS = {"AVX-512": ZEN5, "AVX2": ZEN3, "SSE": SSE, "NEON": NEON}
@@ -21,7 +23,9 @@ KINDS = {"AVX-512": ZEN5, "AVX2": ZEN3, "SSE": SSE, "NEON": NEON}
 
 def with_cores(cpu, cores):
     """As many cores, and as much bandwidth for each."""
-    return replace(cpu, cores=cores, memory_bytes=cpu.memory_bytes * max(1, cores // FEED))
+    more = max(1, cores // MOST_FEEDING_CORES)
+    memory, l3 = cpu.memory_bandwidth * more, cpu.l3_bandwidth * more
+    return replace(cpu, cores=cores, memory_bandwidth=memory, l3_bandwidth=l3)
 
 
 MACHINES = [
@@ -39,10 +43,14 @@ SHAPES = [  # channels, size, batch, channels of the result
 ]
 
 
-def planned(channels, size, batch=1, out=None, cpu=ZEN5, window=3, **attrs):
-    out = out or channels
-    image, kernel = (batch, channels, size, size), (out, channels, window, window)
-    return plan(image, kernel, {**PLAIN, **attrs}, (batch, out, size, size), cpu, "conv")
+def planned(channels, size, batch=1, out=None, cpu=ZEN5, window=(3, 3), packed=None, **attrs):
+    out, ahead = out or channels, attrs.pop("ahead", True)
+    image, kernel, result = (
+        (batch, channels, size, size),
+        (out, channels, *window),
+        (batch, out, size, size),
+    )
+    return plan(image, kernel, {**PLAIN, **attrs}, result, cpu, "conv", packed, ahead)
 
 
 def form(*args, **kwargs):
@@ -50,28 +58,38 @@ def form(*args, **kwargs):
     return found.m if found else 0
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("cpu", MACHINES)
-def test_sums_fit_in_registers_and_blocks_in_caches(cpu, shape):
-    found = planned(*shape, cpu=cpu)
-    assert found is not None
+@pytest.fixture(params=MACHINES)
+def cpu(request):
+    return request.param
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def shape(request):
+    return request.param
+
+
+@pytest.fixture
+def found(cpu, shape):
+    made = planned(*shape, cpu=cpu)
+    assert made is not None
+    return made
+
+
+def test_sums_fit_in_registers_and_blocks_in_caches(found, cpu, shape):
     p = found.products
     assert p.registers.sums + p.registers.vectors + 1 <= cpu.vector_registers
-    assert 4 * p.tiles * p.blocks * p.lanes <= tasks.STACK
+    assert 4 * p.tiles * p.blocks * p.lanes <= tasks.STACK_BYTES
     assert found.out_blocks % p.blocks == 0
     assert found.steps * p.tiles - p.tiles < found.tiling.block <= found.steps * p.tiles
     sums = 4 * found.tiling.size**2 * found.steps * p.tiles * p.blocks * 16
     assert sums <= cpu.l2_bytes
-    if found.blocks_apart:
+    if found.tasks_are_blocks:
         inputs = 4 * found.tiling.size**2 * found.tiling.block * shape[0]
         assert inputs <= 2 * cpu.l2_bytes
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("cpu", MACHINES)
-def test_no_core_is_idle_where_there_is_work(cpu, shape):
-    found = planned(*shape, cpu=cpu)
-    steps = 1 if found.blocks_apart else found.out_blocks // found.products.blocks
+def test_no_core_is_idle_where_there_is_work(found, cpu):
+    steps = 1 if found.tasks_are_blocks else found.out_blocks // found.products.blocks
     count = found.tiling.tasks * steps
     least = found.tiling.count // 16 * found.out_blocks  # 16 tiles and 16 channels are a task
     assert count >= 0.6 * min(cpu.cores, least)
@@ -79,11 +97,8 @@ def test_no_core_is_idle_where_there_is_work(cpu, shape):
     assert count / (-(-count // cpu.cores) * cpu.cores) >= 0.6 * least / cpu.cores
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("cpu", MACHINES)
-def test_multiply_adds_are_kept_busy(cpu, shape):
+def test_multiply_adds_are_kept_busy(found, cpu):
     """Of what the units can do, with the tiles that are computed in vain."""
-    found = planned(*shape, cpu=cpu)
     p, t = found.products, found.tiling
     use = p.registers.efficiency(cpu) * t.count / (t.tasks * found.steps * p.tiles)
     assert use >= (0.55 if cpu.cores > 16 else 0.65)
@@ -124,7 +139,7 @@ def test_weights_must_be_worth_reading(channels, size, batch, m):
 
 
 def test_a_machine_with_little_bandwidth_reads_small_weights():
-    starved = replace(ZEN5, memory_bytes=0.5)
+    starved = replace(ZEN5, memory_bandwidth=0.5, l3_bandwidth=1.5)
     assert [form(c, s, cpu=starved) for c, s in ((256, 14), (512, 7))] == [0, 0]
     assert form(256, 14, cpu=ZEN3) == 4  # half the multiply-adds, as much bandwidth
     assert form(64, 112, cpu=starved) == 4  # weights are read once for many pixels
@@ -149,23 +164,19 @@ def test_where_the_direct_convolution_stays(channels, size, attrs):
     [(27, (5, 5), 2), (27, (5, 3), 0), (27, (7, 7), 0), (27, (1, 1), 0), (4, (5, 5), 0)],
 )
 def test_windows_of_five_by_five(size, kernel, m):
-    out = (1, 96, size, size)
-    found = plan((1, 32, size, size), (96, 32, *kernel), PLAIN, out, ZEN5, "conv")
-    assert (found.m if found else 0) == m
+    assert form(32, size, out=96, window=kernel) == m
 
 
 def test_what_was_packed_for_another_machine_is_read_as_it_lies():
-    image, kernel = (1, 256, 14, 14), (256, 256, 3, 3)
     for m in (2, 4):
         packed = (m + 2, m + 2, 16, 256, 16)
-        assert form_of(packed, kernel) == m
-        assert plan(image, kernel, PLAIN, image, ZEN5, "conv", packed).m == m
-    assert plan(image, kernel, PLAIN, image, ZEN5, "conv", (16, 256, 3, 3, 16)) is None
+        assert form_of(packed, (256, 256, 3, 3)) == m
+        assert form(256, 14, packed=packed) == m
+    assert planned(256, 14, packed=(16, 256, 3, 3, 16)) is None
 
 
 def test_a_weight_that_is_no_constant_is_not_transformed():
-    image, kernel = (1, 64, 56, 56), (64, 64, 3, 3)
-    assert plan(image, kernel, PLAIN, image, ZEN5, "conv", ahead=False) is None
+    assert planned(64, 56, ahead=False) is None
 
 
 @pytest.mark.parametrize("cpu", KINDS.values(), ids=KINDS)

@@ -13,7 +13,8 @@ from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
 from ..language.sampling import SamplingSchedule
 from .info.accesses import blocks_of
-from .info.op_info import Ops, resealed
+from .info.op_info import resealed
+from .info.ops import Ops
 from .roles import located
 from .stack import Stacked
 from .tuned import Tuned

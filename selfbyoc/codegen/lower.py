@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import GENERATION, build_module, has_symbol, kernel_config, tvm
+from .._tvm import GENERATION, build_module, has_symbol, tvm
+from .._tvm_config import kernel_config
 from .._tvm_rewrite import any_alignment, with_broadcasts, without_max_min
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs

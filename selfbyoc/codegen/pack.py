@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import build_module, empty, get_func, make_target, run_once_config, te, tensor, tvm
+from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
+from .._tvm_config import run_once_config
 from ..compute.ops import compute_of
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value

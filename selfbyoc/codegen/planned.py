@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall
 from ..machine import machine_at_hand
-from .info.op_info import Ops, Packing
 from .info.op_record import OpInfo, describe
+from .info.ops import Ops, Packing
 
 if TYPE_CHECKING:
     from ..match.match import Match

@@ -15,9 +15,11 @@ from ..compute.ops import compute_of
 from ..errors import ComputeError, SelfbyocError
 from ..ir.graph import OpCall, OpGraph, Value
 from .arguments import argument_chain, run_pack
+from .inferred import check_types
 from .info.lineage import labelled
-from .info.op_info import OpInfo, Ops, attach, record
+from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded, Ref
+from .info.ops import Ops
 from .planned import bare, plan_of
 from .roles import Name, located, outputs_of
 from .te_blocks import block_names, te_order
@@ -87,7 +89,8 @@ class _Builder:
         self.seen.update(p.op for p in self.params)
         for call in self._order():
             self._op(call)
-        self._check_outputs()
+        for value in graph.outputs:
+            assert id(value) in self.tensors, f"output {value!r} is not computed"
 
     def _input(self, position: int, value: Value) -> None:
         packed_as = self.packed.get(position)
@@ -143,7 +146,7 @@ class _Builder:
             found = self._users(f"compute of {call.name}", override, ins, call, *planned)
             self.found[call.name] = found
         tensors = outputs_of(found)
-        self._check(call.name, tensors, call.outputs)
+        check_types(f"composite {self.composite.name}, {call.name}", tensors, call.outputs)
         self._record(call, tensors)
 
     def _operand(self, value: Value, packing: bool) -> Any:
@@ -196,30 +199,13 @@ class _Builder:
             options = {name: value for name, value in known.items() if name in asked}
             found = self.found = self._users("compute", compute, **ready, **options)
             tensors = outputs_of(found)
-            self._check("its compute", tensors, results)
+            check_types(f"composite {self.composite.name}, its compute", tensors, results)
             for value, tensor in zip(results, tensors, strict=True):
                 self.tensors[id(value)] = tensor
             self.stages[id(self.match.root)] = [
                 op for op in te_order(tensors) if op not in self.seen
             ]
         self.described.append(call)
-
-    def _check(self, where: str, tensors: Sequence[Any], values: Sequence[Value]) -> None:
-        """A compute's result against the compiler's type inference, before anything is lowered."""
-        owner = f"composite {self.composite.name}, {where}"
-        if len(tensors) != len(values):
-            raise ComputeError(f"{owner}: computes {len(tensors)} outputs, expected {len(values)}")
-        for tensor, value in zip(tensors, values, strict=True):
-            is_tensor = isinstance(tensor, te.Tensor)
-            found = _type(tensor) if is_tensor else f"a {type(tensor).__name__}"
-            if found != value.type:
-                raise ComputeError(
-                    f"{owner}: computes {found}, but type inference expects {value.type}"
-                )
-
-    def _check_outputs(self) -> None:
-        for value in self.graph.outputs:
-            assert id(value) in self.tensors, f"output {value!r} is not computed"
 
     def infos(self, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
         """The ops in order, with the names of their blocks; what no op made is the last one's."""
@@ -256,10 +242,6 @@ def _computed(tensor: Any, name: str) -> Any:
     if isinstance(tensor.op, te.ComputeOp):
         return tensor
     return te.compute(tensor.shape, lambda *i: tensor(*i), name=f"{name}_copy")
-
-
-def _type(tensor: Any) -> str:
-    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
 def _identifier(name: str, position: int) -> str:

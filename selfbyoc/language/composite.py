@@ -93,15 +93,26 @@ class Composite:
             return
         if not isinstance(cast(Any, self.kernel), Kernel):
             self._refuse("kernel", "a Kernel", self.kernel)
-        parts = {
+        parts: dict[str, Any] = {
             "schedule": {kind: self.kernel.schedule for kind in self.kernel.targets},
             "compute": self.kernel.compute,
             "pack": self.kernel.pack,
         }
+        if self.compute == parts["compute"] and self.schedule != parts["schedule"]:
+            self._leave_kernel(parts)
+            return
         for label, part in parts.items():
             if getattr(self, label) and getattr(self, label) != part:
                 self._refuse(label, "none beside a kernel, which has its own", getattr(self, label))
             object.__setattr__(self, label, part)
+
+    def _leave_kernel(self, parts: Mapping[str, Any]) -> None:
+        """A copy (dataclasses.replace) with another schedule: that knows none of the kernel's
+        stages, and takes the plain ops.
+        """
+        pack = {} if self.pack == parts["pack"] else self.pack
+        for label, value in {"kernel": None, "compute": None, "pack": pack}.items():
+            object.__setattr__(self, label, value)
 
     def _check_types(self) -> None:
         """Functions are functions, or in mappings where these are allowed; cases are cases."""

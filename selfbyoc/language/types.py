@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Tensor: TypeAlias = Any  # te.Tensor
@@ -14,3 +14,4 @@ PrimFunc: TypeAlias = Any
 IRModule: TypeAlias = Any
 Target: TypeAlias = Any
 Shape: TypeAlias = Sequence[int]
+Attrs: TypeAlias = Mapping[str, Any]  # of an op, by the vocabulary's names

@@ -16,89 +16,12 @@ import numpy as np
 from ..compute.quantize import fixed_point
 from ..errors import UnsupportedOp
 from ..ir.graph import OpCall, OpGraph, Value
+from .numpy_windows import avg_pool2d, conv2d, max_pool2d
 
 Array = np.ndarray
 Evaluate = Callable[[Sequence[Array], OpCall], Any]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _windows(
-    x: Array, pads: Sequence[int], size: Sequence[int], strides: Any, dilation: Any, fill: Any
-) -> Array:
-    """[N, C, OH, OW, KH, KW] of an NCHW array."""
-    top, left, bottom, right = pads
-    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
-    span = [(s - 1) * d + 1 for s, d in zip(size, dilation, strict=True)]
-    view = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(2, 3))
-    return view[:, :, :: strides[0], :: strides[1], :: dilation[0], :: dilation[1]]
-
-
-def _to(x: Array, source: str, wanted: str) -> Array:
-    return x.transpose([source.index(letter) for letter in wanted])
-
-
-def _conv2d(ins: Sequence[Array], call: OpCall) -> Array:
-    a = call.attrs
-    x, w = _to(ins[0], a["data_layout"], "NCHW"), _to(ins[1], a["kernel_layout"], "OIHW")
-    if np.issubdtype(x.dtype, np.integer):
-        x, w = x.astype(call.outputs[0].dtype), w.astype(call.outputs[0].dtype)
-    view = _windows(x, a["padding"], w.shape[2:], a["strides"], a["dilation"], 0)
-    groups = np.split(view, a["groups"], axis=1)
-    kernels = np.split(w, a["groups"], axis=0)
-    parts = [
-        np.einsum("nchwij,ocij->nohw", v, k, optimize=True)
-        for v, k in zip(groups, kernels, strict=True)
-    ]
-    out = np.concatenate(parts, axis=1)
-    return out.transpose(["NCHW".index(letter) for letter in a["out_layout"] or a["data_layout"]])
-
-
-def _whole_windows(x: Array, call: OpCall) -> tuple[int, int, int, int]:
-    """The padding with what ceil_mode adds at the end."""
-    a, axes = call.attrs, [call.attrs["layout"].index(letter) for letter in "HW"]
-    top, left, bottom, right = a["padding"]
-    ends = []
-    for n, (before, after) in enumerate(((top, bottom), (left, right))):
-        span = (a["pool_size"][n] - 1) * a["dilation"][n] + 1
-        reach = (call.outputs[0].shape[axes[n]] - 1) * a["strides"][n] + span
-        ends.append(max(after, reach - x.shape[2 + n] - before))
-    return top, left, ends[0], ends[1]
-
-
-def _max_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
-    a = call.attrs
-    x = _to(ins[0], a["layout"], "NCHW")
-    fill = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
-    view = _windows(x, _whole_windows(x, call), a["pool_size"], a["strides"], a["dilation"], fill)
-    out = view.max(axis=(4, 5))[:, :, : _hw(call)[0], : _hw(call)[1]]
-    return out.transpose(["NCHW".index(letter) for letter in a["layout"]])
-
-
-def _hw(call: OpCall) -> tuple[int, int]:
-    layout, shape = call.attrs["layout"], call.outputs[0].shape
-    return shape[layout.index("H")], shape[layout.index("W")]
-
-
-def _avg_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
-    a = call.attrs
-    x = _to(ins[0], a["layout"], "NCHW")
-    pads = _whole_windows(x, call)
-    inside = np.ones((1, 1, *x.shape[2:]))
-    if a["count_include_pad"]:
-        top, left, bottom, right = a["padding"]
-        inside = np.pad(inside, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=1)
-        more = [(0, 0), (0, 0), (0, pads[2] - bottom), (0, pads[3] - right)]
-        counted = np.lib.stride_tricks.sliding_window_view(
-            np.pad(inside, more), a["pool_size"], axis=(2, 3)
-        )
-        count = counted[:, :, :: a["strides"][0], :: a["strides"][1]].sum(axis=(4, 5))
-    else:
-        count = _windows(inside, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
-    total = _windows(x, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
-    h, w = _hw(call)
-    out = total[:, :, :h, :w] / count[:, :, :h, :w]
-    return out.transpose(["NCHW".index(letter) for letter in a["layout"]])
 
 
 def _along(vector: Array, axis: int, ndim: int) -> Array:
@@ -192,9 +115,9 @@ def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
 
 
 NUMPY: dict[str, Evaluate] = {
-    "abs": _pure(np.abs), "add": _pure(np.add), "avg_pool2d": _avg_pool2d,
+    "abs": _pure(np.abs), "add": _pure(np.add), "avg_pool2d": avg_pool2d,
     "batch_matmul": _batch_matmul,
-    "batch_norm": _batch_norm, "cast": _cast, "conv2d": _conv2d, "dense": _dense,
+    "batch_norm": _batch_norm, "cast": _cast, "conv2d": conv2d, "dense": _dense,
     "divide": _pure(np.divide),
     "bias_add": lambda ins, call: ins[0] + _along(ins[1], call.attrs["axis"], ins[0].ndim),
     "broadcast_to": lambda ins, call: np.broadcast_to(ins[0], call.attrs["shape"]),
@@ -203,7 +126,7 @@ NUMPY: dict[str, Evaluate] = {
     "erf": _pure(_erf), "exp": _pure(np.exp), "global_avg_pool2d": _spatial_mean,
     "gelu": _pure(lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))), "layer_norm": _layer_norm,
     "leaky_relu": lambda ins, call: np.where(ins[0] > 0, ins[0], ins[0] * call.attrs["alpha"]),
-    "log": _pure(np.log), "lrn": _lrn, "max": _reducer(np.max), "max_pool2d": _max_pool2d,
+    "log": _pure(np.log), "lrn": _lrn, "max": _reducer(np.max), "max_pool2d": max_pool2d,
     "maximum": _pure(np.maximum), "mean": _reducer(np.mean), "minimum": _pure(np.minimum),
     "multiply": _pure(np.multiply), "negative": _pure(np.negative), "power": _pure(np.power),
     "relu": _pure(lambda x: np.maximum(x, np.zeros((), x.dtype))), "requantize": _requantize,

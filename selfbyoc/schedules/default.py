@@ -5,8 +5,8 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from ..codegen.info.ops import Ops
 from ..language.types import Schedule, Target
 from ..machine import machine
 from .steps.blocks import Facts, facts
@@ -14,7 +14,7 @@ from .steps.loops import Finish, inline_injective
 from .steps.reductions import stages
 
 
-def schedule(sch: Schedule, ops: Any, target: Target) -> None:
+def schedule(sch: Schedule, ops: Ops, target: Target) -> None:
     """Stage by stage: melting stages into one another is left to a composite's own schedule."""
     # 1. What is elementwise joins its reader.
     inline_injective(sch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..codegen.info.accesses import blocks_of, label_of
+from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, did_you_mean
 from ..language.pattern import VOCABULARY
 from ..language.types import Schedule, Target
@@ -51,7 +52,7 @@ class EachOp:
         """The kinds of op that have a schedule here."""
         return self.schedules.keys()
 
-    def __call__(self, sch: Schedule, ops: Any, target: Target) -> None:
+    def __call__(self, sch: Schedule, ops: Ops, target: Target) -> None:
         # 1. Constants are no results: they are written where they are read.
         for block in facts(sch):
             if not block.stmt.reads and not block.is_output:

@@ -19,7 +19,8 @@ from ..codegen.info.lineage import labelled
 from ..codegen.info.op_info import attach, record, recorded_of
 from ..codegen.info.op_record import Ref, describe
 from ..codegen.info.pattern_kind import name_of
-from ..ir._relax import READ, read_call
+from ..ir._relax import read_call
+from ..ir._relax_ops import READ
 from ..ir.attrs import plain
 
 logger = logging.getLogger(__name__)

@@ -179,14 +179,14 @@ def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
 
 def _search(ms: Any, run: Run, model: Any, seed: int) -> None:
     from .meta import Builder, Runner, Strategy, context
-    from .sources import Judge, MetaSpace, OwnSpace
+    from .sources import CostModel, MetaSpace, OwnSpace
 
-    judge = Judge(model)
+    costs = CostModel(model)
     open_ = [s for s in run.searches if s.left]
     contexts = []
     for number, search in enumerate(open_):
         batch = BATCH[search.kind]
-        source: Any = OwnSpace(run, search, judge, seed + number)
+        source: Any = OwnSpace(run, search, costs, seed + number)
         if search.kind == METASCHEDULE:
             source = MetaSpace(run, search, model, batch, seed + number)
         contexts.append(context(search, Strategy(run, search, source, batch), seed + number))

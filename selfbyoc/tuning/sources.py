@@ -33,7 +33,7 @@ _APART = "%s: MetaSchedule's rules raise; its tiles are not joined with what rea
 _EMPTY = 3  # batches of nothing new, after which the space counts as searched
 
 
-class Judge:
+class CostModel:
     """MetaSchedule's cost model over candidates of any schedule; one that fails is left out."""
 
     def __init__(self, model: Any) -> None:
@@ -63,8 +63,8 @@ class Judge:
 class OwnSpace:
     """Candidates of the composite's own schedule under other decisions."""
 
-    def __init__(self, run: Run, search: Search, judge: Judge, seed: int) -> None:
-        self.run, self.search, self.judge = run, search, judge
+    def __init__(self, run: Run, search: Search, costs: CostModel, seed: int) -> None:
+        self.run, self.search, self.costs = run, search, costs
         self.context: Any = None
         self._pool: list[tuple[Candidate, Any]] = []
         self._random = random.Random(seed)
@@ -75,7 +75,7 @@ class OwnSpace:
 
     def candidates(self, count: int) -> list[Any]:
         """At most so many; none where the space is exhausted."""
-        wanted = count if self.judge.model is None else _POOL * count
+        wanted = count if self.costs.model is None else _POOL * count
         for _ in range(_ATTEMPTS * wanted):
             if len(self._pool) >= wanted or self.run.over:
                 break
@@ -89,8 +89,8 @@ class OwnSpace:
 
     def _taken(self, count: int) -> list[Any]:
         """Out of the pool; what stays there is ranked again with the next batch."""
-        order = self.judge.ranked(self.context, [c for _, c in self._pool])
-        sure = max(1, round(count * (1 - _UNJUDGED))) if self.judge.model else count
+        order = self.costs.ranked(self.context, [c for _, c in self._pool])
+        sure = max(1, round(count * (1 - _UNJUDGED))) if self.costs.model else count
         best, rest = order[:sure], order[sure:]
         chosen = {*best, *self._random.sample(rest, min(count - len(best), len(rest)))}
         found = [made for i, (_, made) in enumerate(self._pool) if i in chosen]
@@ -99,7 +99,7 @@ class OwnSpace:
 
     def learn(self, made: Sequence[Candidate], candidates: Any, results: Any) -> None:
         """Tell the cost model."""
-        self.judge.learn(self.context, candidates, results)
+        self.costs.learn(self.context, candidates, results)
 
     def end(self) -> None:
         """Nothing to end."""

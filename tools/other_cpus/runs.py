@@ -12,7 +12,7 @@ from typing import Any
 import selfbyoc
 from selfbyoc import Case, Composite, host
 from selfbyoc._tvm import GENERATION, make_target
-from selfbyoc.analysis.verify.checks import Judge, Plan
+from selfbyoc.analysis.verify.checks import Comparison, Plan
 from selfbyoc.analysis.verify.records import PASSED
 from selfbyoc.analysis.verify.run import Runner
 from selfbyoc.analysis.verify.subjects import Subject
@@ -99,7 +99,7 @@ def _judged(subject: Subject, target: Any, cpu: CPU) -> str:
     with TemporaryDirectory() as folder, using(False):
         emulated = cpu.is_arm and Emulated(source, target, Path(folder))
         runner: Any = emulated or Runner(source, target)
-        check = Judge(subject, runner, Plan(target)).check("random")
+        check = Comparison(subject, runner, Plan(target)).check("random")
     return RIGHT if check.status == PASSED else str(check)
 
 

@@ -13,13 +13,13 @@ from ..._tvm import (
     build_module,
     get_block,
     get_func,
-    kernel_config,
     param_buffers,
     te,
     tensor,
     tir,
     tvm,
 )
+from ..._tvm_config import kernel_config
 from ..._tvm_rewrite import any_alignment
 from ...errors import InputError
 from ...runtime.timing import latency

@@ -87,7 +87,7 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
     except SelfbyocError as err:
         yield Event(BUILD, Check(BUILD, RAISED, one_line(err)))
         return
-    judge = Judge(subject, runner, plan)
+    comparison = Comparison(subject, runner, plan)
     known = kinds_for(subject.graph, subject.constants)
     asked = [kind for kind in known if plan.kinds is None or kind in plan.kinds]
     if not asked:
@@ -95,10 +95,10 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
     for kind in known:
         if kind in (*asked, "nan"):  # it leaves NaN in scratch memory for the others
             yield Event(kind)
-            yield Event(kind, judge.check(kind))
+            yield Event(kind, comparison.check(kind))
 
 
-class Judge:
+class Comparison:
     """Compares one kernel's results with everything that is known of them."""
 
     def __init__(self, subject: Subject, runner: Runner, plan: Plan) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -133,9 +132,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(inner) for inner in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def merge(verifications: Sequence[Verification]) -> Verification:
-    """Several models (the cases of the composites) as one."""
-    verdicts = tuple(v for found in verifications for v in found.verdicts)
-    return Verification(verdicts, verifications[0].target, verifications[0].seed)

@@ -87,10 +87,6 @@ class LayoutMap:
             found[part.axis] = term if known == 0 else ("Add", known, term)
         return tuple(found)
 
-    def apply(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The new index of an old one."""
-        return tuple(part.of(index) for part in self.parts)
-
 
 class Prover:
     """Proves index expressions equal, given the variables' extents."""

@@ -1,5 +1,4 @@
-"""Op info: the ordered ops of a function, as an attribute, as users read it and as schedules see
-it.
+"""Op info: the ordered ops of a function, as an attribute and as users read it.
 
 What is kept on the function is what was true when it was recorded (`Recorded`). Reading it looks at
 the function as it is now: its blocks, and whether its layout has changed since.
@@ -8,8 +7,8 @@ the function as it is now: its blocks, and whether its layout has changed since.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..._tvm import Schedule, TVMError, structural_hash, tir, tvm
@@ -25,84 +24,7 @@ from .unknown import UNKNOWN
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "Ops", "TensorInfo", "attach", "op_info", "resealed"]
-
-
-@dataclass(frozen=True)
-class Packing:
-    """How an argument comes to a kernel: packed ahead of time (then in this shape; None while the
-    plan decides it), or as it is.
-    """
-
-    arg: str
-    ahead: bool = False
-    shape: Sequence[int] | None = None
-
-
-class Ops:
-    """The ops as a schedule sees them: `ops.dense.attrs`, `ops.conv2d_1.block`, or in order by
-    iteration. `block` finds a block by its name, or None.
-    """
-
-    def __init__(
-        self,
-        infos: Sequence[OpInfo],
-        block: Callable[[str], Any] | None = None,
-        operands: Mapping[tuple[str, int], Packing] | None = None,
-    ) -> None:
-        self._views = {info.name: OpView(info, block) for info in infos}
-        self._operands = operands or {}
-
-    def packing(self, op: OpView, index: int) -> Packing:
-        """How input `index` of an op comes to the kernel. For plans."""
-        return self._operands.get((op.name, index), Packing(""))
-
-    def __getattr__(self, name: str) -> OpView:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if name not in self._views:
-            raise AttributeError(f"no op {name!r} in this function; it has {list(self._views)}")
-        return self._views[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._views
-
-    def __iter__(self) -> Iterator[OpView]:
-        return iter(self._views.values())
-
-    def of(self, kind: str) -> list[OpView]:
-        """The ops of one kind, in order."""
-        return [view for view in self if view.kind == kind]
-
-
-class OpView:
-    """One op: its info, and its blocks in the schedule at hand."""
-
-    def __init__(self, info: OpInfo, block: Callable[[str], Any] | None) -> None:
-        self.info, self._get = info, block
-        self.name, self.kind, self.attrs = info.name, info.kind, info.attrs
-        self.inputs, self.outputs = info.inputs, info.outputs
-        self.pattern, self.layout_sensitive = info.pattern, info.layout_sensitive
-
-    @property
-    def blocks(self) -> list[Any]:
-        """Its blocks that are still there (not inlined), in order."""
-        assert self._get is not None, "blocks exist only while scheduling"
-        found = map(self._get, self.info.blocks)
-        return [block for block in found if block is not None]
-
-    @property
-    def block(self) -> Any:
-        """The block that computes the op's result."""
-        assert self._get is not None, "blocks exist only while scheduling"
-        *_, name = self.info.blocks or ("",)
-        block = self._get(name)
-        if block is None:
-            raise AttributeError(f"the result of {self.name} has no block here, or none any more")
-        return block
-
-    def __repr__(self) -> str:
-        return f"{self.name}{self.attrs} -> {self.outputs}"
+__all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "TensorInfo", "attach", "op_info", "resealed"]
 
 
 def attach(func: Any, recorded: Recorded) -> Any:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._tvm import dtype_of, tir
+from ...codegen.info.ops import Ops
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Schedule, Tensor
+from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ..kernels.rows.compute import Dense, epilogue, product, result
 from ..kernels.rows.pack import pack_weight
@@ -24,7 +25,7 @@ ACTIVATIONS = {
 }
 
 
-def activation(ops: Any) -> Callable[[Expr], Expr]:
+def activation(ops: Ops) -> Callable[[Expr], Expr]:
     """The function of the op that is an activation, if there is one."""
     return next((ACTIVATIONS[v.kind] for v in ops if v.kind in ACTIVATIONS), lambda x: x)
 
@@ -57,7 +58,7 @@ def _pattern(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
     return either(op.add(y, residual), y)
 
 
-def _plan(ops: Any, machine: Machine) -> ProductPlan:
+def _plan(ops: Ops, machine: Machine) -> ProductPlan:
     shape, dtype = ops.dense.outputs[0]
     depth = ops.dense.inputs[0][0][-1]
     rows = plan_rows(lead_of(shape), depth, shape[-1], dtype, machine)
@@ -70,7 +71,7 @@ def _compute(
     bias: Tensor | None = None,
     residual: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: ProductPlan,
 ) -> Dense:
     out = ops.dense.outputs[0]
@@ -79,16 +80,10 @@ def _compute(
     return Dense(found, outputs, result(plan.rows, outputs, out[0][-1], residual))
 
 
-def _schedule(sch: Schedule, stages: Dense, plan: ProductPlan) -> None:
-    schedule_dense(sch, stages, plan)
-
-
 dense = Composite(
     "dense",
     _pattern,
-    kernel=Kernel(
-        _plan, _compute, _schedule, pack={"weight": lambda weight, plan: pack_weight(weight)}
-    ),
+    kernel=Kernel(_plan, _compute, schedule_dense, pack={"weight": pack_weight}),
     check=_check,
     why="the bias and the activation are applied while the tile is in registers",
     cases=(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import tir
+from ...codegen.info.ops import Ops
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite
@@ -68,7 +69,7 @@ class Chain:
         return self.second.result
 
 
-def _plan(ops: Any, machine: Machine) -> ChainPlan:
+def _plan(ops: Ops, machine: Machine) -> ChainPlan:
     (hidden, dtype), (shape, _) = ops.dense.outputs[0], ops.dense_1.outputs[0]
     depth = ops.dense.inputs[0][0][-1]
     rows = plan_rows(lead_of(hidden), depth, hidden[-1], dtype, machine)
@@ -85,7 +86,7 @@ def _compute(
     b2: Tensor,
     residual: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: ChainPlan,
 ) -> Chain:
     rows, out = plan.first.rows, ops.dense_1.outputs[0]
@@ -116,10 +117,6 @@ def _schedule(sch: Schedule, stages: Chain, plan: ChainPlan) -> None:
         last()
 
 
-def _pack(weight: Tensor, plan: ChainPlan) -> Tensor:
-    return pack_weight(weight)
-
-
 def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
     hidden = op.gelu(op.bias_add(op.dense(x, w1), b1, axis=-1))
     return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
@@ -129,7 +126,7 @@ dense_gelu_dense = Composite(
     "dense_gelu_dense",
     _pattern,
     reference=_reference,
-    kernel=Kernel(_plan, _compute, _schedule, pack={"w1": _pack, "w2": _pack}),
+    kernel=Kernel(_plan, _compute, _schedule, pack={"w1": pack_weight, "w2": pack_weight}),
     check=_check,
     why="the hidden activations never leave the kernel",
     cases=(

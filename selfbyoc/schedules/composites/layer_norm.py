@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._tvm import te
+from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
@@ -18,7 +19,7 @@ from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.rowwise import Rowwise, RowwisePlan, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
-from ..kernels.rows.schedule import prepare, schedule_dense
+from ..kernels.rows.schedule import prepare, schedule_normal
 from .dense import activation, check_bias
 
 
@@ -50,7 +51,7 @@ def _pattern(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
     return either(op.relu(y), op.gelu(y), y)
 
 
-def _plan(ops: Any, machine: Machine) -> NormalPlan:
+def _plan(ops: Ops, machine: Machine) -> NormalPlan:
     (shape, dtype), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     return normal_plan(shape, depth, dtype, machine)
 
@@ -62,7 +63,7 @@ def _compute(
     weight: Tensor,
     bias: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: NormalPlan,
 ) -> Dense:
     rows, out = plan.rows, ops.dense.outputs[0]
@@ -78,10 +79,6 @@ def _compute(
     outputs = epilogue(found.sums, bias, out, activation(ops))
     stored = result(rows, outputs, out[0][-1])
     return Dense(found, outputs, stored, Rowwise(before, normalised))
-
-
-def _schedule(sch: Schedule, stages: Dense, plan: NormalPlan) -> None:
-    schedule_dense(sch, stages, plan.product, plan.normal)
 
 
 WEIGHTS = ("gamma", "beta", "weight", "bias")
@@ -110,9 +107,7 @@ def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
 layer_norm_dense = Composite(
     "layer_norm_dense",
     _pattern,
-    kernel=Kernel(
-        _plan, _compute, _schedule, pack={"weight": lambda weight, plan: pack_weight(weight)}
-    ),
+    kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_weight}),
     check=_check,
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(
@@ -126,14 +121,14 @@ layer_norm_dense = Composite(
 )
 
 
-def _rows_plan(ops: Any, machine: Machine) -> RowwisePlan:
+def _rows_plan(ops: Ops, machine: Machine) -> RowwisePlan:
     (call,) = ops
     *lead, count = call.outputs[0][0]
     return rowwise_plan(lead, count, machine)
 
 
 def _layer_norm_compute(
-    x: Tensor, gamma: Tensor, beta: Tensor, *, ops: Any, plan: RowwisePlan
+    x: Tensor, gamma: Tensor, beta: Tensor, *, ops: Ops, plan: RowwisePlan
 ) -> Rowwise:
     shape = ops.layer_norm.outputs[0][0]
     epsilon = ops.layer_norm.attrs["epsilon"]
@@ -141,7 +136,7 @@ def _layer_norm_compute(
     return Rowwise(before, te.compute(shape, normal, name="result"))
 
 
-def _softmax_compute(x: Tensor, *, ops: Any, plan: RowwisePlan) -> Rowwise:
+def _softmax_compute(x: Tensor, *, ops: Ops, plan: RowwisePlan) -> Rowwise:
     shape = ops.softmax.outputs[0][0]
     normal, before = softmax_stages(x, shape, plan)
     return Rowwise(before, te.compute(shape, normal, name="result"))

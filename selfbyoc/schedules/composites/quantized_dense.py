@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from ..._tvm import te, tir
+from ...codegen.info.ops import Ops
 from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Expr, Schedule, Tensor
+from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ..kernels.exact import sum_dtype
 from ..kernels.rows.compute import Dense, epilogue, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan
-from ..kernels.rows.pack import pack_weight
+from ..kernels.rows.pack import pack_widened
 from ..kernels.rows.rowwise import Rowwise, layer_norm
-from ..kernels.rows.schedule import schedule_dense
+from ..kernels.rows.schedule import schedule_normal
 from .dense import check_bias
 from .layer_norm import check_affine
 
@@ -57,13 +58,9 @@ def _check(match: Any) -> None:
         require(value is None or value.scalar is not None, f"{name} is no constant of one element")
 
 
-def _plan(ops: Any, machine: Machine) -> NormalPlan:
+def _plan(ops: Ops, machine: Machine) -> NormalPlan:
     (shape, _), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     return normal_plan(shape, depth, sum_dtype(depth, "int8", "int8"), machine)
-
-
-def _pack_weight(weight: Tensor, plan: NormalPlan) -> Tensor:
-    return pack_weight(weight, plan.dtype)
 
 
 def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
@@ -71,7 +68,7 @@ def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
     return value * number if kind == "multiply" else tir.div(value, number)
 
 
-def _level(value: Expr, ops: Any, dtype: str) -> Expr:
+def _level(value: Expr, ops: Ops, dtype: str) -> Expr:
     """The integer that a value is rounded to, as a number of the sums' dtype."""
     even = ops.round.attrs["ties"] == "even"
     value = mathfn.round_even(value) if even else mathfn.round_away(value)
@@ -88,7 +85,7 @@ def _compute(
     in_scale: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: NormalPlan,
 ) -> Dense:
     rows, out = plan.rows, ops.dense.outputs[0]
@@ -111,11 +108,6 @@ def _compute(
     outputs = epilogue(found.sums, bias, out)
     stored = result(rows, outputs, out[0][-1])
     return Dense(found, outputs, stored, Rowwise(before, levels))
-
-
-def _schedule(sch: Schedule, stages: Dense, plan: NormalPlan) -> None:
-    # As layer_norm + dense in floating point: the levels of a task's rows stay in its cache.
-    schedule_dense(sch, stages, plan.product, plan.normal)
 
 
 def _byte(y: Any) -> Any:
@@ -154,7 +146,7 @@ _WEIGHTS = ("gamma", "beta", "weight")
 layer_norm_dense_int8 = Composite(
     "layer_norm_dense_int8",
     _pattern,
-    kernel=Kernel(_plan, _compute, _schedule, pack={"weight": _pack_weight}),
+    kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_widened}),
     check=_check,
     why="the quantised rows stay in the cache of the core that multiplies them",
     cases=(

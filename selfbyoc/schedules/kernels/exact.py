@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._tvm import te
+from ...language.types import Tensor
 
 LARGEST = {"int8": 128, "uint8": 255}
 
 
-def sum_dtype(terms: int, left: Any, right: Any) -> str:
+def sum_dtype(terms: int, left: str, right: str) -> str:
     """What `terms` products of two integer dtypes are summed in: float32 if exact, or int32.
 
     float32 holds every integer up to 2^24, which is 1024 products of int8, and multiplies and
@@ -20,7 +19,7 @@ def sum_dtype(terms: int, left: Any, right: Any) -> str:
     return "float32" if largest <= 1 << 24 else "int32"
 
 
-def widened(tensor: Any, dtype: str) -> Any:
+def widened(tensor: Tensor, dtype: str) -> Tensor:
     """A stage that converts."""
     name = f"{tensor.op.name}_{dtype}"
     return te.compute(tensor.shape, lambda *i: tensor(*i).astype(dtype), name=name)

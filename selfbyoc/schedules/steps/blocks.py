@@ -192,6 +192,14 @@ def divisor(extent: int, most: int) -> int:
     return next(d for d in range(min(extent, most), 0, -1) if extent % d == 0)
 
 
+def stored_at_once(extent: int, lanes: int) -> int:
+    """Elements of a row that one run of its loop stores; 0: no vectors. LLVM splits a short row of
+    any length into whole vectors and a tail; a long one must divide.
+    """
+    found = extent if extent <= 4 * lanes else divisor(extent, 4 * lanes)
+    return found if found * 2 >= lanes else 0
+
+
 def same_elements(producer: Facts, consumer: Facts) -> bool:
     """Whether a consumer reads one element of the producer for each of its own, in place."""
     written = region_buffer(producer.stmt.writes[0])

@@ -17,12 +17,11 @@ from ...codegen.prefetch_early import EARLY
 from ...language.types import Block, Loop, Schedule
 from ...machine import Machine
 from .blocks import Facts, divisor, facts
+from .parallel import parallel_over
 
 Finish = Callable[[], None]
 MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
-MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
-CHUNK = 16  # steps of a sum between two groups of prefetches
-LEAST_STEPS = 8192  # vector steps, some 3 us: a parallel region costs 1-2 us a launch
+CHUNK_STEPS = 16  # steps of a sum between two groups of prefetches
 
 
 def inline_injective(sch: Schedule, stay: Collection[str] = ()) -> None:
@@ -76,23 +75,8 @@ def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
     sch.vectorize(loop)
 
 
-def parallel_over(sch: Schedule, loops: Sequence[Loop], steps: float = LEAST_STEPS) -> Any:
-    """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a
-    region.
-    """
-    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    if steps >= LEAST_STEPS:
-        sch.parallel(fused)
-    return fused
-
-
-def is_even(tasks: int, cpu: Machine) -> bool:
-    """Whether a number of equal tasks leaves no core without work for long."""
-    return -(-tasks // cpu.cores) * cpu.cores <= tasks * MOST_UNEVEN
-
-
 def prefetch_next(
-    sch: Schedule, piece: Any, at: Any, weight: str, to: Sequence[int] | None = None
+    sch: Schedule, piece: Loop, at: Loop, weight: str, to: Sequence[int] | None = None
 ) -> None:
     """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
     runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
@@ -106,7 +90,7 @@ def prefetch_next(
     sch.annotate(at, AHEAD, json.dumps([weight, to]))
 
 
-def prefetch_while_summing(sch: Schedule, piece: Any, k: Any, weight: str) -> Any:
+def prefetch_while_summing(sch: Schedule, piece: Loop, k: Loop, weight: str) -> Loop:
     """`prefetch_next` by the steps of a sum over `k`; -> the loop over k to start the sums before.
 
     In chunks: LLVM takes a prefetch for a read of the sums too, wherever these are not on the stack
@@ -114,8 +98,8 @@ def prefetch_while_summing(sch: Schedule, piece: Any, k: Any, weight: str) -> An
     256x14x14 by Winograd, 9.4 MB of weights in memory: 415 us without, 260 by chunks of 16, 262 of
     8, 268 of 32, 350 of 64; with the weights in L3 223, 225 by chunks, 235 to 420 by every step.
     """
-    chunk = divisor(int(sch.get(k).extent), CHUNK)
-    if chunk < CHUNK // 2:
+    chunk = divisor(int(sch.get(k).extent), CHUNK_STEPS)
+    if chunk < CHUNK_STEPS // 2:
         return k
     outer, _ = sch.split(k, [None, chunk])
     prefetch_next(sch, piece, outer, weight)
@@ -161,12 +145,13 @@ def vectorize_copy(sch: Schedule, block: Facts, lanes: int) -> None:
     parallel_over(sch, before, block.size)
 
 
-def decompose(sch: Schedule, block: Block, at: Any, has_rows: bool) -> None:
-    """Set the accumulators to their start before the reduction's loops, in the same vectors."""
-    init = sch.decompose_reduction(block, at)
-    if int(sch.get(list(sch.get_loops(init))[-1]).extent) == 1:
+def start_sums(sch: Schedule, block: Block, at: Loop, unrolled: int) -> None:
+    """Set the accumulators to their start before the reduction's loop `at`, in the same vectors;
+    `unrolled` loops are around a vector.
+    """
+    *outer, lane = sch.get_loops(sch.decompose_reduction(block, at))
+    if int(sch.get(lane).extent) == 1:
         return
-    *_, outer, lane = sch.get_loops(init)
     sch.vectorize(lane)
-    if has_rows:
-        sch.unroll(outer)
+    for loop in outer[len(outer) - unrolled :]:
+        sch.unroll(loop)

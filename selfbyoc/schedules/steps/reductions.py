@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...language.types import Schedule
+from ...language.types import Loop, Schedule
 from ...machine import Machine
 from .blocks import Axis, Facts, divisor, same_elements
-from .loops import Finish, decompose, parallel_over, vectorize, vectorize_injective
+from .loops import Finish, start_sums, vectorize, vectorize_injective
+from .parallel import parallel_over
 from .tiles import most_sums
 
 
@@ -88,7 +88,7 @@ def epilogue_of(sch: Schedule, block: Facts, among: Collection[str] | None = Non
     return Facts(sch, sch.cache_write(block.block, 0, "local"))
 
 
-def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Any], Any]:
+def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Loop], Loop]:
     """Split an epilogue's loops into outer ones and the tile (rows unrolled, vectors); -> outer
     loops, innermost outer.
     """
@@ -109,7 +109,7 @@ def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Any], A
 
 def tile_reduction(
     sch: Schedule, block: Facts, machine: Machine, among: Collection[str] | None = None
-) -> tuple[list[Any], Finish] | None:
+) -> tuple[list[Loop], Finish] | None:
     """A reduction as register tiles under its epilogue; -> the loops around, or None if none fits.
 
     for outer:  acc[rows, width] = 0;  for k: acc += ...;  out[rows, width] = epilogue(acc)
@@ -141,7 +141,7 @@ def accumulate(sch: Schedule, block: Facts, tile: Tile, lanes: int) -> Finish:
     if int(sch.get(reduction[-1]).extent) <= 7:
         sch.unroll(reduction[-1])  # a window's columns; a long k stays a loop
     vectorize(sch, spatial[-1], lanes)
-    return lambda: decompose(sch, block.block, reduction[0], bool(rows))
+    return lambda: start_sums(sch, block.block, reduction[0], len(rows))
 
 
 def reduce_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
@@ -170,7 +170,7 @@ def reduce_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
     sch.reorder(*(loop for loop in own if not loop.same_as(lane)), lane)
     sch.vectorize(lane)
     sch.unroll(sch.get_loops(block.block)[-1])
-    return lambda: decompose(sch, partial, k, False)
+    return lambda: start_sums(sch, partial, k, 0)
 
 
 def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
@@ -194,7 +194,7 @@ def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | N
     sch.reorder(*(own[a.position] for a in block.reduction), own[axes[-1].position])
     sch.unroll(own[axes[-1].position])
     parallel_over(sch, [*loops[:position], outer], block.steps)
-    return lambda: decompose(sch, block.block, own[block.reduction[0].position], False)
+    return lambda: start_sums(sch, block.block, own[block.reduction[0].position], 0)
 
 
 def stages(

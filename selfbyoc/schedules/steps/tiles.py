@@ -12,6 +12,11 @@ from ...machine import LINE, Machine
 BLOCK = LINE // 4
 
 
+def blocks_of(channels: int) -> int:
+    """Blocks of packed weights that so many columns or output channels fill."""
+    return -(-channels // BLOCK)
+
+
 @dataclass(frozen=True)
 class RegisterTile:
     """`rows` x `vectors` sums. A step of k loads the vectors and broadcasts an element a row."""
@@ -27,11 +32,13 @@ class RegisterTile:
         """Registers that hold sums."""
         return self.rows * self.vectors
 
-    def fits(self, cpu: Machine) -> bool:
-        """Whether nothing spills: a quarter of the registers is for operands and addresses' copies
-        (14 x 2 of 32 spill with LLVM 22; 6 x 2 and 4 x 3 of 16 do not).
+    def fits(self, cpu: Machine, held: int | None = None) -> bool:
+        """Whether nothing spills. A step holds `held` operands, by default its vectors, and reads
+        the others in turn: as an operand in memory, or through one more register.
         """
-        return self.sums <= most_sums(cpu) and self.sums + self.vectors + 1 <= cpu.vector_registers
+        held = self.vectors if held is None else held
+        in_turn = 0 if cpu.broadcasts else 1
+        return self.sums <= most_sums(cpu) and self.sums + held + in_turn <= cpu.vector_registers
 
     def cycles(self, cpu: Machine) -> float:
         """Of a step of k: the multiply-adds, the loads, or the wait for the last step's sums."""
@@ -45,8 +52,11 @@ class RegisterTile:
 
 
 def most_sums(cpu: Machine) -> int:
-    """Registers that may hold sums."""
-    return cpu.vector_registers * 3 // 4
+    """Registers that may hold sums: a quarter is for operands and addresses' copies (14 x 2 of 32
+    spill with LLVM 22; 6 x 2 and 4 x 3 of 16 do not). A product that is not fused with its addition
+    overwrites a copy of an operand: 12 sums of 16 registers spill then, 10 do not (SSE).
+    """
+    return cpu.vector_registers * (6 if cpu.fused else 5) // 8
 
 
 def register_tiles(cpu: Machine, rows: Iterable[int], vectors: Iterable[int]) -> list[RegisterTile]:

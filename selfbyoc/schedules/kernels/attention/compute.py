@@ -10,11 +10,11 @@ is a copy of it, read again: no lane needs a condition.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
+from ....codegen.info.ops import Ops
 from ....compute import mathfn
-from ....language.types import Tensor
+from ....language.types import Expr, Tensor
 from .few import FewStages, attention_of_few
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
 from .plan import AttentionPlan, BlockPlan, FewPlan
@@ -44,7 +44,7 @@ def attention(
     scale: Tensor | None = None,
     mask: Tensor | None = None,
     *,
-    ops: Any,
+    ops: Ops,
     plan: AttentionPlan,
 ) -> BlockStages | FewStages:
     """The whole composite; `ops` says what was matched."""
@@ -72,7 +72,7 @@ def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
     """[block, d, lane]"""
     shape, ndim = plan.shape, len(plan.shape.batch)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
         return scaled(*i[:ndim], m, i[-2])
 
@@ -83,7 +83,7 @@ def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
     shape, ndim = plan.shape, len(plan.shape.batch)
     d = te.reduce_axis((0, shape.depth), name="d")
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         key = keys(*i[:ndim], tir.Min(i[-2], shape.keys - 1), d)
         return te.sum(key * queries(*i[:-2], d, i[-1]), axis=d)
 
@@ -94,7 +94,7 @@ def _products(queries: Tensor, keys: Read, plan: BlockPlan) -> Tensor:
 def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
     shape, ndim = plan.shape, len(plan.shape.batch)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         m = tir.Min(i[ndim] * plan.lanes + i[-1], shape.queries - 1)
         return masked(products(*i), *i[:ndim], m, tir.Min(i[-2], shape.keys - 1))
 
@@ -125,7 +125,7 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     if not transposed and plan.width == columns:
         return None
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         if plan.width == columns:
             return values(*i)
         return tir.if_then_else(i[-1] < columns, values(*i), tir.const(0, "float32"))
@@ -133,21 +133,21 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     return te.compute((*plan.shape.batch, plan.shape.keys, plan.width), element, name="values")
 
 
-def _weighted(power: Tensor, inverse: Tensor, values: Read, plan: BlockPlan) -> tuple[Any, Any]:
+def _weighted(power: Tensor, inverse: Tensor, values: Read, plan: BlockPlan) -> tuple[Expr, Expr]:
     """The second product in tiles of queries, and the same normalised."""
     shape, ndim = plan.shape, len(plan.shape.batch)
     rows = plan.weighted.rows
     tiles = plan.lanes // rows
     n = te.reduce_axis((0, shape.keys), name="n")
 
-    def lane(*i: Any) -> tuple[Any, Any]:
+    def lane(*i: Expr) -> tuple[Expr, Expr]:
         return tir.floordiv(i[ndim], tiles), tir.floormod(i[ndim], tiles) * rows + i[ndim + 1]
 
-    def product(*i: Any) -> Any:
+    def product(*i: Expr) -> Expr:
         block, at = lane(*i)
         return te.sum(power(*i[:ndim], block, n, at) * values(*i[:ndim], n, i[-1]), axis=n)
 
-    def normal(*i: Any) -> Any:
+    def normal(*i: Expr) -> Expr:
         block, at = lane(*i)
         return weighted(*i) * inverse(*i[:ndim], block, at)
 
@@ -160,7 +160,7 @@ def _result(normalised: Tensor, plan: BlockPlan) -> Tensor:
     """The real queries and columns, as the composite's result lies."""
     ndim, rows = len(plan.shape.batch), plan.weighted.rows
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         tile, row = tir.floordiv(i[ndim], rows), tir.floormod(i[ndim], rows)
         return normalised(*i[:ndim], tile, row, i[-1])
 

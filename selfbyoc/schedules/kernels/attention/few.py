@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
 from ....compute import mathfn
-from ....language.types import Block, Schedule, Tensor
+from ....language.types import Block, Expr, Loop, Schedule, Tensor
 from ...steps.blocks import divisor
-from ...steps.loops import Finish, vectorize
+from ...steps.loops import Finish, start_sums, vectorize
 from .operands import Read, laid_out
 from .plan import FewPlan
 
@@ -75,7 +74,7 @@ def _products(queries: Read, keys: Read, plan: FewPlan) -> tuple[Tensor, Tensor]
     lane = te.reduce_axis((0, lanes), name="lane")
     rows = (*shape.batch, shape.queries, shape.keys)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         *batch, m, key, at = i
         d = step * lanes + at
         return te.sum(queries(*batch, m, d) * keys(*batch, key, d), axis=step)
@@ -87,7 +86,7 @@ def _products(queries: Read, keys: Read, plan: FewPlan) -> tuple[Tensor, Tensor]
 
 
 def _reduced(
-    row: Tensor, plan: FewPlan, how: Callable[..., Any], name: str
+    row: Tensor, plan: FewPlan, how: Callable[..., Expr], name: str
 ) -> tuple[Tensor, Tensor]:
     """`how` (te.sum, te.max) over the keys of each query: in lanes, then over these."""
     rows, lanes = row.shape[:-1], plan.key_lanes
@@ -134,14 +133,16 @@ def _vectorize_keys(sch: Schedule, block: Block, plan: FewPlan) -> None:
         sch.vectorize(sch.split(sch.get_loops(block)[-1], [None, width])[1])
 
 
-def _reduce_row(sch: Schedule, whole: Any, partial: Any, at: Any, plan: FewPlan) -> list[Finish]:
+def _reduce_row(
+    sch: Schedule, whole: Block, partial: Block, at: Loop, plan: FewPlan
+) -> list[Finish]:
     """Partial results in vectors, then the one result of them."""
     sch.compute_at(whole, at, preserve_unit_loops=True)
     sch.unroll(sch.get_loops(whole)[-1])
     return [_in_vectors(sch, partial, at, plan)]
 
 
-def _in_vectors(sch: Schedule, block: Block, at: Any, plan: FewPlan) -> Finish:
+def _in_vectors(sch: Schedule, block: Block, at: Loop, plan: FewPlan) -> Finish:
     """A reduction into registers: the reduced axis outside, vectors inside."""
     sch.compute_at(block, at, preserve_unit_loops=True)
     sch.set_scope(block, 0, "local")
@@ -149,8 +150,4 @@ def _in_vectors(sch: Schedule, block: Block, at: Any, plan: FewPlan) -> Finish:
     sch.reorder(reduced, lane)
     vectorize(sch, lane, plan.vector)
 
-    def start() -> None:
-        *_, loop = sch.get_loops(sch.decompose_reduction(block, reduced))
-        sch.vectorize(loop)
-
-    return start
+    return lambda: start_sums(sch, block, reduced, 0)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Tensor
+from ....codegen.info.ops import Ops
+from ....language.types import Expr, Tensor
 from .plan import Shape
 
-Read = Callable[..., Any]  # index -> element
+Read = Callable[..., Expr]  # index -> element
 
 
-def read(tensor: Tensor, *index: Any) -> Any:
+def read(tensor: Tensor, *index: Expr) -> Expr:
     """An element of a tensor at an index of a shape that it broadcasts to."""
     last = index[len(index) - len(tensor.shape) :]
     return tensor(*(0 if int(e) == 1 else i for e, i in zip(tensor.shape, last, strict=True)))
@@ -27,7 +27,7 @@ def rows_of(tensor: Tensor, interleaved: bool, transposed: bool) -> Read:
     return lambda *i: read(tensor, *i)
 
 
-def scaled_queries(queries: Read, scale: Tensor | None, ops: Any) -> Read:
+def scaled_queries(queries: Read, scale: Tensor | None, ops: Ops) -> Read:
     """The scale is applied to the queries, where there are fewest elements."""
     kind = next((view.kind for view in ops if view.kind in ("multiply", "divide")), "")
     if not kind:
@@ -37,7 +37,7 @@ def scaled_queries(queries: Read, scale: Tensor | None, ops: Any) -> Read:
     return lambda *i: tir.div(queries(*i), read(scale, *i))
 
 
-def masked_scores(mask: Tensor | None, ops: Any) -> Read:
+def masked_scores(mask: Tensor | None, ops: Ops) -> Read:
     """A score with the mask; one along a single axis was read as a bias."""
     if mask is None:
         return lambda score, *i: score

@@ -9,24 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from ....codegen.info.ops import Ops
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.blocks import divisor
-from ...steps.tiles import BLOCK, RegisterTile, most_sums
+from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS
+from ...steps.tiles import BLOCK, RegisterTile
 
-LEAST_PRODUCTS = 1 << 17  # multiplications below which a parallel region costs more than it saves
-LEAST_FEW = 1 << 16  # the same where a query is a task: it reads more than it multiplies
-FEW = 4  # queries that fill no vector: a row of keys times a query each is as fast
-POWER = 14  # vector instructions of a power, its part of the sum and of the largest score
-STEPS = 8  # of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not
-TILE = 12  # cycles to begin and to store a register tile
+FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
+# Vector instructions of a power, its part of the sum and of the largest score.
+POWER_INSTRUCTIONS = 14
+# Of a sum, unrolled: the branch of a short loop is foreseen, that of 64 turns is not.
+UNROLLED_STEPS = 8
+TILE_CYCLES = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).
-LINE = 0.1
-L2_BYTES = 32  # a cycle from L2
-SLACK = 1.05  # of the latency: sums that are just enough wait a little
+ROW_CYCLES = 0.1
+LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,14 @@ class BlockPlan:
 AttentionPlan = FewPlan | BlockPlan
 
 
-def plan(ops: Any, machine: Machine) -> AttentionPlan:
+def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     """The plan of the matched ops for a machine."""
     shape, vector = shape_of(ops), machine.lanes("float32")
     if _few(shape.queries):
         parts = divisor(shape.depth, BLOCK), divisor(shape.keys, BLOCK)
-        parallel = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth >= LEAST_FEW
+        parallel = (
+            math.prod(shape.batch) * shape.queries * shape.keys * shape.depth >= LEAST_FEW_PRODUCTS
+        )
         return FewPlan(shape, vector, *parts, parallel)
     found = _blocks(shape, machine)
     sizes = [p.lanes for p in found][:4]
@@ -120,7 +122,7 @@ def plan(ops: Any, machine: Machine) -> AttentionPlan:
     return replace(taken, panels_outside=outside)
 
 
-def shape_of(ops: Any) -> Shape:
+def shape_of(ops: Ops) -> Shape:
     """The extents, from the two products."""
     first, second = ops.of("batch_matmul")
     *batch, queries, keys = first.outputs[0][0]
@@ -133,7 +135,9 @@ def _few(queries: int) -> bool:
     """Whether most lanes of queries would be copies: 16 of them cost as much as 4 rows of keys each
     times its query.
     """
-    return choose("few_queries", (True, False) if queries <= BLOCK else (False,), queries <= FEW)
+    return choose(
+        "few_queries", (True, False) if queries <= BLOCK else (False,), queries <= FEW_QUERIES
+    )
 
 
 def _blocks(shape: Shape, cpu: Machine) -> list[BlockPlan]:
@@ -161,27 +165,20 @@ class _Product:
     def cycles(self, tile: RegisterTile, cpu: Machine) -> float:
         """In these tiles, the last rows in a whole one too."""
         tiles = -(-self.rows // tile.rows) * (self.vectors // tile.vectors)
-        step = max(tile.cycles(cpu), SLACK * cpu.latency) + self.line * tile.rows
-        return tiles * (step * self.depth + TILE)
+        step = max(tile.cycles(cpu), LATENCY_SLACK * cpu.latency) + self.line * tile.rows
+        return tiles * (step * self.depth + TILE_CYCLES)
 
     def tile(self, cpu: Machine, rows: Iterable[int]) -> RegisterTile:
         """The fastest tile of some of these rows, and of vectors that come out even."""
         vectors = [v for v in range(1, self.vectors + 1) if self.vectors % v == 0]
         tiles = [RegisterTile(r, v) for r in rows for v in vectors]
-        fitting = [tile for tile in tiles if _fits(tile, cpu)]
+        # The schedule holds a step's rows or its vectors, of which there are fewer.
+        fitting = [tile for tile in tiles if tile.fits(cpu, min(tile.rows, tile.vectors))]
         return min(fitting, key=lambda tile: (self.cycles(tile, cpu), tile.vectors))
 
 
-def _fits(tile: RegisterTile, cpu: Machine) -> bool:
-    """Whether nothing spills: the schedule holds a step's rows or its vectors, of which there are
-    fewer, and reads the others in turn.
-    """
-    held = min(tile.rows, tile.vectors) + 1
-    return tile.sums <= most_sums(cpu) and tile.sums + held <= cpu.vector_registers
-
-
 def _scores_of(shape: Shape, lanes: int, vector: int) -> _Product:
-    return _Product(shape.keys, lanes // vector, shape.depth, LINE)
+    return _Product(shape.keys, lanes // vector, shape.depth, ROW_CYCLES)
 
 
 def _result_of(shape: Shape, lanes: int, vector: int) -> _Product:
@@ -194,7 +191,7 @@ def _block(shape: Shape, cpu: Machine, lanes: int) -> BlockPlan:
     rows = range(1, cpu.vector_registers)
     scores = _scores_of(shape, lanes, vector).tile(cpu, [r for r in rows if r <= shape.keys])
     weighted = _result_of(shape, lanes, vector).tile(cpu, [r for r in rows if lanes % r == 0])
-    steps = divisor(shape.depth, STEPS), divisor(shape.keys, STEPS)
+    steps = divisor(shape.depth, UNROLLED_STEPS), divisor(shape.keys, UNROLLED_STEPS)
     parallel = shape.products >= LEAST_PRODUCTS
     return BlockPlan(shape, vector, lanes, scores, weighted, *steps, True, parallel)
 
@@ -204,7 +201,7 @@ def _cycles(plan: BlockPlan, cpu: Machine) -> float:
     sizes = plan.shape, plan.lanes, plan.vector
     task = _scores_of(*sizes).cycles(plan.scores, cpu)
     task += _result_of(*sizes).cycles(plan.weighted, cpu)
-    task += plan.lanes // plan.vector * plan.shape.keys * POWER / cpu.multiply_adds
+    task += plan.lanes // plan.vector * plan.shape.keys * POWER_INSTRUCTIONS / cpu.multiply_adds
     task += _from_l2(plan, cpu)
     return task * -(-plan.tasks // (cpu.cores if plan.parallel else 1))
 
@@ -215,4 +212,4 @@ def _from_l2(plan: BlockPlan, cpu: Machine) -> float:
     """
     held = 4 * plan.shape.keys * plan.lanes
     panels = plan.width // plan.vector // plan.weighted.vectors
-    return held * (3 + panels) / L2_BYTES if held > cpu.l1_bytes else 0.0
+    return held * (3 + panels) / cpu.l2_bandwidth if held > cpu.l1_bytes else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...._tvm import child_blocks
 from ....language.types import Block, Loop, Schedule
-from ...steps.loops import Finish, vectorize
+from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tiles import RegisterTile
 from .compute import BlockStages
 from .few import FewStages, schedule_few
@@ -98,10 +98,7 @@ def _product(
     sch.unroll(step)
     _unrolled_vectors(sch, *inside, lane)
 
-    def start() -> None:
-        _unrolled_vectors(sch, *list(sch.get_loops(sch.decompose_reduction(block, outer)))[-3:])
-
-    return start
+    return lambda: start_sums(sch, block, outer, 2)
 
 
 def _unrolled_vectors(sch: Schedule, outer: Loop, inner: Loop, lane: Loop) -> None:
@@ -124,12 +121,7 @@ def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: Blo
     sch.reorder(vector, key, lane)
     _unrolled_vectors(sch, vector, key, lane)
 
-    def start() -> None:
-        *_, vector, lane = sch.get_loops(sch.decompose_reduction(block, keys))
-        sch.unroll(vector)
-        sch.vectorize(lane)
-
-    return start
+    return lambda: start_sums(sch, block, keys, 1)
 
 
 def _lay_out(sch: Schedule, values: Block, plan: BlockPlan) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...._tvm import te, tir
+from ...._tvm import dtype_of, te, tir
 from ....codegen.slices import is_concatenate
 from ....compute.ops import compute_of
+from ....ir.graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Schedule, Shape, Tensor
+from ....language.types import Attrs, Block, Schedule, Shape, Tensor
 from ...steps.blocks import Facts, facts
 from ...steps.images import Work, image_of
 from ...steps.loops import inline_injective
@@ -26,7 +27,6 @@ from .channels import compute as channels
 from .channels import schedule as channels_schedule
 from .channels.compute import ChannelStages
 from .channels.plan import ChannelPlan
-from .lanes import reader
 from .pixels import compute as pixels
 from .pixels import schedule as pixels_schedule
 from .pixels.compute import PixelStages
@@ -39,7 +39,7 @@ from .pointwise.compute import PointwiseStages
 Stages = PixelStages | PointwiseStages | ChannelStages | WinogradStages
 
 
-def pack(weight: Tensor, plans: ConvPlans, call: Any) -> Tensor:
+def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     """[O, I, H, W] as the convolution that reads it wants it."""
     found = plans.of(call.name)
     if isinstance(found, WinogradPlan):
@@ -47,14 +47,14 @@ def pack(weight: Tensor, plans: ConvPlans, call: Any) -> Tensor:
     return direct_pack.pack(weight)
 
 
-def conv2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Stages:
+def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
     """The compute that stands in for `conv2d`: `x` and a packed weight."""
     x, weight = inputs
     return convolution(x, weight, call.attrs, call.outputs[0].shape, plans.of(call.name), call.name)
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: ConvPlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: ConvPlan, name: str
 ) -> Stages:
     """A convolution by its plan."""
     if isinstance(plan, WinogradPlan):
@@ -66,15 +66,13 @@ def convolution(
     return pointwise.convolution(x, weight, attrs, out, plan, name)
 
 
-def max_pool2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Any:
+def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:
     """NCHW max_pool2d; the padding never wins."""
     found = plans.of(call.name)
     if found is None:
         return compute_of("max_pool2d")(inputs, call)
     (x,) = inputs
-    read, copy = reader(x, found.lanes, call.attrs, tir.min_value("float32"), call.name)
-    shape, size = call.outputs[0].shape, call.attrs["pool_size"]
-    return pixels.by_channel(read, te.max, found, shape[:2], size, call.name, copy)
+    return pixels.pooled(x, call, found, te.max, tir.min_value(dtype_of(x)), call.name)
 
 
 def schedule(sch: Schedule, stages: Mapping[str, Any], plans: ConvPlans) -> None:
@@ -109,7 +107,7 @@ def _inline(work: Work, found: Sequence[Stages]) -> None:
     inline_injective(sch, stay)
 
 
-def _copy_of(stages: Stages) -> Any:
+def _copy_of(stages: Stages) -> Block | None:
     """The block that lays the image out for a window, if one does."""
     if isinstance(stages, WinogradStages):
         return stages.image

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Expr, Tensor
+from ....language.types import Attrs, Expr, Tensor
+from ...steps.tensors import extents
 
 Pair = Sequence[int]
 Reader = Callable[[Expr, Expr, Expr, Expr, Expr], Expr]
@@ -65,7 +65,7 @@ class Lanes:
         return replace(made, copies=not self.is_whole or made.length > image)
 
 
-def lanes_of(image: Pair, out: Pair, window: Pair, attrs: Any) -> Lanes:
+def lanes_of(image: Pair, out: Pair, window: Pair, attrs: Attrs) -> Lanes:
     """The lanes of a window over an image, the tasks not chosen."""
     strides, dilation, pads = attrs["strides"], attrs["dilation"], attrs["padding"]
     down, along = ((window[n] - 1) * dilation[n] // strides[n] for n in (0, 1))
@@ -94,10 +94,10 @@ def tasks_of_rows(
     return sorted(found, key=lambda o: (time(o) > 1.03 * least, -o.rows))
 
 
-def padded(x: Tensor, p: Lanes, attrs: Any, fill: Expr, name: str) -> Tensor:
+def padded(x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str) -> Tensor:
     """[N, C, H, W] -> [N, C, phase, lanes]: the padded copy."""
     (top, left), (sh, sw) = attrs["padding"][:2], attrs["strides"]
-    batch, channels, height, width = (int(extent) for extent in x.shape)
+    batch, channels, height, width = extents(x)
 
     def element(n: Expr, c: Expr, f: Expr, lane: Expr) -> Expr:
         row = tir.floordiv(lane, p.pitch) * sh + tir.floordiv(f, p.phases[1]) - top
@@ -109,7 +109,9 @@ def padded(x: Tensor, p: Lanes, attrs: Any, fill: Expr, name: str) -> Tensor:
     return te.compute(shape, element, name=name)
 
 
-def reader(x: Tensor, p: Lanes, attrs: Any, fill: Expr, name: str) -> tuple[Reader, Tensor | None]:
+def reader(
+    x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str
+) -> tuple[Reader, Tensor | None]:
     """What reads the image at (n, channel, lane) under tap (y, x) of the window, and the padded
     copy that it reads, if any; `fill` is outside.
     """

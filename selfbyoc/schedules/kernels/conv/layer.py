@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ....language.types import Shape
+from ....codegen.info.ops import OpView
+from ....language.types import Attrs, Shape
 from .pack import row_blocks
 
 
@@ -17,12 +17,12 @@ class Layer:
     image: Shape
     kernel: Shape
     out: Shape
-    attrs: Any
+    attrs: Attrs
     dtype: str  # of what is multiplied and added
     blocks: tuple[int, int]  # of packed weights, and output channels in each
 
     @classmethod
-    def of(cls, op: Any, dtype: str = "float32", packed: Shape | None = None) -> Layer:
+    def of(cls, op: OpView, dtype: str = "float32", packed: Shape | None = None) -> Layer:
         """Of an op in a plan (`ops.conv2d`), and the shape that its weight came packed in."""
         image, kernel, out = op.inputs[0][0], op.inputs[1][0], op.outputs[0][0]
         blocks = row_blocks(kernel[0]) if packed is None else (packed[0], packed[-1])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from ....codegen.info.ops import Ops, OpView
+from ....ir.graph import OpCall
 from ....language.kernel import Kernel
 from ....language.types import Expr, Tensor
 from ....machine import Machine
@@ -27,29 +28,24 @@ class _Widened:
         return self.tensor(*index).astype(self.dtype)
 
 
-def plan(ops: Any, machine: Machine) -> ConvPlans:
-    """The plans of every conv2d, in the type that its sums are exact in."""
-
-    def dtype(conv: Any) -> str:
-        (_, left), (kernel, right) = conv.inputs
-        return sum_dtype(math.prod(kernel[1:]), left, right)
-
-    layers = [Layer.of(conv, dtype(conv)) for conv in ops.of("conv2d")]
+def plan(ops: Ops, machine: Machine) -> ConvPlans:
+    """The plans of every conv2d, in the dtype that its sums are exact in."""
+    layers = [Layer.of(conv, _dtype(conv)) for conv in ops.of("conv2d")]
     return ConvPlans(tuple((layer.name, plan_direct(layer, machine)) for layer in layers), machine)
 
 
-def _dtype(call: Any) -> str:
+def _dtype(op: OpView | OpCall) -> str:
     """What an op sums in."""
-    x, kernel = call.inputs
-    return sum_dtype(math.prod(kernel.shape[1:]), x.dtype, kernel.dtype)
+    image, kernel = op.inputs
+    return sum_dtype(math.prod(kernel.shape[1:]), image.dtype, kernel.dtype)
 
 
-def pack(weight: Tensor, plans: ConvPlans, call: Any) -> Tensor:
+def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
     return direct.pack(widened(weight, _dtype(call)))
 
 
-def conv2d(inputs: Sequence[Tensor], call: Any, plans: ConvPlans) -> Stages:
+def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
     """The direct convolution of floats on widened integers."""
     (x, weight), dtype, found = inputs, _dtype(call), plans.of(call.name)
     image = _Widened(x, dtype)

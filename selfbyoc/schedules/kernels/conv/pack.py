@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...._tvm import te, tir
+from ...._tvm import te
 from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 
-MANY = 32  # blocks, to which one more adds 3% at most
+MANY_BLOCKS = 32  # blocks, to which one more adds 3% at most
 # Output channels of a block: rows of register tiles of 8, 6, 5, 4 or 3 divide it.
 _SIZES = (16, 12, 15, 10, 9)
 
@@ -24,22 +25,19 @@ def row_blocks(channels: int) -> tuple[int, int]:
 
     rows = min(_SIZES, key=cost)
     blocks = -(-channels // rows)
-    return blocks + (blocks % 2 if blocks >= MANY and rows == BLOCK else 0), rows
+    return blocks + (blocks % 2 if blocks >= MANY_BLOCKS and rows == BLOCK else 0), rows
 
 
 def pack(weight: Tensor) -> Tensor:
     """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies
     together. The same for every CPU.
     """
-    channels, *inner = (int(extent) for extent in weight.shape)
+    channels, *inner = extents(weight)
     blocks, rows = row_blocks(channels)
 
     def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
-        channel = b * rows + r
-        if channels == blocks * rows:
-            return weight(channel, i, y, x)
-        return tir.if_then_else(
-            channel < channels, weight(channel, i, y, x), tir.const(0, weight.dtype)
+        return or_zero(
+            b * rows + r, channels, blocks * rows, lambda o: weight(o, i, y, x), weight.dtype
         )
 
     return te.compute((blocks, *inner, rows), element, name=f"{weight.op.name}_packed")

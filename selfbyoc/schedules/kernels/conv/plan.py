@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ..winograd import plan as winograd
@@ -41,7 +42,7 @@ class ConvPlans:
         return dict(self.plans).get(name)
 
 
-def plan(ops: Any, machine: Machine) -> ConvPlans:
+def plan(ops: Ops, machine: Machine) -> ConvPlans:
     """The plans of every conv2d and max_pool2d among the ops."""
     found = {conv.name: _plan_conv(ops, conv, machine) for conv in ops.of("conv2d")}
     for pool in ops.of("max_pool2d"):
@@ -50,14 +51,14 @@ def plan(ops: Any, machine: Machine) -> ConvPlans:
     return ConvPlans(tuple(found.items()), machine)
 
 
-def _plan_conv(ops: Any, conv: Any, machine: Machine) -> ConvPlan:
+def _plan_conv(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
     found = plan_winograd(ops, conv, machine)
     if found is not None:
         return found
     return plan_direct(Layer.of(conv, packed=ops.packing(conv, 1).shape), machine)
 
 
-def plan_winograd(ops: Any, conv: Any, machine: Machine) -> WinogradPlan | None:
+def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | None:
     """The plan of a convolution by Winograd, or None where it is a direct one."""
     packing, out = ops.packing(conv, 1), conv.outputs[0][0]
     image, kernel = (value[0] for value in conv.inputs[:2])
@@ -81,7 +82,7 @@ def plan_direct(layer: Layer, machine: Machine) -> DirectPlan:
     return decided(layer, found, machine)
 
 
-def plan_pool(pool: Any, machine: Machine) -> PixelPlan | None:
+def plan_pool(pool: OpView, machine: Machine) -> PixelPlan | None:
     """The plan of a pool over padded rows; None where these would leave most lanes without use."""
     image, out = pool.inputs[0][0], pool.outputs[0][0]
     layer = Layer(

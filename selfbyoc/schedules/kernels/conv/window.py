@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....language.decisions import choose
 from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.loops import Finish, decompose, vectorize
+from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tiles import RegisterTile
 from .layer import Layer
 
@@ -26,7 +26,7 @@ class Window:
     columns: bool
 
 
-WHOLE = Window(True, True)
+UNROLLED = Window(True, True)
 
 
 def window_of(layer: Layer, tile: RegisterTile) -> Window:
@@ -63,4 +63,4 @@ def accumulate(
         sch.unroll(loop)
     vectorize(sch, tile[-1], vector)
     start = split(reduction[0]) if split else reduction[0]
-    return lambda: decompose(sch, block.block, start, len(tile) > 1)
+    return lambda: start_sums(sch, block.block, start, min(1, len(tile) - 1))

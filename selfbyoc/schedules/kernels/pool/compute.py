@@ -15,38 +15,37 @@ from typing import Any
 
 from ...._tvm import dtype_of, te, tir
 from ....compute.ops import compute_of
+from ....ir.graph import OpCall
 from ....language.types import Expr, Tensor
-from ..conv.lanes import reader
-from ..conv.pixels.compute import PixelStages, by_channel
+from ...steps.tensors import reduce_axes
+from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan
 from .plan import PoolPlan, RowPlan, WholePlan
 
-Combine = Callable[[Any, Any], Any]
+Combine = Callable[[Expr, Expr], Expr]
 
 
 @dataclass(frozen=True)
 class RowStages:
     """Row by row: `down` the windows, `every` place along a row where a stride takes some."""
 
-    down: Any
-    every: Any
-    result: Any
+    down: Tensor
+    every: Tensor | None
+    result: Tensor
 
 
-def max_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
+def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
     """NCHW max_pool2d; the padding never wins."""
     (x,), form = inputs, plan.form
     least = tir.min_value(dtype_of(x))
     if isinstance(form, RowPlan):
         return _by_rows(x, call, form, tir.Max, least, lambda value, *_: value)
     if isinstance(form, PixelPlan):
-        read, copy = reader(x, form.lanes, call.attrs, least, call.name)
-        shape, size = call.outputs[0].shape, call.attrs["pool_size"]
-        return by_channel(read, te.max, form, shape[:2], size, call.name, copy)
+        return pooled(x, call, form, te.max, least, call.name)
     return compute_of("max_pool2d")(inputs, call)
 
 
-def avg_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
+def avg_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
     """NCHW avg_pool2d over the elements inside the image, or over all of the padding too."""
     (x,), form = inputs, plan.form
     if isinstance(form, RowPlan):
@@ -59,7 +58,7 @@ def avg_pool2d(inputs: Sequence[Tensor], call: Any, plan: PoolPlan) -> Any:
 
 
 def _by_rows(
-    x: Tensor, call: Any, plan: RowPlan, combine: Combine, fill: Expr, last: Callable[..., Expr]
+    x: Tensor, call: OpCall, plan: RowPlan, combine: Combine, fill: Expr, last: Callable[..., Expr]
 ) -> RowStages:
     """`last` of `combine` over each window, at (n, c, y, x); `fill` is outside the image."""
     down, along, shape = plan.down, plan.along, tuple(call.outputs[0].shape)
@@ -94,7 +93,7 @@ def _by_rows(
     return RowStages(rows, every, result)
 
 
-def _mean_by_rows(x: Tensor, call: Any, plan: RowPlan) -> RowStages:
+def _mean_by_rows(x: Tensor, call: OpCall, plan: RowPlan) -> RowStages:
     """What a window is divided by goes by row and column."""
     dtype, counted = dtype_of(x), _counts(x, call)
     one = tir.const(1, dtype)
@@ -115,25 +114,23 @@ def _mean_by_rows(x: Tensor, call: Any, plan: RowPlan) -> RowStages:
     return _by_rows(x, call, plan, lambda a, b: a + b, tir.const(0, dtype), last)
 
 
-def _mean_of_pixels(x: Tensor, call: Any, plan: PixelPlan) -> PixelStages:
-    attrs, shape, name = call.attrs, call.outputs[0].shape, f"{call.name}_sum"
-    read, copy = reader(x, plan.lanes, attrs, tir.const(0, dtype_of(x)), name)
-    sums = by_channel(read, te.sum, plan, shape[:2], attrs["pool_size"], name, copy)
-    counted = _counts(x, call)
+def _mean_of_pixels(x: Tensor, call: OpCall, plan: PixelPlan) -> PixelStages:
+    zero, counted = tir.const(0, dtype_of(x)), _counts(x, call)
+    sums = pooled(x, call, plan, te.sum, zero, f"{call.name}_sum")
 
     def mean(n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
         count = counted(y, 0) * counted(z, 1)
         return sums.result(n, c, y, z) * (tir.const(1, dtype_of(x)) / count.astype(dtype_of(x)))
 
-    return replace(sums, result=te.compute(shape, mean, name=call.name))
+    return replace(sums, result=te.compute(call.outputs[0].shape, mean, name=call.name))
 
 
-def _mean_of_image(x: Tensor, call: Any) -> Tensor:
+def _mean_of_image(x: Tensor, call: OpCall) -> Tensor:
     """Padding adds nothing, so that an image is summed as it lies (512x14x14: 26.5 us window by
     window, 4.9 so; two cores of Zen 5, Nov 2026).
     """
     dtype, counted = dtype_of(x), _counts(x, call)
-    axes = [te.reduce_axis((0, int(x.shape[n])), name=f"r{n}") for n in (2, 3)]
+    axes = reduce_axes(r2=int(x.shape[2]), r3=int(x.shape[3]))
     total = te.compute(
         call.outputs[0].shape,
         lambda n, c, y, z: te.sum(x(n, c, *axes), axis=axes),
@@ -144,7 +141,7 @@ def _mean_of_image(x: Tensor, call: Any) -> Tensor:
     return te.compute(total.shape, lambda *i: total(*i) * share, name=call.name)
 
 
-def _counts(x: Tensor, call: Any) -> Callable[[Expr, int], Expr]:
+def _counts(x: Tensor, call: OpCall) -> Callable[[Expr, int], Expr]:
     """How many elements a window is divided by, on axis n: (place of the result, n)."""
     a = call.attrs
     pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)

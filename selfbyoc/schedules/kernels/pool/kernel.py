@@ -7,8 +7,9 @@ from typing import Any
 
 from ....language.kernel import Kernel
 from ....language.types import Block, Schedule
-from ...steps.blocks import divisor
-from ...steps.loops import parallel_over, vectorize
+from ...steps.blocks import divisor, stored_at_once
+from ...steps.loops import vectorize
+from ...steps.parallel import parallel_over
 from ..conv.kernel import schedule as schedule_windows
 from ..conv.pixels.plan import PixelPlan
 from ..conv.plan import ConvPlans
@@ -40,15 +41,12 @@ def _rows(sch: Schedule, stages: RowStages, plan: RowPlan) -> None:
 
 
 def _columns(sch: Schedule, block: Block, lanes: int) -> None:
-    """The last loop in vectors: whole ones, or a row of any length that LLVM cuts into whole ones
-    and a tail.
-    """
+    """The last loop in vectors: whole ones, or what LLVM cuts into whole ones and a tail."""
     loop = list(sch.get_loops(block))[-1]
     extent = int(sch.get(loop).extent)
-    width = extent if extent <= 4 * lanes else divisor(extent, 4 * lanes)
-    if extent % lanes == 0:
-        width = lanes * divisor(extent // lanes, 4)
-    if width * 2 >= lanes:
+    whole = extent % lanes == 0
+    width = lanes * divisor(extent // lanes, 4) if whole else stored_at_once(extent, lanes)
+    if width:
         vectorize(sch, sch.split(loop, [None, width])[1], lanes)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import tir
+from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....language.types import Expr
 from ....machine import Machine
@@ -14,7 +14,7 @@ from ..conv.pixels.plan import PixelPlan
 from ..conv.plan import plan_pool
 
 MOST_TAPS = 8  # terms are written one by one; a larger window is a reduction
-LEAST_WIDTH = 2  # vectors of an image; narrower ones without a stride are faster as flat lanes
+LEAST_VECTORS = 2  # vectors of an image; narrower ones without a stride are faster as flat lanes
 IMAGES_A_CORE = 4  # as tasks these are even enough; fewer are cut into rows
 
 
@@ -102,17 +102,17 @@ class PoolPlan:
         return "the default schedule" if self.form is None else str(self.form)
 
 
-def plan(ops: Any, machine: Machine) -> PoolPlan:
+def plan(ops: Ops, machine: Machine) -> PoolPlan:
     """The plan of a composite that is one max_pool2d or avg_pool2d."""
     (pool,) = ops
     return PoolPlan(pool.name, _form(pool, machine), machine)
 
 
-def _form(pool: Any, machine: Machine) -> Form:
+def _form(pool: OpView, machine: Machine) -> Form:
     down, along = windows_of(pool)
     fits = down.size <= MOST_TAPS and along.size <= MOST_TAPS and along.out > 1
     lanes = machine.lanes("float32")
-    usual = fits and (along.stride > 1 or along.extent >= LEAST_WIDTH * lanes)
+    usual = fits and (along.stride > 1 or along.extent >= LEAST_VECTORS * lanes)
     if choose(f"{pool.name}.by_rows", (True, False) if fits else (False,), usual):
         images = pool.outputs[0][0][0] * pool.outputs[0][0][1]
         alone = images >= IMAGES_A_CORE * machine.cores
@@ -122,7 +122,7 @@ def _form(pool: Any, machine: Machine) -> Form:
     return plan_pool(pool, machine)
 
 
-def windows_of(pool: Any) -> tuple[Window, Window]:
+def windows_of(pool: OpView) -> tuple[Window, Window]:
     """The vertical and the horizontal window of an NCHW pool, an op in a plan."""
     attrs, image, out = pool.attrs, pool.inputs[0][0], pool.outputs[0][0]
 

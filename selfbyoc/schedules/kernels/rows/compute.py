@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
+from ....codegen.info.op_record import TensorInfo
 from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .layout import Rows
 from .plan import ProductPlan
@@ -54,7 +55,7 @@ def product(
 ) -> Product:
     """Sums over k of read(outer, tile, row, k) * weight(block, k, lane)."""
     rows, size = plan.rows, plan.size
-    k = te.reduce_axis((0, size), name="k")
+    (k,) = reduce_axes(k=size)
 
     def part(at: Sequence[Expr], piece: Expr, block: Expr, row: Expr, lane: Expr) -> Expr:
         left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
@@ -80,11 +81,11 @@ def product(
 
 def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
     """The sum over one axis; a copy where there is but one part."""
-    shape = [int(extent) for extent in parts.shape]
+    shape = list(extents(parts))
     pieces = shape.pop(axis)
     if pieces == 1:
         return te.compute(shape, lambda *i: parts(*i[:axis], 0, *i[axis:]), name=name)
-    piece = te.reduce_axis((0, pieces), name="piece")
+    (piece,) = reduce_axes(piece=pieces)
     return te.compute(
         shape, lambda *i: te.sum(parts(*i[:axis], piece, *i[axis:]), axis=piece), name=name
     )
@@ -93,15 +94,15 @@ def _sum_of(parts: Tensor, axis: int, name: str) -> Tensor:
 def epilogue(
     tiles: Tensor,
     bias: Tensor | None,
-    out: tuple[Sequence[int], str],
+    out: TensorInfo,
     activation: Callable[[Expr], Expr] = lambda value: value,
     name: str = "outputs",
 ) -> Tensor:
     """Bias and activation on the tiles of a product, for a result of this shape and dtype."""
-    units = out[0][-1]
+    units = out.shape[-1]
 
-    def element(*i: Any) -> Expr:
-        value = tiles(*i).astype(out[1])
+    def element(*i: Expr) -> Expr:
+        value = tiles(*i).astype(out.dtype)
         if bias is not None:
             unit = i[-3] * BLOCK + i[-1]
             padded = int(tiles.shape[-3]) * BLOCK > units
@@ -114,7 +115,7 @@ def epilogue(
 def result(rows: Rows, tiles: Tensor, units: int, residual: Tensor | None = None) -> Tensor:
     """The real elements: [lead, units], with what is added to them."""
 
-    def element(*i: Any) -> Expr:
+    def element(*i: Expr) -> Expr:
         *at, row = rows.where(i[:-1])
         value = tiles(*at, tir.floordiv(i[-1], BLOCK), row, tir.floormod(i[-1], BLOCK))
         return value if residual is None else value + residual(*i)

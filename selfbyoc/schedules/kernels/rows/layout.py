@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import tir
+from ....language.types import Expr
 from ...steps.blocks import divisor
 
 
@@ -52,19 +52,19 @@ class Rows:
         """Rows with the copies."""
         return math.prod(self.tiles) * self.height
 
-    def of(self, index: Sequence[Any]) -> tuple[Any, ...]:
+    def of(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
         """(outer, tile, row) -> the lead index; the last row again for those after it."""
         *outer, tile, row = index
         number = tir.Min(tile * self.height + row, self.count - 1)
         if not self.numbered_through:
             return (*outer, number)
-        found: list[Any] = []
+        found: list[Expr] = []
         for extent in self.lead[:0:-1]:
             found.insert(0, tir.floormod(number, extent))
             number = tir.floordiv(number, extent)
         return (number, *found)
 
-    def where(self, lead: Sequence[Any]) -> tuple[Any, ...]:
+    def where(self, lead: Sequence[Expr]) -> tuple[Expr, ...]:
         """A lead index -> (outer, tile, row)."""
         *outer, number = lead
         if self.numbered_through:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import Finish, vectorize
-from .product import extent_of, start_in_vectors
+from ...steps.loops import Finish, start_sums, vectorize
+from .product import extent_of
 from .rowwise import RowwisePlan
 
 
@@ -59,5 +59,5 @@ def _reduce_row(sch: Schedule, block: Facts, last: Facts, lanes: int) -> list[Fi
     sch.unroll(row)
     before = len(sch.get_loops(block.block))
     vectorize(sch, lane, lanes)
-    inside = 2 + len(sch.get_loops(block.block)) - before
-    return [lambda: start_in_vectors(sch, block, k, inside)]
+    unrolled = 1 + len(sch.get_loops(block.block)) - before
+    return [lambda: start_sums(sch, block.block, k, unrolled)]

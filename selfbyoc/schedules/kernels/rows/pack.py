@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...._tvm import te, tir
-from ....language.types import Tensor
+from ...._tvm import te
+from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
-from .plan import blocks_of
+from .normal import NormalPlan
+from .plan import paired_blocks
 
 
-def pack_weight(weight: Tensor, dtype: str | None = None) -> Tensor:
-    """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k."""
-    units, k = (int(extent) for extent in weight.shape)
-    blocks, dtype = blocks_of(units), dtype or str(weight.dtype)
+def pack_weight(weight: Tensor, plan: Any) -> Tensor:
+    """[units, in] -> [units/16, in, 16], zeros after the last unit: a cache line for each k. Any
+    plan reads it.
+    """
+    return _packed(weight, str(weight.dtype))
 
-    def element(b: Any, i: Any, lane: Any) -> Any:
-        unit = b * BLOCK + lane
-        if units == blocks * BLOCK:
-            return weight(unit, i).astype(dtype)
-        value = tir.if_then_else(unit < units, weight(unit, i), tir.const(0, weight.dtype))
+
+def pack_widened(weight: Tensor, plan: NormalPlan) -> Tensor:
+    """The same in the dtype of the sums."""
+    return _packed(weight, plan.dtype)
+
+
+def _packed(weight: Tensor, dtype: str) -> Tensor:
+    units, k = extents(weight)
+    blocks = paired_blocks(units)
+
+    def element(b: Expr, i: Expr, lane: Expr) -> Expr:
+        value = or_zero(
+            b * BLOCK + lane, units, blocks * BLOCK, lambda unit: weight(unit, i), weight.dtype
+        )
         return value.astype(dtype)
 
     return te.compute((blocks, k, BLOCK), element, name=f"{weight.op.name}_packed")

@@ -11,18 +11,21 @@ from ....language.types import Shape
 from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
-from ...steps.loops import CHUNK, LEAST_STEPS
-from ...steps.tiles import BLOCK, RegisterTile
+from ...steps.loops import CHUNK_STEPS
+from ...steps.parallel import LEAST_STEPS, is_even
+from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows, rows_in_tiles
 
 MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
-MOST_WIDE = 4  # blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster
+# Blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster.
+MOST_WIDE_BLOCKS = 4
 MOST_PIECE = 256  # of k: sums of fewer terms are more accurate, too (4e-7, not 3e-6)
 LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # A task of rows reads the whole weight: it has to stay in L2, and few rows are not worth it.
 # layer_norm and dense of 128 rows, 384 to 1536, with weights in memory: 417 us by rows, 325 by
 # columns, each of which one core reads, ahead of time; with weights in L3 307 and 310 (Zen 5).
 LEAST_ROWS = 16
+MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
 
@@ -68,9 +71,9 @@ class ProductPlan:
         return self.depth // self.pieces
 
 
-def blocks_of(units: int) -> int:
+def paired_blocks(units: int) -> int:
     """Blocks of columns; two at a time make a tile, so many of them come in pairs."""
-    blocks = -(-units // BLOCK)
+    blocks = blocks_of(units)
     return blocks + blocks % 2 if blocks > 8 else blocks
 
 
@@ -81,7 +84,7 @@ def block_vectors(cpu: Machine, dtype: str) -> int:
 
 def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> Rows:
     """The rows of a product in tiles as high as its register tile."""
-    blocks = blocks_of(units)
+    blocks = paired_blocks(units)
     count = math.prod(lead)
 
     def cost(height: int) -> tuple[float, float, int]:
@@ -122,15 +125,15 @@ def _rows_held(size: int, cpu: Machine) -> int:
 def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[RegisterTile]:
     """The register tiles of so many rows that fit."""
     vectors = block_vectors(cpu, dtype)
-    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE)]
-    # Of one row, the weight's vectors are operands in memory and need no registers.
-    fitting = [t for t in found if t.fits(cpu) or (height == 1 and t.sums < cpu.vector_registers)]
+    found = [RegisterTile(height, w * vectors) for w in divisors(blocks, MOST_WIDE_BLOCKS)]
+    # Of one row, the row's element is held and the weight's vectors are read in turn.
+    fitting = [t for t in found if t.fits(cpu, 1 if height == 1 else None)]
     return fitting or [RegisterTile(height, vectors)]
 
 
 def _cycles(tile: RegisterTile, cpu: Machine) -> float:
     """Of a step of k, with what the core waits for sums: with fewer than twice those in flight it
-    does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 90%, 4 x 2 84%; of AVX-512
+    does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 88%, 4 x 2 84%; of AVX-512
     8 x 2 91%, 8 x 3 and 6 x 4 90%; Cascade Lake, Nov 2026).
     """
     missing = max(0.0, 2 - tile.sums / cpu.in_flight)
@@ -141,7 +144,7 @@ def product_plan(
     rows: Rows, depth: int, units: int, dtype: str, cpu: Machine, name: str, melted: int = 0
 ) -> ProductPlan:
     """The plan of one product. `melted`: tiles of a task that computes its rows itself."""
-    blocks = blocks_of(units)
+    blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
     sizes = [melted] if melted else _groups(rows, cpu, MOST_PIECE)
     tile, group = _panels(rows, blocks, dtype, cpu, sizes)
@@ -172,7 +175,7 @@ def product_plan(
         group,
         rows_first,
         bool(melted),
-        0 if melted or pieces == 1 else CHUNK,
+        0 if melted or pieces == 1 else CHUNK_STEPS,
         steps >= LEAST_STEPS,
     )
 
@@ -218,8 +221,8 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
     tasks = max(1, -(-cpu.cores // rows.tasks))
     tiles = divisor(rows.each, max(1, min(MOST_TASK_ROWS // rows.height, rows.each // tasks)))
     count = rows.tasks * rows.each // tiles
-    even = 8 * count >= 7 * cpu.cores * -(-count // cpu.cores)
-    held = blocks_of(units) * LINE * depth <= cpu.l2_bytes // 2
+    even = is_even(count, cpu, MOST_UNEVEN_ROWS)
+    held = paired_blocks(units) * LINE * depth <= cpu.l2_bytes // 2
     usual = tiles if held and even and tiles * rows.height >= LEAST_ROWS else 0
     return choose("tiles_of_a_task", [0, *next_to(divisors(rows.each, rows.each), tiles)], usual)
 

@@ -4,11 +4,9 @@ panel, and the next piece of the weight prefetched meanwhile.
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....language.types import Block, Loop, Schedule
+from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import Finish, prefetch_next, vectorize
+from ...steps.loops import Finish, prefetch_next, start_sums, vectorize
 from .compute import Product
 from .plan import ProductPlan
 from .tiles import Loops
@@ -65,10 +63,10 @@ def _pieces(
         sch.unroll(loop)
     count = len(sch.get_loops(before.block))
     vectorize(sch, lane, plan.lanes)
-    inside = 3 + len(sch.get_loops(before.block)) - count
+    unrolled = 2 + len(sch.get_loops(before.block)) - count
     if not pieces:
         return tile, None, []
-    return tile, pieces[0], [lambda: start_in_vectors(sch, before, pieces[0], inside)]
+    return tile, pieces[0], [lambda: start_sums(sch, before.block, pieces[0], unrolled)]
 
 
 def _in_registers(
@@ -86,25 +84,10 @@ def _in_registers(
         sch.unroll(loop)
     before = len(sch.get_loops(product.block))
     vectorize(sch, lane, plan.lanes)
-    inside = 3 + len(sch.get_loops(product.block)) - before
-    return ks[0], lambda: start_in_vectors(sch, product, ks[0], inside)
+    unrolled = 2 + len(sch.get_loops(product.block)) - before
+    return ks[0], lambda: start_sums(sch, product.block, ks[0], unrolled)
 
 
 def extent_of(sch: Schedule, loop: Loop) -> int:
     """Iterations of a loop."""
     return int(sch.get(loop).extent)
-
-
-def start_in_vectors(sch: Schedule, product: Facts, k: Loop, inside: int) -> None:
-    """The accumulators' start in front of the loop over k, in the same vectors."""
-    start: Any = sch.decompose_reduction(product.block, k)
-    *unrolled, lane = list(sch.get_loops(start))[-inside:]
-    for loop in unrolled:
-        sch.unroll(loop)
-    sch.vectorize(lane)
-
-
-def handles(product: Product) -> list[Block]:
-    """Its blocks."""
-    found = (product.last, product.before, product.parts, product.total)
-    return [block for block in found if block is not None]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
 from ....compute import mathfn
@@ -17,11 +16,12 @@ from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
+from ...steps.parallel import LEAST_NORMALISED
+from ...steps.tensors import reduce_axes
 
 Read = Callable[..., Expr]  # (row index ..., k) -> element
 
 MOST_AT_ONCE = 8  # rows: each is a stream to the hardware's prefetcher
-LEAST_ELEMENTS = 4096  # of all rows: below, to start a parallel region (1-2 us) costs more
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def rowwise_plan(
     long = count >= 2 * cpu.in_flight * partial
     usual = divisor(rows[-1], max(1, most)) if long else 1
     at_once = choose("rows_at_once", next_to(divisors(rows[-1], MOST_AT_ONCE), usual), usual)
-    parallel = not within and math.prod(rows) * count >= LEAST_ELEMENTS
+    parallel = not within and math.prod(rows) * count >= LEAST_NORMALISED
     return RowwisePlan(lanes, partial, at_once, parallel)
 
 
@@ -74,12 +74,16 @@ class Rowwise:
 
 
 def _reduced(
-    read: Read, rows: tuple[int, ...], count: int, how: Callable[..., Any], name: str, plan: Any
+    read: Read,
+    rows: tuple[int, ...],
+    count: int,
+    how: Callable[..., Expr],
+    name: str,
+    plan: RowwisePlan,
 ) -> tuple[Tensor, Tensor]:
     """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results."""
     lanes = plan.partial
-    k = te.reduce_axis((0, count // lanes), name="k")
-    lane = te.reduce_axis((0, lanes), name="lane")
+    k, lane = reduce_axes(k=count // lanes, lane=lanes)
     partial = te.compute(
         (*rows, lanes),
         lambda *i: how(read(*i[:-1], k * lanes + i[-1]), axis=k),
@@ -102,13 +106,13 @@ def layer_norm(
     *lead, count = shape
     rows = tuple(lead)
 
-    def f(value: float) -> Any:
+    def f(value: float) -> Expr:
         return tir.const(value, "float32")
 
     total, total_lanes = _reduced(read, rows, count, te.sum, "total", plan)
     mean = te.compute(rows, lambda *i: total(*i) * f(1 / count), name="mean")
 
-    def squared(*i: Any) -> Any:
+    def squared(*i: Expr) -> Expr:
         centred = read(*i) - mean(*i[:-1])
         return centred * centred
 

@@ -9,9 +9,9 @@ from ...steps.blocks import Facts, others
 from ...steps.loops import Finish, vectorize, vectorize_copy
 from .compute import Dense
 from .melt import melt_rows
+from .normal import NormalPlan
 from .plan import ProductPlan
 from .product import product_at
-from .rowwise import RowwisePlan
 from .tiles import Loops, tile_rows
 
 
@@ -56,17 +56,22 @@ def _store(sch: Schedule, result: Block, outputs: Block, loops: Loops, plan: Pro
     vectorize(sch, column, plan.lanes)
 
 
-def schedule_dense(
-    sch: Schedule, dense: Dense, plan: ProductPlan, normal: RowwisePlan | None = None
-) -> None:
-    """Register tiles, spread over tasks of rows and panels of columns; and the rows that are
-    computed first. Where every core has rows of its own, as the weight stays in L2, those of a task
-    are computed in front of its tiles and stay there too.
-    """
+def schedule_dense(sch: Schedule, dense: Dense, plan: ProductPlan) -> None:
+    """Register tiles, spread over tasks of rows and panels of columns."""
     prepare(sch, dense, plan.lanes)
-    task, finish = dense_tiles(sch, dense, plan)
-    if dense.normal is not None and normal is not None:
-        at = task if plan.melted else None
-        finish += melt_rows(sch, dense.normal.before, dense.normal.result, normal, at)
+    _, finish = dense_tiles(sch, dense, plan)
+    for last in finish:
+        last()
+
+
+def schedule_normal(sch: Schedule, dense: Dense, plan: NormalPlan) -> None:
+    """The same of rows that are normalised first. Where every core has rows of its own, as the
+    weight stays in L2, those of a task are normalised in front of its tiles and stay there too.
+    """
+    assert dense.normal is not None, f"no rows are normalised for {plan}"
+    prepare(sch, dense, plan.product.lanes)
+    task, finish = dense_tiles(sch, dense, plan.product)
+    at = task if plan.product.melted else None
+    finish += melt_rows(sch, dense.normal.before, dense.normal.result, plan.normal, at)
     for last in finish:
         last()

@@ -13,16 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Tensor
+from ....codegen.info.ops import Ops
+from ....language.types import Expr, Tensor
+from ...steps.tensors import reduce_axes
+from ..conv.staged import StagedStages
 from . import staged
 from .expand import Frame, framed
 from .layers import Layer, layers
 from .pack import read_vector
 from .plan import SeparablePlan
-from .staged import StagedPlan, StagedStages
+from .staged import StagedPlan
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Stages:
 
 
 def inverted_residual(
-    x: Tensor, ops: Any, plan: SeparablePlan | StagedPlan, **args: Tensor
+    x: Tensor, ops: Ops, plan: SeparablePlan | StagedPlan, **args: Tensor
 ) -> Stages | StagedStages:
     """Expand, depthwise, project, and the residual if the block has one."""
     convs = layers(ops, args, ("expand", "depth", "project"), plan.lanes)
@@ -47,7 +49,7 @@ def inverted_residual(
 
 
 def depthwise_pointwise(
-    x: Tensor, ops: Any, plan: SeparablePlan | StagedPlan, **args: Tensor
+    x: Tensor, ops: Ops, plan: SeparablePlan | StagedPlan, **args: Tensor
 ) -> Stages | StagedStages:
     """Depthwise, then pointwise."""
     convs = layers(ops, args, ("depth", "point"), plan.lanes)
@@ -77,8 +79,8 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
     f, frame = plan.form, plan.frame.pixels
     taps = [(ky, kx) for ky in range(f.window[0]) for kx in range(f.window[1])]
 
-    def element(n: Any, chunk: Any, v: Any, y: Any, column: Any, lane: Any) -> Any:
-        def term(ky: int, kx: int) -> Any:
+    def element(n: Expr, chunk: Expr, v: Expr, y: Expr, column: Expr, lane: Expr) -> Expr:
+        def term(ky: int, kx: int) -> Expr:
             row, inside = f.under(0, chunk * f.rows + y, ky)
             row = row if f.chunks == 1 else y * f.strides[0] + ky * f.dilation[0]
             at, along = f.under(1, column, kx)
@@ -97,9 +99,9 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
 def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
     """The pointwise products of the depthwise convolution's result."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
-    rc = te.reduce_axis((0, layer.channels // fold), name="rc")
+    (rc,) = reduce_axes(rc=layer.channels // fold)
 
-    def element(n: Any, chunk: Any, band: Any, v: Any, t: Any, i: Any, lane: Any) -> Any:
+    def element(n: Expr, chunk: Expr, band: Expr, v: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
         first = rc * fold
         channel = tir.floormod(first, lanes) + tir.floormod(lane, fold)
         data = hidden(n, chunk, tir.floordiv(first, lanes), *pixels.pixel(band, t, i), channel)
@@ -116,10 +118,10 @@ def _result(
     """The sums read out as an image, activated, and the residual added."""
     f, fold, lanes = plan.form, plan.fold, plan.lanes
 
-    def element(n: Any, o: Any, y: Any, x: Any) -> Any:
+    def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         band, *at = plan.sums.pixels.where(tir.floormod(y, f.rows), x)
 
-        def part(j: int) -> Any:
+        def part(j: int) -> Expr:
             lane = o * fold + j
             where = (tir.floordiv(y, f.rows), band, tir.floordiv(lane, lanes), *at)
             return sums(n, *where, tir.floormod(lane, lanes))

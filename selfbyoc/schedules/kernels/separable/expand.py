@@ -4,13 +4,14 @@ pointwise or a network's first convolution makes of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Tensor
+from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, reduce_axes
 from .layers import Layer, is_pointwise
-from .pack import extents, read_vector
+from .pack import read_vector
 from .plan import SeparablePlan
 
 
@@ -36,17 +37,17 @@ def framed(x: Tensor, expand: Layer | None, plan: SeparablePlan, name: str) -> F
         return Frame(te.compute(shape, _from_image(x, plan), name=f"{name}_framed"))
     sums, rows = _expanded(x, expand, plan, shape)
 
-    def element(n: Any, chunk: Any, v: Any, band: Any, t: Any, i: Any, lane: Any) -> Any:
+    def element(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
         return expand.applied(sums(n, chunk, v, band, t, i, lane), v * plan.lanes + lane)
 
     return Frame(te.compute(shape, element, name=f"{name}_framed"), sums, rows)
 
 
-def _from_image(x: Tensor, plan: SeparablePlan) -> Any:
+def _from_image(x: Tensor, plan: SeparablePlan) -> Callable[..., Expr]:
     """Read an image; channels after its last one repeat it, and are not read."""
     channels, pixels = int(x.shape[1]), plan.frame.pixels
 
-    def read(n: Any, chunk: Any, v: Any, band: Any, t: Any, i: Any, lane: Any) -> Any:
+    def read(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
         channel = v * plan.lanes + lane
         channel = channel if channels % plan.lanes == 0 else tir.Min(channel, channels - 1)
         q, column = pixels.pixel(band, t, i)
@@ -64,7 +65,7 @@ def _expanded(
     rows = None if is_pointwise(layer.conv) else _rows(x, layer, plan)
     read, axes = _pixels(x, plan) if rows is None else _windows(rows, layer, plan)
 
-    def element(n: Any, chunk: Any, v: Any, band: Any, t: Any, i: Any, lane: Any) -> Any:
+    def element(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
         q, column = plan.frame.pixels.pixel(band, t, i)
         rc, *window = axes
         weight = read_vector(layer.weight, plan.lanes, v, rc, window or (0, 0), lane)
@@ -73,25 +74,25 @@ def _expanded(
     return te.compute(shape, element, name=f"{layer.conv.name}_sums"), rows
 
 
-def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Any, list[Any]]:
+def _pixels(x: Tensor, plan: SeparablePlan) -> tuple[Callable[..., Expr], list[Expr]]:
     """What a product of a pixel reads at (n, chunk, frame's row, column), and its axis."""
-    rc = te.reduce_axis((0, int(x.shape[1])), name="rc")
+    (rc,) = axes = reduce_axes(rc=int(x.shape[1]))
 
-    def read(n: Any, chunk: Any, q: Any, column: Any) -> Any:
+    def read(n: Expr, chunk: Expr, q: Expr, column: Expr) -> Expr:
         return x(n, rc, plan.form.inside(chunk, q), column)
 
-    return read, [rc]
+    return read, axes
 
 
-def _windows(rows: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Any, list[Any]]:
+def _windows(
+    rows: Tensor, layer: Layer, plan: SeparablePlan
+) -> tuple[Callable[..., Expr], list[Expr]]:
     """What a product of a window reads at (n, chunk, frame's row, column), and its axes."""
     attrs, window = layer.conv.attrs, layer.conv.inputs[1].shape[2:]
     (down, along), (dh, dw), left = attrs["strides"], attrs["dilation"], attrs["padding"][1]
-    sizes = {"rc": int(rows.shape[2]), "ry": window[0], "rx": window[1]}
-    axes = [te.reduce_axis((0, size), name=name) for name, size in sizes.items()]
-    rc, ry, rx = axes
+    rc, ry, rx = axes = reduce_axes(rc=int(rows.shape[2]), ry=window[0], rx=window[1])
 
-    def read(n: Any, chunk: Any, q: Any, column: Any) -> Any:
+    def read(n: Expr, chunk: Expr, q: Expr, column: Expr) -> Expr:
         at = column * along + rx * dw - left + _before(left, plan)
         vector, lane = tir.floordiv(at, plan.lanes), tir.floormod(at, plan.lanes)
         return rows(n, chunk, rc, q * down + ry * dh, vector, lane)
@@ -118,7 +119,7 @@ def _rows(x: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
         lanes,
     )
 
-    def element(n: Any, chunk: Any, c: Any, r: Any, v: Any, lane: Any) -> Any:
+    def element(n: Expr, chunk: Expr, c: Expr, r: Expr, v: Expr, lane: Expr) -> Expr:
         row, vector = f.row_of(chunk, 0) * down + r - top, v - before // lanes
         column = vector * lanes + lane
         past = vector < wide // lanes if wide % lanes == 0 else column < wide

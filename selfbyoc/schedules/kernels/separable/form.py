@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import tir
+from ....language.types import Expr
 
 Pair = tuple[int, int]
 
@@ -43,17 +43,17 @@ class Form:
         """Rows of the image that a chunk keeps."""
         return self.image[0] if self.chunks == 1 else self.high
 
-    def row_of(self, chunk: Any, q: Any) -> Any:
+    def row_of(self, chunk: Expr, q: Expr) -> Expr:
         """The image's row that is row `q` of a chunk's frame, which may be outside."""
         return q if self.chunks == 1 else chunk * (self.rows * self.strides[0]) + q - self.before[0]
 
-    def inside(self, chunk: Any, q: Any) -> Any:
+    def inside(self, chunk: Expr, q: Expr) -> Expr:
         """The same; rows outside repeat the image's border."""
         if self.chunks == 1:
             return q
         return tir.Max(tir.Min(self.row_of(chunk, q), self.image[0] - 1), 0)
 
-    def under(self, dim: int, at: Any, tap: int) -> tuple[Any, list[Any]]:
+    def under(self, dim: int, at: Expr, tap: int) -> tuple[Expr, list[Expr]]:
         """The image's row or column under a tap of the window `at`, clamped, and what tells that it
         was inside.
 
@@ -94,7 +94,7 @@ class Pixels:
         """The share of the tiles' pixels that there are."""
         return self.band * self.width / (self.tiles * self.tile)
 
-    def where(self, row: Any, column: Any) -> tuple[Any, Any, Any]:
+    def where(self, row: Expr, column: Expr) -> tuple[Expr, Expr, Expr]:
         """Band, tile and pixel of the tile that hold a pixel."""
         if self.band == 1:
             band, at = row, column
@@ -105,7 +105,7 @@ class Pixels:
             at = tir.floormod(row, self.band) * self.width + column
         return band, tir.floordiv(at, self.tile), tir.floormod(at, self.tile)
 
-    def pixel(self, band: Any, tile: Any, i: Any) -> tuple[Any, Any]:
+    def pixel(self, band: Expr, tile: Expr, i: Expr) -> tuple[Expr, Expr]:
         """Row and column of a tile's pixel; those that hang over repeat the band's last one."""
         at = tile * self.tile + i
         if self.tiles * self.tile > self.band * self.width:

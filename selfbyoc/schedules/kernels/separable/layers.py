@@ -4,37 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
+from ....codegen.info.ops import Ops, OpView
 from ....compute import mathfn
-from ....language.types import Tensor
-from .pack import or_zero
+from ....ir.graph import OpCall
+from ....language.types import Expr, Tensor
+from ...steps.tensors import or_zero
 
-COLOURS = 4  # channels of a picture, at most
+MOST_COLOURS = 4  # channels of a picture, at most
 
 
-def is_pointwise(conv: Any) -> bool:
+def is_pointwise(conv: OpView | OpCall) -> bool:
     """Whether a convolution is one of each pixel."""
     attrs = conv.attrs
     plain = tuple(attrs["strides"]) == (1, 1) and not any(attrs["padding"]) and attrs["groups"] == 1
     return plain and tuple(conv.inputs[1].shape[2:]) == (1, 1)
 
 
-def is_first(conv: Any) -> bool:
+def is_first(conv: OpView | OpCall) -> bool:
     """Whether a convolution reads a picture: few products, whose result is far larger."""
-    return conv.attrs["groups"] == 1 and conv.inputs[0].shape[1] <= COLOURS
+    return conv.attrs["groups"] == 1 and conv.inputs[0].shape[1] <= MOST_COLOURS
 
 
 @dataclass(frozen=True)
 class Layer:
     """A convolution with what follows it: a scale and a shift of each channel, activations."""
 
-    conv: Any
+    conv: OpView
     weight: Tensor
     scale: Tensor | None
     shift: Tensor | None
-    after: Sequence[Any]
+    after: Sequence[OpView]
     tables: tuple[Tensor, ...] = ()  # what is computed for each channel
 
     @property
@@ -42,7 +43,7 @@ class Layer:
         """Channels that each result is a sum over."""
         return int(self.conv.inputs[1].shape[1])
 
-    def applied(self, value: Any, channel: Any) -> Any:
+    def applied(self, value: Expr, channel: Expr) -> Expr:
         """The convolution's sum with all that follows."""
         value = value if self.scale is None else value * self.scale(channel)
         value = value if self.shift is None else value + self.shift(channel)
@@ -51,7 +52,7 @@ class Layer:
         return value
 
 
-def _activation(call: Any, x: Any) -> Any:
+def _activation(call: OpView, x: Expr) -> Expr:
     if call.kind == "relu":
         return tir.Max(tir.const(0, "float32"), x)  # in this order a NaN stays one
     if call.kind == "clip":
@@ -61,11 +62,11 @@ def _activation(call: Any, x: Any) -> Any:
     return x * mathfn.sigmoid(x)
 
 
-def layers(ops: Any, args: Mapping[str, Tensor], names: Sequence[str], lanes: int) -> list[Layer]:
+def layers(ops: Ops, args: Mapping[str, Tensor], names: Sequence[str], lanes: int) -> list[Layer]:
     """The convolutions in order, their tables in whole vectors; `names` are the ends of their
     arguments' names, as in `w_expand`.
     """
-    groups: list[list[Any]] = []
+    groups: list[list[OpView]] = []
     for call in ops:
         if call.kind == "conv2d":
             groups.append([])
@@ -73,7 +74,7 @@ def layers(ops: Any, args: Mapping[str, Tensor], names: Sequence[str], lanes: in
     return [_layer(group, args, name, lanes) for group, name in zip(groups, names, strict=True)]
 
 
-def _layer(group: Sequence[Any], args: Mapping[str, Tensor], name: str, lanes: int) -> Layer:
+def _layer(group: Sequence[OpView], args: Mapping[str, Tensor], name: str, lanes: int) -> Layer:
     conv, *rest = group
     after = tuple(call for call in rest if call.kind in ("relu", "clip", "silu"))
     norm = next((call for call in rest if call.kind == "batch_norm"), None)
@@ -90,7 +91,7 @@ def _layer(group: Sequence[Any], args: Mapping[str, Tensor], name: str, lanes: i
 
 
 def _norm(
-    norm: Any, args: Mapping[str, Tensor], name: str, bias: Tensor | None
+    norm: OpView, args: Mapping[str, Tensor], name: str, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """A batch norm (and the bias before it) as a scale and a shift."""
     gamma, beta, mean, var = (args[f"{of}_{name}"] for of in ("gamma", "beta", "mean", "var"))
@@ -99,7 +100,7 @@ def _norm(
         gamma.shape, lambda c: gamma(c) / te.sqrt(var(c) + epsilon), name=f"{norm.name}_scale"
     )
 
-    def shift(c: Any) -> Any:
+    def shift(c: Expr) -> Expr:
         centre = mean(c) if bias is None else mean(c) - bias(c)
         return beta(c) - centre * scale(c)
 
@@ -110,8 +111,9 @@ def _table(values: Tensor, channels: int, lanes: int, name: str) -> Tensor:
     """A value for each lane of whole vectors."""
     if channels % lanes == 0:
         return values
+    whole = -(-channels // lanes) * lanes
     return te.compute(
-        (-(-channels // lanes) * lanes,),
-        lambda c: or_zero(c, channels, lanes, values),
+        (whole,),
+        lambda c: or_zero(c, channels, whole, values),
         name=f"{name}_{values.op.name}",
     )

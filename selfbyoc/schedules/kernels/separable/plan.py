@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.candidates import best
-from ...steps.loops import LEAST_STEPS
+from ...steps.parallel import LEAST_STEPS
 from ...steps.tiles import BLOCK
 from . import tiles
 from .form import Form, Pixels
@@ -18,7 +18,7 @@ from .layers import is_first, is_pointwise
 from .staged import StagedPlan
 from .tiles import Run, pair
 
-TAPS = 25  # of a window that is written out; more only grow the code
+MOST_WINDOW = 25  # of a window that is written out; more only grow the code
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _tile(run: Run) -> str:
     return f"register tiles of {run.pixels.tile} pixels{flat} x {run.vectors} vectors"
 
 
-def plan(ops: Any, machine: Machine) -> SeparablePlan | StagedPlan:
+def plan(ops: Ops, machine: Machine) -> SeparablePlan | StagedPlan:
     """By blocks of channels, or stage by stage where a window, a stride or a padding is not of that
     form, or where an image had to be transposed for few products.
     """
@@ -72,14 +72,14 @@ def plan(ops: Any, machine: Machine) -> SeparablePlan | StagedPlan:
     return _by_blocks(ops, convs, form, machine)
 
 
-def form_of(convs: Sequence[Any], cpu: Machine) -> Form | None:
+def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     """Where the windows lie; None for convolutions that only run stage by stage."""
     *expand, depth, project = convs
     image, out = depth.inputs[0][0], depth.outputs[0][0]
     window, pads = pair(depth.inputs[1][0][2:]), depth.attrs["padding"]
     strides, dilation = pair(depth.attrs["strides"]), pair(depth.attrs["dilation"])
     reach = [(window[n] - 1) * dilation[n] for n in (0, 1)]
-    plain = is_pointwise(project) and math.prod(window) <= TAPS
+    plain = is_pointwise(project) and math.prod(window) <= MOST_WINDOW
     plain = plain and all(is_pointwise(conv) or is_first(conv) for conv in expand)
     # One channel out for each one in, and no window that lies in the padding alone.
     plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
@@ -95,7 +95,7 @@ def form_of(convs: Sequence[Any], cpu: Machine) -> Form | None:
     return replace(form, together=windows)
 
 
-def _by_blocks(ops: Any, convs: Sequence[Any], form: Form, cpu: Machine) -> SeparablePlan:
+def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> SeparablePlan:
     *expand, depth, project = convs
     lanes, out = cpu.lanes("float32"), project.outputs[0][0]
     channels = depth.outputs[0][0][1]
@@ -121,7 +121,7 @@ def _by_blocks(ops: Any, convs: Sequence[Any], form: Form, cpu: Machine) -> Sepa
     )
 
 
-def _frame(expand: Any, form: Form, count: int, batch: int, cpu: Machine) -> Run:
+def _frame(expand: OpView, form: Form, count: int, batch: int, cpu: Machine) -> Run:
     """Tiles of the expanded image, of which a task of one chunk has some vectors of channels.
 
     The rows of an image in one chunk are one flat run; a picture's are not, for its strides.
@@ -153,7 +153,7 @@ def _chosen(name: str, runs: Sequence[Run]) -> Run:
     return known[choose(name, list(known), next(iter(known)))]
 
 
-def _fold(ops: Any, project: Any, lanes: int) -> int:
+def _fold(ops: Ops, project: OpView, lanes: int) -> int:
     """As the weight is packed; else as it should be."""
     shape, (out, channels) = ops.packing(project, 1).shape, project.inputs[1][0][:2]
     wanted = fold_of(out, channels, lanes)

@@ -14,13 +14,15 @@ from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import LEAST_STEPS, parallel_over, prefetch_next, vectorize
+from ...steps.loops import prefetch_next, start_sums, vectorize
+from ...steps.parallel import LEAST_STEPS, parallel_over
+from ..conv.staged import StagedStages
 from . import staged
 from .compute import Stages
 from .plan import SeparablePlan
-from .staged import StagedPlan, StagedStages
+from .staged import StagedPlan
 
-ROW = 16  # elements of a row of the result that are read out of their tiles at a time
+ROW_ELEMENTS = 16  # elements of a row of the result that are read out of their tiles at a time
 
 
 def schedule(
@@ -69,7 +71,7 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     n, o, y, x = sch.get_loops(result.block)
     chunk, band, row = sch.split(y, [None, pixels.bands, pixels.band])
     v, oi = sch.split(o, [None, channels])
-    xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW)])
+    xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW_ELEMENTS)])
     outer = [n, chunk, band, v] if plan.chunked else [n, v, chunk, band]
     sch.reorder(*outer, row, oi, xo, xi)
     sch.vectorize(xi)
@@ -158,14 +160,7 @@ def _accumulate(
         sch.unroll(loop)
     sch.vectorize(tile[-1])
 
-    def finish() -> None:
-        init = sch.decompose_reduction(sums, loops[0])
-        *outer, lane = sch.get_loops(init)
-        sch.vectorize(lane)
-        for loop in outer[-2:]:
-            sch.unroll(loop)
-
-    return loops[0], finish
+    return loops[0], lambda: start_sums(sch, sums, loops[0], 2)
 
 
 def _copy(sch: Schedule, block: Block, lanes: int) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te
-from ....language.types import Schedule, Tensor
+from ....codegen.info.ops import Ops
+from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
-from ...steps.tiles import BLOCK
-from ..conv import kernel
+from ...steps.tiles import BLOCK, blocks_of
+from ..conv import kernel, staged
 from ..conv.layer import Layer as Window
 from ..conv.plan import ConvPlans, plan_direct
+from ..conv.staged import StagedStages
 from .layers import Layer
 from .pack import unfolded
 
@@ -29,22 +30,14 @@ class StagedPlan:
         return f"stage by stage; {self.convs}"
 
     @classmethod
-    def of(cls, ops: Any, machine: Machine) -> StagedPlan:
+    def of(cls, ops: Ops, machine: Machine) -> StagedPlan:
         """The plan of a composite's convolutions."""
         found = []
         for conv in ops.of("conv2d"):
             out, *inner = conv.inputs[1][0]
-            packed = (-(-out // BLOCK), *inner, BLOCK)
+            packed = (blocks_of(out), *inner, BLOCK)
             found.append((conv.name, plan_direct(Window.of(conv, packed=packed), machine)))
         return cls(ConvPlans(tuple(found), machine))
-
-
-@dataclass(frozen=True)
-class StagedStages:
-    """The stages of each convolution, by the name of its op."""
-
-    result: Any
-    convs: Mapping[str, Any]
 
 
 def compute(
@@ -66,7 +59,7 @@ def compute(
 
 
 def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:
-    def element(n: Any, o: Any, y: Any, x: Any) -> Any:
+    def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         value = layer.applied(sums(n, o, y, x), o)
         return value if residual is None else value + residual(n, o, y, x)
 
@@ -75,4 +68,4 @@ def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -
 
 def schedule(sch: Schedule, stages: StagedStages, plan: StagedPlan) -> None:
     """Stage by stage."""
-    kernel.schedule(sch, stages.convs, plan.convs)
+    staged.schedule(sch, stages, plan.convs)

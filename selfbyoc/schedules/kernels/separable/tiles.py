@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ....machine import Machine
+from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile
 from .form import Form, Pixels
 
 # Time of an image in one chunk, of that in chunks: these compute the halo, and read all weights.
-WHOLE = 1.25
+MOST_WHOLE_TIME = 1.25
 MOST_TOGETHER = 8  # windows; more share little
-AT_A_TIME = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
+MOST_EXPANDED = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,14 @@ def register_runs(
 
     `pixels` are cut into bands, and not yet into tiles; `tasks` says how many there are then.
     """
-    most = max(1, AT_A_TIME // cpu.lanes("float32"))
+    most = max(1, MOST_EXPANDED // cpu.lanes("float32"))
     vectors = [v for v in range(1, min(count, most) + 1) if count % v == 0]
     found = [
         Run(replace(p, tile=tile), v)
         for v in vectors
         for p in pixels
         for tile in range(1, min(p.width * p.band, cpu.vector_registers) + 1)
-        if _fits(RegisterTile(tile, v), cpu)
+        if RegisterTile(tile, v).fits(cpu)
     ]
 
     def cost(run: Run) -> tuple[float, int]:
@@ -54,19 +55,9 @@ def register_runs(
         # Of a multiply-add, with those of pixels that hang over; loads count though they hide.
         loads = (tile.rows + tile.vectors) / tile.sums
         cycles = (1 / tile.efficiency(cpu) + loads / 4) / run.pixels.use
-        return cycles * rounds(tasks(run), cpu), -tile.sums
+        return cycles * unevenness(tasks(run), cpu), -tile.sums
 
     return sorted(found, key=cost)
-
-
-def _fits(tile: RegisterTile, cpu: Machine) -> bool:
-    # SSE has no products of three operands: 12 sums and their copies spill, 8 do not.
-    return tile.fits(cpu) and (cpu.fused or tile.sums <= cpu.vector_registers // 2)
-
-
-def rounds(tasks: int, cpu: Machine) -> float:
-    """Time of so many equal tasks, of that which they would take evenly spread."""
-    return -(-tasks // cpu.cores) * cpu.cores / tasks
 
 
 def together(width: int, cpu: Machine) -> list[int]:
@@ -87,7 +78,7 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
     """
 
     def framed_bytes(rows: int) -> int:
-        return 4 * AT_A_TIME * replace(f, rows=rows).high * f.image[1]
+        return 4 * MOST_EXPANDED * replace(f, rows=rows).high * f.image[1]
 
     def fits(rows: int) -> bool:
         hidden = 4 * rows * f.out[1] * channels
@@ -100,8 +91,9 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
 
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
-    alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * rounds(tasks, cpu)
-    whole = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4 and alone <= WHOLE * cost(fitting[0])
+    alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
+    small = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
+    whole = small and alone <= MOST_WHOLE_TIME * cost(fitting[0])
     return list(dict.fromkeys([f.out[0], *fitting] if whole else fitting))
 
 

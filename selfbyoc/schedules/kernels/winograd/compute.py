@@ -22,27 +22,26 @@ where they do not fill the last step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import te, tir
-from ....language.types import Tensor
-from ...steps.tiles import BLOCK
+from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, reduce_axes
+from ...steps.tiles import BLOCK, blocks_of
 from .matrices import matrices, times
 from .plan import WinogradPlan
-from .tasks import blocks_of
 
 
 @dataclass(frozen=True)
 class WinogradStages:
     """The stages of a Winograd convolution: tensors, and while scheduling their blocks."""
 
-    image: Any
-    columns: Any
-    inputs: Any
-    sums: Any
-    rows: Any
-    pixels: Any
-    result: Any
+    image: Tensor
+    columns: Tensor
+    inputs: Tensor
+    sums: Tensor
+    rows: Tensor
+    pixels: Tensor
+    result: Tensor
 
 
 def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> WinogradStages:
@@ -55,7 +54,7 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
     t = plan.tiling
     tall = t.rows * t.m  # pixels of a block, in each of its images
 
-    def element(n: Any, o: Any, y: Any, z: Any) -> Any:
+    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
         block = (tir.floordiv(n, t.images), tir.floordiv(y, tall))
         row = tir.floormod(n, t.images) * tall + tir.floormod(y, tall)
         return pixels(*block, tir.floordiv(o, BLOCK), row, z, tir.floormod(o, BLOCK))
@@ -66,10 +65,10 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
 
 def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
     """The image as far as tiles reach, its channels last and filled up to whole blocks."""
-    _, channels, height, width = (int(extent) for extent in x.shape)
+    _, channels, height, width = extents(x)
     (top, left), t = plan.pads, plan.tiling
 
-    def padded(n: Any, y: Any, z: Any, c: Any) -> Any:
+    def padded(n: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
         row, column = y - top, z - left
         inside = tir.all(row >= 0, row < height, column >= 0, column < width, c < channels)
         return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, "float32"))
@@ -85,7 +84,7 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     b, _, _ = matrices(t.m, t.window)
     size, lanes, tiles = t.size, int(image.shape[3]), plan.products.tiles
 
-    def column(i: Any, j: Any, step: Any, tile: Any, e: Any, z: Any, c: Any) -> Any:
+    def column(i: Expr, j: Expr, step: Expr, tile: Expr, e: Expr, z: Expr, c: Expr) -> Expr:
         n, y, x = t.place((i, j), step * tiles + tile)
         return times(b, e, lambda r: image(n, y * t.m + r, x * t.m + z, c))
 
@@ -102,7 +101,7 @@ def _inputs(image: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
 def _sums(inputs: Tensor, weight: Tensor, channels: int, plan: WinogradPlan, name: str) -> Tensor:
     """The products of every element of the tiles, summed over the input channels."""
     t = plan.tiling
-    k = te.reduce_axis((0, channels), name="k")
+    (k,) = reduce_axes(k=channels)
     return te.compute(
         (*t.blocks, plan.out_blocks, t.size, t.size, plan.steps, plan.products.tiles, BLOCK),
         lambda i, j, o, e, f, s, tile, lane: te.sum(
@@ -118,14 +117,14 @@ def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     _, _, a = matrices(t.m, t.window)
     m = t.m
 
-    def row(i: Any, j: Any, o: Any, tile: Any, y: Any, f: Any, lane: Any) -> Any:
+    def row(i: Expr, j: Expr, o: Expr, tile: Expr, y: Expr, f: Expr, lane: Expr) -> Expr:
         at = (tir.floordiv(tile, tiles), tir.floormod(tile, tiles))
         return times(a, y, lambda e: sums(i, j, o, e, f, *at, lane))
 
     shape = (*t.blocks, plan.out_blocks, t.block, m, t.size, BLOCK)
     rows = te.compute(shape, row, name=f"{name}_rows")
 
-    def pixel(i: Any, j: Any, o: Any, y: Any, x: Any, lane: Any) -> Any:
+    def pixel(i: Expr, j: Expr, o: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
         tile = tir.floordiv(y, m) * t.along + tir.floordiv(x, m)
         inside = tir.floormod(y, m)
         return times(a, tir.floormod(x, m), lambda f: rows(i, j, o, tile, inside, f, lane))

@@ -8,21 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.tiles import BLOCK
 from .matrices import FORMS
 from .tasks import usual_tiling, work
 
 # Measured on two cores of Zen 5, AVX-512, Nov 2026, as parts of their 32 multiply-adds a cycle.
-DIRECT = 1.1  # the direct convolution's products, beside Winograd's
-PIXEL = 1.5  # cycles to pad a pixel or to store one, element by element on every machine
+DIRECT_TIME = 1.1  # the direct convolution's products, beside Winograd's
+PIXEL_CYCLES = 1.5  # cycles to pad a pixel or to store one, element by element on every machine
 # Cycles to transform the vectors of a tile, one channel to a lane, its pixels aside; by m and r.
-TRANSFORM = {(2, 3): 25, (4, 3): 100, (2, 5): 150}
-FEED = 16  # cores that read as much as the memory gives
-GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
-UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
+TRANSFORM_CYCLES = {(2, 3): 25, (4, 3): 100, (2, 5): 150}
+MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
+LEAST_GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
+MOST_UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,12 @@ class Cost:
 
 def bandwidth(cpu: Machine) -> float:
     """Bytes a cycle from memory to all cores: as in a whole model, where L3 forgets the weights."""
-    return cpu.memory_bytes * min(cpu.cores, FEED)
+    return cpu.memory_bandwidth * min(cpu.cores, MOST_FEEDING_CORES)
 
 
-def forms(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int]) -> list[int]:
+def forms(
+    image: Sequence[int], kernel: Sequence[int], attrs: Attrs, out: Sequence[int]
+) -> list[int]:
     """0 and the m of every F(m, r) that a convolution can be."""
     window = kernel[2]
     plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
@@ -54,7 +56,7 @@ def forms(image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence
 
 
 def costs(
-    image: Sequence[int], kernel: Sequence[int], attrs: Any, out: Sequence[int], cpu: Machine
+    image: Sequence[int], kernel: Sequence[int], attrs: Attrs, out: Sequence[int], cpu: Machine
 ) -> dict[int, Cost]:
     """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0."""
     window, pixels = kernel[2], out[0] * out[2] * out[3]
@@ -63,12 +65,12 @@ def costs(
 
     def cost(m: int) -> Cost:
         if m == 0:
-            products = DIRECT * window**2 * pixels / peak
-            return Cost(products, 4 * window**2 / bandwidth(cpu), PIXEL * pixels * sides)
+            products = DIRECT_TIME * window**2 * pixels / peak
+            return Cost(products, 4 * window**2 / bandwidth(cpu), PIXEL_CYCLES * pixels * sides)
         channels = (image[1], out[1])
         t = usual_tiling(out, m, window, channels, cpu)
         products = t.size**2 * work(t, channels, cpu)
-        each = m**2 * PIXEL + TRANSFORM[m, window] / cpu.lanes("float32")
+        each = m**2 * PIXEL_CYCLES + TRANSFORM_CYCLES[m, window] / cpu.lanes("float32")
         return Cost(products, 4 * t.size**2 / bandwidth(cpu), each * t.count * sides)
 
     return {m: cost(m) for m in forms(image, kernel, attrs, out)}
@@ -77,7 +79,7 @@ def costs(
 def usual_form(found: dict[int, Cost]) -> int:
     """The m of the F(m, r) that takes the least time; 0 where it is the direct convolution."""
     best = min(found, key=lambda m: found[m].time)
-    return best if found[0].time > GAIN * found[best].time else 0
+    return best if found[0].time > LEAST_GAIN * found[best].time else 0
 
 
 def near(found: dict[int, Cost]) -> list[int]:
@@ -87,5 +89,5 @@ def near(found: dict[int, Cost]) -> list[int]:
     it would look faster than it is in a model.
     """
     least = min(cost.time for cost in found.values())
-    good = [m for m, c in found.items() if c.reading <= c.products and c.time < UNSURE * least]
+    good = [m for m, c in found.items() if c.reading <= c.products and c.time < MOST_UNSURE * least]
     return sorted({usual_form(found), *good})

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....language.decisions import choose
+from ....language.types import Attrs
 from ....machine import Machine
-from ...steps.blocks import divisor
+from ...steps.blocks import stored_at_once
 from ...steps.candidates import best
+from ...steps.tiles import blocks_of
 from .cost import costs, near, usual_form
-from .tasks import Products, blocks_apart, blocks_of, usual_products, usual_tiling
-from .tiling import WHOLE, Tiling
+from .tasks import Products, pays_as_blocks, usual_products, usual_tiling
+from .tiling import MOST_WHOLE_TILES, Tiling
 
 Shape = Sequence[int]
 
@@ -25,14 +26,14 @@ class WinogradPlan:
     pads: tuple[int, int]  # rows above the image, columns to its left
     out: tuple[int, ...]  # [N, O, H, W] of the result
     products: Products
-    blocks_apart: bool  # a task is a block of tiles; else a step of channels of one
+    tasks_are_blocks: bool  # a task is a block of tiles; else a step of channels of one
     transform_columns: bool  # a column of a tile at a time, through L1: registers hold no tile
     lanes: int  # of a vector
     row: int  # pixels of a row of the result that are stored at a time; 0: no vectors
 
     def __str__(self) -> str:
         t = self.tiling
-        task = "block of tiles" if self.blocks_apart else "step of channels"
+        task = "block of tiles" if self.tasks_are_blocks else "step of channels"
         return f"Winograd F({t.m}, {t.window}), {t}, {self.products}, a task is a {task}"
 
     @property
@@ -59,7 +60,7 @@ class WinogradPlan:
 def plan(
     image: Shape,
     kernel: Shape,
-    attrs: Any,
+    attrs: Attrs,
     out: Shape,
     machine: Machine,
     name: str,
@@ -83,17 +84,17 @@ def plan(
     channels = (image[1], out[1])
     t = _decided(usual_tiling(out, m, kernel[2], channels, machine), name)
     ways = [True, False] if t.tasks > 1 else [False]
-    apart = choose(f"{name}.blocks_apart", ways, blocks_apart(t, channels, machine))
+    as_blocks = choose(f"{name}.blocks_apart", ways, pays_as_blocks(t, channels, machine))
     lanes = min(16, machine.lanes("float32"))
     return WinogradPlan(
         tiling=t,
         pads=(attrs["padding"][0], attrs["padding"][1]),
         out=tuple(out),
-        products=_products(t, channels, machine, apart, name),
-        blocks_apart=apart,
+        products=_products(t, channels, machine, as_blocks, name),
+        tasks_are_blocks=as_blocks,
         transform_columns=t.size**2 > 2 * machine.vector_registers,
         lanes=lanes,
-        row=_row(out[3], lanes),
+        row=stored_at_once(out[3], lanes),
     )
 
 
@@ -106,7 +107,7 @@ def form_of(packed: Shape, kernel: Shape) -> int:
 
 def _decided(t: Tiling, name: str) -> Tiling:
     """A tiling with the blocks that are chosen for the convolution `name`."""
-    most = max(t.rows, min(t.down, WHOLE // t.along))
+    most = max(t.rows, min(t.down, MOST_WHOLE_TILES // t.along))
     others = [replace(t, images=1, rows=rows) for rows in range(most, 0, -1)]
     others.sort(key=lambda o: o.tasks * o.block)
     usual = (t.images, t.rows)
@@ -116,18 +117,10 @@ def _decided(t: Tiling, name: str) -> Tiling:
 
 
 def _products(
-    t: Tiling, channels: Sequence[int], machine: Machine, apart: bool, name: str
+    t: Tiling, channels: Sequence[int], machine: Machine, as_blocks: bool, name: str
 ) -> Products:
     """The register tile."""
-    found = usual_products(t, channels, machine, apart)[:2]
+    found = usual_products(t, channels, machine, as_blocks)[:2]
     shapes = [(p.tiles, p.blocks, p.lanes) for p in found]
     shape = choose(f"{name}.tile_of_{t.block}", shapes, shapes[0])
     return Products(*shape, found[0].vector)
-
-
-def _row(width: int, lanes: int) -> int:
-    """Pixels of a row that are stored at a time. LLVM splits a short row of any length into whole
-    vectors and a tail; a long one must divide.
-    """
-    found = width if width <= 4 * lanes else divisor(width, 4 * lanes)
-    return found if found * 2 >= lanes else 0

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
-from ....language.types import Loop, Schedule
+from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.loops import parallel_over, prefetch_while_summing, vectorize
+from ...steps.images import Work
+from ...steps.loops import prefetch_while_summing, start_sums, vectorize
+from ...steps.parallel import parallel_over
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan
 
-Work = Any  # a schedule in the making: sch, finish (steps to be done last), done (names of blocks)
 
-
-def blocks(stages: WinogradStages) -> list[Any]:
+def blocks(stages: WinogradStages) -> list[Block]:
     """Its blocks but for the result, which may be inlined."""
     return [getattr(stages, f.name) for f in dataclasses.fields(stages) if f.name != "result"]
 
@@ -65,11 +64,11 @@ def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Fac
     # 3. Tile by tile out of the sums, row by row of a tile: what is between is in registers.
     _transforms(sch, stages, plan)
     # 4. Blocks in parallel, each with its inputs; or else channels, whose weights one core reads.
-    if not plan.blocks_apart:
+    if not plan.tasks_are_blocks:
         sch.reorder(step, *outer)
-    _sums(work, stages.sums, step if plan.blocks_apart else outer[-1], plan)
-    _inputs(sch, stages, outer[-1] if plan.blocks_apart else None, plan)
-    sch.parallel(sch.fuse(*outer) if plan.blocks_apart else sch.fuse(step, *outer))
+    _sums(work, stages.sums, step if plan.tasks_are_blocks else outer[-1], plan)
+    _inputs(sch, stages, outer[-1] if plan.tasks_are_blocks else None, plan)
+    sch.parallel(sch.fuse(*outer) if plan.tasks_are_blocks else sch.fuse(step, *outer))
     work.done |= {Facts(sch, block).name for block in blocks(stages)}
 
 
@@ -81,14 +80,16 @@ def _image(sch: Schedule, image: Facts, plan: WinogradPlan) -> None:
     parallel_over(sch, [n, y], image.size)
 
 
-def _pixels(sch: Schedule, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
+def _pixels(sch: Schedule, pixels: Block, plan: WinogradPlan) -> tuple[list[Loop], Loop]:
     """Pixels that another convolution reads, or several ops: as they are."""
     i, j, o, *_ = sch.get_loops(pixels)
     step, _ = sch.split(o, [None, plan.products.blocks])
     return [i, j], step
 
 
-def _result(sch: Schedule, reader: Facts, pixels: Any, plan: WinogradPlan) -> tuple[list[Any], Any]:
+def _result(
+    sch: Schedule, reader: Facts, pixels: Block, plan: WinogradPlan
+) -> tuple[list[Loop], Loop]:
     """The one op that reads the pixels, and the pixels of a step under it."""
     t = plan.tiling
     n, o, y, x = sch.get_loops(reader.block)
@@ -124,7 +125,7 @@ def _transforms(sch: Schedule, stages: WinogradStages, plan: WinogradPlan) -> No
     sch.vectorize(lane)
 
 
-def _sums(work: Work, sums: Any, loop: Loop, plan: WinogradPlan) -> None:
+def _sums(work: Work, sums: Block, loop: Loop, plan: WinogradPlan) -> None:
     """for element: for some tiles: acc[tiles][blocks][lanes] = 0; for k: acc += ...; store."""
     sch, lanes = work.sch, plan.lanes
     axis = Facts(sch, sums).spatial[-1]
@@ -142,15 +143,7 @@ def _sums(work: Work, sums: Any, loop: Loop, plan: WinogradPlan) -> None:
     sch.unroll(tile)
     sch.unroll(o)
     vectorize(sch, lane, lanes)
-    work.finish.append(lambda: _start(sch, sums, k))
-
-
-def _start(sch: Schedule, sums: Any, k: Any) -> None:
-    init = sch.decompose_reduction(sums, k)
-    *_, tile, o, lane = sch.get_loops(init)
-    sch.vectorize(lane)
-    sch.unroll(o)
-    sch.unroll(tile)
+    work.finish.append(lambda: start_sums(sch, sums, k, 2))
 
 
 def _inputs(sch: Schedule, stages: WinogradStages, loop: Loop | None, plan: WinogradPlan) -> None:

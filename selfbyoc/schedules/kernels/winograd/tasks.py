@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....machine import Machine
-from ...steps.tiles import BLOCK, RegisterTile
+from ...steps.parallel import unevenness
+from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .tiling import Tiling, tilings
 
-STACK = 1 << 10  # bytes that TVM keeps on the stack; sums that are larger stay in memory
-
-L3 = 3  # times as many bytes a cycle come from L3 as from memory
-PREFETCHED = 0.25  # of the time to read weights that multiplications do not hide, or theirs
+STACK_BYTES = 1 << 10  # bytes that TVM keeps on the stack; sums that are larger stay in memory
+UNHIDDEN_TIME = 0.25  # of the time to read weights that multiplications do not hide, or theirs
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Products:
     def fits(self, cpu: Machine) -> bool:
         """Whether the sums are in registers: TVM must keep them on the stack for that."""
         sums = 4 * self.tiles * self.blocks * self.lanes
-        return sums <= STACK and self.registers.fits(cpu)
+        return sums <= STACK_BYTES and self.registers.fits(cpu)
 
     def time(self, tiles: int, cpu: Machine) -> float:
         """Cycles of a core for one pair of channels of so many tiles, one element of each."""
@@ -45,17 +44,12 @@ class Products:
         return steps * self.registers.cycles(cpu) / (self.blocks * self.lanes)
 
 
-def blocks_of(channels: int) -> int:
-    """Blocks of 16 channels."""
-    return -(-channels // BLOCK)
-
-
 def weight_bytes(channels: Sequence[int], size: int) -> int:
     """Of the transformed weights of (input, output) channels."""
     return 4 * size**2 * channels[0] * blocks_of(channels[1]) * BLOCK
 
 
-def blocks_apart(t: Tiling, channels: Sequence[int], cpu: Machine) -> bool:
+def pays_as_blocks(t: Tiling, channels: Sequence[int], cpu: Machine) -> bool:
     """Whether blocks are the tasks, and not steps of channels of one: what takes less time."""
     return t.tasks > 1 and _time(t, channels, cpu, True) <= _time(t, channels, cpu, False)
 
@@ -74,41 +68,42 @@ def products(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> list[Prod
 
     def order(p: Products) -> tuple[float, float, int]:
         steps = blocks // p.blocks * tasks or cpu.cores
-        even = steps / (-(-steps // cpu.cores) * cpu.cores)
         r = p.registers
         loads = (r.rows + r.vectors) / r.sums
-        return round(p.time(tiles, cpu) / even, 3), loads, p.blocks
+        return round(p.time(tiles, cpu) * unevenness(steps, cpu), 3), loads, p.blocks
 
     return sorted((p for p in shapes if p.fits(cpu)), key=order) or [Products(1, 1, vector, vector)]
 
 
-def usual_products(t: Tiling, channels: Sequence[int], cpu: Machine, apart: bool) -> list[Products]:
+def usual_products(
+    t: Tiling, channels: Sequence[int], cpu: Machine, as_blocks: bool
+) -> list[Products]:
     """The register tiles for a tiling, best first."""
-    return products(t.block, blocks_of(channels[1]), cpu, 0 if apart else t.tasks)
+    return products(t.block, blocks_of(channels[1]), cpu, 0 if as_blocks else t.tasks)
 
 
 def time(t: Tiling, channels: Sequence[int], cpu: Machine) -> float:
     """Cycles until the last core is done, for one pair of channels and one element of each tile."""
     ways = (True, False) if t.tasks > 1 else (False,)
-    return min(_time(t, channels, cpu, apart) for apart in ways)
+    return min(_time(t, channels, cpu, as_blocks) for as_blocks in ways)
 
 
-def _time(t: Tiling, channels: Sequence[int], cpu: Machine, apart: bool) -> float:
-    p = usual_products(t, channels, cpu, apart)[0]
+def _time(t: Tiling, channels: Sequence[int], cpu: Machine, as_blocks: bool) -> float:
+    p = usual_products(t, channels, cpu, as_blocks)[0]
     blocks = blocks_of(channels[1])
-    tasks = t.tasks * (1 if apart else blocks // p.blocks)
+    tasks = t.tasks * (1 if as_blocks else blocks // p.blocks)
     rounds = -(-tasks // cpu.cores)
-    each = p.time(t.block, cpu) * (1 if apart else p.blocks / blocks)
+    each = p.time(t.block, cpu) * (1 if as_blocks else p.blocks / blocks)
     pairs = channels[0] * channels[1] * t.size**2
-    weights, inputs = _traffic(t, channels, cpu, p, rounds, apart)
-    weights /= cpu.memory_bytes * pairs
-    inputs /= L3 * cpu.memory_bytes * pairs
+    weights, inputs = _traffic(t, channels, cpu, p, rounds, as_blocks)
+    weights /= cpu.memory_bandwidth * pairs
+    inputs /= cpu.l3_bandwidth * pairs
     work = rounds * each
-    return max(work, weights) + PREFETCHED * min(work, weights) + inputs
+    return max(work, weights) + UNHIDDEN_TIME * min(work, weights) + inputs
 
 
 def _traffic(
-    t: Tiling, channels: Sequence[int], cpu: Machine, p: Products, rounds: int, apart: bool
+    t: Tiling, channels: Sequence[int], cpu: Machine, p: Products, rounds: int, as_blocks: bool
 ) -> tuple[float, float]:
     """Bytes of the weights, as if from memory, and of the transformed inputs from L3 to one core.
 
@@ -120,7 +115,7 @@ def _traffic(
     """
     weights = float(weight_bytes(channels, t.size))
     block = 4 * t.size**2 * t.block * blocks_of(channels[0]) * BLOCK
-    if apart:
+    if as_blocks:
         stays = block <= cpu.l2_bytes * 3 // 4  # beside sums, and weights on their way
         again = 0 if stays else rounds * blocks_of(channels[1]) // p.blocks
         return weights * (rounds if weights > cpu.l2_bytes else 1), again * block
@@ -142,5 +137,5 @@ def usual_tiling(
 
 def work(t: Tiling, channels: Sequence[int], cpu: Machine) -> float:
     """Cycles of all cores for one pair of channels and one element of each tile, none idle."""
-    p = usual_products(t, channels, cpu, blocks_apart(t, channels, cpu))[0]
+    p = usual_products(t, channels, cpu, pays_as_blocks(t, channels, cpu))[0]
     return p.time(t.block, cpu) * t.tasks / cpu.cores

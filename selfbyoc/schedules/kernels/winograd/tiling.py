@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...._tvm import tir
+from ....language.types import Expr
 from ....machine import Machine
 from ...steps.blocks import divisor
 
-WHOLE = 64  # tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain
+# Tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain.
+MOST_WHOLE_TILES = 64
 # Tiles of a block of rows: their inputs of 64 channels take a half of L2 at most, and more than 28
 # gain nothing (1 MB of L2, Zen 5, Nov 2026). Fewer than 8 read the weights too often.
-MOST, LEAST, CHANNELS = 28, 8, 64
+MOST_TILES, LEAST_TILES, BLOCK_CHANNELS = 28, 8, 64
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Tiling:
         """Blocks in all."""
         return math.prod(self.blocks)
 
-    def place(self, outer: Sequence[Any], tile: Any) -> tuple[Any, Any, Any]:
+    def place(self, outer: Sequence[Expr], tile: Expr) -> tuple[Expr, Expr, Expr]:
         """Image, row and column of a tile of a block. A tile after the last one of the block
         repeats that, a row after the last one of the image repeats that.
         """
@@ -77,11 +78,11 @@ def tilings(out: Sequence[int], m: int, window: int, cpu: Machine) -> list[Tilin
     """
     down, along = -(-out[2] // m), -(-out[3] // m)
     size = m + window - 1
-    fitting = cpu.l2_bytes // 2 // (4 * size**2 * CHANNELS)
-    most = min(MOST, max(LEAST, fitting))
+    fitting = cpu.l2_bytes // 2 // (4 * size**2 * BLOCK_CHANNELS)
+    most = min(MOST_TILES, max(LEAST_TILES, fitting))
     rows = list(range(min(down, max(1, most // along)), 0, -1))
     found = []
-    if down * along <= WHOLE:
+    if down * along <= MOST_WHOLE_TILES:
         images = divisor(out[0], max(1, most // (down * along)))
         found = [(n, down) for n in dict.fromkeys((images, 1))]
     found += [(1, r) for r in rows if (1, r) not in found]

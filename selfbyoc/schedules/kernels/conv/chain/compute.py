@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ....._tvm import te, tir
+from .....codegen.info.ops import Ops, OpView
 from .....language.types import Expr, Tensor
+from ....steps.tensors import extents
 from ..kernel import convolution
 from ..lanes import reader
 from ..pixels.compute import product
 from ..plan import ConvPlans
+from ..staged import StagedStages
 from .plan import ChainPlan, Melted
-
-
-@dataclass(frozen=True)
-class StagedStages:
-    """Stage by stage: the stages of each convolution, by the name of its op."""
-
-    result: Any
-    convs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MeltedStages:
     """The stages of a melted pair: tensors, and while scheduling their blocks."""
 
-    tiles: Any  # of the first convolution, by blocks of rows of the second one
-    between: Any  # a block of the padded intermediate
-    second: Any  # tiles of the second convolution
-    result: Any
-    copy: Any = None  # the padded rows of the image
+    tiles: Tensor  # of the first convolution, by blocks of rows of the second one
+    between: Tensor  # a block of the padded intermediate
+    second: Tensor  # tiles of the second convolution
+    result: Tensor
+    copy: Tensor | None = None  # the padded rows of the image
 
 
 def compute(
     x: Tensor,
     w1: Tensor,
     w2: Tensor,
-    ops: Any,
+    ops: Ops,
     plan: ChainPlan,
-    b1: Tensor = None,
-    b2: Tensor = None,
+    b1: Tensor | None = None,
+    b2: Tensor | None = None,
 ) -> MeltedStages | StagedStages:
     """The whole composite."""
     if isinstance(plan, ConvPlans):
@@ -54,7 +48,7 @@ def _relu(value: Expr, bias: Tensor | None, channel: Expr) -> Expr:
     return tir.Max(value, tir.const(0, "float32"))
 
 
-def _staged(x: Tensor, weights: Any, biases: Any, ops: Any, plans: ConvPlans) -> StagedStages:
+def _staged(x: Tensor, weights: Any, biases: Any, ops: Ops, plans: ConvPlans) -> StagedStages:
     """One convolution after the other."""
     found = {}
     names = ("relu", "relu_1")
@@ -72,10 +66,10 @@ def _stage(y: Tensor, bias: Tensor | None, name: str) -> Tensor:
     return te.compute(y.shape, lambda n, c, h, w: _relu(y(n, c, h, w), bias, c), name=name)
 
 
-def _melted(x: Tensor, weights: Any, biases: Any, ops: Any, m: Melted) -> MeltedStages:
+def _melted(x: Tensor, weights: Any, biases: Any, ops: Ops, m: Melted) -> MeltedStages:
     """Both convolutions by blocks of the second one's rows; the block's number is an axis."""
     zero, (w1, w2), p, first = tir.const(0, "float32"), weights, m.second.lanes, m.first.lanes
-    blocks, *_, rows1 = (int(extent) for extent in w1.shape)
+    blocks, *_, rows1 = extents(w1)
     batch = ops.conv2d_1.outputs[0][0][0]
     hidden, (top, left) = ops.conv2d.outputs[0][0], ops.conv2d_1.attrs["padding"][:2]
     read, copy = reader(x, first, ops.conv2d.attrs, zero, "conv2d")
@@ -106,14 +100,14 @@ def _melted(x: Tensor, weights: Any, biases: Any, ops: Any, m: Melted) -> Melted
 
 
 def _second(
-    block: Tensor, w2: Tensor, m: Melted, conv: Any, bias: Tensor | None
+    block: Tensor, w2: Tensor, m: Melted, conv: OpView, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The second convolution on blocks of its input, and its relu."""
     p, (batch, channels, height, width) = m.second.lanes, conv.outputs[0][0]
-    blocks, *_, rows = (int(extent) for extent in w2.shape)
+    blocks, *_, rows = extents(w2)
     dilation = conv.attrs["dilation"]
 
-    def read(n: Expr, c: Expr, at: Any, y: Expr, z: Expr) -> Expr:
+    def read(n: Expr, c: Expr, at: Expr, y: Expr, z: Expr) -> Expr:
         chunk, lane = at
         return block(n, chunk, c, lane + y * (dilation[0] * p.pitch) + z * dilation[1])
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
+from .....codegen.info.ops import Ops
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
@@ -52,14 +52,14 @@ class Melted:
 ChainPlan = Melted | ConvPlans
 
 
-def plan_chain(ops: Any, machine: Machine) -> ChainPlan:
+def plan_chain(ops: Ops, machine: Machine) -> ChainPlan:
     """Melted where it pays, and where no convolution saves more by Winograd."""
     convs = ops.of("conv2d")
     by_winograd = any([plan_winograd(ops, conv, machine) is not None for conv in convs])
     return melted(ops, machine) if not by_winograd and melts(ops, machine) else plan(ops, machine)
 
 
-def melts(ops: Any, cpu: Machine) -> bool:
+def melts(ops: Ops, cpu: Machine) -> bool:
     """Whether to melt: it can where the intermediate's rows are read whole and have several tiles,
     and pays where it leaves the caches between two parallel regions.
     """
@@ -80,7 +80,7 @@ def _of_tiles(layer: Layer, cpu: Machine) -> list[PixelPlan]:
     return [p for p in found if p.tile.vectors * p.vector < layer.out[3]]
 
 
-def melted(ops: Any, cpu: Machine) -> Melted:
+def melted(ops: Ops, cpu: Machine) -> Melted:
     """Single rows, and as many rows in a block as cost the fewest steps and fit in the cache."""
     layers = [Layer.of(conv) for conv in (ops.conv2d, ops.conv2d_1)]
     usual = [_of_tiles(layer, cpu)[0] for layer in layers]

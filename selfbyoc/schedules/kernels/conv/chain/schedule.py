@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .....ir.graph import OpCall
 from .....language.kernel import Kernel
 from .....language.types import Schedule, Tensor
 from ....steps.blocks import Facts
 from ....steps.images import Work
-from .. import kernel
+from .. import kernel, staged
 from ..pack import pack as pack_direct
 from ..pixels.schedule import pad_rows, tile_under, tiles_of
 from ..plan import ConvPlans
-from .compute import MeltedStages, StagedStages, compute
+from ..staged import StagedStages
+from .compute import MeltedStages, compute
 from .plan import ChainPlan, Melted, plan_chain
 
 
-def pack(weight: Tensor, plan: ChainPlan, call: Any) -> Tensor:
+def pack(weight: Tensor, plan: ChainPlan, call: OpCall) -> Tensor:
     """[O, I, H, W] as the convolution that reads it wants it."""
     return kernel.pack(weight, plan, call) if isinstance(plan, ConvPlans) else pack_direct(weight)
 
@@ -25,7 +25,7 @@ def schedule(sch: Schedule, stages: MeltedStages | StagedStages, plan: ChainPlan
     """Melted, if the compute is; else stage by stage."""
     if isinstance(plan, ConvPlans):
         assert isinstance(stages, StagedStages), f"{plan} is computed stage by stage"
-        kernel.schedule(sch, stages.convs, plan)
+        staged.schedule(sch, stages, plan)
     else:
         assert isinstance(stages, MeltedStages), f"{plan} is computed by blocks of rows"
         _melted(sch, stages, plan)

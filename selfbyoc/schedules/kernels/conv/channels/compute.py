@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ....._tvm import te, tir
-from .....language.types import Expr, Shape, Tensor
+from .....language.types import Attrs, Expr, Shape, Tensor
+from ....steps.tensors import extents, reduce_axes
 from ..lanes import reader
 from .plan import ChannelPlan
 
@@ -17,20 +17,19 @@ class ChannelStages:
     blocks.
     """
 
-    sums: Any
-    result: Any
-    copy: Any = None  # the padded rows, where the image does not lie so already
+    sums: Tensor
+    result: Tensor
+    copy: Tensor | None = None  # the padded rows, where the image does not lie so already
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: ChannelPlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: ChannelPlan, name: str
 ) -> ChannelStages:
     """The sums with channels last, and the result read out of them."""
-    blocks, per_group, high, wide, lanes = (int(extent) for extent in weight.shape)
+    blocks, channels, high, wide, lanes = extents(weight)
     p = plan.lanes
     read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
-    rc = te.reduce_axis((0, per_group), name="rc")
-    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+    rc, ry, rx = reduce_axes(rc=channels, ry=high, rx=wide)
 
     def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
         data = read(n, rc, y * p.pitch + x, ry, rx)

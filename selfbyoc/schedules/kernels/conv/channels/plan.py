@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
-from ....steps.loops import is_even
+from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer
-from ..tiles import TRANSPOSE, time_of
-from ..window import WHOLE, Window, window_of
+from ..tiles import TRANSPOSE_CYCLES, time_of
+from ..window import UNROLLED, Window, window_of
 
 LEAST_WIDTH, MOST_WIDTH = 4, 20  # of an image: wider ones fill lanes of pixels
-MOST_FLAT = 64  # pixels of an image that is one row: uneven tiles are unrolled
+MOST_FLAT_PIXELS = 64  # pixels of an image that is one row: uneven tiles are unrolled
 MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
-SCATTERED = 1.15  # the time of broadcasts from all over the image, of those from L1
+SCATTERED_TIME = 1.15  # the time of broadcasts from all over the image, of those from L1
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ChannelPlan:
     pixels: int
     wide: int  # channels of a block in a tile
     vector: int  # lanes of a register
-    window: Window = WHOLE  # which of its loops are unrolled
+    window: Window = UNROLLED  # which of its loops are unrolled
     blocks_alone: bool = False  # a task is a pair of blocks, not a row of it
     prefetch: int = 0  # steps of k between two groups of prefetches of the next task's weight
     cycles: float = 0.0  # of one core's share, for each input channel and tap
@@ -74,7 +74,7 @@ def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     p = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
     p = replace(p.of_rows(p.height, 1, 1), copies=not p.is_whole)
     fits = layer.attrs["groups"] == 1 and layer.blocks[1] == BLOCK
-    flat = layer.is_plain and p.pitch == p.width and p.height * p.width <= MOST_FLAT
+    flat = layer.is_plain and p.pitch == p.width and p.height * p.width <= MOST_FLAT_PIXELS
     if not fits or not (flat or LEAST_WIDTH <= p.width <= MOST_WIDTH):
         return []
     forms = [is_flat for is_flat in (True, False) if flat or not is_flat]
@@ -109,8 +109,8 @@ def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
     ready = replace(cpu, latency=1)
     tiles = whole * time_of(p.tile, cpu)
     tiles += time_of(replace(p, pixels=last).tile, ready) if last else 0
-    row = tiles * BLOCK / p.wide * SCATTERED
-    row += p.width * p.pair * BLOCK * TRANSPOSE / layer.steps
+    row = tiles * BLOCK / p.wide * SCATTERED_TIME
+    row += p.width * p.pair * BLOCK * TRANSPOSE_CYCLES / layer.steps
     rows = -(-tasks // cpu.cores) * (p.rows if alone else 1)
     return replace(p, cycles=rows * row)
 

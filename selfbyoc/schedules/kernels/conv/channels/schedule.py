@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import parallel_over, prefetch_next, prefetch_residual, vectorize
+from ....steps.loops import prefetch_next, prefetch_residual, vectorize
+from ....steps.parallel import parallel_over
 from ..window import accumulate
 from .compute import ChannelStages
 from .plan import ChannelPlan

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ....._tvm import te, tir
-from .....language.types import Expr, Shape, Tensor
+from .....ir.graph import OpCall
+from .....language.types import Attrs, Expr, Shape, Tensor
+from ....steps.tensors import extents, reduce_axes
 from ..lanes import Lanes, Reader, lane_of, reader
 from .plan import PixelPlan
 
@@ -16,16 +17,16 @@ from .plan import PixelPlan
 class PixelStages:
     """The stages of a window over padded rows: tensors, and while scheduling their blocks."""
 
-    tiles: Any
-    result: Any
-    copy: Any = None  # the padded rows, where the image does not lie so already
+    tiles: Tensor
+    result: Tensor
+    copy: Tensor | None = None  # the padded rows, where the image does not lie so already
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: PixelPlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PixelPlan, name: str
 ) -> PixelStages:
     """The tiles of a convolution with a packed weight, and the result read out of them."""
-    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
+    blocks, per_group, high, wide, rows = extents(weight)
     p = plan.lanes
     read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
     if attrs["groups"] > 1 and per_group == 1:
@@ -53,10 +54,9 @@ def convolution(
 
 def product(read: Reader, weight: Tensor, groups: int, channels: int) -> Callable[..., Expr]:
     """The sum at (n, block, row of the block, lane)."""
-    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
+    blocks, per_group, high, wide, rows = extents(weight)
     size, whole = channels // groups, blocks * rows == channels
-    rc = te.reduce_axis((0, per_group), name="rc")
-    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+    rc, ry, rx = reduce_axes(rc=per_group, ry=high, rx=wide)
 
     def term(n: Expr, b: Expr, r: Expr, lane: Expr) -> Expr:
         # Rows after the last channel count as of the last group.
@@ -67,9 +67,18 @@ def product(read: Reader, weight: Tensor, groups: int, channels: int) -> Callabl
     return term
 
 
+def pooled(
+    x: Tensor, call: OpCall, plan: PixelPlan, combine: Callable[..., Expr], fill: Expr, name: str
+) -> PixelStages:
+    """`combine` of the elements under each window of a pool; `fill` is outside the image."""
+    read, copy = reader(x, plan.lanes, call.attrs, fill, name)
+    outer = call.outputs[0].shape[:2]
+    return by_channel(read, combine, plan, outer, call.attrs["pool_size"], name, copy)
+
+
 def by_channel(
     term: Reader,
-    combine: Any,
+    combine: Callable[..., Expr],
     plan: PixelPlan,
     outer: Sequence[int],
     window: Sequence[int],
@@ -78,7 +87,7 @@ def by_channel(
 ) -> PixelStages:
     """`combine` of `term(n, channel, lane, y, x)` under each window of each channel."""
     p: Lanes = plan.lanes
-    ry, rx = te.reduce_axis((0, window[0]), name="ry"), te.reduce_axis((0, window[1]), name="rx")
+    ry, rx = reduce_axes(ry=window[0], rx=window[1])
 
     def element(n: Expr, o: Expr, chunk: Expr, tile: Expr, lane: Expr) -> Expr:
         at = chunk * (p.rows * p.pitch) + tile * p.lanes + lane

@@ -8,18 +8,18 @@ from functools import partial
 
 from .....language.decisions import choose
 from .....machine import LINE, Machine
-from ....steps.blocks import divisor
+from ....steps.blocks import stored_at_once
 from ....steps.candidates import best
 from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of, tasks_of_rows
 from ..layer import Layer
 from ..tiles import tiles_for, time_of
-from ..window import WHOLE, Window, window_of
+from ..window import UNROLLED, Window, window_of
 
 # The time of tiles whose input is not in L1 while its rows of channels pass over it, of those whose
 # is: 256x28x28 to 256 channels, 3x3 at stride 2, one core of Cascade Lake, Nov 2026: 53% of the
 # peak, and 69% with channels as lanes; in AVX2 51% and 58%.
-STREAMED = 1.25
+STREAMED_TIME = 1.25
 DEPTHWISE = RegisterTile(1, 2)  # a channel by itself; its few steps overlap with the next tile's
 
 
@@ -69,8 +69,8 @@ def _timed(layer: Layer, images: int, tile: RegisterTile, cpu: Machine, most: in
     found = _tasks(layer, images, tile, cpu, most)[0]
     made = replace(tile, vectors=max(1, found.lanes // vector))
     cycles = partial(_time, images=images, tile=made, vector=vector, cpu=cpu)(found)
-    plain = PixelPlan(found, made, vector, WHOLE, _row(layer.out[3], vector))
-    streamed = STREAMED if _input_bytes(layer, found) > cpu.l1_bytes else 1
+    plain = PixelPlan(found, made, vector, UNROLLED, stored_at_once(layer.out[3], vector))
+    streamed = STREAMED_TIME if _input_bytes(layer, found) > cpu.l1_bytes else 1
     return replace(plain, cycles=cycles * layer.blocks[1] * streamed)
 
 
@@ -96,14 +96,6 @@ def _time(p: Lanes, images: int, tile: RegisterTile, vector: int, cpu: Machine) 
     """Cycles of the core with most tasks for a row of a tile, each input channel and tap."""
     vectors = p.tiles * p.lanes / vector
     return -(-images * p.chunks // cpu.cores) * vectors * time_of(tile, cpu) / tile.sums
-
-
-def _row(width: int, vector: int) -> int:
-    """Pixels of a row that are stored at a time. LLVM splits a short row of any length into whole
-    vectors and a tail; a long one must divide.
-    """
-    found = width if width <= 4 * vector else divisor(width, 4 * vector)
-    return found if found * 2 >= vector else 0
 
 
 def _decided(layer: Layer, p: PixelPlan, blocks: int, cpu: Machine, most: int = 0) -> PixelPlan:

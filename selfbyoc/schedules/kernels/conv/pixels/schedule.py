@@ -5,7 +5,8 @@ from __future__ import annotations
 from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import parallel_over, vectorize
+from ....steps.loops import vectorize
+from ....steps.parallel import parallel_over
 from ..lanes import Lanes
 from ..window import accumulate
 from .compute import PixelStages

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ....._tvm import te, tir
-from .....language.types import Expr, Shape, Tensor
+from .....language.types import Attrs, Expr, Shape, Tensor
+from ....steps.tensors import extents, or_zero, reduce_axes
 from .plan import IN_PLACE, PointwisePlan
 
 
@@ -14,17 +15,17 @@ from .plan import IN_PLACE, PointwisePlan
 class PointwiseStages:
     """The stages of a 1x1 convolution: tensors, and while scheduling their blocks."""
 
-    sums: Any
-    result: Any
-    pixels: Any = None  # those that a stride leaves, together
-    panels: Any = None  # [n, tile, channel, lane]
+    sums: Tensor
+    result: Tensor
+    pixels: Tensor | None = None  # those that a stride leaves, together
+    panels: Tensor | None = None  # [n, tile, channel, lane]
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str
+    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PointwisePlan, name: str
 ) -> PointwiseStages:
     """The sums over all channels, and the result read out of them."""
-    blocks, channels, _, _, rows = (int(extent) for extent in weight.shape)
+    blocks, channels, _, _, rows = extents(weight)
     lanes, width = plan.lanes, out[3]
     pixels = _pixels(x, attrs["strides"], out, name)
     image = x if pixels is None else pixels
@@ -34,7 +35,7 @@ def convolution(
         return image(n, c, tir.floordiv(at, width), tir.floormod(at, width))
 
     panels = None if plan.panels == IN_PLACE else _panels(pixel, x, plan, name)
-    k = te.reduce_axis((0, channels), name="k")
+    (k,) = reduce_axes(k=channels)
     read = pixel if panels is None else panels
     sums = te.compute(
         (out[0], blocks, rows, plan.tiles, lanes),
@@ -58,15 +59,12 @@ def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
     return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
 
 
-def _panels(pixel: Any, x: Tensor, plan: PointwisePlan, name: str) -> Tensor:
+def _panels(pixel: Callable[..., Expr], x: Tensor, plan: PointwisePlan, name: str) -> Tensor:
     """The pixels of each tile; those after the last are zero."""
 
     def element(n: Expr, t: Expr, c: Expr, lane: Expr) -> Expr:
-        value = pixel(n, t, c, lane)
-        if plan.pixels % plan.lanes == 0:
-            return value
-        inside = t * plan.lanes + lane < plan.pixels
-        return tir.if_then_else(inside, value, tir.const(0, "float32"))
+        at, padded = t * plan.lanes + lane, plan.tiles * plan.lanes
+        return or_zero(at, plan.pixels, padded, lambda _: pixel(n, t, c, lane))
 
     shape = (int(x.shape[0]), plan.tiles, int(x.shape[1]), plan.lanes)
     return te.compute(shape, element, name=f"{name}_panels")

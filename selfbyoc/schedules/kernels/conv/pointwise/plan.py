@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
-from ....steps.loops import is_even
+from ....steps.parallel import is_even
 from ....steps.tiles import RegisterTile
 from ..layer import Layer
 from ..tiles import tiles_for, time_of
 
-MOST_STEP = 8  # tiles of a task where the last one is cut
-FEW = 2  # blocks of output channels, for which the image is read where it lies, if it can be
+MOST_TASK_TILES = 8  # tiles of a task where the last one is cut
+FEW_BLOCKS = 2  # blocks of output channels, for which the image is read where it lies, if it can be
 
 IN_PLACE, IN_TASK, APART = "in place", "in each task", "before all tasks"
 
@@ -71,7 +71,7 @@ def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine
     by_channels = choose(f"{layer.name}.by_channels", (False, True), larger)
     made = replace(made, by_channels=by_channels, step=_step(layer, made, by_channels, cpu))
     groups = images * -(-made.tiles // made.step)
-    if made.pixels % made.lanes == 0 and blocks <= FEW:
+    if made.pixels % made.lanes == 0 and blocks <= FEW_BLOCKS:
         return made
     # A region by itself costs a microsecond or two; a panel in a task is still in L1.
     apart = by_channels or not is_even(groups, cpu)
@@ -101,6 +101,6 @@ def _step(layer: Layer, p: PointwisePlan, by_channels: bool, cpu: Machine) -> in
         share = 1 if alone else blocks
         return round(-(-tasks // cpu.cores) * min(step, p.tiles) / share, 6), -step
 
-    steps: Sequence[int] = range(2, min(p.tiles, MOST_STEP) + 1)
+    steps: Sequence[int] = range(2, min(p.tiles, MOST_TASK_TILES) + 1)
     usual = min(steps, key=longest)
     return choose(f"{layer.name}.tiles_of_a_task", best(sorted(steps, key=longest), usual), usual)

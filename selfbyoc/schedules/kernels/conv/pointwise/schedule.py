@@ -6,7 +6,8 @@ from ....._tvm import region_buffer
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
-from ....steps.loops import decompose, parallel_over, prefetch_residual, vectorize
+from ....steps.loops import prefetch_residual, start_sums, vectorize
+from ....steps.parallel import parallel_over
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
@@ -81,7 +82,7 @@ def _sums(work: Work, sums: Facts, loop: Loop, plan: PointwisePlan) -> None:
     r, t, lane = (loops[a.position] for a in sums.spatial[2:])
     k = loops[sums.reduction[0].position]
     sch.reorder(k, t, r, lane)
-    work.finish.append(lambda: decompose(sch, sums.block, k, True))
+    work.finish.append(lambda: start_sums(sch, sums.block, k, 1))
     sch.unroll(r)
     vectorize(sch, lane, plan.vector)
 

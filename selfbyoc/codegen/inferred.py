@@ -1,0 +1,27 @@
+"""What a compute returned against the compiler's type inference, before anything is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._tvm import te
+from ..errors import ComputeError
+from ..ir.graph import Value
+from ..language.types import Tensor
+
+
+def check_types(owner: str, tensors: Sequence[Tensor], values: Sequence[Value]) -> None:
+    """Raises ComputeError where they differ; `owner` is the compute in question."""
+    if len(tensors) != len(values):
+        raise ComputeError(f"{owner}: computes {len(tensors)} outputs, expected {len(values)}")
+    for tensor, value in zip(tensors, values, strict=True):
+        is_tensor = isinstance(tensor, te.Tensor)
+        found = _type(tensor) if is_tensor else f"a {type(tensor).__name__}"
+        if found != value.type:
+            raise ComputeError(
+                f"{owner}: computes {found}, but type inference expects {value.type}"
+            )
+
+
+def _type(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"

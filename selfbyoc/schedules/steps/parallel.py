@@ -1,0 +1,35 @@
+"""Parallel regions: which work is worth one, and whether its tasks keep all cores busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...language.types import Loop, Schedule
+from ...machine import Machine
+
+# A region costs 1-2 us to launch. The least work that pays for one, by kind:
+LEAST_STEPS = 8192  # vector steps of a loop nest, some 3 us
+LEAST_PRODUCTS = 1 << 17  # multiplications of an attention, with a softmax between them
+LEAST_FEW_PRODUCTS = 1 << 16  # the same of few queries, which read more than they multiply
+LEAST_NORMALISED = 4096  # elements of rows with several passes over each
+MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
+
+
+def parallel_over(sch: Schedule, loops: Sequence[Loop], steps: float = LEAST_STEPS) -> Loop:
+    """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a
+    region.
+    """
+    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    if steps >= LEAST_STEPS:
+        sch.parallel(fused)
+    return fused
+
+
+def unevenness(tasks: int, cpu: Machine) -> float:
+    """Time of so many equal tasks, of that which they would take evenly spread over the cores."""
+    return -(-tasks // cpu.cores) * cpu.cores / tasks
+
+
+def is_even(tasks: int, cpu: Machine, most: float = MOST_UNEVEN) -> bool:
+    """Whether a number of equal tasks leaves no core without work for long."""
+    return unevenness(tasks, cpu) <= most
