@@ -14,7 +14,7 @@ from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Expr, Tensor
 from ...machine import Machine
-from ..kernels.rows.compute import Dense, epilogue, product, result
+from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
@@ -75,7 +75,7 @@ def _compute(
     plan: ProductPlan,
 ) -> Dense:
     out = ops.dense.outputs[0]
-    found = product(lambda *i: x(*plan.rows.of(i[:-1]), i[-1]), weight, out[1], plan)
+    found = product(in_tiles(x, plan.rows), weight, out[1], plan)
     outputs = epilogue(found.sums, bias, out, activation(ops))
     return Dense(found, outputs, result(plan.rows, outputs, out[0][-1], residual))
 

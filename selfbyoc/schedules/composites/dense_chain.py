@@ -17,7 +17,7 @@ from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Expr, Schedule, Tensor
 from ...machine import Machine
-from ..kernels.rows.compute import Dense, Product, epilogue, product, result
+from ..kernels.rows.compute import Dense, Product, epilogue, in_tiles, product, result
 from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
 from ..kernels.rows.product import product_at
@@ -95,9 +95,7 @@ def _compute(
         *at, row, k = i
         return hidden(*at, tir.floordiv(k, BLOCK), row, tir.floormod(k, BLOCK))
 
-    first = product(
-        lambda *i: x(*rows.of(i[:-1]), i[-1]), w1, out[1], plan.first, "hidden_products"
-    )
+    first = product(in_tiles(x, rows), w1, out[1], plan.first, "hidden_products")
     hidden = epilogue(first.sums, b1, ops.dense.outputs[0], mathfn.gelu, "hidden")
     second = product(read_hidden, w2, out[1], plan.second)
     outputs = epilogue(second.sums, b2, out)

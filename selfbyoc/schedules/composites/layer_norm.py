@@ -12,7 +12,7 @@ from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Schedule, Tensor
 from ...machine import Machine
-from ..kernels.rows.compute import Dense, epilogue, product, result
+from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan
 from ..kernels.rows.pack import pack_weight
@@ -69,11 +69,7 @@ def _compute(
     rows, out = plan.rows, ops.dense.outputs[0]
     tiled = (*rows.tiles, rows.height, int(x.shape[-1]))
     epsilon = ops.layer_norm.attrs["epsilon"]
-
-    def read(*i: Any) -> Any:
-        return x(*rows.of(i[:-1]), i[-1])
-
-    normal, before = layer_norm_stages(read, gamma, beta, tiled, epsilon, plan.normal)
+    normal, before = layer_norm_stages(in_tiles(x, rows), gamma, beta, tiled, epsilon, plan.normal)
     normalised = te.compute(tiled, normal, name="normalised")
     found = product(normalised, weight, out[1], plan.product)
     outputs = epilogue(found.sums, bias, out, activation(ops))

@@ -14,7 +14,7 @@ from ...language.pattern import either, op
 from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ..kernels.exact import sum_dtype
-from ..kernels.rows.compute import Dense, epilogue, product, result
+from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan
 from ..kernels.rows.pack import pack_widened
 from ..kernels.rows.rowwise import Rowwise, layer_norm
@@ -93,8 +93,10 @@ def _compute(
     kinds = [view.kind for view in ops]
     at = kinds.index("layer_norm")
 
+    level = in_tiles(x, rows)
+
     def read(*i: Any) -> Expr:
-        wide = x(*rows.of(i[:-1]), i[-1]).astype("float32")
+        wide = level(*i).astype("float32")
         return wide if in_scale is None else _scaled(wide, kinds[at - 1], in_scale)
 
     epsilon = ops.layer_norm.attrs["epsilon"]

@@ -50,6 +50,11 @@ class Dense:
     normal: Rowwise | None = None
 
 
+def in_tiles(x: Tensor, rows: Rows) -> Callable[..., Expr]:
+    """Reads x [lead, k] at (outer, tile, row, k)."""
+    return lambda *i: x(*rows.of(i[:-1]), i[-1])
+
+
 def product(
     read: Callable[..., Expr], weight: Tensor, dtype: str, plan: ProductPlan, name: str = "products"
 ) -> Product:
