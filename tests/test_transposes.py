@@ -8,7 +8,6 @@ from selfbyoc._tvm import (
     build_module,
     child_blocks,
     get_func,
-    kernel_config,
     make_target,
     module_source,
     te,
@@ -16,6 +15,7 @@ from selfbyoc._tvm import (
     tir,
     tvm,
 )
+from selfbyoc._tvm_config import kernel_config
 from selfbyoc.codegen.squares import transposed
 from selfbyoc.codegen.transposes import with_transposes
 
