@@ -127,7 +127,12 @@ def test_the_forms():
     )
     window = plan_direct(layer((64, 56, 64, 3, 2)), cpu)
     assert str(window) == (
-        "padded rows of pixels, register tile 4 x 3 vectors, 28 rows a task, 34 tiles of 24 pixels"
+        "pixels under a window packed in each task, register tile 4 x 3 vectors, 6 tiles a task, "
+        "pixels outermost"
+    )
+    grouped = plan_direct(layer((64, 56, 64, 3, 2), groups=2), cpu)
+    assert str(grouped) == (
+        "padded rows of pixels, register tile 4 x 3 vectors, 7 rows a task, 9 tiles of 24 pixels"
     )
 
 
@@ -143,13 +148,12 @@ def test_the_plans_of_a_composite_are_one_value():
     found = plan(Ops(infos), AVX2)
     assert found == plan(Ops(infos), AVX2)
     assert hash(found) == hash(plan(Ops(infos), AVX2))
-    assert isinstance(found.of("conv2d_1"), PixelPlan)
+    assert isinstance(found.of("conv2d_1"), PointwisePlan)
     assert found.of("relu") is None
     # Without the names: partitioning renames the ops, and the text stays.
     first, second = str(found).split("; ")
-    assert first == str(found.of("conv2d"))
-    assert second == str(found.of("conv2d_1"))
-    assert first.startswith("padded rows of pixels, register tile")
+    assert (first, second) == (str(found.of("conv2d")), str(found.of("conv2d_1")))
+    assert first.startswith("pixels under a window packed in each task, register tile")
     pair = melted(Ops(infos), AVX2)
     assert isinstance(pair, Melted)
     assert "melted, " in str(pair)

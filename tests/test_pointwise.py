@@ -23,7 +23,7 @@ PLAIN = {"strides": (1, 1), "dilation": (1, 1), "padding": (0, 0, 0, 0), "groups
 
 # Image, output channels: whole tiles; whole vectors; cut ones, in one task and in several.
 SHAPES = [
-    ((1, 64, 8, 8), 16),
+    ((1, 64, 24, 24), 16),
     ((1, 8, 28, 28), 32),
     ((2, 5, 27, 13), 21),
     ((3, 2, 11, 11), 40),

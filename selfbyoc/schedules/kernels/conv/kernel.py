@@ -111,7 +111,7 @@ def _copy_of(stages: Stages) -> Block | None:
     """The block that lays the image out for a window, if one does."""
     if isinstance(stages, WinogradStages):
         return stages.image
-    return None if isinstance(stages, PointwiseStages) else stages.copy
+    return stages.copy
 
 
 def _one(work: Work, stages: Stages, plan: Any) -> None:
@@ -127,6 +127,8 @@ def _one(work: Work, stages: Stages, plan: Any) -> None:
         pixels_schedule.schedule(work, stages, plan)
     else:
         pointwise_schedule.schedule(work, stages, plan)
+        if stages.copy is not None:
+            pixels_schedule.pad_rows(work, Facts(work.sch, stages.copy), plan.padded, plan.vector)
 
 
 CONV = Kernel(plan, {"conv2d": conv2d}, schedule, {"weight": pack})

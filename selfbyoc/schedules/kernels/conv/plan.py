@@ -70,7 +70,7 @@ def plan_direct(layer: Layer, machine: Machine) -> DirectPlan:
     """The direct form that takes the least time."""
     flat, channels = usual_pointwise(layer, machine), usual_channels(layer, machine)
     # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
-    pixels = [] if flat else usual_pixels(layer, machine)
+    pixels = [] if flat and layer.is_plain else usual_pixels(layer, machine)
     forms: dict[str, tuple[Any, Callable[..., DirectPlan]]] = {
         FLAT: (flat, decided_pointwise),
         CHANNELS: (channels, decided_channels),

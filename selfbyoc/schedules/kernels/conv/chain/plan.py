@@ -2,10 +2,12 @@
 
 Melted, each block of the second convolution's rows computes the first one's rows that it needs, the
 halo once more, and the intermediate is a block in L2. Stage by stage there are two more parallel
-regions and nothing is computed twice. It melts where the intermediate is larger than the caches.
-One core of Zen 5, LLVM 22 (LLVM 10), Nov 2026: 1x3x224x224 with 3->32->32 channels, an intermediate
-of 6.4 MB: melted 3.9 ms (4.3), in stages 4.3 (4.8), its multiplications alone 3.6; 1x64x56x56, 0.8
-MB: melted 1.9 ms (2.0), in stages 1.8 (1.9).
+regions and nothing is computed twice; and a stage has what the melted form has not, panels of
+pixels and sums by blocks of input channels. It melts where the intermediate is larger than twice
+the cores' L2, though with an L3 a stage is faster even then. One core of Cascade Lake, direct, Nov
+2026, AVX-512 (AVX2): 1x3x224x224 with 3->32->32 channels, an intermediate of 6.4 MB: melted 13.6 ms
+(25.8), in stages 12.8 (18.6); 1x64x56x56 with 64->64->64, 0.8 MB: melted 6.5 ms (13.0), in stages
+4.5 (7.2).
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from ..pixels.plan import PixelPlan, usual_pixels
 from ..plan import ConvPlans, plan, plan_winograd
 from ..tiles import time_of
 from ..window import window_of
+
+LEAVES = 2  # times the cores' L2 that an intermediate fills, for which melting pays
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def melts(ops: Ops, cpu: Machine) -> bool:
     plain = tuple(second.attrs["strides"]) == (1, 1)
     plain = plain and first.attrs["groups"] == second.attrs["groups"] == 1
     can = plain and all(_of_tiles(Layer.of(conv), cpu) for conv in (first, second))
-    pays = can and 4 * math.prod(hidden) > cpu.l2_bytes * cpu.cores
+    pays = can and 4 * math.prod(hidden) > LEAVES * cpu.l2_bytes * cpu.cores
     return choose("melted", (True, False) if can else (False,), pays)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ....._tvm import te, tir
 from .....language.types import Attrs, Expr, Shape, Tensor
-from ....steps.tensors import extents, reduce_axes
+from ....steps.tensors import extents
+from ..depth import in_parts
 from ..lanes import reader
 from .plan import ChannelPlan
 
@@ -17,9 +19,10 @@ class ChannelStages:
     blocks.
     """
 
-    sums: Tensor
-    result: Tensor
-    copy: Tensor | None = None  # the padded rows, where the image does not lie so already
+    sums: Any
+    result: Any
+    copy: Any = None  # the padded rows, where the image does not lie so already
+    parts: Any = None  # the sums over some input channels, where `sums` adds several
 
 
 def convolution(
@@ -29,17 +32,20 @@ def convolution(
     blocks, channels, high, wide, lanes = extents(weight)
     p = plan.lanes
     read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
-    rc, ry, rx = reduce_axes(rc=channels, ry=high, rx=wide)
+    depth = plan.depth or channels
+    rc = te.reduce_axis((0, depth), name="rc")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
 
-    def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
-        data = read(n, rc, y * p.pitch + x, ry, rx)
-        return te.sum(data * weight(b, rc, ry, rx, lane), axis=[rc, ry, rx])
+    def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr, part: Any) -> Expr:
+        c = part * depth + rc
+        data = read(n, c, y * p.pitch + x, ry, rx)
+        return te.sum(data * weight(b, c, ry, rx, lane), axis=[rc, ry, rx])
 
     shape = (out[0], blocks, plan.rows, plan.width, lanes)
-    sums = te.compute(shape, element, name=f"{name}_channels")
+    parts, sums = in_parts(shape, channels // depth, element, f"{name}_channels")
 
     def pixel(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         place = (0, y * p.width + x) if plan.is_flat else (y, x)
         return sums(n, tir.floordiv(o, lanes), *place, tir.floormod(o, lanes))
 
-    return ChannelStages(sums, te.compute(out, pixel, name=name), copy)
+    return ChannelStages(sums, te.compute(out, pixel, name=name), copy, parts)

@@ -13,6 +13,7 @@ from .....machine import LINE, Machine
 from ....steps.blocks import divisor
 from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
+from ..depth import depth_of
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer
 from ..tiles import TRANSPOSE_CYCLES, time_of
@@ -21,7 +22,6 @@ from ..window import UNROLLED, Window, window_of
 LEAST_WIDTH, MOST_WIDTH = 4, 20  # of an image: wider ones fill lanes of pixels
 MOST_FLAT_PIXELS = 64  # pixels of an image that is one row: uneven tiles are unrolled
 MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
-SCATTERED_TIME = 1.15  # the time of broadcasts from all over the image, of those from L1
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class ChannelPlan:
     blocks_alone: bool = False  # a task is a pair of blocks, not a row of it
     prefetch: int = 0  # steps of k between two groups of prefetches of the next task's weight
     cycles: float = 0.0  # of one core's share, for each input channel and tap
+    depth: int = 0  # input channels that are summed at a time; 0: all
 
     def __str__(self) -> str:
         task = "blocks of channels" if self.blocks_alone else "rows of blocks of channels"
@@ -109,7 +110,7 @@ def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
     ready = replace(cpu, latency=1)
     tiles = whole * time_of(p.tile, cpu)
     tiles += time_of(replace(p, pixels=last).tile, ready) if last else 0
-    row = tiles * BLOCK / p.wide * SCATTERED_TIME
+    row = tiles * BLOCK / p.wide
     row += p.width * p.pair * BLOCK * TRANSPOSE_CYCLES / layer.steps
     rows = -(-tasks // cpu.cores) * (p.rows if alone else 1)
     return replace(p, cycles=rows * row)
@@ -123,7 +124,8 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     ways = (True,) if p.is_flat else (False, True)
     alone = choose(f"{layer.name}.blocks_alone", ways, alone)
     # 7x7 pixels, 512 to 2048 channels, the weight in memory: 318 -> 250 us (Zen 5, Nov 2026).
-    p = replace(p, blocks_alone=alone, prefetch=_prefetch(layer, p) if alone else 0)
+    p = replace(p, blocks_alone=alone, depth=_depth(layer, p, cpu))
+    p = replace(p, prefetch=_prefetch(layer, p) if alone else 0)
     return replace(p, window=window_of(layer, p.tile))
 
 
@@ -133,4 +135,13 @@ def _prefetch(layer: Layer, p: ChannelPlan) -> int:
     channels = layer.kernel[1]
     lines = p.pair * channels * math.prod(layer.window) * BLOCK * 4 // LINE
     steps = min(MOST_STEPS, tiles * channels // lines)
-    return divisor(channels, max(1, steps))
+    return divisor(p.depth, max(1, steps))
+
+
+def _depth(layer: Layer, p: ChannelPlan, cpu: Machine) -> int:
+    """Channels of which L1 holds all pixels of a task, or of a row, and the weights."""
+    read = p.lanes.length * math.prod(p.lanes.phases)
+    if not p.is_flat:
+        read = min(read, layer.window[0] * layer.image[3])  # of the rows under a window
+    weights = math.prod(layer.window) * p.pair * BLOCK
+    return depth_of(layer, 4 * (read + weights), cpu)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import prefetch_next, prefetch_residual, vectorize
+from ....steps.loops import prefetch_next, prefetch_residual, start_sums, vectorize
 from ....steps.parallel import parallel_over
 from ..window import accumulate
 from .compute import ChannelStages
@@ -20,28 +21,49 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
 
     Blocks alone are the tasks where these are even, and each prefetches the weight of the next.
     """
-    sch, sums = work.sch, Facts(work.sch, stages.sums)
+    sch, sums, alone = work.sch, Facts(work.sch, stages.sums), plan.blocks_alone
     image = image_of(work, sums)
-    copy = sch.cache_write(sums.block, 0, "local")
-    if image is None:
-        n, b, y, x, lane = sch.get_loops(copy)
-        b, bi = sch.split(b, [None, plan.pair])
-        sch.reorder(n, b, y, bi)
-    else:
-        n, b, y = _image(sch, image, sums.shape[-1], plan)
-        sch.compute_at(copy, b if plan.is_flat else y, preserve_unit_loops=True)
-        _, bi, _, x, lane = list(sch.get_loops(copy))[-5:]
-        work.done.add(image.name)
-    sch.compute_at(sums.block, _register_tile(sch, (x, lane, bi), plan), preserve_unit_loops=True)
-    loops = list(sch.get_loops(sums.block))[-len(sums.axes) :]
-    tile = [loops[sums.spatial[i].position] for i in (1, 3, 4)]
-    alone = plan.blocks_alone
-    task = parallel_over(sch, [n, b] if alone else [n, b, y], sums.steps / plan.vector)
+    written, added = _in_registers(sch, stages, sums)
+    n, b, y, tile_loops = _tasks(work, image, written, plan)
+    sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
+    loops = list(sch.get_loops(added.block))[-len(added.axes) :]
+    tile = [loops[added.spatial[i].position] for i in (-4, -2, -1)]
+    task = parallel_over(sch, [n, b] if alone else [n, b, y], added.steps / plan.vector)
     if image is not None:
         prefetch_residual(sch, y if alone and not plan.is_flat else task, image)
-    split = _prefetching(sch, sums, task, plan) if plan.prefetch else None
-    work.finish.append(accumulate(sch, sums, tile, plan.window, plan.vector, split))
-    work.done |= {sums.name, Facts(sch, copy).name}
+    split = _prefetching(sch, added, task, plan) if plan.prefetch else None
+    work.finish.append(accumulate(sch, added, tile, plan.window, plan.vector, split))
+    work.done |= {sums.name, added.name, written.name}
+
+
+def _in_registers(sch: Schedule, stages: ChannelStages, sums: Facts) -> tuple[Facts, Facts]:
+    """The block that writes the sums to memory, and that which adds in registers: of all input
+    channels, or of some, to which memory has the sums of the others.
+    """
+    if stages.parts is None:
+        return Facts(sch, sch.cache_write(sums.block, 0, "local")), sums
+    sch.set_scope(stages.parts, 0, "local")
+    return sums, Facts(sch, stages.parts)
+
+
+def _tasks(
+    work: Work, image: Facts | None, written: Facts, plan: ChannelPlan
+) -> tuple[Loop, Loop, Loop, tuple[Loop, Loop, Loop]]:
+    """Loops over images, blocks and rows, and those that register tiles are cut from."""
+    sch, parted = work.sch, bool(written.reduction)
+    if image is None:
+        n, b, y, x, lane, *part = sch.get_loops(written.block)
+        b, bi = sch.split(b, [None, plan.pair])
+        sch.reorder(n, b, *([*part, y] if plan.blocks_alone else [y, *part]), bi)
+    else:
+        n, b, y = _image(sch, image, written.shape[-1], plan)
+        together = plan.is_flat or (plan.blocks_alone and parted)
+        sch.compute_at(written.block, b if together else y, preserve_unit_loops=True)
+        _, bi, row, x, lane, *part = list(sch.get_loops(written.block))[-len(written.axes) :]
+        sch.reorder(*part, row, bi)
+        work.done.add(image.name)
+    work.finish.extend(partial(start_sums, sch, written.block, p, 1) for p in part)
+    return n, b, y, (x, lane, bi)
 
 
 def _image(sch: Schedule, image: Facts, channels: int, plan: ChannelPlan) -> tuple[Loop, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ....._tvm import te, tir
 from .....ir.graph import OpCall
 from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents, reduce_axes
+from ..depth import in_parts
 from ..lanes import Lanes, Reader, lane_of, reader
 from .plan import PixelPlan
 
@@ -17,9 +19,10 @@ from .plan import PixelPlan
 class PixelStages:
     """The stages of a window over padded rows: tensors, and while scheduling their blocks."""
 
-    tiles: Tensor
-    result: Tensor
-    copy: Tensor | None = None  # the padded rows, where the image does not lie so already
+    tiles: Any
+    result: Any
+    copy: Any = None  # the padded rows, where the image does not lie so already
+    parts: Any = None  # the sums over some input channels, where the tiles add several
 
 
 def convolution(
@@ -37,32 +40,37 @@ def convolution(
             return read(n, tir.floordiv(o, each), lane, y, z) * factor
 
         return by_channel(tap, te.sum, plan, out[:2], (high, wide), name, copy)
-    term = product(read, weight, attrs["groups"], out[1])
+    depth = plan.depth or per_group
+    term = product(read, weight, attrs["groups"], out[1], depth)
 
-    def tile(n: Expr, chunk: Expr, b: Expr, r: Expr, t: Expr, lane: Expr) -> Expr:
-        return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane)
+    def tile(n: Expr, chunk: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
+        return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane, part * depth)
 
     shape = (out[0], p.chunks, blocks, rows, p.tiles, p.lanes)
-    tiles = te.compute(shape, tile, name=f"{name}_tiles")
+    parts, tiles = in_parts(shape, per_group // depth, tile, f"{name}_tiles")
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
         block = (tir.floordiv(o, rows), tir.floormod(o, rows))
         return tiles(n, tir.floordiv(y, p.rows), *block, *lane_of(p, y, z))
 
-    return PixelStages(tiles, te.compute(out, element, name=name), copy)
+    return PixelStages(tiles, te.compute(out, element, name=name), copy, parts)
 
 
-def product(read: Reader, weight: Tensor, groups: int, channels: int) -> Callable[..., Expr]:
-    """The sum at (n, block, row of the block, lane)."""
-    blocks, per_group, high, wide, rows = extents(weight)
+def product(
+    read: Reader, weight: Tensor, groups: int, channels: int, depth: int = 0
+) -> Callable[..., Expr]:
+    """The sum at (n, block, row of the block, lane); of `depth` input channels from a `start`."""
+    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
     size, whole = channels // groups, blocks * rows == channels
-    rc, ry, rx = reduce_axes(rc=per_group, ry=high, rx=wide)
+    rc = te.reduce_axis((0, depth or per_group), name="rc")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
 
-    def term(n: Expr, b: Expr, r: Expr, lane: Expr) -> Expr:
+    def term(n: Expr, b: Expr, r: Expr, lane: Expr, start: Any = 0) -> Expr:
         # Rows after the last channel count as of the last group.
         first = b * rows if whole and size % rows == 0 else tir.Min(b * rows + r, channels - 1)
-        channel = rc if groups == 1 else tir.floordiv(first, size) * per_group + rc
-        return te.sum(read(n, channel, lane, ry, rx) * weight(b, rc, ry, rx, r), axis=[rc, ry, rx])
+        own = start + rc
+        channel = own if groups == 1 else tir.floordiv(first, size) * per_group + own
+        return te.sum(read(n, channel, lane, ry, rx) * weight(b, own, ry, rx, r), axis=[rc, ry, rx])
 
     return term
 

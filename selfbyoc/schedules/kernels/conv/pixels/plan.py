@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,15 +12,17 @@ from .....machine import LINE, Machine
 from ....steps.blocks import stored_at_once
 from ....steps.candidates import best
 from ....steps.tiles import BLOCK, RegisterTile
+from ..depth import depth_of
 from ..lanes import Lanes, lanes_of, tasks_of_rows
 from ..layer import Layer
 from ..tiles import tiles_for, time_of
 from ..window import UNROLLED, Window, window_of
 
-# The time of tiles whose input is not in L1 while its rows of channels pass over it, of those whose
-# is: 256x28x28 to 256 channels, 3x3 at stride 2, one core of Cascade Lake, Nov 2026: 53% of the
-# peak, and 69% with channels as lanes; in AVX2 51% and 58%.
-STREAMED_TIME = 1.25
+# The time of tiles that read pixels where they lie, lines of cache crossed and rows far apart, of
+# those that read panels: one core of Cascade Lake, AVX2, Nov 2026: 3x224x224 to 64 channels, 7x7 at
+# stride 2, 4.65 ms and 3.44; 64x56x56 to 128, 3x3 at stride 2, 2.12 and 1.71.
+SCATTERED_TIME = 1.25
+LEAST_TILES = 10  # of a task; of fewer the last leaves too many lanes without use
 DEPTHWISE = RegisterTile(1, 2)  # a channel by itself; its few steps overlap with the next tile's
 
 
@@ -33,6 +36,7 @@ class PixelPlan:
     window: Window  # which of its loops are unrolled
     row: int  # pixels of a row of the result that are stored at a time; 0: no vectors
     cycles: float = 0.0  # of one core's share, for each input channel and tap
+    depth: int = 0  # input channels that are summed at a time; 0: all
 
     def __str__(self) -> str:
         return f"padded rows of pixels, register tile {self.tile}, {self.lanes}"
@@ -70,8 +74,7 @@ def _timed(layer: Layer, images: int, tile: RegisterTile, cpu: Machine, most: in
     made = replace(tile, vectors=max(1, found.lanes // vector))
     cycles = partial(_time, images=images, tile=made, vector=vector, cpu=cpu)(found)
     plain = PixelPlan(found, made, vector, UNROLLED, stored_at_once(layer.out[3], vector))
-    streamed = STREAMED_TIME if _input_bytes(layer, found) > cpu.l1_bytes else 1
-    return replace(plain, cycles=cycles * layer.blocks[1] * streamed)
+    return replace(plain, cycles=cycles * layer.blocks[1] * SCATTERED_TIME)
 
 
 def _input_bytes(layer: Layer, p: Lanes) -> int:
@@ -88,8 +91,16 @@ def _tasks(
     time = partial(_time, images=images, tile=tile, vector=vector, cpu=cpu)
     # What a task computes is in about L1 until it is stored. More rows leave fewer lanes without
     # use (conv2d 64x56x56, one core of Zen 5: 512 lanes 1.09 ms, 832 0.97, 1700 0.98).
-    most = most or 2 * cpu.l1_bytes // (4 * BLOCK)
+    most = most or min(2 * cpu.l1_bytes // (4 * BLOCK), _cached(layer, lanes, tile, cpu))
     return tasks_of_rows(lanes, tile.vectors * vector, vector, most, time)
+
+
+def _cached(layer: Layer, p: Lanes, tile: RegisterTile, cpu: Machine) -> int:
+    """Lanes of whose input L2 holds all channels: each block of output channels reads it again.
+    128x56x56 at stride 2, 128 channels, AVX2 of Cascade Lake, Nov 2026: 4.25 ms, of 28 rows 4.75.
+    """
+    held = cpu.l2_bytes // (4 * layer.image[1] * math.prod(p.phases))
+    return max(held, LEAST_TILES * tile.vectors * cpu.lanes("float32"))
 
 
 def _time(p: Lanes, images: int, tile: RegisterTile, vector: int, cpu: Machine) -> float:
@@ -104,4 +115,10 @@ def _decided(layer: Layer, p: PixelPlan, blocks: int, cpu: Machine, most: int = 
     sizes = sorted(best((o.rows for o in found if o.lanes == p.lanes.lanes), p.lanes.rows, 4))
     rows = choose(f"{layer.name}.rows", sizes, p.lanes.rows)
     lanes = next(o for o in found if o.rows == rows)
-    return replace(p, lanes=lanes, window=window_of(layer, p.tile))
+    depth = 0 if layer.blocks[1] == 1 or layer.is_depthwise else _depth(layer, lanes, cpu)
+    return replace(p, lanes=lanes, window=window_of(layer, p.tile), depth=depth)
+
+
+def _depth(layer: Layer, p: Lanes, cpu: Machine) -> int:
+    weights = 4 * math.prod(layer.window) * layer.blocks[1]
+    return depth_of(layer, _input_bytes(layer, p) // layer.kernel[1] + weights, cpu)

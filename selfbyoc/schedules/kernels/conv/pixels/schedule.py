@@ -5,7 +5,7 @@ from __future__ import annotations
 from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import vectorize
+from ....steps.loops import start_sums, vectorize
 from ....steps.parallel import parallel_over
 from ..lanes import Lanes
 from ..window import accumulate
@@ -18,7 +18,7 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
     its tiles.
     """
     sch, p, block = work.sch, plan.lanes, Facts(work.sch, stages.tiles)
-    outer = tiles_of(work, block, plan)
+    outer = tiles_of(work, block, plan, stages.parts)
     apart = len(block.spatial) == 5  # channels by themselves
     pad = None if stages.copy is None else Facts(sch, stages.copy)
     if apart and pad is not None and pad.shape[1:3] == (block.shape[1], 1):
@@ -32,16 +32,15 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
     parallel_over(sch, outer, block.steps / plan.vector)
 
 
-def tiles_of(work: Work, block: Facts, plan: PixelPlan) -> list[Loop]:
+def tiles_of(work: Work, block: Facts, plan: PixelPlan, parts: Block = None) -> list[Loop]:
     """The tiles of a task, and its pixels out of them; -> the loops over tasks."""
     sch, apart = work.sch, len(block.spatial) == 5
     image = _pixels(work, block, plan)
     if image is None:
-        copy = sch.cache_write(block.block, 0, "local")
-        _tile_in_registers(work, block, copy, plan)
+        copy = _tile_in_registers(work, block, plan, parts)
         return list(sch.get_loops(copy))[: 2 if apart else 3]
     outer = _tasks(sch, image, 1 if apart else block.shape[-3], plan)
-    tile_under(work, block, plan, outer[-1])
+    tile_under(work, block, plan, outer[-1], parts)
     work.done.add(image.name)
     return outer
 
@@ -103,16 +102,33 @@ def _tasks(sch: Schedule, image: Facts, rows: int, plan: PixelPlan) -> list[Loop
     return [n, b, chunk] if rows == 1 else [n, chunk, b]
 
 
-def tile_under(work: Work, block: Facts, plan: PixelPlan, loop: Loop) -> None:
+def tile_under(work: Work, block: Facts, plan: PixelPlan, loop: Loop, parts: Block = None) -> None:
     """The tiles that an iteration of a loop reads, computed at its beginning."""
+    if parts is not None:
+        work.sch.compute_at(block.block, loop, preserve_unit_loops=True)
+        _tile_in_registers(work, block, plan, parts)
+        return
     copy = work.sch.cache_write(block.block, 0, "local")
     work.sch.compute_at(copy, loop, preserve_unit_loops=True)
-    _tile_in_registers(work, block, copy, plan)
+    _sums_in_registers(work, block, copy, plan)
 
 
-def _tile_in_registers(work: Work, block: Facts, copy: Block, plan: PixelPlan) -> None:
+def _tile_in_registers(work: Work, block: Facts, plan: PixelPlan, parts: Block) -> Block:
+    """Tiles where they stand; -> what writes them."""
+    sch = work.sch
+    if parts is None:
+        copy = sch.cache_write(block.block, 0, "local")
+        _sums_in_registers(work, block, copy, plan)
+        return copy
+    sch.set_scope(parts, 0, "local")
+    _sums_in_registers(work, Facts(sch, parts), block.block, plan)
+    return block.block
+
+
+def _sums_in_registers(work: Work, block: Facts, copy: Block, plan: PixelPlan) -> None:
     sch, apart = work.sch, len(block.spatial) == 5
-    sch.compute_at(block.block, _register_tile(sch, copy, plan, apart), preserve_unit_loops=True)
+    around = _register_tile(work, copy, plan, apart)
+    sch.compute_at(block.block, around, preserve_unit_loops=True)
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     rows = [] if apart else [loops[block.spatial[-3].position]]
     tile = [*rows, loops[block.spatial[-1].position]]
@@ -120,15 +136,19 @@ def _tile_in_registers(work: Work, block: Facts, copy: Block, plan: PixelPlan) -
     work.done |= {block.name, Facts(sch, copy).name}
 
 
-def _register_tile(sch: Schedule, copy: Block, plan: PixelPlan, apart: bool) -> Loop:
-    """Split the copy out of registers into register tiles; -> the loop around one."""
-    *_, r, t, lane = sch.get_loops(copy)
+def _register_tile(work: Work, copy: Block, plan: PixelPlan, apart: bool) -> Loop:
+    """Split what leaves the registers into register tiles; -> the loop around one."""
+    sch, adds = work.sch, Facts(work.sch, copy).reduction
+    *_, r, t, lane = list(sch.get_loops(copy))[: -1 if adds else None]
+    part = list(sch.get_loops(copy))[-1]
     lo, li = sch.split(lane, [None, plan.tile.vectors * plan.vector])
     if apart:
         vectorize(sch, li, plan.vector)
         return lo
     ro, ri = sch.split(r, [None, plan.tile.rows])
-    sch.reorder(t, lo, ro, ri, li)
+    sch.reorder(*([part] if adds else []), t, lo, ro, ri, li)
     sch.unroll(ri)
     vectorize(sch, li, plan.vector)
+    if adds:
+        work.finish.append(lambda: start_sums(sch, copy, part, 1))
     return ro

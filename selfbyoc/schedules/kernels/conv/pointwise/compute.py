@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ....._tvm import te, tir
 from .....language.types import Attrs, Expr, Shape, Tensor
-from ....steps.tensors import extents, or_zero, reduce_axes
+from ..depth import partial_sums
+from ..lanes import reader
 from .plan import IN_PLACE, PointwisePlan
 
 
@@ -15,39 +16,76 @@ from .plan import IN_PLACE, PointwisePlan
 class PointwiseStages:
     """The stages of a 1x1 convolution: tensors, and while scheduling their blocks."""
 
-    sums: Tensor
-    result: Tensor
-    pixels: Tensor | None = None  # those that a stride leaves, together
-    panels: Tensor | None = None  # [n, tile, channel, lane]
+    sums: Any
+    result: Any
+    pixels: Any = None  # those that a stride leaves, together
+    copy: Any = None  # the padded rows, where a window does not read the image as it lies
+    panels: Any = None  # [n, tile, channel, y, x, lane]; y and x in the window
+    before: Any = None  # sums over the other input channels, where `sums` is over the last ones
+    parts: Any = None  # what `before` adds
 
 
 def convolution(
     x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PointwisePlan, name: str
 ) -> PointwiseStages:
     """The sums over all channels, and the result read out of them."""
-    blocks, channels, _, _, rows = extents(weight)
+    blocks, channels, high, wide, rows = (int(extent) for extent in weight.shape)
     lanes, width = plan.lanes, out[3]
-    pixels = _pixels(x, attrs["strides"], out, name)
-    image = x if pixels is None else pixels
-
-    def pixel(n: Expr, t: Expr, c: Expr, lane: Expr) -> Expr:
-        at = t * lanes + lane
-        return image(n, c, tir.floordiv(at, width), tir.floormod(at, width))
-
-    panels = None if plan.panels == IN_PLACE else _panels(pixel, x, plan, name)
-    (k,) = reduce_axes(k=channels)
+    pixel, pixels, copy = _image(x, attrs, out, plan, name)
+    panels = None
+    if plan.panels != IN_PLACE:
+        panels = _panels(pixel, (int(x.shape[0]), channels, high, wide), plan, name)
+    depth = plan.depth or channels
+    k = te.reduce_axis((0, depth), name="k")
+    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
     read = pixel if panels is None else panels
+
+    def part_of(n: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
+        c = part * depth + k
+        return te.sum(read(n, t, c, ry, rx, lane) * weight(b, c, ry, rx, r), axis=[k, ry, rx])
+
+    shape = (out[0], blocks, rows, plan.tiles, lanes)
+    last, parts, before = channels // depth - 1, None, None
+    if last:
+        parts, before = partial_sums(shape, last, part_of, f"{name}_before")
     sums = te.compute(
-        (out[0], blocks, rows, plan.tiles, lanes),
-        lambda n, b, r, t, lane: te.sum(read(n, t, k, lane) * weight(b, k, 0, 0, r), axis=k),
-        name=f"{name}_product",
+        shape, lambda n, b, r, t, lane: part_of(n, b, r, t, lane, last), name=f"{name}_product"
     )
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
         block, at = (tir.floordiv(o, rows), tir.floormod(o, rows)), y * width + z
-        return sums(n, *block, tir.floordiv(at, lanes), tir.floormod(at, lanes))
+        index = (n, *block, tir.floordiv(at, lanes), tir.floormod(at, lanes))
+        return sums(*index) if before is None else before(*index) + sums(*index)
 
-    return PointwiseStages(sums, te.compute(out, element, name=name), pixels, panels)
+    result = te.compute(out, element, name=name)
+    return PointwiseStages(sums, result, pixels, copy, panels, before, parts)
+
+
+def _image(
+    x: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str
+) -> tuple[Any, Tensor | None, Tensor | None]:
+    """What reads the image at (n, tile, channel, y, x, lane), and the copies that it reads: the
+    pixels that a stride leaves, or padded rows.
+    """
+    width, lanes = out[3], plan.lanes
+    if plan.padded is not None:
+        p = plan.padded
+        read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
+
+        def under(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
+            at = t * lanes + lane
+            row, column = tir.floordiv(at, width), tir.floormod(at, width)
+            return read(n, c, row * p.pitch + column, y, z)
+
+        return under, None, copy
+    pixels = _pixels(x, attrs["strides"], out, name)
+    image = x if pixels is None else pixels
+
+    def pixel(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
+        at = t * lanes + lane
+        return image(n, c, tir.floordiv(at, width), tir.floormod(at, width))
+
+    return pixel, pixels, None
 
 
 def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
@@ -59,12 +97,16 @@ def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
     return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
 
 
-def _panels(pixel: Callable[..., Expr], x: Tensor, plan: PointwisePlan, name: str) -> Tensor:
+def _panels(pixel: Any, read: Shape, plan: PointwisePlan, name: str) -> Tensor:
     """The pixels of each tile; those after the last are zero."""
 
-    def element(n: Expr, t: Expr, c: Expr, lane: Expr) -> Expr:
-        at, padded = t * plan.lanes + lane, plan.tiles * plan.lanes
-        return or_zero(at, plan.pixels, padded, lambda _: pixel(n, t, c, lane))
+    def element(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
+        value = pixel(n, t, c, y, z, lane)
+        if plan.pixels % plan.lanes == 0:
+            return value
+        inside = t * plan.lanes + lane < plan.pixels
+        return tir.if_then_else(inside, value, tir.const(0, "float32"))
 
-    shape = (int(x.shape[0]), plan.tiles, int(x.shape[1]), plan.lanes)
+    images, *inner = read
+    shape = (images, plan.tiles, *inner, plan.lanes)
     return te.compute(shape, element, name=f"{name}_panels")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from ....._tvm import region_buffer
-from .....language.types import Loop, Schedule
+from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
 from ....steps.loops import prefetch_residual, start_sums, vectorize
@@ -30,6 +33,7 @@ def stays(work: Work, stages: PointwiseStages) -> set[str]:
     """What is not inlined: the sums, what they read, and the image that they are written as."""
     sums = Facts(work.sch, stages.sums)
     laid_out = [Facts(work.sch, b) for b in (stages.panels, stages.pixels) if b is not None]
+    laid_out += [Facts(work.sch, b) for b in (stages.before, stages.parts) if b is not None]
     return {b.name for b in (sums, image_written(work, sums), *laid_out)}
 
 
@@ -37,7 +41,8 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     """for tile, block of channels: acc = 0; for k: acc += ...; image = epilogue(acc)."""
     sch, sums = work.sch, Facts(work.sch, stages.sums)
     (image,) = sums.consumers
-    _flatten(sch, image, sums)
+    before = None if stages.before is None else Facts(sch, stages.before)
+    _flatten(sch, image, [sums, *([before] if before else [])])
     image = Facts(sch, image.block)
     # 1. Register tiles of the image, in its flat pixels.
     n, o, p = sch.get_loops(image.block)
@@ -56,6 +61,8 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     # 2. A residual in memory, 64x56x56 to 256: 634 -> 283 us; all in the last cache 243 -> 224.
     prefetch_residual(sch, ro, image)
     _sums(work, sums, ro, plan)
+    if before is not None:
+        _before(work, before, stages.parts, t if in_task else outer[-1], plan)
     # 3. A panel where it is read: by one task, or by several.
     if stages.panels is not None:
         _panels(work, Facts(sch, stages.panels), t if in_task else None, plan)
@@ -63,28 +70,50 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     work.done |= {sums.name, image.name}
 
 
-def _flatten(sch: Schedule, image: Facts, sums: Facts) -> None:
+def _flatten(sch: Schedule, image: Facts, sums: Sequence[Facts]) -> None:
     """The image's pixels as one axis, and its reads of the sums simplified (0.27 does not)."""
     width = image.shape[3]
     sch.transform_block_layout(image.block, lambda n, o, y, x: (n, o, y * width + x))
-    written = region_buffer(sums.stmt.writes[0])
-    reads = [region_buffer(region) for region in sch.get(image.block).reads]
-    at = next(i for i, buffer in enumerate(reads) if buffer.same_as(written))
-    sch.transform_layout(image.block, ("read", at), lambda *index: index)
+    for block in sums:
+        written = region_buffer(sch.get(block.block).writes[0])
+        reads = [region_buffer(region) for region in sch.get(image.block).reads]
+        at = next(i for i, buffer in enumerate(reads) if buffer.same_as(written))
+        sch.transform_layout(image.block, ("read", at), lambda *index: index)
 
 
 def _sums(work: Work, sums: Facts, loop: Loop, plan: PointwisePlan) -> None:
     """The sums in registers, under the loop over register tiles."""
     sch = work.sch
     sch.compute_at(sums.block, loop, preserve_unit_loops=True)
+    work.done.add(sums.name)
     sch.set_scope(sums.block, 0, "local")
     loops = list(sch.get_loops(sums.block))[-len(sums.axes) :]
-    r, t, lane = (loops[a.position] for a in sums.spatial[2:])
-    k = loops[sums.reduction[0].position]
-    sch.reorder(k, t, r, lane)
+    r, t, lane = (loops[a.position] for a in sums.spatial[-3:])
+    k, ry, rx = (loops[a.position] for a in sums.reduction)
+    sch.reorder(k, ry, rx, t, r, lane)
+    if plan.window.rows:
+        sch.unroll(ry)
+    if plan.window.columns:
+        sch.unroll(rx)
     work.finish.append(lambda: start_sums(sch, sums.block, k, 1))
     sch.unroll(r)
     vectorize(sch, lane, plan.vector)
+
+
+def _before(work: Work, sums: Facts, parts: Block, loop: Loop, plan: PointwisePlan) -> None:
+    """The sums of a task but those of the last input channels, in L2: channels in blocks, and in
+    each all register tiles.
+    """
+    sch = work.sch
+    sch.compute_at(sums.block, loop, preserve_unit_loops=True)
+    b, r, t, lane, *part = list(sch.get_loops(sums.block))[-4 - len(sums.reduction) :]
+    ro, ri = sch.split(r, [None, plan.tile.rows])
+    sch.reorder(*part, *((b, t) if plan.by_channels else (t, b)), ro, ri, lane)
+    sch.unroll(ri)
+    vectorize(sch, lane, plan.vector)
+    work.finish.extend(partial(start_sums, sch, sums.block, p, 1) for p in part)
+    work.done.add(sums.name)
+    _sums(work, Facts(sch, parts), ro, plan)
 
 
 def _panels(work: Work, panels: Facts, loop: Loop | None, plan: PointwisePlan) -> None:
@@ -94,10 +123,14 @@ def _panels(work: Work, panels: Facts, loop: Loop | None, plan: PointwisePlan) -
     sch = work.sch
     if loop is not None:
         sch.compute_at(panels.block, loop, preserve_unit_loops=True)
-    n, t, c, lane = list(sch.get_loops(panels.block))[-4:]
+    n, t, c, ry, rx, lane = list(sch.get_loops(panels.block))[-6:]
     if loop is None:
         assert plan.panels == APART, f"{panels.name} is {plan.panels}"
         sch.reorder(n, c, t, lane)
+    if plan.unit:
+        several, lane = sch.split(lane, [None, plan.unit])
+        for each in (ry, rx, several) if plan.window.rows else (rx, several):
+            sch.unroll(each)
     vectorize(sch, lane, plan.vector)
     if loop is None:
         _last_apart(sch, t, plan)
