@@ -173,6 +173,7 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
         "selfbyoc.errors", "selfbyoc.compute.mathfn", "selfbyoc.compute.ops",
         "selfbyoc.compute.conv", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.prefetch", "selfbyoc.compute.quantize", "selfbyoc.codegen.slices",
+        "selfbyoc.codegen.copies",
         "selfbyoc.ir.graph", "selfbyoc.codegen.info.ops", "selfbyoc.codegen.info.op_record",
     )  # fmt: skip
     for path in (ROOT / "schedules").rglob("*.py"):

@@ -133,8 +133,8 @@ def test_stage_by_stage_is_the_same(monkeypatch):
 
 
 def test_chunks_of_an_image_that_is_transposed(monkeypatch):
-    """Never chosen: stage by stage is faster. It is right all the same."""
-    monkeypatch.setattr(tiles, "pays_transposing", lambda form, outputs, cpu: True)
+    """Even where stage by stage is faster."""
+    monkeypatch.setattr(tiles, "pays_transposing", lambda outputs, cpu: True)
     name, case = SHAPES["pair-chunks"]
     assert_close(run_case(BY_NAME[name], case))
 

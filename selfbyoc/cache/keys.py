@@ -21,6 +21,7 @@ _STARTED = time.time()
 _LOWERING = (
     "_tvm.py",
     "_tvm_rewrite.py",
+    "codegen/copies.py",
     "codegen/lower.py",
     "codegen/squares.py",
     "codegen/stack_tiles.py",

@@ -21,6 +21,7 @@ from ..match.match import Match, find
 from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
+from .copies import with_copies
 from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .slices import without_concatenates
@@ -217,7 +218,7 @@ def _inputs_key(external: External, target: Any) -> str | None:
 
 def _at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    return with_tiles_on_stack(with_transposes(with_broadcasts(func)))
+    return with_tiles_on_stack(with_transposes(with_copies(with_broadcasts(func))))
 
 
 def machine_code(func: Any, symbol: str, target: Any) -> Any:

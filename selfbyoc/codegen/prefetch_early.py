@@ -17,6 +17,7 @@ from .prefetch import LINE
 EARLY = "tefuse.prefetch.early"  # an annotation of a loop, with the names of parameters
 MOST_LINES = 128  # of one run of the loop; more would push each other out of the queue of reads
 VECTORIZED = 2  # tir.ForKind
+ACCESSES = ("BufferLoad", "TensorLoad", "BufferStore")
 
 
 def with_early(func: Any) -> Any:
@@ -32,7 +33,7 @@ def with_early(func: Any) -> Any:
 
 
 def _lines(loop: Any, buffer: Any) -> list[Any]:
-    """A prefetch of each line that a run of a loop reads of a buffer."""
+    """A prefetch of each line that a run of a loop reads or writes of a buffer."""
     index, inner = _read(loop, buffer)
     used = [one for one in inner if any(_names(i, one.loop_var) for i in index)]
     places = list(itertools.product(*(_starts(one, buffer) for one in used)))
@@ -50,7 +51,7 @@ def _lines(loop: Any, buffer: Any) -> list[Any]:
 
 
 def _read(loop: Any, buffer: Any) -> tuple[list[Any], list[Any]]:
-    """The indices of the first read of a buffer inside a loop, and the loops in there."""
+    """The indices of the first access of a buffer inside a loop, and the loops in there."""
     values: dict[Any, Any] = {}
     inner: list[Any] = []
     found: list[list[Any]] = []
@@ -62,12 +63,16 @@ def _read(loop: Any, buffer: Any) -> tuple[list[Any], list[Any]]:
         elif kind.endswith("BlockRealize"):
             pairs = zip(node.block.iter_vars, node.iter_values, strict=True)
             values.update((axis.var, value) for axis, value in pairs)
-        elif kind in ("BufferLoad", "TensorLoad") and region_buffer(node).same_as(buffer):
+        elif kind in ACCESSES and _buffer(node).same_as(buffer):
             found.append(list(node.indices))
 
     walk(loop.body, visit)
     index = [substitute(substitute(i, values), values) for i in found[0]] if found else []
     return index, inner
+
+
+def _buffer(node: Any) -> Any:
+    return node.buffer if type(node).__name__ == "BufferStore" else region_buffer(node)
 
 
 def _names(index: Any, var: Any) -> bool:

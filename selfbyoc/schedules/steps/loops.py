@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..._tvm import region_buffer, walk
+from ...codegen.copies import TRANSPOSE
 from ...codegen.prefetch import AHEAD, PIECE
 from ...codegen.prefetch_early import EARLY
 from ...language.types import Block, Loop, Schedule
@@ -75,6 +76,21 @@ def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
     sch.vectorize(loop)
 
 
+def transpose(sch: Schedule, down: Loop, across: Loop, lanes: int) -> Loop:
+    """Transpose in registers a copy that reads one of the two innermost loops together and writes
+    the other one so (codegen/copies.py): `across` in tiles, as wide as whole rows of them allow
+    -> the loop over tiles.
+
+    `down` has a power of two of iterations, at most a vector's lanes.
+    """
+    extent = int(sch.get(across).extent)
+    width = 1 << (min(extent, lanes).bit_length() - 1)
+    tile, inner = sch.split(across, [None, width])
+    sch.reorder(tile, down, inner)
+    sch.annotate(tile, TRANSPOSE, extent)
+    return tile
+
+
 def prefetch_next(
     sch: Schedule, piece: Loop, at: Loop, weight: str, to: Sequence[int] | None = None
 ) -> None:
@@ -121,6 +137,13 @@ def prefetch_residual(sch: Schedule, loop: Loop, block: Facts) -> None:
     ]
     if names:
         sch.annotate(loop, EARLY, " ".join(names))
+
+
+def prefetch_image(sch: Schedule, loop: Loop, block: Facts) -> None:
+    """Each run of a loop begins by prefetching what `block` writes at its end: lines that the core
+    would wait for one by one as it stores. Call it as `prefetch_residual`.
+    """
+    sch.annotate(loop, EARLY, str(region_buffer(block.stmt.writes[0]).name))
 
 
 def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:

@@ -34,6 +34,7 @@ class Stages:
     frame: Frame
     windows: Tensor
     sums: Tensor
+    rows: Tensor  # the sums with pixels in lanes
     result: Tensor
     tables: tuple[Tensor, ...]  # values of each channel
     weights: tuple[Tensor, ...]  # those that are packed at run time
@@ -69,9 +70,10 @@ def _block(
     frame = framed(x, expand[0] if expand else None, plan, depth.conv.name)
     hidden = _windows(frame.result, depth, plan)
     sums = _projected(hidden, project, plan)
-    image = _result(sums, project, plan, residual, name)
+    rows = _rows(sums, project, plan)
+    image = _result(rows, project, plan, residual, name)
     tables = tuple(table for layer in convs for table in layer.tables)
-    return Stages(frame, hidden, sums, image, tables, tuple(layer.weight for layer in convs))
+    return Stages(frame, hidden, sums, rows, image, tables, tuple(layer.weight for layer in convs))
 
 
 def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
@@ -112,19 +114,32 @@ def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
     return te.compute(shape, element, name=f"{layer.conv.name}_sums")
 
 
+def _rows(sums: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
+    """The sums of each channel, transposed: [bands, O/v, v, pixels]."""
+    pixels = plan.sums.pixels
+
+    def element(n: Expr, chunk: Expr, band: Expr, v: Expr, lane: Expr, p: Expr) -> Expr:
+        at = tir.floordiv(p, pixels.tile), tir.floormod(p, pixels.tile)
+        return sums(n, chunk, band, v, *at, lane)
+
+    outer = (int(sums.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
+    shape = (*outer, plan.lanes, pixels.tiles * pixels.tile)
+    return te.compute(shape, element, name=f"{layer.conv.name}_rows")
+
+
 def _result(
-    sums: Tensor, layer: Layer, plan: SeparablePlan, residual: Tensor | None, name: str
+    rows: Tensor, layer: Layer, plan: SeparablePlan, residual: Tensor | None, name: str
 ) -> Tensor:
-    """The sums read out as an image, activated, and the residual added."""
+    """The sums as an image, activated, and the residual added."""
     f, fold, lanes = plan.form, plan.fold, plan.lanes
 
     def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
-        band, *at = plan.sums.pixels.where(tir.floormod(y, f.rows), x)
+        band, at = plan.sums.pixels.place(tir.floormod(y, f.rows), x)
 
         def part(j: int) -> Expr:
             lane = o * fold + j
-            where = (tir.floordiv(y, f.rows), band, tir.floordiv(lane, lanes), *at)
-            return sums(n, *where, tir.floormod(lane, lanes))
+            where = (tir.floordiv(y, f.rows), band, tir.floordiv(lane, lanes))
+            return rows(n, *where, tir.floormod(lane, lanes), at)
 
         value = layer.applied(reduce(add, map(part, range(fold))), o)
         return value if residual is None else value + residual(n, o, y, x)

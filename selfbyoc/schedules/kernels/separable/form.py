@@ -94,15 +94,18 @@ class Pixels:
         """The share of the tiles' pixels that there are."""
         return self.band * self.width / (self.tiles * self.tile)
 
+    def place(self, row: Expr, column: Expr) -> tuple[Expr, Expr]:
+        """A pixel's band, and which pixel of the band it is."""
+        if self.band == 1:
+            return row, column
+        if self.bands == 1:
+            return 0, row * self.width + column
+        at = tir.floormod(row, self.band) * self.width + column
+        return tir.floordiv(row, self.band), at
+
     def where(self, row: Expr, column: Expr) -> tuple[Expr, Expr, Expr]:
         """Band, tile and pixel of the tile that hold a pixel."""
-        if self.band == 1:
-            band, at = row, column
-        elif self.bands == 1:
-            band, at = 0, row * self.width + column
-        else:
-            band = tir.floordiv(row, self.band)
-            at = tir.floormod(row, self.band) * self.width + column
+        band, at = self.place(row, column)
         return band, tir.floordiv(at, self.tile), tir.floormod(at, self.tile)
 
     def pixel(self, band: Expr, tile: Expr, i: Expr) -> tuple[Expr, Expr]:

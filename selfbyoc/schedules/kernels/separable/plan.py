@@ -86,9 +86,11 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     if not plain:
         return None
     form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2])
-    rows = tiles.chunk_rows(form, out[0], out[1], cpu)
+    # An image that is only transposed takes a vector of channels at a time.
+    at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
+    rows = tiles.chunk_rows(form, out[0], out[1], cpu, at_a_time)
     form = replace(form, rows=choose("rows_of_a_chunk", best(rows, rows[0]), rows[0]))
-    if not expand and not tiles.pays_transposing(form, project.outputs[0][0][1], cpu):
+    if not expand and not tiles.pays_transposing(project.outputs[0][0][1], cpu):
         return None
     sizes = tiles.together(form.out[1], cpu)
     windows = choose(f"{depth.name}_lanes.pixels", best(sizes, sizes[0]), sizes[0])

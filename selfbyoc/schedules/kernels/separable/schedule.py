@@ -14,7 +14,7 @@ from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import prefetch_next, start_sums, vectorize
+from ...steps.loops import prefetch_image, prefetch_next, start_sums, transpose, vectorize
 from ...steps.parallel import LEAST_STEPS, parallel_over
 from ..conv.staged import StagedStages
 from . import staged
@@ -67,17 +67,22 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     tasks, and what decomposes the sums.
     """
     result, pixels = Facts(sch, stages.result), plan.sums.pixels
-    channels = plan.sums.vectors * plan.lanes // plan.fold
     n, o, y, x = sch.get_loops(result.block)
     chunk, band, row = sch.split(y, [None, pixels.bands, pixels.band])
-    v, oi = sch.split(o, [None, channels])
+    v, vi, oi = sch.split(o, [None, plan.sums.vectors, plan.lanes // plan.fold])
     xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW_ELEMENTS)])
     outer = [n, chunk, band, v] if plan.chunked else [n, v, chunk, band]
-    sch.reorder(*outer, row, oi, xo, xi)
+    sch.reorder(*outer, row, vi, oi, xo, xi)
     sch.vectorize(xi)
+    sch.compute_at(stages.rows, vi, preserve_unit_loops=True)
+    lane, pixel = list(sch.get_loops(stages.rows))[-2:]
+    transpose(sch, lane, pixel, plan.lanes)
     finish = _sums(sch, stages.sums, outer[-1], plan)
     steps = LEAST_STEPS if plan.parallel else 0
-    return [parallel_over(sch, outer[:2] if plan.chunked else outer, steps), finish]
+    task = parallel_over(sch, outer[:2] if plan.chunked else outer, steps)
+    if int(sch.get(xi).extent) >= plan.lanes:  # else a prefetch for each element
+        prefetch_image(sch, outer[-1] if plan.chunked else task, Facts(sch, result.block))
+    return [task, finish]
 
 
 def _sums(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> Callable[[], None]:
@@ -112,7 +117,8 @@ def _frame(sch: Schedule, frame: Block, group: Loop, plan: SeparablePlan) -> Loo
     sch.compute_at(frame, group, preserve_unit_loops=True)
     v, band, tile, pixel, lane = list(sch.get_loops(frame))[-5:]
     if not plan.expands:  # transposed: contiguous reads, strided writes; vectors would gather
-        sch.reorder(band, v, lane, tile, pixel)
+        sch.reorder(band, v, tile, lane, pixel)
+        transpose(sch, lane, pixel, plan.lanes)
         return band
     sch.reorder(band, tile, v, pixel, lane)
     sch.unroll(v)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -69,7 +68,9 @@ def together(width: int, cpu: Machine) -> list[int]:
     return sorted(sizes, key=lambda n: -(-width // n) * (n + 1) * (1 if n <= few else 1.15))
 
 
-def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
+def chunk_rows(
+    f: Form, batch: int, channels: int, cpu: Machine, at_a_time: int = MOST_EXPANDED
+) -> list[int]:
     """Rows of a chunk, the best first. All rows where some blocks of them fit in the L2 well; else
     rows that fit and cost the least, counting the halo and the cores that idle.
 
@@ -78,7 +79,7 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
     """
 
     def framed_bytes(rows: int) -> int:
-        return 4 * MOST_EXPANDED * replace(f, rows=rows).high * f.image[1]
+        return 4 * at_a_time * replace(f, rows=rows).high * f.image[1]
 
     def fits(rows: int) -> bool:
         hidden = 4 * rows * f.out[1] * channels
@@ -97,19 +98,15 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine) -> list[int]:
     return list(dict.fromkeys([f.out[0], *fitting] if whole else fitting))
 
 
-def pays_transposing(form: Form, outputs: int, cpu: Machine) -> bool:
+def pays_transposing(outputs: int, cpu: Machine) -> bool:
     """Whether to transpose an image into blocks of channels that no pointwise convolution has
-    transposed already: some 2 cycles an element, for which its products should take 4; and 8 where
-    chunks transpose their halo, too.
+    transposed already: its products should take 4 cycles an element.
 
-    Two cores of Zen 5, by blocks and stage by stage, us: 32x112x112 to 64 channels 250 and 179,
-    64x112x112 to 128 at stride 2 272 and 178; 128x56x56 324 and 261; four of 256x28x28 1168 and
-    1035; 512x14x14 244 and 242; 1024x7x7 230 and 251. One core with AVX2 (znver3's code on Cascade
-    Lake, Nov 2026), ms: 32x112x112 2.64 and 2.49, stride 2 2.85 and 2.47; 128x56x56 2.69 and 3.28,
-    four of 256x28x28 8.9 and 9.6.
+    One core of Cascade Lake, share of the peak by blocks and stage by stage, transposed in
+    registers (Nov 2026). AVX2: 32x112x112 to 64 channels, 4 cycles, 46 and 38; 64x112x112 to 128
+    at stride 2, 8 cycles, 51 and 40. AVX-512: 2 cycles, 28 and 31; 4 cycles 28 and 24.
     """
-    products = outputs / (cpu.lanes("float32") * cpu.multiply_adds)
-    return products >= (4 if form.chunks == 1 else 8) * math.prod(form.strides)
+    return outputs >= 4 * cpu.lanes("float32") * cpu.multiply_adds
 
 
 def pair(values: Sequence[int]) -> tuple[int, int]:

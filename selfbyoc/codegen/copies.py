@@ -1,0 +1,153 @@
+"""Transposes in registers: rows of a tile are read as vectors, shuffled, and stored as its columns.
+
+TVM vectorises one side of a copy that transposes; the other side goes element by element, some 2
+cycles each. A schedule says which loops copy (`transpose` in schedules/steps/loops.py), and this
+changes them once they are lowered:
+
+    for tile, i, j: if tile * J + j < elements: a[.., i, tile * J + j] = b[.., tile * J + j, i]
+
+or the other way, with what is contiguous in j read. The last tile is moved back where it would hang
+over, and copies some elements again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._tvm import Analyzer, dtype_of, region_buffer, tir
+from .._tvm_rewrite import map_loops, substitute, with_body, with_names
+
+TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
+Name = Callable[[Any, int], Any]
+
+
+def with_copies(func: Any) -> Any:
+    """A lowered PrimFunc whose annotated loops transpose in registers."""
+
+    def changed(loop: Any) -> Any:
+        elements = (loop.annotations or {}).get(TRANSPOSE)
+        copy = None if elements is None else _copy_of(loop, int(elements))
+        return loop if copy is None else with_body(loop, copy.in_registers())
+
+    return map_loops(func, changed)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A tile of a copy by its loops: along `inner` lies together what is read, along `outer` what
+    is written.
+    """
+
+    store: Any
+    inner: Any
+    outer: Any
+    back: tuple[Any, Any]  # how far this tile is moved back, in a loop
+
+    def vector(self, node: Any, inner: int, outer: int, lanes: int) -> Any:
+        """The index of a vector that the load or the store begins at an iteration of the loops."""
+        new = {
+            loop.loop_var: tir.const(at, dtype_of(loop.loop_var))
+            for loop, at in ((self.inner, inner), (self.outer, outer))
+        }
+        loop, back = self.back
+        new[loop.loop_var] = new[loop.loop_var] - back
+        return tir.Ramp(Analyzer().simplify(substitute(node.indices[0], new)), 1, lanes)
+
+    def in_registers(self) -> Any:
+        """Load the rows, shuffle, and store the columns."""
+        load = self.store.value
+        bound: list[tuple[Any, Any]] = []
+        width, count = int(self.inner.extent), int(self.outer.extent)
+
+        def name(value: Any, lanes: int) -> Any:
+            bound.append((tir.Var(f"row_{len(bound)}", f"{dtype_of(load)}x{lanes}"), value))
+            return bound[-1][0]
+
+        rows = [
+            name(tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)]), width)
+            for n in range(count)
+        ]
+        columns = transposed(rows, width, name)
+        stores = [
+            tir.BufferStore(self.store.buffer, c, [self.vector(self.store, n, 0, count)])
+            for n, c in enumerate(columns)
+        ]
+        return with_names(bound, tir.SeqStmt(stores))
+
+
+def transposed(rows: Sequence[Any], width: int, name: Name) -> list[Any]:
+    """The columns of rows of `width` lanes, both powers of two; `name` gives a value a variable.
+
+    Rows and lanes change places one bit of their numbers at a time: a shuffle of two vectors each.
+    """
+    count = len(rows)
+    side = min(count, width)
+    # More rows than lanes lie side by side, in squares.
+    parts = [[rows[n] for n in range(first, count, side)] for first in range(side)]
+    lanes = max(count, width)
+    found = [_shuffled(p, range(lanes), name) if len(p) > 1 else p[0] for p in parts]
+    bit = side // 2
+    while bit:
+        for n in (n for n in range(side) if not n & bit):
+            pair = found[n], found[n + bit]
+            low = [i + lanes - bit if i & bit else i for i in range(lanes)]
+            high = [i + lanes if i & bit else i + bit for i in range(lanes)]
+            found[n], found[n + bit] = (_shuffled(pair, index, name) for index in (low, high))
+        bit //= 2
+    if width == side:
+        return found
+    squares = range(0, width, side)
+    return [_shuffled([v], range(at, at + side), name) for at in squares for v in found]
+
+
+def _shuffled(vectors: Sequence[Any], lanes: Sequence[int], name: Name) -> Any:
+    return name(tir.Shuffle(list(vectors), [tir.const(i) for i in lanes]), len(lanes))
+
+
+def _copy_of(tile: Any, elements: int) -> _Copy | None:
+    """The copy that a loop over tiles is; None for any other loop, which stays as it is."""
+    down: Any = tile.body
+    across: Any = getattr(down, "body", None)
+    if type(down).__name__ != "For" or type(across).__name__ != "For":
+        return None
+    extents, over = [int(loop.extent) for loop in (down, across)], 0
+    store = across.body
+    if type(store).__name__ == "IfThenElse":
+        over = int(tile.extent) * extents[1] - elements
+        if not _cuts(store.condition, tile, across, over):
+            return None
+        store = store.then_case
+    load = getattr(store, "value", None)
+    if type(load).__name__ not in ("BufferLoad", "TensorLoad") or any(n & n - 1 for n in extents):
+        return None
+    last = tir.EQ(tile.loop_var, tile.extent - 1)
+    back = (across, tir.Select(last, tir.const(over), tir.const(0)) if over else tir.const(0))
+    for inner, outer in ((across, down), (down, across)):
+        if _is_contiguous(load, inner) and _is_contiguous(store, outer):
+            return _Copy(store, inner, outer, back)
+    return None
+
+
+def _is_contiguous(node: Any, loop: Any) -> bool:
+    """Whether an iteration of a loop is the next element of a load or a store."""
+    (index,) = node.indices
+    step = Analyzer().simplify(substitute(index, {loop.loop_var: loop.loop_var + 1}) - index)
+    return bool(getattr(step, "value", None) == 1)
+
+
+def _cuts(condition: Any, tile: Any, across: Any, over: int) -> bool:
+    """Whether a condition is false for the last elements of the last tile, and for nothing else."""
+    extent = int(across.extent)
+    if not 0 < over < extent or (over > extent and int(tile.extent) == 1):
+        return False
+    dtype = dtype_of(tile.loop_var)
+    last = {tile.loop_var: tir.const(int(tile.extent) - 1, dtype)}
+
+    def at(i: int) -> bool | None:
+        found = substitute(substitute(condition, last), {across.loop_var: tir.const(i, dtype)})
+        value = getattr(Analyzer().simplify(found), "value", None)
+        return None if value is None else bool(value)
+
+    return all(at(i) is (i < extent - over) for i in range(extent))

@@ -1,0 +1,60 @@
+"""Copies that transpose, as shuffles of vectors: both ways, squares and rectangles, a last tile
+that moves back, and what is left as it is.
+"""
+
+import numpy as np
+import pytest
+
+from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor
+from selfbyoc.codegen import copies as module
+from selfbyoc.codegen.lower import machine_code
+from selfbyoc.schedules.steps.loops import transpose
+
+
+def run(rows, columns, read_rows, scale=1.0, lanes=8):
+    """[columns][rows] of [rows][columns], by tiles over what is read together or written so."""
+    x = te.placeholder((rows, columns), "float32", name="x")
+    out = te.compute((columns, rows), lambda i, j: x[j, i] * scale, name="out")
+    func = te.create_prim_func([x, out]).with_attr("global_symbol", "main")
+    sch = Schedule(func)
+    i, j = sch.get_loops(get_block(sch, "out"))
+    down, across = (j, i) if read_rows else (i, j)
+    if read_rows:
+        sch.reorder(down, across)
+    transpose(sch, down, across, lanes)
+    target = make_target("llvm")
+    built = machine_code(sch.mod["main"].with_attr("target", target), "main", target)
+    given = np.random.default_rng(0).standard_normal((rows, columns)).astype("float32")
+    found = tensor(np.zeros((columns, rows), "float32"))
+    get_func(built, "main")(tensor(given), found)
+    np.testing.assert_array_equal(found.numpy(), given.T * np.float32(scale))
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """What was found at each annotated loop."""
+    found, find = [], module._copy_of
+
+    def spy(*args):
+        found.append(find(*args))
+        return found[-1]
+
+    monkeypatch.setattr(module, "_copy_of", spy)
+    return found
+
+
+@pytest.mark.parametrize("read_rows", [True, False])
+@pytest.mark.parametrize(
+    ("down", "across"), [(8, 16), (8, 19), (8, 7), (4, 11), (16, 8), (16, 13), (2, 3)]
+)
+def test_a_transpose_in_registers(copies, down, across, read_rows):
+    run(*((down, across) if read_rows else (across, down)), read_rows)
+    assert len(copies) == 1
+    assert copies[0] is not None
+
+
+def test_what_is_no_copy_stays(copies):
+    run(8, 16, True, scale=2.0)
+    run(6, 16, True)
+    run(8, 1, True)
+    assert copies == [None, None, None]
