@@ -25,3 +25,23 @@ def or_zero(
     if count == padded:
         return read(index)
     return tir.if_then_else(index < count, read(index), tir.const(0, dtype))
+
+
+def reduced_in_lanes(
+    read: Callable[..., Expr],
+    rows: tuple[int, ...],
+    count: int,
+    how: Callable[..., Expr],
+    name: str,
+    lanes: int,
+) -> tuple[Tensor, Tensor]:
+    """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results, one a
+    lane.
+    """
+    k, lane = reduce_axes(k=count // lanes, lane=lanes)
+    partial = te.compute(
+        (*rows, lanes),
+        lambda *i: how(read(*i[:-1], k * lanes + i[-1]), axis=k),
+        name=f"{name}_lanes",
+    )
+    return te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name), partial

@@ -6,7 +6,7 @@ result adds up rows of values. Keys and values are read once for each query, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from dataclasses import dataclass
 
 from ...._tvm import te, tir
@@ -14,6 +14,7 @@ from ....compute import mathfn
 from ....language.types import Block, Expr, Loop, Schedule, Tensor
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, start_sums, vectorize
+from ...steps.tensors import reduced_in_lanes
 from .operands import Read, laid_out
 from .plan import FewPlan
 
@@ -44,13 +45,16 @@ def attention_of_few(
     rows = (*shape.batch, shape.queries)
     partial, products = _products(queries, keys, plan)
     scores = te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
-    peak_lanes, peak = _reduced(scores, plan, te.max, "peak")
+    over_keys = functools.partial(
+        reduced_in_lanes, rows=rows, count=shape.keys, lanes=plan.key_lanes
+    )
+    peak, peak_lanes = over_keys(scores, how=te.max, name="peak")
     power = te.compute(
         scores.shape,
         lambda *i: mathfn.exp_of_difference(scores(*i) - peak(*i[:-1])),
         name="power",
     )
-    total_lanes, total = _reduced(power, plan, te.sum, "total")
+    total, total_lanes = over_keys(power, how=te.sum, name="total")
     inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
     n = te.reduce_axis((0, shape.keys), name="n")
     weighted = te.compute(
@@ -83,22 +87,6 @@ def _products(queries: Read, keys: Read, plan: FewPlan) -> tuple[Tensor, Tensor]
     return partial, te.compute(
         rows, lambda *i: te.sum(partial(*i, lane), axis=lane), name="products"
     )
-
-
-def _reduced(
-    row: Tensor, plan: FewPlan, how: Callable[..., Expr], name: str
-) -> tuple[Tensor, Tensor]:
-    """`how` (te.sum, te.max) over the keys of each query: in lanes, then over these."""
-    rows, lanes = row.shape[:-1], plan.key_lanes
-    step = te.reduce_axis((0, plan.shape.keys // lanes), name="step")
-    lane = te.reduce_axis((0, lanes), name="lane")
-    partial = te.compute(
-        (*rows, lanes),
-        lambda *i: how(row(*i[:-1], step * lanes + i[-1]), axis=step),
-        name=f"{name}_lanes",
-    )
-    whole = te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name)
-    return partial, whole
 
 
 def schedule_few(sch: Schedule, stages: FewStages, plan: FewPlan) -> None:

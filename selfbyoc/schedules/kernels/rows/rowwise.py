@@ -17,7 +17,7 @@ from ....machine import Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
 from ...steps.parallel import LEAST_NORMALISED
-from ...steps.tensors import reduce_axes
+from ...steps.tensors import reduced_in_lanes
 
 Read = Callable[..., Expr]  # (row index ..., k) -> element
 
@@ -73,25 +73,6 @@ class Rowwise:
     result: Tensor
 
 
-def _reduced(
-    read: Read,
-    rows: tuple[int, ...],
-    count: int,
-    how: Callable[..., Expr],
-    name: str,
-    plan: RowwisePlan,
-) -> tuple[Tensor, Tensor]:
-    """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results."""
-    lanes = plan.partial
-    k, lane = reduce_axes(k=count // lanes, lane=lanes)
-    partial = te.compute(
-        (*rows, lanes),
-        lambda *i: how(read(*i[:-1], k * lanes + i[-1]), axis=k),
-        name=f"{name}_lanes",
-    )
-    return te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name), partial
-
-
 def layer_norm(
     read: Read,
     gamma: Tensor,
@@ -109,14 +90,14 @@ def layer_norm(
     def f(value: float) -> Expr:
         return tir.const(value, "float32")
 
-    total, total_lanes = _reduced(read, rows, count, te.sum, "total", plan)
+    total, total_lanes = reduced_in_lanes(read, rows, count, te.sum, "total", plan.partial)
     mean = te.compute(rows, lambda *i: total(*i) * f(1 / count), name="mean")
 
     def squared(*i: Expr) -> Expr:
         centred = read(*i) - mean(*i[:-1])
         return centred * centred
 
-    spread, spread_lanes = _reduced(squared, rows, count, te.sum, "spread", plan)
+    spread, spread_lanes = reduced_in_lanes(squared, rows, count, te.sum, "spread", plan.partial)
     factor = te.compute(
         rows, lambda *i: f(1.0) / te.sqrt(spread(*i) * f(1 / count) + f(epsilon)), name="factor"
     )
@@ -133,11 +114,11 @@ def softmax(
     """-> the element at (row ..., k) of the softmax of each row, and the stages before it."""
     *lead, count = shape
     rows = tuple(lead)
-    peak, peak_lanes = _reduced(read, rows, count, te.max, "peak", plan)
+    peak, peak_lanes = reduced_in_lanes(read, rows, count, te.max, "peak", plan.partial)
     power = te.compute(
         (*rows, count), lambda *i: mathfn.exp_of_difference(read(*i) - peak(*i[:-1])), name="power"
     )
-    total, total_lanes = _reduced(power, rows, count, te.sum, "total", plan)
+    total, total_lanes = reduced_in_lanes(power, rows, count, te.sum, "total", plan.partial)
     inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
     before = (inverse, total, total_lanes, power, peak, peak_lanes)
     return lambda *i: power(*i) * inverse(*i[:-1]), before
