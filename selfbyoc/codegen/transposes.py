@@ -76,11 +76,13 @@ def _stores(loop: Any) -> list[_Store]:
     """The stores of a body that is nothing else and can be computed by squares; else none."""
     body = loop.body
     found = list(body.seq) if type(body).__name__ == "SeqStmt" else [body]
-    if any(type(stmt).__name__ != "BufferStore" for stmt in found):
-        return []
-    stores = [_store(stmt, loop.loop_var) for stmt in found]
-    whole = [store for store in stores if store is not None]
-    if len(whole) < len(stores) or len({lanes_of(v) for s in whole for v in s.strided}) != 1:
+    whole: list[_Store] = []
+    for stmt in found:  # most bodies are products: their first store says so
+        store = _store(stmt, loop.loop_var) if type(stmt).__name__ == "BufferStore" else None
+        if store is None:
+            return []
+        whole.append(store)
+    if len({lanes_of(load) for store in whole for load in store.strided}) != 1:
         return []
     written = [store.stmt.buffer for store in whole]
     read = [region_buffer(load) for store in whole for load in _loads(store.stmt.value)]

@@ -8,7 +8,7 @@ from typing import Any
 from .._tvm import Analyzer, dtype_of, tir, walk
 from .._tvm_rewrite import substitute
 
-MOST_TURNS = 1 << 12  # of a loop that is looked at turn by turn for where its conditions hold
+MOST_PADDING = 64  # turns before the first one for which a condition holds
 _MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval
 _OPS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b,
@@ -58,19 +58,19 @@ def is_interval(condition: Any, turn: Any) -> bool:
 
 
 def turns_where(conditions: Sequence[Any], turn: Any, turns: int) -> tuple[int, int] | None:
-    """The turns for which all conditions hold that depend on the turn alone."""
+    """The turns for which all conditions hold that depend on the turn alone, intervals all."""
     alone = [c for c in conditions if is_of_turn_alone(c, turn)]
-    if turns > MOST_TURNS:
-        return None
     ana = Analyzer()
 
     def holds(at: int) -> bool:
-        return all(
-            _is_true(ana, substitute(c, {turn: tir.const(at, dtype_of(turn))})) for c in alone
-        )
+        now = {turn: tir.const(at, dtype_of(turn))}
+        return all(_is_true(ana, substitute(condition, now)) for condition in alone)
 
-    held = [at for at in range(turns) if holds(at)] if alone else [0, turns - 1]
-    return (held[0], held[-1] + 1) if held else None
+    first = next((at for at in range(min(turns, MOST_PADDING)) if holds(at)), None)
+    if first is None:
+        return None
+    last = next((at for at in range(turns - 1, first, -1) if holds(at)), first)
+    return first, last + 1
 
 
 def _is_true(ana: Any, condition: Any) -> bool:
