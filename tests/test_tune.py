@@ -304,7 +304,7 @@ def test_the_cost_model_chooses(quick, tmp_path):
 def test_a_cost_model_is_not_asked_about_nothing():
     """xgboost answers "NULL pointer access", after which it was left out for all other tasks."""
     model = Model()
-    assert sources.Judge(model).ranked(None, []) == []
+    assert sources.CostModel(model).ranked(None, []) == []
     assert model.asked == []
 
 
