@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._tvm import GENERATION, dtype_of, tir, tvm
@@ -10,6 +10,18 @@ from ._tvm import GENERATION, dtype_of, tir, tvm
 if GENERATION == "relax":
     import tvm_ffi
     from tvm import s_tir
+
+
+# Operators of indices, by the names of their nodes.
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "FloorDiv": tir.floordiv,
+    "FloorMod": tir.floormod,
+    "Min": tir.Min,
+    "Max": tir.Max,
+}
 
 
 def map_calls(func: Any, change: Any) -> Any:

@@ -14,10 +14,11 @@ from selfbyoc._tvm import (
     tensor,
     tir,
     tvm,
+    walk,
 )
 from selfbyoc._tvm_config import kernel_config
 from selfbyoc.codegen.squares import transposed
-from selfbyoc.codegen.transposes import with_transposes
+from selfbyoc.codegen.transposes import _transposing, with_transposes
 
 
 @pytest.mark.parametrize("count", [4, 8, 16])
@@ -100,6 +101,39 @@ def test_a_condition_of_two_loops_is_asked_for_each_square():
     wanted = np.where(((i + j >= 9) & (i + j < 40))[..., None], x.transpose(0, 2, 1), -1)
     np.testing.assert_array_equal(after, wanted)
     assert many > few
+
+
+def test_what_a_failing_condition_stands_for_is_not_read():
+    """It may lie outside of its buffer where the condition holds."""
+
+    def joined(x, i, j):
+        return tir.if_then_else(i < 16, x[j, i], x[j, i - 16] * 2.0)
+
+    (before, after), (few, many), _ = both(joined, (32, 8), [((8, 16), "float32")], 8)
+    np.testing.assert_array_equal(before, after)
+    assert many > few
+    seen = []
+    x = te.placeholder((8, 16), "float32", name="x")
+    y = te.compute((32, 8), lambda *i: joined(x, *i), name="y")
+
+    def last(func):
+        walk(with_transposes(func).body, lambda n: seen.append(type(n).__name__ == "Shuffle"))
+        return func
+
+    lowered(y, [x], 8, last)
+    assert sum(seen) == 24
+
+
+@pytest.mark.parametrize(
+    ("step", "second", "squares"), [(16, 8, True), (8, 8, False), (16, 20, False), (4, 8, False)]
+)
+def test_stores_of_two_turns_that_meet_keep_their_order(step, second, squares):
+    turn = tir.Var("z", "int32")
+    x, y = (tir.decl_buffer((4096,), "float32", name=n) for n in "xy")
+    load = tir.BufferLoad(x, [tir.Ramp(turn, 64, 8)])
+    stores = [tir.BufferStore(y, load, [tir.Ramp(turn * step + at, 1, 8)]) for at in (0, second)]
+    loop = tir.For(turn, tir.const(0, "int32"), 32, tir.ForKind.SERIAL, tir.SeqStmt(stores))
+    assert (_transposing(loop) is not None) == squares
 
 
 LEFT = {

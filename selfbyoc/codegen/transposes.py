@@ -14,6 +14,7 @@ squares; others are asked once a square.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,9 +50,12 @@ def with_transposes(func: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Store:
-    """A store of a loop's body: its loads with a stride, and the conditions of its value."""
+    """A store of a loop's body: its value where all conditions hold, its loads with a stride, and
+    the conditions.
+    """
 
     stmt: Any
+    value: Any
     strided: list[Any]
     conditions: list[Any]
 
@@ -86,12 +90,42 @@ def _stores(loop: Any) -> list[_Store]:
         return []
     written = [store.stmt.buffer for store in whole]
     read = [region_buffer(load) for store in whole for load in _loads(store.stmt.value)]
-    return [] if any(_is_same(r, w) for r in read for w in written) else whole
+    if any(_is_same(r, w) for r in read for w in written):
+        return []
+    pairs = itertools.combinations(whole, 2)
+    return whole if all(_are_apart(*pair, loop.loop_var) for pair in pairs) else []
+
+
+def _are_apart(one: _Store, other: _Store, turn: Any) -> bool:
+    """Whether two stores never write the same element in two turns of a square: one of them does
+    all its turns first.
+    """
+    if not _is_same(one.stmt.buffer, other.stmt.buffer):
+        return True
+    (first, width), (second, width_of_other) = (_place(store.stmt) for store in (one, other))
+    ana = Analyzer()
+    step = ana.simplify(substitute(first, {turn: turn + 1}) - first)
+    gap = ana.simplify(second - first)
+    known: list[Any] = [getattr(number, "value", None) for number in (gap, step)]
+    if None in known:
+        return False
+    gap, step = known
+    lanes = lanes_of(one.strided[0])
+    moved = [gap + k * step for k in range(-lanes, lanes + 1) if k]
+    return not any(-width_of_other < at < width for at in moved)
+
+
+def _place(stmt: Any) -> tuple[Any, int]:
+    """The first element that a store writes, and how many lie side by side from there."""
+    (index,) = stmt.indices
+    return lane(index, 0) if lanes_of(index) > 1 else index, lanes_of(index)
 
 
 def _store(stmt: Any, turn: Any) -> _Store | None:
     """A store whose strided loads all move on by one element a turn."""
-    strided = [load for load in _loads(stmt.value) if _is_strided(load)]
+    # What stands for a condition that fails may lie outside of its buffer where it holds.
+    value = map_loads_and_calls(stmt.value, lambda n: n.args[1] if is_conditional(n) else n)
+    strided = [load for load in _loads(value) if _is_strided(load)]
     if not strided or len(stmt.indices) != 1:
         return None
     if not all(_moves_on(load, turn) for load in strided):
@@ -101,7 +135,7 @@ def _store(stmt: Any, turn: Any) -> _Store | None:
         conditions += conjuncts(call.args[0])
     if not all(is_interval(c, turn) for c in conditions):
         return None
-    return _Store(stmt, strided, conditions)
+    return _Store(stmt, value, strided, conditions)
 
 
 def _loads(expr: Any) -> list[Any]:
@@ -180,13 +214,11 @@ def _square(store: _Store, lanes: int, turn: Any, at: Any) -> Any:
     for i in range(lanes):
 
         def change(node: Any, i: int = i) -> Any:
-            if is_conditional(node):
-                return node.args[1]
             place = next((k for k, load in enumerate(store.strided) if load.same_as(node)), None)
             return node if place is None else columns[place][i]
 
         stmt, now = store.stmt, {turn: at + i}
-        value = substitute(map_loads_and_calls(stmt.value, change), now)
+        value = substitute(map_loads_and_calls(store.value, change), now)
         stores.append(tir.BufferStore(stmt.buffer, value, [substitute(stmt.indices[0], now)]))
     return with_names(bound, sequence(stores))
 

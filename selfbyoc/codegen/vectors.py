@@ -6,19 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, tir, walk
-from .._tvm_rewrite import substitute
+from .._tvm_rewrite import OPERATORS, substitute
 
 MOST_PADDING = 64  # turns before the first one for which a condition holds
 _MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval
-_OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": lambda a, b: a + b,
-    "Sub": lambda a, b: a - b,
-    "Mul": lambda a, b: a * b,
-    "Min": tir.min,
-    "Max": tir.max,
-    "FloorDiv": tir.floordiv,
-    "FloorMod": tir.floormod,
-}
 
 
 def lanes_of(expr: Any) -> int:
@@ -33,10 +24,10 @@ def lane(expr: Any, i: int) -> Any:
         return expr.base + expr.stride * i
     if kind == "Broadcast":
         return expr.value
-    if kind not in _OPS:
+    if kind not in OPERATORS:
         return None
     a, b = lane(expr.a, i), lane(expr.b, i)
-    return None if a is None or b is None else _OPS[kind](a, b)
+    return None if a is None or b is None else OPERATORS[kind](a, b)
 
 
 def conjuncts(condition: Any) -> list[Any]:

@@ -6,24 +6,16 @@ a constant an int, anything else `[operator, left, right]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..._tvm import dtype_of, is_reduction, param_buffers, region_buffer, tir, walk
+from ..._tvm_rewrite import OPERATORS
 
 OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
 
 Expr = Any  # str | int | tuple[str, Expr, Expr]
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": lambda a, b: a + b,
-    "Sub": lambda a, b: a - b,
-    "Mul": lambda a, b: a * b,
-    "FloorDiv": tir.floordiv,
-    "FloorMod": tir.floormod,
-    "Min": tir.Min,
-    "Max": tir.Max,
-}
 _BLOCKS = ("Block", "SBlock")
 _LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
 
@@ -202,7 +194,7 @@ def _encoded(expr: Any, names: Mapping[Any, Expr]) -> Expr | None:
         return int(expr.value)
     if kind == "Cast":
         return _encoded(expr.value, names)
-    if kind in _OPERATORS:
+    if kind in OPERATORS:
         left, right = _encoded(expr.a, names), _encoded(expr.b, names)
         return None if left is None or right is None else (kind, left, right)
     return names.get(expr) if isinstance(expr, tir.Var) else None
@@ -232,4 +224,4 @@ def decoded(expr: Expr, env: Mapping[str, Any]) -> Any:
         return env[expr]
     if isinstance(expr, int):
         return tir.IntImm("int32", expr)
-    return _OPERATORS[expr[0]](decoded(expr[1], env), decoded(expr[2], env))
+    return OPERATORS[expr[0]](decoded(expr[1], env), decoded(expr[2], env))
