@@ -7,7 +7,8 @@ changes them once they are lowered:
     for tile, i, j: if tile * J + j < elements: a[.., i, tile * J + j] = b[.., tile * J + j, i]
 
 or the other way, with what is contiguous in j read. The last tile is moved back where it would hang
-over, and copies some elements again.
+over, and copies some elements again. What is read may be selected, whole tiles at a time: else they
+are filled with a number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, region_buffer, tir
-from .._tvm_rewrite import map_loops, substitute, with_body, with_names
+from .._tvm_rewrite import is_conditional, map_loops, substitute, with_body, with_names
+from .vectors import found_in
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
 Name = Callable[[Any, int], Any]
@@ -44,6 +46,8 @@ class _Copy:
     inner: Any
     outer: Any
     back: tuple[Any, Any]  # how far this tile is moved back, in a loop
+    load: Any
+    choice: tuple[Any, Any] | None  # the condition to read, and the number that stands for it
 
     def vector(self, node: Any, inner: int, outer: int, lanes: int) -> Any:
         """The index of a vector that the load or the store begins at an iteration of the loops."""
@@ -57,7 +61,7 @@ class _Copy:
 
     def in_registers(self) -> Any:
         """Load the rows, shuffle, and store the columns."""
-        load = self.store.value
+        load = self.load
         bound: list[tuple[Any, Any]] = []
         width, count = int(self.inner.extent), int(self.outer.extent)
 
@@ -65,10 +69,14 @@ class _Copy:
             bound.append((tir.Var(f"row_{len(bound)}", f"{dtype_of(load)}x{lanes}"), value))
             return bound[-1][0]
 
-        rows = [
-            name(tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)]), width)
-            for n in range(count)
-        ]
+        def row(n: int) -> Any:
+            read = tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)])
+            if self.choice is None:
+                return name(read, width)
+            condition, other = self.choice
+            return name(tir.Select(condition, read, tir.Broadcast(other, width)), width)
+
+        rows = [row(n) for n in range(count)]
         columns = transposed(rows, width, name)
         stores = [
             tir.BufferStore(self.store.buffer, c, [self.vector(self.store, n, 0, count)])
@@ -119,15 +127,22 @@ def _copy_of(tile: Any, elements: int) -> _Copy | None:
         if not _cuts(store.condition, tile, across, over):
             return None
         store = store.then_case
-    load = getattr(store, "value", None)
+    load, choice = getattr(store, "value", None), None
+    if is_conditional(load) and not _reads(load.args[0], (down, across)):
+        load, choice = load.args[1], (load.args[0], load.args[2])
     if type(load).__name__ not in ("BufferLoad", "TensorLoad") or any(n & n - 1 for n in extents):
         return None
     last = tir.EQ(tile.loop_var, tile.extent - 1)
     back = (across, tir.Select(last, tir.const(over), tir.const(0)) if over else tir.const(0))
     for inner, outer in ((across, down), (down, across)):
         if _is_contiguous(load, inner) and _is_contiguous(store, outer):
-            return _Copy(store, inner, outer, back)
+            return _Copy(store, inner, outer, back, load, choice)
     return None
+
+
+def _reads(condition: Any, loops: Sequence[Any]) -> bool:
+    variables = [loop.loop_var for loop in loops]
+    return bool(found_in(condition, lambda node: any(node.same_as(v) for v in variables)))
 
 
 def _is_contiguous(node: Any, loop: Any) -> bool:

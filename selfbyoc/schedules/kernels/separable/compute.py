@@ -33,6 +33,7 @@ class Stages:
 
     frame: Frame
     windows: Tensor
+    taps: Tensor  # the sums over windows
     sums: Tensor
     rows: Tensor  # the sums with pixels in lanes
     result: Tensor
@@ -68,34 +69,35 @@ def _block(
         return staged.compute(x, convs, residual, name, plan)
     *expand, depth, project = convs
     frame = framed(x, expand[0] if expand else None, plan, depth.conv.name)
-    hidden = _windows(frame.result, depth, plan)
+    hidden, taps = _windows(frame.result, depth, plan)
     sums = _projected(hidden, project, plan)
     rows = _rows(sums, project, plan)
     image = _result(rows, project, plan, residual, name)
     tables = tuple(table for layer in convs for table in layer.tables)
-    return Stages(frame, hidden, sums, rows, image, tables, tuple(layer.weight for layer in convs))
+    weights = tuple(layer.weight for layer in convs)
+    return Stages(frame, hidden, taps, sums, rows, image, tables, weights)
 
 
-def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
-    """The depthwise convolution, each window written out: nothing is left to initialise."""
+def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, Tensor]:
+    """The depthwise convolution, and its sums over the windows."""
     f, frame = plan.form, plan.frame.pixels
-    taps = [(ky, kx) for ky in range(f.window[0]) for kx in range(f.window[1])]
+    ky, kx = reduce_axes(ky=f.window[0], kx=f.window[1])
 
-    def element(n: Expr, chunk: Expr, v: Expr, y: Expr, column: Expr, lane: Expr) -> Expr:
-        def term(ky: int, kx: int) -> Expr:
-            row, inside = f.under(0, chunk * f.rows + y, ky)
-            row = row if f.chunks == 1 else y * f.strides[0] + ky * f.dilation[0]
-            at, along = f.under(1, column, kx)
-            data = image(n, chunk, v, *frame.where(row, at), lane)
-            if inside or along:
-                data = tir.Select(tir.all(*inside, *along), data, tir.const(0, "float32"))
-            return data * read_vector(layer.weight, plan.lanes, v, 0, (ky, kx), lane)
-
-        total = reduce(add, (term(*tap) for tap in taps))
-        return layer.applied(total, v * plan.lanes + lane)
+    def product(n: Expr, chunk: Expr, v: Expr, y: Expr, column: Expr, lane: Expr) -> Expr:
+        (row, inside), (at, along) = f.under_row(y, ky), f.under_column(column, kx)
+        data = image(n, chunk, v, *frame.where(row, at), lane)
+        if inside or along:
+            data = tir.Select(tir.all(*inside, *along), data, tir.const(0, "float32"))
+        weight = read_vector(layer.weight, plan.lanes, v, 0, (ky, kx), lane)
+        return te.sum(data * weight, axis=[ky, kx])
 
     shape = (int(image.shape[0]), f.chunks, plan.hidden, f.rows, f.pitch, plan.lanes)
-    return te.compute(shape, element, name=f"{layer.conv.name}_lanes")
+    sums = te.compute(shape, product, name=f"{layer.conv.name}_sums")
+
+    def element(n: Expr, chunk: Expr, v: Expr, y: Expr, column: Expr, lane: Expr) -> Expr:
+        return layer.applied(sums(n, chunk, v, y, column, lane), v * plan.lanes + lane)
+
+    return te.compute(shape, element, name=f"{layer.conv.name}_lanes"), sums
 
 
 def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:

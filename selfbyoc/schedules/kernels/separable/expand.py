@@ -27,7 +27,7 @@ class Frame:
 def framed(x: Tensor, expand: Layer | None, plan: SeparablePlan, name: str) -> Frame:
     """The rows under a chunk's windows in vectors of channels.
 
-    One chunk has the image's rows alone. What others reach outside of it repeats its border.
+    One chunk of an expansion has the image's rows alone; else rows of padding are zeros.
     """
     pixels, batch = plan.frame.pixels, int(x.shape[0])
     shape = (
@@ -38,7 +38,8 @@ def framed(x: Tensor, expand: Layer | None, plan: SeparablePlan, name: str) -> F
     sums, rows = _expanded(x, expand, plan, shape)
 
     def element(n: Expr, chunk: Expr, v: Expr, band: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
-        return expand.applied(sums(n, chunk, v, band, t, i, lane), v * plan.lanes + lane)
+        value = expand.applied(sums(n, chunk, v, band, t, i, lane), v * plan.lanes + lane)
+        return plan.form.or_padding(chunk, plan.frame.pixels.pixel(band, t, i)[0], value)
 
     return Frame(te.compute(shape, element, name=f"{name}_framed"), sums, rows)
 
@@ -51,7 +52,8 @@ def _from_image(x: Tensor, plan: SeparablePlan) -> Callable[..., Expr]:
         channel = v * plan.lanes + lane
         channel = channel if channels % plan.lanes == 0 else tir.Min(channel, channels - 1)
         q, column = pixels.pixel(band, t, i)
-        return x(n, channel, plan.form.inside(chunk, q), column)
+        value = x(n, channel, plan.form.inside(chunk, q), column)
+        return plan.form.or_padding(chunk, q, value)
 
     return read
 

@@ -21,6 +21,7 @@ class Form:
     dilation: Pair
     before: Pair  # padding above and on the left
     rows: int  # output rows of a chunk
+    padded: bool  # whether a frame has the rows of padding too: else the windows mask them
     together: int = 1  # neighbouring windows that are computed together
 
     @property
@@ -36,38 +37,59 @@ class Form:
     @property
     def high(self) -> int:
         """Padded rows under a chunk's windows."""
-        return (self.rows - 1) * self.strides[0] + (self.window[0] - 1) * self.dilation[0] + 1
+        return (self.rows - 1) * self.strides[0] + self._reach(0) + 1
 
     @property
     def framed(self) -> int:
-        """Rows of the image that a chunk keeps."""
-        return self.image[0] if self.chunks == 1 else self.high
+        """Rows that a chunk keeps."""
+        return self.high if self.padded else self.image[0]
 
     def row_of(self, chunk: Expr, q: Expr) -> Expr:
         """The image's row that is row `q` of a chunk's frame, which may be outside."""
-        return q if self.chunks == 1 else chunk * (self.rows * self.strides[0]) + q - self.before[0]
+        if not self.padded:
+            return q
+        return chunk * (self.rows * self.strides[0]) + q - self.before[0]
 
     def inside(self, chunk: Expr, q: Expr) -> Expr:
         """The same; rows outside repeat the image's border."""
-        if self.chunks == 1:
-            return q
-        return tir.Max(tir.Min(self.row_of(chunk, q), self.image[0] - 1), 0)
+        row = self.row_of(chunk, q)
+        return tir.Max(tir.Min(row, self.image[0] - 1), 0) if self.padded else row
 
-    def under(self, dim: int, at: Expr, tap: int) -> tuple[Expr, list[Expr]]:
-        """The image's row or column under a tap of the window `at`, clamped, and what tells that it
-        was inside.
+    def or_padding(self, chunk: Expr, q: Expr, value: Expr) -> Expr:
+        """What row `q` of a chunk's frame holds: zeros where it is outside of the image."""
+        last = (self.chunks * self.rows - 1) * self.strides[0] + self._reach(0)
+        if not self.padded or (not self.before[0] and last < self.image[0]):
+            return value
+        inside = tir.EQ(self.inside(chunk, q), self.row_of(chunk, q))
+        return tir.Select(inside, value, tir.const(0, "float32"))
 
-        That is "clamped is the same", from which TVM does not conclude that it need not clamp: a
+    def under_row(self, y: Expr, ky: Expr) -> tuple[Expr, list[Expr]]:
+        """The frame's row under row `ky` of a window, and what tells that it is inside of it."""
+        row = y * self.strides[0] + ky * self.dilation[0]
+        if self.padded:
+            return row, []
+        return self._clamped(row - self.before[0], 0, self.rows)
+
+    def under_column(self, x: Expr, kx: Expr) -> tuple[Expr, list[Expr]]:
+        """The image's column under column `kx` of a window, and what tells that it is inside."""
+        column = x * self.strides[1] + kx * self.dilation[1] - self.before[1]
+        return self._clamped(column, 1, self.pitch)
+
+    def _clamped(self, place: Expr, dim: int, windows: int) -> tuple[Expr, list[Expr]]:
+        """That is "clamped is the same", from which TVM does not conclude that it need not clamp: a
         read outside, though it is masked, is undefined where LLVM knows the buffer's size.
         """
-        offset = tap * self.dilation[dim] - self.before[dim]
-        index = place = at * self.strides[dim] + offset
-        last = ((self.chunks * self.rows, self.pitch)[dim] - 1) * self.strides[dim]
-        if last + offset >= self.image[dim]:
+        index = place
+        last = (windows - 1) * self.strides[dim] + self._reach(dim)
+        if last - self.before[dim] >= self.image[dim]:
             index = tir.Min(index, self.image[dim] - 1)
-        if offset < 0:
+        if self.before[dim]:
             index = tir.Max(index, 0)
         return index, [] if index is place else [tir.EQ(index, place)]
+
+    def _reach(self, dim: int) -> int:
+        """How far a window reaches from its first row or column."""
+        return (self.window[dim] - 1) * self.dilation[dim]
 
 
 @dataclass(frozen=True)

@@ -85,11 +85,13 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
     if not plain:
         return None
-    form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2])
+    form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2], not expand)
     # An image that is only transposed takes a vector of channels at a time.
     at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
     rows = tiles.chunk_rows(form, out[0], out[1], cpu, at_a_time)
     form = replace(form, rows=choose("rows_of_a_chunk", best(rows, rows[0]), rows[0]))
+    # Rows of padding cost nothing to copy, and little to expand where chunks share rows anyway.
+    form = replace(form, padded=not expand or form.chunks > 1)
     if not expand and not tiles.pays_transposing(project.outputs[0][0][1], cpu):
         return None
     sizes = tiles.together(form.out[1], cpu)

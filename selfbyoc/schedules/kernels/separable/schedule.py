@@ -42,7 +42,8 @@ def _by_blocks(sch: Schedule, stages: Stages, plan: SeparablePlan) -> None:
     task, *finish = _result(sch, stages, plan)
     if plan.chunked:
         sch.compute_at(stages.windows, task, preserve_unit_loops=True)
-    group = _windows(sch, stages.windows, plan)
+    group, last = _windows(sch, stages, plan)
+    finish.append(last)
     # 2. What its windows read, some vectors at a time, out of tiles in registers.
     tile = _frame(sch, stages.frame.result, group, plan)
     if stages.frame.sums is not None:
@@ -102,14 +103,27 @@ def _sums(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> Callable
     return _accumulate(sch, sums, [k], inner, plan.k[1])[1]
 
 
-def _windows(sch: Schedule, windows: Block, plan: SeparablePlan) -> Loop:
-    """The depthwise convolution in vectors of channels; -> the loop of groups of vectors."""
-    n, chunk, v, _, column, lane = list(sch.get_loops(windows))[-6:]
+def _windows(
+    sch: Schedule, stages: Stages, plan: SeparablePlan
+) -> tuple[Loop, Callable[[], None]]:
+    """The depthwise convolution in vectors of channels, some windows at a time; -> the loop of
+    groups of vectors, and what decomposes its sums.
+    """
+    n, chunk, v, _, column, lane = list(sch.get_loops(stages.windows))[-6:]
     group, _ = sch.split(v, [None, plan.frame.vectors])
-    _, together = sch.split(column, [None, plan.form.together])
+    at, together = sch.split(column, [None, plan.form.together])
     sch.unroll(together)
     sch.vectorize(lane)
-    return group if plan.chunked else parallel_over(sch, [n, chunk, group])
+    sch.set_scope(stages.taps, 0, "local")
+    sch.compute_at(stages.taps, at, preserve_unit_loops=True)
+    column, lane, ky, kx = list(sch.get_loops(stages.taps))[-4:]
+    # A row of the windows at a time: its weights and what they read stay in registers.
+    sch.reorder(ky, kx, column, lane)
+    for loop in (kx, column):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    outer = group if plan.chunked else parallel_over(sch, [n, chunk, group])
+    return outer, lambda: start_sums(sch, stages.taps, ky, 1)
 
 
 def _frame(sch: Schedule, frame: Block, group: Loop, plan: SeparablePlan) -> Loop:
