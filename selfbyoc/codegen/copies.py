@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, region_buffer, tir
-from .._tvm_rewrite import is_conditional, map_loops, substitute, with_body, with_names
+from .._tvm_rewrite import (
+    is_conditional,
+    map_loops,
+    sequence,
+    substitute,
+    with_body,
+    with_names,
+)
 from .vectors import found_in
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
@@ -69,20 +76,21 @@ class _Copy:
             bound.append((tir.Var(f"row_{len(bound)}", f"{dtype_of(load)}x{lanes}"), value))
             return bound[-1][0]
 
-        def row(n: int) -> Any:
-            read = tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)])
-            if self.choice is None:
-                return name(read, width)
-            condition, other = self.choice
-            return name(tir.Select(condition, read, tir.Broadcast(other, width)), width)
-
-        rows = [row(n) for n in range(count)]
-        columns = transposed(rows, width, name)
-        stores = [
-            tir.BufferStore(self.store.buffer, c, [self.vector(self.store, n, 0, count)])
-            for n, c in enumerate(columns)
+        rows = [
+            name(tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)]), width)
+            for n in range(count)
         ]
-        return with_names(bound, tir.SeqStmt(stores))
+        copied = with_names(bound, self._stored(transposed(rows, width, name)))
+        if self.choice is None:
+            return copied
+        condition, other = self.choice
+        filled = self._stored([tir.Broadcast(other, count)] * width)
+        return tir.IfThenElse(condition, copied, filled)
+
+    def _stored(self, columns: Sequence[Any]) -> Any:
+        at = [[self.vector(self.store, n, 0, int(self.outer.extent))] for n in range(len(columns))]
+        stores = [tir.BufferStore(self.store.buffer, c, i) for c, i in zip(columns, at, strict=True)]
+        return sequence(stores)
 
 
 def transposed(rows: Sequence[Any], width: int, name: Name) -> list[Any]:

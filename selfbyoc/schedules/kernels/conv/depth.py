@@ -22,16 +22,24 @@ MOST_PARTS = 2  # times as many parts as fit, for parts that are equal
 
 
 def depth_of(layer: Layer, channel_bytes: int, cpu: Machine) -> int:
-    """The input channels that are summed at a time, all where they fit in L1: `channel_bytes` is
-    what a tile reads of one.
+    """The input channels of a convolution that are summed at a time: `channel_bytes` is what a tile
+    reads of one.
     """
     channels = layer.kernel[1]
-    taps = layer.steps // channels
+    return depth(layer.name, channels, channel_bytes, cpu, taps=layer.steps // channels)
+
+
+def depth(
+    name: str, channels: int, channel_bytes: int, cpu: Machine, *, taps: int = 1, unit: int = 1
+) -> int:
+    """The channels that are summed at a time, all where they fit in L1; else parts that are equal
+    and made of whole units. A channel is `taps` steps of a sum.
+    """
     fitting = max(1, int(SHARE * cpu.l1_bytes) // channel_bytes, -(-LEAST_STEPS // taps))
     least = -(-channels // fitting)
-    parts = [p for p in range(least, MOST_PARTS * least + 1) if channels % p == 0]
+    parts = [p for p in range(least, MOST_PARTS * least + 1) if channels % (p * unit) == 0]
     usual = channels // parts[0] if parts else channels
-    return choose(f"{layer.name}.depth", sorted({usual, channels}), usual)
+    return choose(f"{name}.depth", sorted({usual, channels}), usual)
 
 
 def in_parts(

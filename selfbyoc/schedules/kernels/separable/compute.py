@@ -18,6 +18,7 @@ from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
 from ...steps.tensors import reduce_axes
+from ..conv.depth import in_parts
 from ..conv.staged import StagedStages
 from . import staged
 from .expand import Frame, framed
@@ -34,6 +35,7 @@ class Stages:
     frame: Frame
     windows: Tensor
     taps: Tensor  # the sums over windows
+    parts: Tensor | None  # what the result's sums add, if they are cut
     sums: Tensor
     rows: Tensor  # the sums with pixels in lanes
     result: Tensor
@@ -70,12 +72,12 @@ def _block(
     *expand, depth, project = convs
     frame = framed(x, expand[0] if expand else None, plan, depth.conv.name)
     hidden, taps = _windows(frame.result, depth, plan)
-    sums = _projected(hidden, project, plan)
+    parts, sums = _projected(hidden, project, plan)
     rows = _rows(sums, project, plan)
     image = _result(rows, project, plan, residual, name)
     tables = tuple(table for layer in convs for table in layer.tables)
     weights = tuple(layer.weight for layer in convs)
-    return Stages(frame, hidden, taps, sums, rows, image, tables, weights)
+    return Stages(frame, hidden, taps, parts, sums, rows, image, tables, weights)
 
 
 def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, Tensor]:
@@ -100,20 +102,26 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, 
     return te.compute(shape, element, name=f"{layer.conv.name}_lanes"), sums
 
 
-def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
-    """The pointwise products of the depthwise convolution's result."""
+def _projected(
+    hidden: Tensor, layer: Layer, plan: SeparablePlan
+) -> tuple[Tensor | None, Tensor]:
+    """The pointwise products of the depthwise convolution's result, and their parts."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
-    (rc,) = reduce_axes(rc=layer.channels // fold)
+    steps = layer.channels // fold
+    (rc,) = reduce_axes(rc=plan.depth)
 
-    def element(n: Expr, chunk: Expr, band: Expr, v: Expr, t: Expr, i: Expr, lane: Expr) -> Expr:
-        first = rc * fold
+    def element(
+        n: Expr, chunk: Expr, band: Expr, v: Expr, t: Expr, i: Expr, lane: Expr, part: Expr
+    ) -> Expr:
+        step = part * plan.depth + rc
+        first = step * fold
         channel = tir.floormod(first, lanes) + tir.floormod(lane, fold)
         data = hidden(n, chunk, tir.floordiv(first, lanes), *pixels.pixel(band, t, i), channel)
-        return te.sum(data * read_vector(layer.weight, lanes, v, rc, (0, 0), lane), axis=[rc])
+        return te.sum(data * read_vector(layer.weight, lanes, v, step, (0, 0), lane), axis=[rc])
 
     outer = (int(hidden.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
     shape = (*outer, pixels.tiles, pixels.tile, lanes)
-    return te.compute(shape, element, name=f"{layer.conv.name}_sums")
+    return in_parts(shape, steps // plan.depth, element, f"{layer.conv.name}_sums")
 
 
 def _rows(sums: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:

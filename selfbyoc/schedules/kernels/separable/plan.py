@@ -12,6 +12,7 @@ from ....machine import Machine
 from ...steps.candidates import best
 from ...steps.parallel import LEAST_STEPS
 from ...steps.tiles import BLOCK
+from ..conv.depth import depth
 from . import tiles
 from .form import Form, Pixels
 from .layers import is_first, is_pointwise
@@ -33,8 +34,14 @@ class SeparablePlan:
     sums: Run  # the result's
     expands: bool  # a convolution makes what the windows read
     k: tuple[int, int]  # steps at constant addresses: of the expansion, of the projection
+    depth: int  # steps of the projection that are summed at a time
     fold: int  # steps of the projection side by side in a vector
     parallel: bool  # whether it is worth tasks
+
+    @property
+    def parts(self) -> int:
+        """Parts that the projection's sums are cut into."""
+        return self.hidden * self.lanes // self.fold // self.depth
 
     @property
     def chunked(self) -> bool:
@@ -51,6 +58,8 @@ class SeparablePlan:
         if self.expands:
             parts.append(f"expands in {_tile(self.frame)}")
         parts.append(f"projects in {_tile(self.sums)}")
+        if self.parts > 1:
+            parts.append(f"{self.depth} steps of its sums at a time")
         if self.fold > 1:
             parts.append(f"{self.fold} steps of k side by side")
         return "; ".join(parts)
@@ -106,7 +115,9 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
     fold = _fold(ops, project, lanes)
     hidden, outputs = -(-channels // lanes), -(-out[1] * fold // lanes)
     frame = _frame(expand[0], form, hidden, out[0], cpu) if expand else None
-    runs = _sums(form, outputs, out[0], cpu)
+    steps = channels // fold
+    sums = _chosen(f"{project.name}_sums.tile", _sums(form, outputs, out[0], steps, cpu))
+    unit = lanes // fold if channels % lanes == 0 else steps
     inner = expand[0].inputs[1][0][1] if expand else 0
     return SeparablePlan(
         form=form,
@@ -114,12 +125,10 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
         hidden=hidden,
         outputs=outputs,
         frame=frame or Run(Pixels(form.framed, form.image[1], 1, form.image[1]), 1),
-        sums=_chosen(f"{project.name}_sums.tile", runs),
+        sums=sums,
         expands=bool(expand),
-        k=(
-            BLOCK if inner % BLOCK == 0 else inner,
-            lanes // fold if channels % lanes == 0 else channels // fold,
-        ),
+        k=(BLOCK if inner % BLOCK == 0 else inner, unit),
+        depth=_depth(project, sums, steps, unit, cpu),
         fold=fold,
         parallel=math.prod(out) * channels / lanes >= LEAST_STEPS,
     )
@@ -140,16 +149,25 @@ def _frame(expand: OpView, form: Form, count: int, batch: int, cpu: Machine) -> 
     return _chosen(f"{expand.name}_sums.tile", tiles.register_runs(count, pixels, tasks, cpu))
 
 
-def _sums(form: Form, count: int, batch: int, cpu: Machine) -> list[Run]:
+def _sums(form: Form, count: int, batch: int, steps: int, cpu: Machine) -> list[Run]:
     """Tiles of the result, of which a task of one chunk has some vectors of a band."""
     whole = form.chunks == 1
-    bands = {1, form.rows} if whole else {1}
-    pixels = [Pixels(form.rows, form.pitch, band, 1) for band in bands]
+    pixels = [Pixels(form.rows, form.pitch, band, 1) for band in {1, form.rows}]
 
     def tasks(run: Run) -> int:
         return batch * (count // run.vectors * run.pixels.bands if whole else form.chunks)
 
-    return tiles.register_runs(count, pixels, tasks, cpu)
+    return tiles.register_runs(count, pixels, tasks, cpu, steps)
+
+
+def _depth(project: OpView, sums: Run, steps: int, unit: int, cpu: Machine) -> int:
+    """Steps of the projection at a time: all, where few tiles read the same weights. L1 holds
+    these, and the pixels of a tile and of the next one.
+    """
+    if sums.pixels.tiles < tiles.LEAST_TILES:
+        return steps
+    read = 4 * (sums.vectors * cpu.lanes("float32") + 2 * sums.pixels.tile)
+    return depth(project.name, steps, read, cpu, unit=unit)
 
 
 def _chosen(name: str, runs: Sequence[Run]) -> Run:

@@ -72,13 +72,19 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     chunk, band, row = sch.split(y, [None, pixels.bands, pixels.band])
     v, vi, oi = sch.split(o, [None, plan.sums.vectors, plan.lanes // plan.fold])
     xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW_ELEMENTS)])
-    outer = [n, chunk, band, v] if plan.chunked else [n, v, chunk, band]
+    if plan.chunked:
+        outer = [n, chunk, v, band] if plan.parts > 1 else [n, chunk, band, v]
+    else:
+        outer = [n, v, chunk, band]
     sch.reorder(*outer, row, vi, oi, xo, xi)
     sch.vectorize(xi)
     sch.compute_at(stages.rows, vi, preserve_unit_loops=True)
     lane, pixel = list(sch.get_loops(stages.rows))[-2:]
     transpose(sch, lane, pixel, plan.lanes)
-    finish = _sums(sch, stages.sums, outer[-1], plan)
+    if stages.parts is None:
+        finish = _sums(sch, stages.sums, outer[-1], plan)
+    else:
+        finish = _in_parts(sch, stages.sums, stages.parts, outer[-1], plan)
     steps = LEAST_STEPS if plan.parallel else 0
     task = parallel_over(sch, outer[:2] if plan.chunked else outer, steps)
     if int(sch.get(xi).extent) >= plan.lanes:  # else a prefetch for each element
@@ -98,9 +104,34 @@ def _sums(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> Callable
     sch.unroll(pixel)
     sch.vectorize(lane)
     sch.compute_at(sums, tile, preserve_unit_loops=True)
+    return _products(sch, sums, plan)
+
+
+def _products(sch: Schedule, sums: Block, plan: SeparablePlan) -> Callable[[], None]:
     *_, v, _, pixel, lane, k = sch.get_loops(sums)
     inner = [pixel, v, lane] if plan.sums.by_pixel else [v, pixel, lane]
     return _accumulate(sch, sums, [k], inner, plan.k[1])[1]
+
+
+def _in_parts(
+    sch: Schedule, sums: Block, parts: Block, at: Loop, plan: SeparablePlan
+) -> Callable[[], None]:
+    """tiles = 0; for part, tile: acc = 0; for k: acc += ...; tile += acc."""
+    sch.compute_at(sums, at, preserve_unit_loops=True)
+    v, tile, pixel, lane, part = list(sch.get_loops(sums))[-5:]
+    sch.reorder(part, tile, v, pixel, lane)
+    sch.unroll(v)
+    sch.unroll(pixel)
+    sch.vectorize(lane)
+    sch.set_scope(parts, 0, "local")
+    sch.compute_at(parts, tile, preserve_unit_loops=True)
+    last = _products(sch, parts, plan)
+
+    def finish() -> None:
+        last()
+        start_sums(sch, sums, part, 2)
+
+    return finish
 
 
 def _windows(
