@@ -5,29 +5,40 @@ that moves back, and what is left as it is.
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor
+from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor, tir
 from selfbyoc.codegen import copies as module
 from selfbyoc.codegen.lower import machine_code
 from selfbyoc.schedules.steps.loops import transpose
 
 
-def run(rows, columns, read_rows, scale=1.0, lanes=8):
-    """[columns][rows] of [rows][columns], by tiles over what is read together or written so."""
-    x = te.placeholder((rows, columns), "float32", name="x")
-    out = te.compute((columns, rows), lambda i, j: x[j, i] * scale, name="out")
+def run(rows, columns, read_rows, scale=1.0, lanes=8, images=1, inside=None):
+    """[columns][rows] of each [rows][columns], by tiles over what is read together or written so;
+    zeros for images that are not `inside`, as far as their number (or element) tells.
+    """
+    x = te.placeholder((images, rows, columns), "float32", name="x")
+
+    def element(n, i, j):
+        value = x[n, j, i] * scale
+        return value if inside is None else tir.if_then_else(inside(n, i), value, tir.const(-0.5))
+
+    out = te.compute((images, columns, rows), element, name="out")
     func = te.create_prim_func([x, out]).with_attr("global_symbol", "main")
     sch = Schedule(func)
-    i, j = sch.get_loops(get_block(sch, "out"))
+    _, i, j = sch.get_loops(get_block(sch, "out"))
     down, across = (j, i) if read_rows else (i, j)
     if read_rows:
         sch.reorder(down, across)
     transpose(sch, down, across, lanes)
     target = make_target("llvm")
     built = machine_code(sch.mod["main"].with_attr("target", target), "main", target)
-    given = np.random.default_rng(0).standard_normal((rows, columns)).astype("float32")
-    found = tensor(np.zeros((columns, rows), "float32"))
+    given = np.random.default_rng(0).standard_normal((images, rows, columns)).astype("float32")
+    found = tensor(np.zeros((images, columns, rows), "float32"))
     get_func(built, "main")(tensor(given), found)
-    np.testing.assert_array_equal(found.numpy(), given.T * np.float32(scale))
+    expected = given.transpose(0, 2, 1) * np.float32(scale)
+    if inside is not None:
+        is_inside = [[bool(inside(n, i)) for i in range(columns)] for n in range(images)]
+        expected = np.where(np.array(is_inside)[..., None], expected, np.float32(-0.5))
+    np.testing.assert_array_equal(found.numpy(), expected)
 
 
 @pytest.fixture
@@ -57,4 +68,14 @@ def test_what_is_no_copy_stays(copies):
     run(8, 16, True, scale=2.0)
     run(6, 16, True)
     run(8, 1, True)
-    assert copies == [None, None, None]
+    run(8, 16, True, inside=lambda n, i: i < 9)  # would cut a tile
+    assert copies == [None, None, None, None]
+
+
+@pytest.mark.parametrize("read_rows", [True, False])
+@pytest.mark.parametrize(("down", "across"), [(8, 16), (8, 19), (4, 7)])
+def test_whole_tiles_are_read_or_filled(copies, down, across, read_rows):
+    shape = (down, across) if read_rows else (across, down)
+    run(*shape, read_rows, images=4, inside=lambda n, i: n % 3 > 0)
+    assert len(copies) == 1
+    assert copies[0].choice is not None

@@ -12,6 +12,7 @@ from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.lower import stacked_as
 from selfbyoc.machine import Machine
+from selfbyoc.schedules.kernels.conv.depth import LEAST_STEPS
 from selfbyoc.schedules.kernels.separable import tiles
 from selfbyoc.schedules.kernels.separable.form import Form, Pixels
 from selfbyoc.schedules.kernels.separable.plan import fold_of, plan
@@ -137,7 +138,7 @@ def test_a_plan_reads_well():
     made = plan(inverted(24, 144, 24, 56), replace(MACHINES["avx2"], cores=2))
     assert str(made) == (
         "3x3 windows, 4 at a time; tasks are 8 chunks of 7 rows; expands in register tiles of "
-        "4 pixels x 3 vectors; projects in register tiles of 4 pixels x 3 vectors"
+        "4 pixels x 3 vectors; projects in register tiles of 4 pixels of flat rows x 3 vectors"
     )
     assert hash(made) == hash(plan(inverted(24, 144, 24, 56), replace(MACHINES["avx2"], cores=2)))
     strided = inverted(24, 144, 24, 56)
@@ -193,6 +194,18 @@ def rows_of(size, channels, *, batch=1, stride=1, cpu=MACHINES["avx512"], cores=
 def test_a_small_image_is_one_chunk():
     assert rows_of(7, 960).chunks == rows_of(14, 576).chunks == rows_of(28, 192).chunks == 1
     assert rows_of(28, 192, cpu=MACHINES["sse"]).chunks > 1  # 256 KB of L2
+    assert rows_of(28, 192, batch=4).chunks > 1  # what is between the two regions, 2.4 MB
+
+
+def test_products_are_summed_by_what_l1_holds():
+    for name, cpu in MACHINES.items():
+        made = plan(separable(512, 512, 14, 1), replace(cpu, cores=2))
+        assert made.parts > 1, name
+        assert made.parts * made.depth == 512
+        read = 4 * made.depth * (made.sums.vectors * made.lanes + made.sums.pixels.tile)
+        assert read <= cpu.l1_bytes or made.depth == LEAST_STEPS, name
+    few = plan(separable(1024, 1024, 7, 1), replace(MACHINES["avx512"], cores=64))
+    assert few.parts == 1 or few.sums.pixels.tiles >= tiles.LEAST_TILES
 
 
 def test_a_large_image_has_chunks_for_all_cores():

@@ -89,7 +89,9 @@ class _Copy:
 
     def _stored(self, columns: Sequence[Any]) -> Any:
         at = [[self.vector(self.store, n, 0, int(self.outer.extent))] for n in range(len(columns))]
-        stores = [tir.BufferStore(self.store.buffer, c, i) for c, i in zip(columns, at, strict=True)]
+        stores = [
+            tir.BufferStore(self.store.buffer, c, i) for c, i in zip(columns, at, strict=True)
+        ]
         return sequence(stores)
 
 
@@ -135,7 +137,8 @@ def _copy_of(tile: Any, elements: int) -> _Copy | None:
         if not _cuts(store.condition, tile, across, over):
             return None
         store = store.then_case
-    load, choice = getattr(store, "value", None), None
+    load: Any = getattr(store, "value", None)
+    choice = None
     if is_conditional(load) and not _reads(load.args[0], (down, across)):
         load, choice = load.args[1], (load.args[0], load.args[2])
     if type(load).__name__ not in ("BufferLoad", "TensorLoad") or any(n & n - 1 for n in extents):

@@ -37,7 +37,7 @@ class Stages:
     taps: Tensor  # the sums over windows
     parts: Tensor | None  # what the result's sums add, if they are cut
     sums: Tensor
-    rows: Tensor  # the sums with pixels in lanes
+    rows: Tensor | None  # the sums with pixels in lanes
     result: Tensor
     tables: tuple[Tensor, ...]  # values of each channel
     weights: tuple[Tensor, ...]  # those that are packed at run time
@@ -73,8 +73,8 @@ def _block(
     frame = framed(x, expand[0] if expand else None, plan, depth.conv.name)
     hidden, taps = _windows(frame.result, depth, plan)
     parts, sums = _projected(hidden, project, plan)
-    rows = _rows(sums, project, plan)
-    image = _result(rows, project, plan, residual, name)
+    rows = None if plan.in_squares else _rows(sums, project, plan)
+    image = _result(sums, rows, project, plan, residual, name)
     tables = tuple(table for layer in convs for table in layer.tables)
     weights = tuple(layer.weight for layer in convs)
     return Stages(frame, hidden, taps, parts, sums, rows, image, tables, weights)
@@ -102,9 +102,7 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, 
     return te.compute(shape, element, name=f"{layer.conv.name}_lanes"), sums
 
 
-def _projected(
-    hidden: Tensor, layer: Layer, plan: SeparablePlan
-) -> tuple[Tensor | None, Tensor]:
+def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor | None, Tensor]:
     """The pointwise products of the depthwise convolution's result, and their parts."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
     steps = layer.channels // fold
@@ -138,10 +136,15 @@ def _rows(sums: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
 
 
 def _result(
-    rows: Tensor, layer: Layer, plan: SeparablePlan, residual: Tensor | None, name: str
+    sums: Tensor,
+    rows: Tensor | None,
+    layer: Layer,
+    plan: SeparablePlan,
+    residual: Tensor | None,
+    name: str,
 ) -> Tensor:
     """The sums as an image, activated, and the residual added."""
-    f, fold, lanes = plan.form, plan.fold, plan.lanes
+    f, fold, lanes, pixels = plan.form, plan.fold, plan.lanes, plan.sums.pixels
 
     def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         band, at = plan.sums.pixels.place(tir.floormod(y, f.rows), x)
@@ -149,7 +152,10 @@ def _result(
         def part(j: int) -> Expr:
             lane = o * fold + j
             where = (tir.floordiv(y, f.rows), band, tir.floordiv(lane, lanes))
-            return rows(n, *where, tir.floormod(lane, lanes), at)
+            if rows is not None:
+                return rows(n, *where, tir.floormod(lane, lanes), at)
+            pixel = tir.floordiv(at, pixels.tile), tir.floormod(at, pixels.tile)
+            return sums(n, *where, *pixel, tir.floormod(lane, lanes))
 
         value = layer.applied(reduce(add, map(part, range(fold))), o)
         return value if residual is None else value + residual(n, o, y, x)

@@ -21,7 +21,7 @@ class Form:
     dilation: Pair
     before: Pair  # padding above and on the left
     rows: int  # output rows of a chunk
-    padded: bool  # whether a frame has the rows of padding too: else the windows mask them
+    padded: bool = False  # whether a frame has the rows of padding too: else the windows mask them
     together: int = 1  # neighbouring windows that are computed together
 
     @property

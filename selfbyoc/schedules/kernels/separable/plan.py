@@ -44,6 +44,11 @@ class SeparablePlan:
         return self.hidden * self.lanes // self.fold // self.depth
 
     @property
+    def in_squares(self) -> bool:
+        """Whether the result's rows are whole vectors of pixels."""
+        return self.fold == 1 and self.form.out[1] % self.lanes == 0
+
+    @property
     def chunked(self) -> bool:
         """Whether the tasks are chunks of rows; else blocks of channels of the whole image."""
         return self.form.chunks > 1
@@ -94,7 +99,7 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
     if not plain:
         return None
-    form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2], not expand)
+    form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2])
     # An image that is only transposed takes a vector of channels at a time.
     at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
     rows = tiles.chunk_rows(form, out[0], out[1], cpu, at_a_time)

@@ -71,16 +71,19 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     n, o, y, x = sch.get_loops(result.block)
     chunk, band, row = sch.split(y, [None, pixels.bands, pixels.band])
     v, vi, oi = sch.split(o, [None, plan.sums.vectors, plan.lanes // plan.fold])
-    xo, xi = sch.split(x, [None, divisor(result.shape[3], ROW_ELEMENTS)])
+    width = plan.lanes if plan.in_squares else divisor(result.shape[3], ROW_ELEMENTS)
+    xo, xi = sch.split(x, [None, width])
     if plan.chunked:
         outer = [n, chunk, v, band] if plan.parts > 1 else [n, chunk, band, v]
     else:
         outer = [n, v, chunk, band]
-    sch.reorder(*outer, row, vi, oi, xo, xi)
+    # Squares of channels and pixels are transposed in registers (codegen/transposes.py).
+    sch.reorder(*outer, row, vi, *((xo, oi) if plan.in_squares else (oi, xo)), xi)
     sch.vectorize(xi)
-    sch.compute_at(stages.rows, vi, preserve_unit_loops=True)
-    lane, pixel = list(sch.get_loops(stages.rows))[-2:]
-    transpose(sch, lane, pixel, plan.lanes)
+    if stages.rows is not None:
+        sch.compute_at(stages.rows, vi, preserve_unit_loops=True)
+        lane, pixel = list(sch.get_loops(stages.rows))[-2:]
+        transpose(sch, lane, pixel, plan.lanes)
     if stages.parts is None:
         finish = _sums(sch, stages.sums, outer[-1], plan)
     else:
@@ -134,9 +137,7 @@ def _in_parts(
     return finish
 
 
-def _windows(
-    sch: Schedule, stages: Stages, plan: SeparablePlan
-) -> tuple[Loop, Callable[[], None]]:
+def _windows(sch: Schedule, stages: Stages, plan: SeparablePlan) -> tuple[Loop, Callable[[], None]]:
     """The depthwise convolution in vectors of channels, some windows at a time; -> the loop of
     groups of vectors, and what decomposes its sums.
     """

@@ -113,7 +113,9 @@ def chunk_rows(
     small = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
     small = small and batch * hidden_bytes(f.out[0]) <= cpu.l2_bytes
     whole = small and alone <= MOST_WHOLE_TIME * cost(fitting[0])
-    return list(dict.fromkeys([f.out[0], *fitting] if whole else fitting))
+    if whole:
+        return list(dict.fromkeys([f.out[0], *fitting]))
+    return [rows for rows in fitting if rows < f.out[0]] or fitting
 
 
 def pays_transposing(outputs: int, cpu: Machine) -> bool:
