@@ -14,11 +14,12 @@ unexport TVM_LIBRARY_PATH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench test test-relax test-relay test-slow lint format fuzz verify portability emulate venv venv-relay clean
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow lint format fuzz verify portability emulate venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
 	@echo 'make bench        fused workloads and models against other runtimes; build/bench.json'
+	@echo 'make bench-avx2   the same as on a CPU without AVX-512; build/bench-avx2.json'
 	@echo 'make test         run all tests with both TVMs'
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
@@ -42,6 +43,14 @@ demo: venv
 bench: venv
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
 	CXX=$${CXX:-g++} $(RELAX)/bin/python -m selfbyoc bench --models --json build/bench.json
+
+# Everybody takes this machine for a Haswell, the other runtimes too.
+bench-avx2: venv
+	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
+	@mkdir -p build
+	$(CC) -O1 -shared -fPIC -o build/without_avx512.so tools/without_avx512.c -ldl
+	SELFBYOC_CPU=haswell LD_PRELOAD=$(CURDIR)/build/without_avx512.so \
+	  $(RELAX)/bin/python -m selfbyoc bench --sweep --models --json build/bench-avx2.json
 
 # Both suites at once, a core each; each says what it found when it is through, and -k lets both
 # run to the end.
