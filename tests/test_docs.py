@@ -13,6 +13,7 @@ from selfbyoc._tvm import GENERATION
 from selfbyoc.view.tables import composites_markdown
 
 ROOT = Path(__file__).parents[1]
+NO_TORCH = str(Path(__file__).parent / "no_torch")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|text)(?: (relay|relax))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -28,11 +29,18 @@ def blocks(path, kind):
 RUNNABLE = [path for path in DOCUMENTS if blocks(path, "python")]
 
 
-@pytest.mark.parametrize("path", RUNNABLE, ids=lambda p: p.name)
+SLOW = ("separate-ops.md", "tuning.md")  # half a minute each: several builds, a search
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] if p.name in SLOW else []) for p in RUNNABLE],
+    ids=lambda p: p.name,
+)
 def test_code_prints_what_the_document_says(path, tmp_path):
     script = tmp_path / f"{path.stem}.py"
     script.write_text(blocks(path, "python"), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([NO_TORCH, str(ROOT), *sys.path])}
     done = subprocess.run(
         [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=300
     )
