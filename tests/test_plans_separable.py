@@ -201,9 +201,11 @@ def test_products_are_summed_by_what_l1_holds():
     for name, cpu in MACHINES.items():
         made = plan(separable(512, 512, 14, 1), replace(cpu, cores=2))
         assert made.parts > 1, name
-        assert made.parts * made.depth == 512
-        read = 4 * made.depth * (made.sums.vectors * made.lanes + made.sums.pixels.tile)
-        assert read <= cpu.l1_bytes or made.depth == LEAST_STEPS, name
+        depth = 512 // made.parts
+        assert made.parts * depth == 512
+        read = 4 * depth * (made.sums.vectors * made.lanes + made.sums.pixels.tile)
+        assert read <= cpu.l1_bytes or depth == LEAST_STEPS, name
+        assert plan(inverted(2, 3, 2, 20), cpu).parts == 1  # less than a vector
     few = plan(separable(1024, 1024, 7, 1), replace(MACHINES["avx512"], cores=64))
     assert few.parts == 1 or few.sums.pixels.tiles >= tiles.LEAST_TILES
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from harness import model, random_args
 
+import selfbyoc
+from selfbyoc import BUILTIN
 from selfbyoc._tvm import (
     Schedule,
     build_module,
@@ -17,6 +20,7 @@ from selfbyoc._tvm import (
     walk,
 )
 from selfbyoc._tvm_config import kernel_config
+from selfbyoc.codegen import transposes
 from selfbyoc.codegen.squares import transposed
 from selfbyoc.codegen.transposes import _transposing, with_transposes
 
@@ -155,3 +159,25 @@ def test_what_is_no_square_stays(name):
     (before, after), (few, many), _ = both(element, shape, [(of_x, dtype)], 8)
     np.testing.assert_array_equal(before, after)
     assert many == few
+
+
+@pytest.mark.parametrize(
+    ("name", "case"), [("attention", 0), ("depthwise_pointwise", 0), ("conv2d_relu_conv2d_relu", 1)]
+)
+def test_built_in_kernels_have_such_loops(name, case, monkeypatch):
+    """A schedule that no longer makes them is right, and slow."""
+    (composite,) = (c for c in BUILTIN if c.name == name)
+    found, squares = [], transposes._in_squares
+
+    def counted(*args):
+        found.append(args)
+        return squares(*args)
+
+    monkeypatch.setattr(transposes, "_in_squares", counted)
+    case = composite.cases[case]
+    target = make_target("llvm -mcpu=haswell")
+    mod = selfbyoc.partition_for_tefuse(
+        model(composite, case, random_args(case)), target=target, composites=[composite]
+    )
+    selfbyoc.build(mod, target)
+    assert found

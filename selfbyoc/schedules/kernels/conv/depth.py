@@ -26,10 +26,10 @@ def depth_of(layer: Layer, channel_bytes: int, cpu: Machine) -> int:
     reads of one.
     """
     channels = layer.kernel[1]
-    return depth(layer.name, channels, channel_bytes, cpu, taps=layer.steps // channels)
+    return steps_at_a_time(layer.name, channels, channel_bytes, cpu, taps=layer.steps // channels)
 
 
-def depth(
+def steps_at_a_time(
     name: str, channels: int, channel_bytes: int, cpu: Machine, *, taps: int = 1, unit: int = 1
 ) -> int:
     """The channels that are summed at a time, all where they fit in L1; else parts that are equal

@@ -105,13 +105,13 @@ def _windows(image: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor, 
 def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tensor | None, Tensor]:
     """The pointwise products of the depthwise convolution's result, and their parts."""
     fold, lanes, pixels = plan.fold, plan.lanes, plan.sums.pixels
-    steps = layer.channels // fold
-    (rc,) = reduce_axes(rc=plan.depth)
+    depth = layer.channels // fold // plan.parts
+    (rc,) = reduce_axes(rc=depth)
 
     def element(
         n: Expr, chunk: Expr, band: Expr, v: Expr, t: Expr, i: Expr, lane: Expr, part: Expr
     ) -> Expr:
-        step = part * plan.depth + rc
+        step = part * depth + rc
         first = step * fold
         channel = tir.floormod(first, lanes) + tir.floormod(lane, fold)
         data = hidden(n, chunk, tir.floordiv(first, lanes), *pixels.pixel(band, t, i), channel)
@@ -119,7 +119,7 @@ def _projected(hidden: Tensor, layer: Layer, plan: SeparablePlan) -> tuple[Tenso
 
     outer = (int(hidden.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
     shape = (*outer, pixels.tiles, pixels.tile, lanes)
-    return in_parts(shape, steps // plan.depth, element, f"{layer.conv.name}_sums")
+    return in_parts(shape, plan.parts, element, f"{layer.conv.name}_sums")
 
 
 def _rows(sums: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:

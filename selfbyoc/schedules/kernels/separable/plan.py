@@ -12,7 +12,7 @@ from ....machine import Machine
 from ...steps.candidates import best
 from ...steps.parallel import LEAST_STEPS
 from ...steps.tiles import BLOCK
-from ..conv.depth import depth
+from ..conv.depth import steps_at_a_time
 from . import tiles
 from .form import Form, Pixels
 from .layers import is_first, is_pointwise
@@ -34,14 +34,9 @@ class SeparablePlan:
     sums: Run  # the result's
     expands: bool  # a convolution makes what the windows read
     k: tuple[int, int]  # steps at constant addresses: of the expansion, of the projection
-    depth: int  # steps of the projection that are summed at a time
+    parts: int  # that the projection's sums are cut into
     fold: int  # steps of the projection side by side in a vector
     parallel: bool  # whether it is worth tasks
-
-    @property
-    def parts(self) -> int:
-        """Parts that the projection's sums are cut into."""
-        return self.hidden * self.lanes // self.fold // self.depth
 
     @property
     def in_squares(self) -> bool:
@@ -64,7 +59,7 @@ class SeparablePlan:
             parts.append(f"expands in {_tile(self.frame)}")
         parts.append(f"projects in {_tile(self.sums)}")
         if self.parts > 1:
-            parts.append(f"{self.depth} steps of its sums at a time")
+            parts.append(f"its sums in {self.parts} parts")
         if self.fold > 1:
             parts.append(f"{self.fold} steps of k side by side")
         return "; ".join(parts)
@@ -133,7 +128,7 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
         sums=sums,
         expands=bool(expand),
         k=(BLOCK if inner % BLOCK == 0 else inner, unit),
-        depth=_depth(project, sums, steps, unit, cpu),
+        parts=_parts(project, sums, steps, unit, cpu),
         fold=fold,
         parallel=math.prod(out) * channels / lanes >= LEAST_STEPS,
     )
@@ -165,14 +160,14 @@ def _sums(form: Form, count: int, batch: int, steps: int, cpu: Machine) -> list[
     return tiles.register_runs(count, pixels, tasks, cpu, steps)
 
 
-def _depth(project: OpView, sums: Run, steps: int, unit: int, cpu: Machine) -> int:
-    """Steps of the projection at a time: all, where few tiles read the same weights. L1 holds
-    these, and the pixels of a tile and of the next one.
+def _parts(project: OpView, sums: Run, steps: int, unit: int, cpu: Machine) -> int:
+    """Parts of the projection's sums: one, where few tiles read the same weights; else L1 holds a
+    part's, and the pixels of a tile and of the next one.
     """
     if sums.pixels.tiles < tiles.LEAST_TILES:
-        return steps
+        return 1
     read = 4 * (sums.vectors * cpu.lanes("float32") + 2 * sums.pixels.tile)
-    return depth(project.name, steps, read, cpu, unit=unit)
+    return steps // steps_at_a_time(project.name, steps, read, cpu, unit=unit)
 
 
 def _chosen(name: str, runs: Sequence[Run]) -> Run:
