@@ -19,7 +19,7 @@ unexport TVM_LIBRARY_PATH
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
 	@echo 'make bench        fused workloads and models against other runtimes; build/bench.json'
-	@echo 'make bench-avx2   the same as on a CPU without AVX-512; build/bench-avx2.json'
+	@echo 'make bench-avx2   the same and more shapes, as on a CPU without AVX-512; build/bench-avx2.json'
 	@echo 'make test         run all tests with both TVMs'
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ._tvm import GENERATION, dtype_of, tir, tvm
@@ -131,7 +131,7 @@ def with_range(loop: Any, var: Any, extent: int, body: Any) -> Any:
     return tir.For(var, zero, extent, loop.kind, body)
 
 
-def sequence(stmts: Sequence[Any]) -> Any:
+def sequence(stmts: Iterable[Any]) -> Any:
     """Statements one after the other; TVM wants no sequence in a sequence, and none of one."""
     flat: list[Any] = []
     for stmt in stmts:

@@ -6,6 +6,7 @@ from harness import assert_close, cpus, run_case
 
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
+from selfbyoc.schedules.kernels.conv import depth
 from selfbyoc.schedules.kernels.separable import plan, tiles
 
 BY_NAME = {c.name: c for c in BUILTIN}
@@ -72,6 +73,9 @@ SHAPES = {
     "pair-chunks": ("depthwise_pointwise", pair_of(99, 140, (65, 18))),
     "pair-small": ("depthwise_pointwise", pair_of(33, 130, (7, 9))),
     "pair-staged": ("depthwise_pointwise", pair_of(19, 21, (35, 18))),
+    "chunks-low": ("inverted_residual", case_of(8, 48, 8, (31, 29), low=1)),  # not zero at zero
+    "pair-squares": ("depthwise_pointwise", pair_of(24, 128, (9, 32))),
+    "pair-squares-cut": ("depthwise_pointwise", pair_of(24, 136, (9, 32))),
     "pair-stride-2": ("depthwise_pointwise", pair_of(32, 512, (30, 15), strides=2)),
 }  # fmt: skip
 
@@ -139,8 +143,32 @@ def test_chunks_of_an_image_that_is_transposed(monkeypatch):
     assert_close(run_case(BY_NAME[name], case))
 
 
+@pytest.mark.parametrize("chunk", [None, 4])
+@pytest.mark.parametrize("attrs", [{}, {"strides": 2}, {"dilation": 2, "padding": 2}], ids=str)
+def test_sums_in_parts(monkeypatch, chunk, attrs):
+    """Of a whole image, and of a chunk of it; with steps that L1 does not hold, though it does."""
+    made, plan_of = [], plan._by_blocks
+
+    def spy(*args):
+        made.append(plan_of(*args))
+        return made[-1]
+
+    monkeypatch.setattr(depth, "LEAST_STEPS", 16)
+    monkeypatch.setattr(depth, "SHARE", 0)
+    monkeypatch.setattr(tiles, "LEAST_TILES", 1)
+    monkeypatch.setattr(tiles, "pays_transposing", lambda outputs, cpu: True)
+    monkeypatch.setattr(plan, "_by_blocks", spy)
+    if chunk:
+        monkeypatch.setattr(tiles, "chunk_rows", lambda *args: [chunk])
+    run = run_case(BY_NAME["depthwise_pointwise"], pair_of(96, 130, (19, 17), **attrs))
+    assert run.counts == {"depthwise_pointwise": 1}
+    assert made[-1].parts > 1
+    assert made[-1].chunked == bool(chunk)
+    assert_close(run)
+
+
 @pytest.mark.parametrize("target", cpus("llvm -mcpu=x86-64", "llvm -mcpu=haswell"))
-@pytest.mark.parametrize("label", ["chunks-odd", "batch", "pair-chunks"])
+@pytest.mark.parametrize("label", ["chunks-odd", "batch", "pair-chunks", "pair-squares-cut"])
 def test_other_vectors(label, target):
     name, case = SHAPES[label]
     run = run_case(BY_NAME[name], case, target=make_target(target))

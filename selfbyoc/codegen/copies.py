@@ -88,11 +88,11 @@ class _Copy:
         return tir.IfThenElse(condition, copied, filled)
 
     def _stored(self, columns: Sequence[Any]) -> Any:
-        at = [[self.vector(self.store, n, 0, int(self.outer.extent))] for n in range(len(columns))]
-        stores = [
-            tir.BufferStore(self.store.buffer, c, i) for c, i in zip(columns, at, strict=True)
-        ]
-        return sequence(stores)
+        buffer, count = self.store.buffer, int(self.outer.extent)
+        return sequence(
+            tir.BufferStore(buffer, column, [self.vector(self.store, n, 0, count)])
+            for n, column in enumerate(columns)
+        )
 
 
 def transposed(rows: Sequence[Any], width: int, name: Name) -> list[Any]:

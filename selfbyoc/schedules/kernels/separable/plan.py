@@ -36,12 +36,8 @@ class SeparablePlan:
     k: tuple[int, int]  # steps at constant addresses: of the expansion, of the projection
     parts: int  # that the projection's sums are cut into
     fold: int  # steps of the projection side by side in a vector
+    in_squares: bool  # the result is whole vectors, of its pixels and of its channels
     parallel: bool  # whether it is worth tasks
-
-    @property
-    def in_squares(self) -> bool:
-        """Whether the result's rows are whole vectors of pixels."""
-        return self.fold == 1 and self.form.out[1] % self.lanes == 0
 
     @property
     def chunked(self) -> bool:
@@ -130,6 +126,7 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
         k=(BLOCK if inner % BLOCK == 0 else inner, unit),
         parts=_parts(project, sums, steps, unit, cpu),
         fold=fold,
+        in_squares=fold == 1 and form.out[1] % lanes == 0 and out[1] % lanes == 0,
         parallel=math.prod(out) * channels / lanes >= LEAST_STEPS,
     )
 

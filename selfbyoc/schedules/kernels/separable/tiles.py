@@ -110,10 +110,9 @@ def chunk_rows(
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
     alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
-    small = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
-    small = small and batch * hidden_bytes(f.out[0]) <= cpu.l2_bytes
-    whole = small and alone <= MOST_WHOLE_TIME * cost(fitting[0])
-    if whole:
+    held = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
+    held = held and batch * hidden_bytes(f.out[0]) <= cpu.l2_bytes
+    if held and alone <= MOST_WHOLE_TIME * cost(fitting[0]):
         return list(dict.fromkeys([f.out[0], *fitting]))
     return [rows for rows in fitting if rows < f.out[0]] or fitting
 
