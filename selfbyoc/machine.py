@@ -33,6 +33,7 @@ class Machine:
     latency: int = 5  # cycles until the next multiply-add may use the sum
     fused: bool = True  # multiplies and adds in one instruction
     broadcasts: bool = False  # an operand of a multiply-add may be one element in memory
+    in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     memory_bandwidth: float = 4.0  # bytes a cycle to one core
     l2_bandwidth: float = 32.0  # the same from L2
     l3_bandwidth: float = 12.0  # the same from L3
@@ -68,6 +69,7 @@ def machine(target: Any) -> Machine:
         latency=core.latency,
         fused=architecture(target) != "x86_64" or "fma" in features or width == 64,
         broadcasts=width == 64,
+        in_pairs=architecture(target) == "aarch64",
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,
         l3_bandwidth=core.l3_bandwidth,

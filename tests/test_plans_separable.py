@@ -25,7 +25,7 @@ MACHINES = {
     "sse": Machine(16, 16, fused=False),
     "avx2": Machine(32, 16, l2_bytes=512 << 10, multiply_adds=2, loads=2, latency=4),
     "avx512": Machine(64, 32, l2_bytes=1 << 20, multiply_adds=2, loads=2, latency=4),
-    "neon": Machine(16, 32, l2_bytes=1 << 20, multiply_adds=2, loads=2, latency=4),
+    "neon": Machine(16, 32, l2_bytes=1 << 20, multiply_adds=2, loads=2, latency=4, in_pairs=True),
 }
 # MobileNetV2: channels, expanded, out, rows and columns, stride.
 V2 = [

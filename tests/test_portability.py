@@ -79,6 +79,11 @@ def test_loops_of_aarch64():
     assert (loop.multiply_adds, loop.vector_bytes, loop.spills) == (4, 16, 2)
 
 
+def test_a_window_and_a_product_that_compute_as_much():
+    window = ARM.replace("v3.s[0]", "v3.4s")
+    assert len(hot(window + ARM.replace(".LBB0_1", ".LBB0_2"), 2)) == 2
+
+
 def with_llvm_mca():
     try:
         mca.program()
@@ -106,9 +111,16 @@ def test_missing_llvm_mca(monkeypatch):
 LEAST_SHARE = 0.85 if GENERATION == "relax" else 0.75
 
 
-@pytest.mark.parametrize("cpu", ["neoverse-n1", "skylake-avx512"])
-def test_no_spill_in_a_product(cpu):
-    (loop,) = hot_loops("pointwise", BY_NAME[cpu].target)
+@pytest.mark.parametrize(
+    ("kernel", "cpu"),
+    [
+        ("pointwise", "neoverse-n1"),
+        ("pointwise", "skylake-avx512"),
+        ("depthwise_pointwise", "neoverse-n1"),
+    ],
+)
+def test_no_spill_in_a_product(kernel, cpu):
+    *_, loop = hot_loops(kernel, BY_NAME[cpu].target)
     assert loop.spills == 0
     assert loop.multiply_adds >= 64
     with_llvm_mca()

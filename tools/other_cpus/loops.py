@@ -16,6 +16,7 @@ _VECTOR = re.compile(r"%([xyz])mm\d+|\bv\d+\.(\d+)([bhsd])\b")
 _MULTIPLY_ADD = re.compile(r"vfn?m(add|sub)\d+ps|fml[as]")
 _MULTIPLY = re.compile(r"v?mulps|fmul")
 _SUM = re.compile(r"vfn?m(add|sub)\d+ps|fml[as]|v?addps|fadd")
+_ELEMENT = re.compile(r"broadcastss|\{1to\d+\}|shufps|\.s\[\d\]|ld1r")
 _MOVE = re.compile(r"v?mov[au]ps|mov")
 _STACK = re.compile(r"-?\d*\(%r[sb]p\)|\[(sp|x29)(, #-?\d+)?\]")
 _SPILL_STORE = re.compile(r"v?mov[au]ps\t%[xyz]mm\d+, |st[rp]\tq")
@@ -46,6 +47,13 @@ class Loop:
     def weight(self) -> float:
         """How much of the kernel's work is taken to be here."""
         return self.multiply_adds * float(_DEEPER**self.depth)
+
+    @property
+    def kind(self) -> tuple[int, bool]:
+        """What copies of a loop share: how much a turn computes, and whether it multiplies a vector
+        by one element, as a matrix product does and a window of channels does not.
+        """
+        return self.multiply_adds, any(map(_ELEMENT.search, self.lines))
 
     @property
     def is_polynomial(self) -> bool:
@@ -88,15 +96,15 @@ def _heaviest(loops: list[Loop], count: int) -> list[Loop]:
     """Copies side by side are one loop; so are those further apart, unless too few are left."""
     runs: list[Loop] = []
     for loop in filter(lambda x: x.multiply_adds, loops):
-        if not runs or runs[-1].multiply_adds != loop.multiply_adds:
+        if not runs or runs[-1].kind != loop.kind:
             runs.append(loop)
         elif loop.depth > runs[-1].depth:
             runs[-1] = loop
-    alike: dict[int, Loop] = {}
+    alike: dict[tuple[int, bool], Loop] = {}
     for loop in runs:
-        known = alike.get(loop.multiply_adds)
+        known = alike.get(loop.kind)
         if known is None or loop.depth > known.depth:
-            alike[loop.multiply_adds] = loop
+            alike[loop.kind] = loop
     left = list(alike.values()) if len(alike) >= count else runs
     heaviest = sorted(left, key=lambda loop: -loop.weight)[:count]
     return [loop for loop in left if any(loop is other for other in heaviest)]
