@@ -11,6 +11,8 @@ PIP_INSTALL := -m pip --disable-pip-version-check install -q
 unexport PYTHONPATH
 unexport PYTHONHOME
 unexport TVM_LIBRARY_PATH
+# TVM 0.17 lies there as sources: every process that the tests start would compile them, 2 seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
