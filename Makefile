@@ -54,8 +54,9 @@ bench-avx2: venv
 	SELFBYOC_CPU=haswell LD_PRELOAD=$(CURDIR)/build/without_avx512.so \
 	  $(RELAX)/bin/python -m selfbyoc bench --sweep --models --json build/bench-avx2.json
 
-# Both suites at once, a core each; each says what it found when it is through, and -k lets both
-# run to the end.
+# Both suites at once, a core each, of which NumPy keeps to its own; each says what it found when it
+# is through, and -k lets both run to the end.
+test: export OPENBLAS_NUM_THREADS := 1
 test: venv venv-relay
 	@echo 'Running the tests with both TVMs at once: some minutes until the first line.'
 	@$(MAKE) --no-print-directory -k -j2 --output-sync=target test-relax test-relay
