@@ -33,10 +33,10 @@ class Machine:
     latency: int = 5  # cycles until the next multiply-add may use the sum
     fused: bool = True  # multiplies and adds in one instruction
     broadcasts: bool = False  # an operand of a multiply-add may be one element in memory
-    in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
     memory_bandwidth: float = 4.0  # bytes a cycle to one core
     l2_bandwidth: float = 32.0  # the same from L2
     l3_bandwidth: float = 12.0  # the same from L3
+    in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
 
     def lanes(self, dtype: str) -> int:
         """Elements of a dtype in one vector register."""
