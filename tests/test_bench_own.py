@@ -193,7 +193,6 @@ def test_the_command_line(tmp_path, measured, capsys):
     assert measured == ["m x=9x24"]
 
 
-@pytest.mark.slow
 def test_own_models_against_who_is_here(tmp_path, monkeypatch, capsys):
     """Three files: ours and TVM's own build are right on two, and nobody can run the third."""
     monkeypatch.setattr(running, "_roofs", lambda setting, method: (ROOF,))

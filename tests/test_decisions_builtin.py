@@ -177,13 +177,13 @@ def single(name):
     return [{n: c} for n, choice in made.items() for c in choice.candidates if c != choice.default]
 
 
-SINGLE = ("attention", "conv2d direct", "max_pool2d", "avg_pool2d by rows")
-MANY = ("layer_norm_dense", "conv2d_relu_conv2d_relu blocks of rows")  # up to 40 builds
+SINGLE = (
+    "attention", "conv2d direct", "max_pool2d", "avg_pool2d by rows", "layer_norm_dense",
+    "conv2d_relu_conv2d_relu blocks of rows",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [*SINGLE, *(pytest.param(name, marks=pytest.mark.slow) for name in MANY)]
-)
+@pytest.mark.parametrize("name", SINGLE)
 def test_single_decisions_are_right(name):
     for told in single(name):
         build_and_compare(name, told)

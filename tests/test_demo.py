@@ -157,7 +157,6 @@ def test_version_in_a_process_of_its_own():
     assert done.stdout.startswith("selfbyoc ")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(GENERATION == "relay", reason="the demonstration's numbers are for Relax")
 def test_demo_from_end_to_end(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pygraphviz")

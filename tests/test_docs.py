@@ -29,14 +29,7 @@ def blocks(path, kind):
 RUNNABLE = [path for path in DOCUMENTS if blocks(path, "python")]
 
 
-SLOW = ("separate-ops.md", "tuning.md")  # half a minute each: several builds, a search
-
-
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(p, marks=[pytest.mark.slow] if p.name in SLOW else []) for p in RUNNABLE],
-    ids=lambda p: p.name,
-)
+@pytest.mark.parametrize("path", RUNNABLE, ids=lambda p: p.name)
 def test_code_prints_what_the_document_says(path, tmp_path):
     script = tmp_path / f"{path.stem}.py"
     script.write_text(blocks(path, "python"), encoding="utf-8")

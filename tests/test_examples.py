@@ -110,12 +110,9 @@ def output_of(name):
 
 # Two tune: a minute each, most of it in processes of their own that import TVM. One builds three
 # models of two convolutions.
-SLOW = ("mixed_schedules", f"four_uses_{GENERATION}", "rfc_functions")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in PRINTS]
-)
+@pytest.mark.parametrize("name", PRINTS)
 def test_example(name):
     assert output_of(name) == PRINTS[name]
 

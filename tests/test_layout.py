@@ -263,3 +263,16 @@ def test_questions_are_asked_without_drawing_or_schedules():
     for path in (ROOT / "analysis").rglob("*.py"):
         known = ("selfbyoc.view", "selfbyoc.schedules")
         assert not [n for n in names(path) if n.startswith(known)], relative(path)
+
+
+def test_what_is_left_out_exists():
+    """Each line of tests/slow.txt is a test of that file, or one of its cases."""
+    tests = Path(__file__).parent
+    for line in (tests / "slow.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        name, _, test = line.partition("::")
+        function = test.partition("[")[0]
+        assert re.search(rf"^def {function}\(", (tests / name).read_text(encoding="utf-8"), re.M), (
+            line
+        )

@@ -173,7 +173,6 @@ def test_stopped(loopback):
         servers.next()
 
 
-@pytest.mark.slow
 def test_servers_come_and_go(loopback, tmp_path, monkeypatch):
     """One is killed: what ran there is measured on the other one. Then that one: the run ends, and
     the same call goes on later. All is on record then, once, and nothing as failed.
@@ -323,7 +322,6 @@ def test_a_kernel_for_a_board(tmp_path):
     assert machine == 183  # EM_AARCH64 of ELF
 
 
-@pytest.mark.slow
 def test_one_folder_serves_one_key(loopback, tmp_path):
     """Records say their target, not their machine: what one key measured serves no other one."""
     [task] = extract_tasks(partitioned(target()))

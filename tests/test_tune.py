@@ -129,7 +129,6 @@ def of(tuned, name):
     return outcome, [r for r in records.read(tuned[1]) if r.composite == name]
 
 
-@pytest.mark.slow
 def test_a_slower_default_is_replaced(tuned):
     outcome, found = of(tuned, "slower")
     assert [(r.status, dict(r.decisions)) for r in found] == [
@@ -140,7 +139,6 @@ def test_a_slower_default_is_replaced(tuned):
     assert outcome.best_seconds < outcome.default_seconds
 
 
-@pytest.mark.slow
 def test_the_best_default_is_kept(tuned):
     outcome, found = of(tuned, "best")
     assert found[0].is_default
@@ -149,7 +147,6 @@ def test_the_best_default_is_kept(tuned):
     assert outcome.speedup == 1.0
 
 
-@pytest.mark.slow
 def test_wrong_crashing_and_hanging_candidates_are_out(tuned):
     outcome, found = of(tuned, "faulty")
     by_fault = {r.decisions.get("fault", "none"): r for r in found if r.status != CHOSEN}
@@ -165,13 +162,11 @@ def test_wrong_crashing_and_hanging_candidates_are_out(tuned):
     assert outcome.record.is_default
 
 
-@pytest.mark.slow
 def test_weights_are_packed_as_each_candidate_wants_them(tuned):
     _, found = of(tuned, "packed")
     assert {r.decisions.get("block", 2) for r in found if r.status == MEASURED} == {2, 16, 32}
 
 
-@pytest.mark.slow
 def test_metaschedule_where_there_is_no_schedule(tuned):
     outcome, found = of(tuned, "plain")
     assert found[0].is_default
@@ -180,7 +175,6 @@ def test_metaschedule_where_there_is_no_schedule(tuned):
     assert sum(t is not None for t in traces) == 3
 
 
-@pytest.mark.slow
 def test_what_is_found_is_built_and_right(tuned):  # C4, C24: searched and hand-written in one
     with selfbyoc.apply_records(tuned[1]) as applied:
         library = selfbyoc.build(
@@ -195,7 +189,6 @@ def test_what_is_found_is_built_and_right(tuned):  # C4, C24: searched and hand-
     np.testing.assert_allclose(library(x)[0], expected, rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_progress(tuned):
     result, _, told = tuned
     assert [p.trials_done for p in told] == sorted(p.trials_done for p in told)
@@ -209,7 +202,6 @@ def test_progress(tuned):
     assert len(text.splitlines()) == 6
 
 
-@pytest.mark.slow
 def test_a_second_run_measures_nothing_again(tuned):
     _, folder, _ = tuned
     before = records.read(folder)
@@ -241,7 +233,6 @@ def tune_wide(folder, trials, **options):
     return outcome
 
 
-@pytest.mark.slow
 def test_killed_and_resumed(quick, tmp_path):
     """A run that is killed while it measures loses nothing that it wrote."""
     script = f"""
@@ -302,7 +293,6 @@ class Model:
         self.learned += sum(r.run_secs is not None for r in results)
 
 
-@pytest.mark.slow
 def test_the_cost_model_chooses(quick, tmp_path):
     model = Model()
     outcome = tune_wide(tmp_path, 17, cost_model=model)
@@ -317,7 +307,6 @@ def test_a_cost_model_is_not_asked_about_nothing():
     assert model.asked == []
 
 
-@pytest.mark.slow
 def test_xgboost_learns_what_was_measured(quick, tmp_path, caplog):
     pytest.importorskip("xgboost")
     model = xgboost_model(num_warmup_samples=8, num_tuning_cores=1)
@@ -327,7 +316,6 @@ def test_xgboost_learns_what_was_measured(quick, tmp_path, caplog):
     assert not caplog.records, "it was not left out"
 
 
-@pytest.mark.slow
 def test_a_budget_of_time(quick, tmp_path):
     """It may end in the middle of a batch; what was measured is learned and chosen from."""
     model, start = Model(), time.monotonic()

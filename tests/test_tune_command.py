@@ -144,7 +144,6 @@ def test_one_line_a_task_without_a_terminal(model, fake, tmp_path, capsys):
     assert [o["key"] for o in found["outcomes"]] == [t.key for t in fake.tasks]
 
 
-@pytest.mark.slow
 def test_for_real(model, tmp_path, capsys):
     """The tuner itself, on the kernel with something to choose; a second run finds all of it."""
     options = ["--min-ops", 2, "--trials", 9, "--records", tmp_path / "rec"]

@@ -70,7 +70,6 @@ def test_scalar_parameters(model, tmp_path):
     assert {r.made_by["selfbyoc"] for r in found} == {selfbyoc.__version__}
 
 
-@pytest.mark.slow
 def test_metaschedules_space_is_that_of_the_plain_ops(model, tmp_path):
     """A compute and a packing were written for the composite's schedule, not for other rules."""
     _, found = tuned(model, tmp_path, 4, space="metaschedule")
@@ -114,7 +113,6 @@ def branches(x, w, v):
     return op.concatenate([op.relu(op.dense(x, w)), op.relu(op.dense(x, v))], axis=1)
 
 
-@pytest.mark.slow
 def test_metaschedules_space_of_what_reads_several_sums(tmp_path, caplog):
     """Its rule for tiles joins a sum with its reader, and raises where that reads others too."""
     mod = emit(branches, {"x": ARGS["x"], "w": ARGS["w"], "v": ARGS["w"]})
@@ -143,7 +141,6 @@ def test_what_numpy_cannot_judge_is_wrong_if_it_differs(model, tmp_path, monkeyp
     assert (outcome.wrong, found[-1].is_default) == (1, True)
 
 
-@pytest.mark.slow
 def test_weights_that_come_from_memory(model, tmp_path, monkeypatch):
     """Copies of the weights, so many that the last cache does not hold them."""
     mod, params = model
