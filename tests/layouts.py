@@ -11,11 +11,11 @@ from selfbyoc._tvm import param_buffers, tvm
 from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 from selfbyoc.codegen.info.op_info import recorded_of
 from selfbyoc.codegen.stack import stack
+from selfbyoc.graph import OpCall, Value
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.ir.graph import OpCall, Value
+from selfbyoc.ops.vocabulary import numpy_of
 from selfbyoc.partition.select import select
-from selfbyoc.runtime.numpy_ops import NUMPY
 
 _PLAIN = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW", "layout": "NCHW"}
 
@@ -126,7 +126,7 @@ def _op(info, arrays):
         if tensor.layout is not None:
             shape = to_plain(np.empty(shape), tensor.layout, "NCHW").shape
         outs.append(Value(shape, tensor.dtype))
-    found = NUMPY[info.kind](plain, OpCall(info.kind, values, attrs, tuple(outs), info.name))
+    found = numpy_of(info.kind)(plain, OpCall(info.kind, values, attrs, tuple(outs), info.name))
     found = found if isinstance(found, list) else [found]
     return [a if t.layout is None else from_plain(a, t.layout, "NCHW")
             for a, t in zip(found, info.outputs, strict=False)]  # fmt: skip

@@ -16,7 +16,7 @@ from selfbyoc._tvm import (
     tvm,
 )
 from selfbyoc.codegen.target import host_target
-from selfbyoc.compute import mathfn
+from selfbyoc.ops import mathfn
 
 MAX = float(np.finfo(np.float32).max)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, MAX, -MAX, 1e-45, -1e-45], "float32")

@@ -7,8 +7,8 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc._tvm import GENERATION
+from selfbyoc.graph import OpCall, OpGraph, Value
 from selfbyoc.ir.generation import ir
-from selfbyoc.ir.graph import OpCall, OpGraph, Value
 from selfbyoc.match.match import Match, find
 from selfbyoc.partition.select import select
 

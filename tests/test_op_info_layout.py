@@ -19,8 +19,7 @@ from selfbyoc._tvm import (
 from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 from selfbyoc.codegen.info.layout_rules import RULES, SENSITIVE
 from selfbyoc.codegen.info.op_info import resealed
-from selfbyoc.codegen.info.pattern_kind import PATTERN_KINDS
-from selfbyoc.language.pattern import VOCABULARY
+from selfbyoc.ops.vocabulary import KINDS, written
 
 NHWC = permuted(0, 2, 3, 1)
 NCWH = permuted(0, 1, 3, 2)
@@ -324,10 +323,10 @@ def test_materialised_where_it_cannot_be_written(block, buffer, layout, in_place
 
 
 def test_the_table_names_ops_that_exist():
-    kinds = set(VOCABULARY) | set(PATTERN_KINDS)
+    kinds = set(KINDS)
     assert set(RULES) <= kinds
     assert set(SENSITIVE) <= kinds
-    assert set(VOCABULARY) <= set(SENSITIVE) <= set(PATTERN_KINDS)
+    assert set(written()) <= set(SENSITIVE) <= set(KINDS)
 
 
 def only_nchw(x, w):

@@ -19,7 +19,7 @@ from selfbyoc._tvm import GENERATION, make_target, structural_hash, tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, TargetError
-from selfbyoc.language.pattern import VOCABULARY
+from selfbyoc.ops.vocabulary import KINDS, written
 from selfbyoc.tuning.workload import with_tuned, workload_key
 
 ROOT = Path(__file__).parents[1]
@@ -173,7 +173,7 @@ NOT_SIMPLE = {
 ADDITIONS = {"bias_add"} if GENERATION == "relax" else set()
 
 
-@pytest.mark.parametrize("kind", sorted(set(VOCABULARY) - MISSING - ADDITIONS))
+@pytest.mark.parametrize("kind", sorted(set(written()) - MISSING - ADDITIONS))
 def test_what_is_simple(kind):
     """The same on both generations, for every op: neither what sums nor batch_norm."""
     mod = selfbyoc.partition_for_tefuse(model_of_op(kind), composites=[alone(kind)])
@@ -183,7 +183,7 @@ def test_what_is_simple(kind):
 
 def alone(kind):
     """A composite of one op, whatever its attributes."""
-    args = [f"a{i}" for i in range(VOCABULARY[kind] or 2)]
+    args = [f"a{i}" for i in range(KINDS[kind].inputs or 2)]
     inputs = f"[{', '.join(args)}]" if kind == "concatenate" else ", ".join(args)
     item = "[0]" if kind in ("split", "batch_norm") else ""
     pattern = eval(f"lambda {', '.join(args)}: op.{kind}({inputs}){item}", {"op": op})

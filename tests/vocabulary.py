@@ -3,7 +3,7 @@
 from selfbyoc import op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
-from selfbyoc.language.pattern import VOCABULARY
+from selfbyoc.ops.vocabulary import KINDS
 
 X = (2, 4, 6, 6)
 SHAPES = {
@@ -33,7 +33,7 @@ MISSING = {"relay": set(), "relax": {"lrn", "requantize"}}[GENERATION]
 
 
 def model(kind):
-    count = VOCABULARY[kind] or 2
+    count = KINDS[kind].inputs or 2
     shapes = SHAPES.get(kind, [X] * count)
     dtype = "int32" if kind in ("right_shift", "requantize") else "float32"
     names = [f"a{i}" for i in range(len(shapes))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import OpCall, OpGraph
+from ..graph import OpCall, OpGraph
 from ..models.onnx_model import graph_of, import_onnx
 from ..runtime.tolerance import longest_reduction
 

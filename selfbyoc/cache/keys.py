@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import host
 from .._tvm import GENERATION, structural_hash, target_dict, tvm
-from ..ir.graph import OpGraph, Value
+from ..graph import OpGraph, Value
 
 _PACKAGE = Path(__file__).parent.parent
 _STARTED = time.time()

@@ -10,8 +10,8 @@ from tvm import relax
 
 from .. import errors
 from .._tvm import register_func, tvm
+from ..graph import OpGraph
 from ..ir._relax import read as read_graph
-from ..ir.graph import OpGraph
 from ..wiring import wired
 from .lower import TARGET, External, external, finished, lower, read_attrs, schedule_external
 from .target import agree, same_machine

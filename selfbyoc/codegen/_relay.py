@@ -11,10 +11,10 @@ from tvm import relay
 
 from .._tvm import make_target, register_func, tvm
 from ..errors import TargetError
+from ..graph import OpGraph
 from ..ir._relay import read as read_graph
 from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
-from ..ir.graph import OpGraph
 from ..wiring import wired
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree

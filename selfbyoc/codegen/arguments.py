@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..ir.graph import OpCall, OpGraph, Value
+from ..graph import OpCall, OpGraph, Value
 
 if TYPE_CHECKING:
     from ..match.match import Match

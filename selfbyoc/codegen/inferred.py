@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .._tvm import te
 from ..errors import ComputeError
-from ..ir.graph import Value
+from ..graph import Value
 from ..language.types import Tensor
 
 

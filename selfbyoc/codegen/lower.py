@@ -14,8 +14,8 @@ from .._tvm_rewrite import any_alignment, with_broadcasts, without_max_min
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
 from ..errors import CompositeError, LoweringError
+from ..graph import OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
-from ..ir.graph import OpGraph, Value, substitute
 from ..language.known import composite_of, is_builtin
 from ..match.match import Match, find
 from ..wiring import wired

@@ -10,9 +10,9 @@ import numpy as np
 
 from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
 from .._tvm_config import run_once_config
-from ..compute.ops import compute_of
 from ..errors import ComputeError, LoweringError, SelfbyocError
-from ..ir.graph import OpCall, OpGraph, Value
+from ..graph import OpCall, OpGraph, Value
+from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
 from .planned import plan_of
 from .stack import Packed

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ComputeError, SelfbyocError
-from ..ir.graph import OpCall
+from ..graph import OpCall
 from ..machine import machine_at_hand
 from .info.op_record import OpInfo, describe
 from .info.ops import Ops, Packing

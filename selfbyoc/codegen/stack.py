@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
-from ..compute.ops import compute_of
 from ..errors import ComputeError, SelfbyocError
-from ..ir.graph import OpCall, OpGraph, Value
+from ..graph import OpCall, OpGraph, Value
+from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
 from .inferred import check_types
 from .info.lineage import labelled

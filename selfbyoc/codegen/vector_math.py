@@ -10,7 +10,7 @@ from typing import Any
 
 from .._tvm import dtype_of, walk
 from .._tvm_rewrite import map_calls
-from ..compute import mathfn as M
+from ..ops import mathfn as M
 
 _ONE: dict[str, Callable[[Any], Any]] = {
     "erf": M.erf, "exp": M.exp, "log": M.log, "sigmoid": M.sigmoid, "tanh": M.tanh,

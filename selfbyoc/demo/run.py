@@ -16,7 +16,7 @@ from .._tvm import GENERATION, tvm
 from ..analysis.melting.report import melting
 from ..codegen.target import host_target
 from ..extra import extra
-from ..ir.graph import OpGraph
+from ..graph import OpGraph
 from ..models.generation import tvm_road
 from ..models.onnx_model import graph_of, import_onnx, light_model, random_inputs
 from ..partition import partition_for_tefuse

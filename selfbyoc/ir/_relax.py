@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from tvm import relax
 
 from .._tvm import constant_numpy, tir, tvm
-from . import attrs as A
-from ._relax_ops import READ, Raw
+from ..graph import OpCall, OpGraph, Value
+from ..ops.vocabulary import read_as
 from .canonical import canonicalize
-from .graph import OpCall, OpGraph, Value
 from .reader import Reader
 
 Expr = Any  # relax.Expr: TVM ships no types
@@ -34,6 +34,22 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     if isinstance(ty, relax.TupleType) and all(isinstance(f, relax.TensorType) for f in ty.fields):
         return tuple(_value(f, name) for f in ty.fields)
     return (Value((None,), "opaque", name),)
+
+
+class _Raw(Mapping[str, Any]):
+    """An attribute node as a mapping: 0.27's have neither keys() nor []."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.node, name)
+
+    def __iter__(self) -> Any:
+        raise TypeError("the names of an attribute node are not listed")
+
+    def __len__(self) -> int:
+        raise TypeError("the names of an attribute node are not counted")
 
 
 # An identity that partitioning puts on the items of tuples (partition/_relax.py says why).
@@ -96,8 +112,8 @@ class _Reader(Reader):
         if name == ITEM and call.args[0] in self.taken_from:
             self.items[self.taken_from[call.args[0]]].append(call)
             return inputs
-        kind, read_attrs = READ.get(name, (name, A.none))
-        attrs = {**read_attrs(Raw(call.attrs)), **_argument_attrs(kind, call)}
+        kind, form = read_as(name)
+        attrs = {**form.attrs(_Raw(call.attrs)), **_argument_attrs(kind, call)}
         if kind == "transpose":
             ndim = inputs[0].ndim
             attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))

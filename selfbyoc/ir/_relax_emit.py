@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from tvm import relax
 
 from ..errors import UnsupportedOp
+from ..ops.vocabulary import KINDS, written
 from ._relax import Constant, Expr
 
 
@@ -32,24 +34,12 @@ def _layer_norm_call(x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float
     return relax.op.nn.layer_norm(x, gamma, beta, axes=axis, epsilon=epsilon)
 
 
-EMIT: dict[str, Callable[..., Expr]] = {
-    **{
-        kind: getattr(relax.op, kind)
-        for kind in (
-            "abs", "add", "broadcast_to", "divide", "erf", "exp", "log", "max", "maximum", "mean",
-            "minimum", "multiply", "negative", "power", "reshape", "right_shift", "round", "rsqrt",
-            "sigmoid", "split", "sqrt", "subtract", "sum", "tanh",
-        )
-    },
-    **{
-        kind: getattr(relax.op.nn, kind)
-        for kind in ("avg_pool2d", "conv2d", "gelu", "max_pool2d", "relu", "silu", "softmax")
-    },
+# Kinds that are not written as a call of their form's function with the kind's attributes.
+WRITE: dict[str, Callable[..., Expr]] = {
     "batch_matmul": _batch_matmul,
     # Relax's default is training=True, which normalises with the batch's own statistics.
     "batch_norm": lambda *args, **a: relax.op.nn.batch_norm(*args, training=False, **a),
     "bias_add": _bias_add,
-    "cast": lambda x, dtype: relax.op.astype(x, dtype),
     "clip": lambda x, a_min, a_max: relax.op.clip(x, a_min, a_max),
     "concatenate": lambda *xs, axis: relax.op.concat(list(xs), axis),
     "dense": lambda x, w, out_dtype: relax.op.matmul(
@@ -57,9 +47,14 @@ EMIT: dict[str, Callable[..., Expr]] = {
     ),
     "global_avg_pool2d": lambda x, layout: relax.op.nn.adaptive_avg_pool2d(x, (1, 1), layout),
     "layer_norm": _layer_norm_call,
-    "leaky_relu": lambda x, alpha: relax.op.nn.leakyrelu(x, alpha),
-    "transpose": lambda x, axes: relax.op.permute_dims(x, axes),
-}  # fmt: skip
+}
+
+
+def function_of(kind: str) -> Callable[..., Expr] | None:
+    """What writes a kind: a function of its own, or that of its first form."""
+    if kind in WRITE or kind not in KINDS or not KINDS[kind].relax:
+        return WRITE.get(kind)
+    return attrgetter(KINDS[kind].relax[0].name)(relax.op)
 
 
 def constant(array: np.ndarray) -> Expr:
@@ -74,10 +69,12 @@ def dtype_of(expr: Expr) -> str:
 
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
     """One op of the vocabulary, bound to a variable of the function under construction."""
-    if kind not in EMIT:
-        raise UnsupportedOp(f"op.{kind} cannot be written in Relax; known: {sorted(EMIT)}")
+    function = function_of(kind)
+    if function is None:
+        known = [name for name in written() if function_of(name)]
+        raise UnsupportedOp(f"op.{kind} cannot be written in Relax; known: {known}")
     block = relax.BlockBuilder.current()
-    return block.emit(block.normalize(_normal(block, EMIT[kind], args, attrs)))
+    return block.emit(block.normalize(_normal(block, function, args, attrs)))
 
 
 def _normal(

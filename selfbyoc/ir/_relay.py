@@ -9,65 +9,13 @@ from typing import Any
 from tvm import relay
 
 from .._tvm import attrs_dict, constant_numpy, tvm
-from . import attrs as A
+from ..graph import OpGraph, Value
+from ..ops.vocabulary import read_as
 from ._relay_walk import children, postorder
 from .canonical import canonicalize
-from .graph import OpGraph, Value
 from .reader import Reader
 
 Expr = Any  # relay.Expr: TVM ships no types
-
-# Relay op -> (neutral kind, attributes). What is not here is read under its own name and never
-# matches.
-READ: dict[str, tuple[str, A.ReadAttrs]] = {
-    "abs": ("abs", A.none),
-    "add": ("add", A.none),
-    "broadcast_to": ("broadcast_to", A.none),
-    "cast": ("cast", lambda raw: {"dtype": str(raw["dtype"])}),
-    "clip": ("clip", A.only("a_min", "a_max")),
-    "concatenate": ("concatenate", A.only("axis")),
-    "divide": ("divide", A.none),
-    "erf": ("erf", A.none),
-    "exp": ("exp", A.none),
-    "expand_dims": ("reshape", A.none),
-    "log": ("log", A.none),
-    "max": ("max", A.only("axis", "keepdims")),
-    "maximum": ("maximum", A.none),
-    "mean": ("mean", A.only("axis", "keepdims")),
-    "minimum": ("minimum", A.none),
-    "multiply": ("multiply", A.none),
-    "negative": ("negative", A.none),
-    "nn.avg_pool2d": ("avg_pool2d", A.avg_pool2d),
-    "nn.batch_flatten": ("reshape", A.none),
-    "nn.batch_matmul": ("batch_matmul", A.only("transpose_a", "transpose_b")),
-    "nn.batch_norm": ("batch_norm", A.only("axis", "epsilon", "center", "scale")),
-    "nn.bias_add": ("bias_add", A.only("axis")),
-    "nn.conv2d": ("conv2d", A.conv2d),
-    "nn.dense": ("dense", lambda raw: {"out_dtype": A.dtype(raw["out_dtype"])}),
-    "nn.global_avg_pool2d": ("global_avg_pool2d", A.only("layout")),
-    "nn.layer_norm": ("layer_norm", A.only("axis", "epsilon", "center", "scale")),
-    "nn.leaky_relu": ("leaky_relu", A.only("alpha")),
-    "nn.lrn": ("lrn", A.only("size", "axis", "bias", "alpha", "beta")),
-    "nn.max_pool2d": ("max_pool2d", A.pool2d),
-    "nn.relu": ("relu", A.none),
-    "nn.softmax": ("softmax", A.only("axis")),
-    "power": ("power", A.none),
-    "qnn.conv2d": ("qnn_conv2d", A.conv2d),
-    "qnn.requantize": ("requantize", A.only("axis", "rounding", "out_dtype")),
-    "reshape": ("reshape", A.none),
-    "right_shift": ("right_shift", A.none),
-    "round": ("round", lambda raw: {"ties": "away"}),
-    "rsqrt": ("rsqrt", A.none),
-    "sigmoid": ("sigmoid", A.none),
-    "split": ("split", A.only("indices_or_sections", "axis")),
-    "sqrt": ("sqrt", A.none),
-    "squeeze": ("reshape", A.none),
-    "subtract": ("subtract", A.none),
-    "sum": ("sum", A.only("axis", "keepdims")),
-    "tanh": ("tanh", A.none),
-    "transpose": ("transpose", A.only("axes")),
-    "variance": ("variance", A.only("axis", "keepdims", "unbiased")),  # only ever read away
-}
 
 
 def _value(ty: Any, name: str = "", **known: Any) -> Value:
@@ -86,8 +34,8 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
 
 def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
     """A Relay op by its name, attribute node and result type -> its kind and attributes."""
-    kind, read_attrs = READ.get(name, (name, A.none))
-    attrs = read_attrs(attrs_dict(node))
+    kind, form = read_as(name)
+    attrs = form.attrs(attrs_dict(node))
     if kind in ("reshape", "broadcast_to"):
         attrs["shape"] = _values(result)[0].shape
     elif kind == "transpose":

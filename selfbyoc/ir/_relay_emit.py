@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tvm import relay
 
 from .._tvm import tvm
 from ..errors import UnsupportedOp
+from ..ops.vocabulary import KINDS, written
 from ._relay import Expr
 
 
@@ -42,23 +44,8 @@ def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
     return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
 
 
-EMIT: dict[str, Callable[..., Expr]] = {
-    **{
-        kind: getattr(relay, kind)
-        for kind in (
-            "abs", "add", "cast", "clip", "divide", "erf", "exp", "log", "max", "maximum", "mean",
-            "minimum", "multiply", "negative", "power", "right_shift", "round", "rsqrt", "sigmoid",
-            "split",
-            "sqrt", "subtract", "sum", "tanh", "transpose",
-        )
-    },
-    **{
-        kind: getattr(relay.nn, kind)
-        for kind in (
-            "avg_pool2d", "bias_add", "global_avg_pool2d", "layer_norm", "leaky_relu", "lrn",
-            "max_pool2d", "relu", "softmax",
-        )
-    },
+# Kinds that are not written as a call of their form's function with the kind's attributes.
+WRITE: dict[str, Callable[..., Expr]] = {
     "batch_matmul": _batch_matmul,
     "batch_norm": lambda *args, **a: relay.nn.batch_norm(*args, **a).astuple(),
     "broadcast_to": lambda x, shape: relay.broadcast_to(x, shape),
@@ -69,7 +56,14 @@ EMIT: dict[str, Callable[..., Expr]] = {
     "requantize": _requantize_call,
     "reshape": lambda x, shape: relay.reshape(x, shape),
     "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
-}  # fmt: skip
+}
+
+
+def function_of(kind: str) -> Callable[..., Expr] | None:
+    """What writes a kind: a function of its own, or that of its first form."""
+    if kind in WRITE or kind not in KINDS or not KINDS[kind].relay:
+        return WRITE.get(kind)
+    return attrgetter(KINDS[kind].relay[0].name)(relay)
 
 
 def constant(array: np.ndarray) -> Expr:
@@ -84,9 +78,11 @@ def dtype_of(expr: Expr) -> str:
 
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
     """One op of the vocabulary as a Relay expression."""
-    if kind not in EMIT:
-        raise UnsupportedOp(f"op.{kind} cannot be written in Relay; known: {sorted(EMIT)}")
-    return EMIT[kind](*args, **attrs)
+    function = function_of(kind)
+    if function is None:
+        known = [name for name in written() if function_of(name)]
+        raise UnsupportedOp(f"op.{kind} cannot be written in Relay; known: {known}")
+    return function(*args, **attrs)
 
 
 def emit_item(of: Expr, index: int) -> Expr:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .graph import OpCall, OpGraph, name_ops
+from ..graph import OpCall, OpGraph, name_ops
 from .rules.general import RULES
 from .rules.rewriter import Declined, Rewriter
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..language.case import typed
 from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
-from .attrs import complete
+from ..ops.vocabulary import complete
 from .generation import writer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .graph import OpCall, OpGraph, Value, name_ops
+from ..graph import OpCall, OpGraph, Value, name_ops
 
 
 class Reader:

@@ -16,19 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import CompositeError, did_you_mean
-
-# kind -> number of tensor inputs; None: one list of tensors. Names are the field's.
-VOCABULARY: dict[str, int | None] = {
-    "abs": 1, "add": 2, "avg_pool2d": 1, "batch_matmul": 2, "batch_norm": 5, "bias_add": 2,
-    "broadcast_to": 1, "cast": 1, "clip": 1, "concatenate": None, "conv2d": 2, "dense": 2,
-    "divide": 2, "erf": 1, "exp": 1, "gelu": 1, "global_avg_pool2d": 1, "layer_norm": 3,
-    "leaky_relu": 1, "log": 1, "lrn": 1, "max": 1, "max_pool2d": 1, "maximum": 2, "mean": 1,
-    "minimum": 2, "multiply": 2, "negative": 1, "power": 2, "relu": 1, "requantize": 1,
-    "reshape": 1, "right_shift": 2, "round": 1, "rsqrt": 1, "sigmoid": 1, "silu": 1, "softmax":
-    1, "split": 1, "sqrt": 1, "subtract": 2, "sum": 1, "tanh": 1, "transpose": 1,
-}  # fmt: skip
-
-COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
+from ..ops.vocabulary import KINDS, written
 
 
 class Node:
@@ -153,10 +141,10 @@ class Vocabulary:
     def __getattr__(self, kind: str) -> Callable[..., Any]:
         if kind.startswith("__"):
             raise AttributeError(kind)
-        if kind not in VOCABULARY:
+        if kind not in KINDS or not KINDS[kind].is_written:
             raise CompositeError(
-                f"op.{kind} is not in the vocabulary; known: {sorted(VOCABULARY)}"
-                f"{did_you_mean(kind, VOCABULARY)}"
+                f"op.{kind} is not in the vocabulary; known: {written()}"
+                f"{did_you_mean(kind, written())}"
             )
 
         def build(*inputs: Any, **attrs: Any) -> Op:
@@ -165,12 +153,12 @@ class Vocabulary:
         return build
 
     def __dir__(self) -> list[str]:
-        return sorted(VOCABULARY)
+        return written()
 
 
 def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
     """Check the number of inputs; a list of tensors is flattened."""
-    arity = VOCABULARY[kind]
+    arity = KINDS[kind].inputs
     if arity is None:
         if len(inputs) == 1 and isinstance(inputs[0], Many):
             return (inputs[0],)

@@ -6,7 +6,7 @@ import math
 from pathlib import PurePath
 from typing import Any
 
-from ..ir.attrs import NORMALIZERS
+from ..ops.attrs import NORMALIZERS
 
 
 class PredicateError(Exception):

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..ir.graph import OpCall, OpGraph, Value
-from ..language.pattern import COMMUTATIVE, Arg, Either, Item, Many, Node, Number, Op
+from ..graph import OpCall, OpGraph, Value
+from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op
+from ..ops.vocabulary import KINDS
 from .attribute import asked, compared, equal_number, wanted_text
 from .miss import (
     ATTRIBUTE,
@@ -139,8 +140,8 @@ class Matcher:
             self._missed(bound, LEAF, NO_OP, where, f"op {node.kind}", _leaf(value))
             return
         if call.kind != node.kind:
-            wanted, found = f"op {node.kind}", f"op {call.kind}"
-            self._missed(bound, OTHER_KIND, KIND, call.name, wanted, found)
+            names = f"op {node.kind}", f"op {call.kind}"
+            self._missed(bound, OTHER_KIND, KIND, call.name, *names)
             return
         if index >= len(call.outputs) or call.outputs[index] is not value:
             wanted, found = f"output {index} of {node.kind}", "another of its outputs"
@@ -179,8 +180,7 @@ class Matcher:
 
     def _inputs(self, node: Op, call: OpCall, bound: Bound) -> Iterator[Bound]:
         nodes = node.inputs
-        if len(nodes) == 1 and isinstance(nodes[0], Many):
-            many = nodes[0]
+        if isinstance(many := nodes[0], Many):
             if len(call.inputs) < many.at_least:
                 wanted, found = f"{many.at_least} inputs or more", _inputs_of(call)
                 self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
@@ -191,7 +191,7 @@ class Matcher:
             self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
             return
         yield from self._all(nodes, call.inputs, bound)
-        if node.kind in COMMUTATIVE:
+        if KINDS[node.kind].is_commutative:
             yield from self._all(nodes, call.inputs[::-1], bound)
 
     def _all(

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..extra import extra
+from ..graph import OpGraph
 from ..ir.generation import ir
-from ..ir.graph import OpGraph
 from ..partition.generation import ir as partitioner
 from .generation import tvm_road
 

@@ -10,8 +10,8 @@ from tvm import relax
 
 from .._tvm import constant_numpy, structural_hash, tvm
 from ..errors import InputError
+from ..graph import Value
 from ..ir._relax import ITEM, Constant
-from ..ir.graph import Value
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_inline import inlined, primitives

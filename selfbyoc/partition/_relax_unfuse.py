@@ -9,8 +9,8 @@ from tvm import relax
 
 from .._tvm import constant_numpy, tvm
 from ..codegen.lower import PACKED, read_attrs
+from ..graph import type_text
 from ..ir._relax import Constant
-from ..ir.graph import type_text
 from ._relax import without_item_calls
 from ._relax_inline import inlined, is_op
 from .originals import Unpack

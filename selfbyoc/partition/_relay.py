@@ -11,9 +11,9 @@ import numpy as np
 from tvm import relay
 
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
+from ..graph import Value
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
-from ..ir.graph import Value
 from ..match.match import Match
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives

@@ -9,8 +9,8 @@ from tvm import relay
 from tvm.relay import dataflow_pattern as dfp
 
 from .._tvm import tvm
+from ..graph import Value
 from ..ir._relay_walk import children, postorder, rebuild
-from ..ir.graph import Value
 from ..match.match import Match
 
 ROOT = "tefuse.root"  # on a composite function: the root op of its match

@@ -9,9 +9,9 @@ from tvm import relay
 
 from .._tvm import constant_numpy, tir, tvm
 from ..codegen.lower import PACKED, read_attrs
+from ..graph import type_text
 from ..ir._relay_hollow import whole
 from ..ir._relay_walk import postorder, rebuild
-from ..ir.graph import type_text
 from ._relay_inline import inlined, item
 from .originals import Unpack
 

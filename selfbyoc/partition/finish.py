@@ -31,7 +31,7 @@ from ..codegen.lower import (
 from ..codegen.pack import described, pack_constants, packable, packed_types
 from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
-from ..ir.graph import type_text
+from ..graph import type_text
 from ..language.known import remember
 from ..language.registry import Registry
 from ..wiring import wired

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.graph import OpGraph, Value
+from ..graph import OpGraph, Value
 from ..match.match import Match
 from .report import REFUSED
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompositeError
+from ..graph import OpCall, OpGraph, Value
 from ..ir.canonical import declined
-from ..ir.graph import OpCall, OpGraph, Value
 from ..ir.rules.rewriter import Declined
 from ..language.declared import declared, root_kinds
 from ..match.attribute import PredicateError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir.graph import OpGraph
+from ..graph import OpGraph
 
 # Unit roundoff of each dtype; the bound below is relative to the largest magnitude of the result.
 ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}

@@ -9,8 +9,8 @@ from typing import Any, cast
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, did_you_mean
-from ..language.pattern import VOCABULARY
 from ..language.types import Schedule, Target
+from ..ops.vocabulary import written
 from .default import schedule_blocks
 from .steps.blocks import Facts, facts
 from .steps.loops import Finish, inline_injective
@@ -31,8 +31,8 @@ def each_op(schedules: Mapping[str, OpSchedule]) -> EachOp:
     if not isinstance(given, Mapping):
         raise ScheduleError(f"each_op: expected {{kind of op: function}}, found {given!r}")
     for kind, function in given.items():
-        if kind not in VOCABULARY:
-            meant = did_you_mean(str(kind), VOCABULARY)
+        if kind not in written():
+            meant = did_you_mean(str(kind), written())
             raise ScheduleError(f"each_op: {kind!r} is no kind of op{meant}")
         if not callable(function):
             raise ScheduleError(

@@ -20,8 +20,8 @@ from ..codegen.info.op_info import attach, record, recorded_of
 from ..codegen.info.op_record import Ref, describe
 from ..codegen.info.pattern_kind import name_of
 from ..ir._relax import read_call
-from ..ir._relax_ops import READ
-from ..ir.attrs import plain
+from ..ops.attrs import plain
+from ..ops.vocabulary import is_declared
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def _attached(func: Any, call: Any, lowered: Any) -> Any | None:
 
 
 def _is_known(call: Any) -> bool:
-    return call.op.name.removeprefix("relax.") in READ
+    return is_declared(call.op.name.removeprefix("relax."))
 
 
 def _all_attrs(call: Any) -> dict[str, Any]:

@@ -23,8 +23,9 @@ from ..codegen.info.op_info import attach, record
 from ..codegen.info.op_record import OpInfo, Ref, describe
 from ..codegen.info.pattern_kind import name_of
 from ..codegen.te_blocks import block_names, te_order
-from ..ir._relay import READ, neutral
-from ..ir.attrs import plain
+from ..ir._relay import neutral
+from ..ops.attrs import plain
+from ..ops.vocabulary import is_declared
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ def _described(func: Any, args: list[Any], names: Mapping[Any, str], params: int
 
 def _info(lowered: _Lowered, before: Sequence[OpInfo]) -> OpInfo:
     kind, attrs = neutral(lowered.name, lowered.attrs, lowered.result)
-    if lowered.name not in READ:
+    if not is_declared(lowered.name):
         attrs = {n: _text(v) for n, v in attrs_dict(lowered.attrs).items()}
     count = sum(info.kind == kind for info in before)
     registered = tvm.ir.Op.get(lowered.name).get_attr("TOpPattern")

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from ..extra import extra
-from ..ir.graph import OpCall, OpGraph, Value
+from ..graph import OpCall, OpGraph, Value
 from ..partition.report import Record, Report
 
 # Paul Tol's "bright" and "muted" colours: told apart by colour-blind readers too.

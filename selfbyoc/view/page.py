@@ -10,7 +10,7 @@ from string import Template
 
 from ..analysis.explain.grouping import Group, nearly
 from ..analysis.melting.records import Melting
-from ..ir.graph import OpGraph
+from ..graph import OpGraph
 from ..partition.report import Report
 from .drawing import colours, draw
 from .panels import Panel, panel_html, panels, sums

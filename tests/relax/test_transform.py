@@ -15,7 +15,7 @@ from selfbyoc._tvm import Schedule, get_block, make_target, structural_equal
 from selfbyoc.codegen.info.accesses import accesses_of
 from selfbyoc.codegen.info.op_record import OP_INFO
 from selfbyoc.ir.emit import emit
-from selfbyoc.language.pattern import VOCABULARY
+from selfbyoc.ops.vocabulary import written
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import AttachOpInfo, FuseTIR
 
@@ -273,7 +273,7 @@ def test_records_are_found_by_functions_with_the_same_info(attached):
     assert (found is not None) == attached
 
 
-@pytest.mark.parametrize("kind", sorted(set(VOCABULARY) - MISSING))
+@pytest.mark.parametrize("kind", sorted(set(written()) - MISSING))
 def test_every_op_of_the_vocabulary(kind):
     """Its info says its tensors and owns all its blocks, wherever TVM legalises it."""
     mod = AttachOpInfo()(vocabulary_model(kind))

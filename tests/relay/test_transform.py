@@ -13,7 +13,7 @@ from selfbyoc import UNKNOWN, Composite, op, op_info
 from selfbyoc._tvm import Schedule, get_block, make_target
 from selfbyoc.codegen.info.accesses import accesses_of
 from selfbyoc.ir.emit import emit
-from selfbyoc.language.pattern import VOCABULARY
+from selfbyoc.ops.vocabulary import written
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import extract_tasks, lower, op_info_attached
 
@@ -182,7 +182,7 @@ def test_a_pattern_across_a_layout_transform():
     assert first_wrong(found, run(relay.build(mod, "llvm"), data), "float32", 36) is None
 
 
-@pytest.mark.parametrize("kind", sorted(set(VOCABULARY) - {"batch_norm", "layer_norm"}))
+@pytest.mark.parametrize("kind", sorted(set(written()) - {"batch_norm", "layer_norm"}))
 def test_every_op_of_the_vocabulary(kind):
     """Its info owns all blocks of its function; the two left out are rewritten before fusion."""
     mod = relay.transform.InferType()(vocabulary_model(kind))

@@ -214,7 +214,7 @@ def _uncovered(composite: Composite, seen: _Seen) -> Iterator[tuple[str, str]]:
 
 def _exists_here(option: Node) -> bool:
     """Whether a case on this generation could take an option: it can write all of its ops."""
-    return all(n.kind in writer.EMIT for n in nodes([option]) if isinstance(n, Op))
+    return all(writer.function_of(n.kind) for n in nodes([option]) if isinstance(n, Op))
 
 
 def _inside_many(node: Node, composite: Composite) -> bool:

@@ -10,33 +10,16 @@ from typing import Any
 from ..._tvm import tvm
 from ...codegen.arguments import takes_reader
 from ...errors import did_you_mean
-from ...ir.attrs import DEFAULTS
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.pattern import Arg, Either, Many, Node, Op, below
+from ...ops.vocabulary import KINDS
 from .records import Finding, place
-
-# Attributes of the neutral ops beside those that a program may set (ir/attrs.py).
-_MORE_ATTRS: dict[str, tuple[str, ...]] = {
-    "batch_norm": ("center", "scale", "training"),
-    "broadcast_to": ("shape",),
-    "cast": ("dtype",),
-    "conv2d": ("out_layout",),
-    "layer_norm": ("center", "scale"),
-    "requantize": (
-        "axis", "rounding", "out_dtype", "input_scale", "input_zero_point", "output_scale",
-        "output_zero_point",
-    ),
-    "reshape": ("shape",),
-    "round": ("ties",),
-    "split": ("indices_or_sections", "axis"),
-    "transpose": ("axes",),
-}  # fmt: skip
 
 
 def attributes(kind: str) -> set[str]:
     """The names of the attributes of a neutral op."""
-    return {*DEFAULTS.get(kind, {}), *_MORE_ATTRS.get(kind, ())}
+    return {*KINDS[kind].attrs, *KINDS[kind].read_attrs} if kind in KINDS else set()
 
 
 def nodes(outputs: Sequence[Node]) -> list[Node]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ...ir.graph import OpGraph, Value
+from ...graph import OpGraph, Value
 
 Array = np.ndarray
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedOp
-from ...ir.attrs import complete
-from ...ir.graph import OpCall, OpGraph, Value
+from ...graph import OpCall, OpGraph, Value
 from ...language.pattern import Either, Item, Node, Op
 from ...match.match import Match
+from ...ops.vocabulary import complete
 from ...runtime.numpy_ops import all_values
 from ...runtime.tolerance import ROUNDOFF
 from .inputs import LARGE, Array, arrays, is_float

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._tvm import GENERATION, get_func, tvm
 from ...codegen.lower import External, lower
-from ...ir.graph import Value
+from ...graph import Value
 from .inputs import Array
 
 GUARD = 64  # bytes before and after each array: TVM wants multiples of 64

@@ -12,7 +12,7 @@ from typing import Any
 from ...codegen.lower import NOT_OWN, PACKED, SCALARS, packed_params
 from ...codegen.pack import pack_constants
 from ...codegen.tuned import TUNED, Tuned, told_by
-from ...ir.graph import OpGraph
+from ...graph import OpGraph
 from ...partition.generation import ir
 from ..kernels import Kernel, kernels
 from .inputs import Array, arrays

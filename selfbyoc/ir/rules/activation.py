@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..graph import OpCall, Value
+from ...graph import OpCall, Value
 from .rewriter import Rewrite, Rewriter, absorb, either_order, is_scalar
 
 

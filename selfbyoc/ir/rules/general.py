@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph import OpCall, Value
+from ...graph import OpCall, Value
 from .activation import clip, gelu, relu, silu
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph import OpCall
+from ...graph import OpCall
 from .rewriter import Rewrite, Rewriter, absorb
 
 DROPOUT = "nn.dropout"

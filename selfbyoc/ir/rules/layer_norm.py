@@ -5,7 +5,7 @@ Relay's ONNX importer always does, and models exported before ONNX 17 are writte
 
 from __future__ import annotations
 
-from ..graph import OpCall, Value
+from ...graph import OpCall, Value
 from .rewriter import Rewrite, Rewriter, absorb, either_order, is_scalar
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..graph import OpCall, Value
+from ...graph import OpCall, Value
 from .rewriter import Rewrite, Rewriter, absorb
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..graph import OpCall, OpGraph, Value
+from ...graph import OpCall, OpGraph, Value
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph import OpCall, Value
+from ...graph import OpCall, Value
 from .rewriter import Rewrite, Rewriter, absorb
 
 

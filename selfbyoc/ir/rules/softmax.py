@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..graph import OpCall, Value
+from ...graph import OpCall, Value
 from .rewriter import Rewrite, Rewriter, absorb
 
 # From where()'s condition back to the scores.

@@ -7,13 +7,13 @@ from typing import Any
 
 from ..._tvm import dtype_of, tir
 from ...codegen.info.ops import Ops
-from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Expr, Tensor
 from ...machine import Machine
+from ...ops import mathfn
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan

@@ -10,13 +10,13 @@ import numpy as np
 
 from ..._tvm import tir
 from ...codegen.info.ops import Ops
-from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Expr, Schedule, Tensor
 from ...machine import Machine
+from ...ops import mathfn
 from ..kernels.rows.compute import Dense, Product, epilogue, in_tiles, product, result
 from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan

@@ -6,13 +6,13 @@ from typing import Any
 
 from ..._tvm import te, tir
 from ...codegen.info.ops import Ops
-from ...compute import mathfn
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Expr, Tensor
 from ...machine import Machine
+from ...ops import mathfn
 from ..kernels.exact import sum_dtype
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan

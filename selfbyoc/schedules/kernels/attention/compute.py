@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
-from ....compute import mathfn
 from ....language.types import Expr, Tensor
+from ....ops import mathfn
 from .few import FewStages, attention_of_few
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
 from .plan import AttentionPlan, BlockPlan, FewPlan

@@ -10,8 +10,8 @@ import functools
 from dataclasses import dataclass
 
 from ...._tvm import te, tir
-from ....compute import mathfn
 from ....language.types import Block, Expr, Loop, Schedule, Tensor
+from ....ops import mathfn
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tensors import reduced_in_lanes

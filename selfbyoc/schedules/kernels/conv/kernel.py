@@ -9,10 +9,10 @@ from typing import Any
 
 from ...._tvm import dtype_of, te, tir
 from ....codegen.slices import is_concatenate
-from ....compute.ops import compute_of
-from ....ir.graph import OpCall
+from ....graph import OpCall
 from ....language.kernel import Kernel
 from ....language.types import Attrs, Block, Schedule, Shape, Tensor
+from ....ops.vocabulary import compute_of
 from ...steps.blocks import Facts, facts
 from ...steps.images import Work, image_of
 from ...steps.loops import inline_injective

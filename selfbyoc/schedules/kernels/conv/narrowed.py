@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....codegen.info.ops import Ops, OpView
-from ....ir.graph import OpCall
+from ....graph import OpCall
 from ....language.kernel import Kernel
 from ....language.types import Expr, Tensor
 from ....machine import Machine

@@ -14,9 +14,9 @@ from functools import reduce
 from typing import Any
 
 from ...._tvm import dtype_of, te, tir
-from ....compute.ops import compute_of
-from ....ir.graph import OpCall
+from ....graph import OpCall
 from ....language.types import Expr, Tensor
+from ....ops.vocabulary import compute_of
 from ...steps.tensors import reduce_axes
 from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...._tvm import te, tir
-from ....compute import mathfn
 from ....language.decisions import choose
 from ....language.types import Expr, Tensor
 from ....machine import Machine
+from ....ops import mathfn
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
 from ...steps.parallel import LEAST_NORMALISED

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ...._tvm import te, tir
 from ....codegen.info.ops import Ops, OpView
-from ....compute import mathfn
-from ....ir.graph import OpCall
+from ....graph import OpCall
 from ....language.types import Expr, Tensor
+from ....ops import mathfn
 from ...steps.tensors import or_zero
 
 MOST_COLOURS = 4  # channels of a picture, at most

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .....ir.graph import OpCall
+from .....graph import OpCall
 from .....language.kernel import Kernel
 from .....language.types import Schedule, Tensor
 from ....steps.blocks import Facts

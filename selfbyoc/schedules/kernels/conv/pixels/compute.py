@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....._tvm import te, tir
-from .....ir.graph import OpCall
+from .....graph import OpCall
 from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents, reduce_axes
 from ..depth import in_parts

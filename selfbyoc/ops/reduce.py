@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._tvm import dtype_of, te, tir
-from ..ir.graph import OpCall
-from ..language.types import Tensor
 from . import mathfn as M
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Tensor
 
 
 def _const(value: float, dtype: Any) -> Any:

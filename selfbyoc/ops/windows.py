@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._tvm import dtype_of, te, tir
 from ..errors import UnsupportedOp
-from ..ir.graph import OpCall
-from ..language.types import Tensor
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Tensor
 
 
 def letters(layout: str, call: OpCall, wanted: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Attributes in neutral form: what both generations' op tables are written with."""
+"""Attributes in neutral form: what the forms of both TVMs' ops are read with."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def only(*names: str) -> ReadAttrs:
     return lambda raw: {name: plain(raw[name]) for name in names}
 
 
-def conv2d(raw: Raw) -> dict[str, Any]:
+def conv2d_attrs(raw: Raw) -> dict[str, Any]:
     """The eight that a converter needs, and the result's dtype ('' and None: that of the data)."""
     return {
         "strides": pair(raw["strides"]),
@@ -61,7 +61,7 @@ def conv2d(raw: Raw) -> dict[str, Any]:
     }
 
 
-def pool2d(raw: Raw) -> dict[str, Any]:
+def pool2d_attrs(raw: Raw) -> dict[str, Any]:
     """Max and average pooling alike."""
     return {
         "pool_size": pair(raw["pool_size"]),
@@ -73,9 +73,9 @@ def pool2d(raw: Raw) -> dict[str, Any]:
     }
 
 
-def avg_pool2d(raw: Raw) -> dict[str, Any]:
+def avg_pool2d_attrs(raw: Raw) -> dict[str, Any]:
     """As pool2d, and whether the padding counts."""
-    return {**pool2d(raw), "count_include_pad": bool(raw["count_include_pad"])}
+    return {**pool2d_attrs(raw), "count_include_pad": bool(raw["count_include_pad"])}
 
 
 def dtype(value: Any) -> str | None:
@@ -84,44 +84,9 @@ def dtype(value: Any) -> str | None:
     return text if text not in ("", "void") else None
 
 
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "conv2d": {
-        "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1,
-        "data_layout": "NCHW", "kernel_layout": "OIHW", "out_dtype": None,
-    },
-    "max_pool2d": {
-        "pool_size": (2, 2), "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1),
-        "ceil_mode": False, "layout": "NCHW",
-    },
-    "avg_pool2d": {
-        "pool_size": (2, 2), "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1),
-        "ceil_mode": False, "layout": "NCHW", "count_include_pad": False,
-    },
-    "global_avg_pool2d": {"layout": "NCHW"},
-    "dense": {"out_dtype": None},
-    "batch_matmul": {"transpose_a": False, "transpose_b": False, "out_dtype": None},
-    "bias_add": {"axis": 1},
-    "softmax": {"axis": -1},
-    "layer_norm": {"axis": -1, "epsilon": 1e-5},
-    "batch_norm": {"axis": 1, "epsilon": 1e-5},
-    "concatenate": {"axis": 1},
-    "clip": {"a_min": 0.0, "a_max": 6.0},
-    "leaky_relu": {"alpha": 0.01},
-    "lrn": {"size": 5, "axis": 1, "bias": 2.0, "alpha": 1e-5, "beta": 0.75},
-    "mean": {"axis": None, "keepdims": False},
-    "sum": {"axis": None, "keepdims": False},
-    "max": {"axis": None, "keepdims": False},
-}  # fmt: skip
-
 NORMALIZERS: dict[str, Callable[[Any], Any]] = {
     "strides": pair,
     "dilation": pair,
     "pool_size": pair,
     "padding": quad,
 }
-
-
-def complete(kind: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of an op in a program: the defaults, and what was given, in normal form."""
-    merged = {**DEFAULTS.get(kind, {}), **attrs}
-    return {k: NORMALIZERS[k](v) if k in NORMALIZERS else v for k, v in merged.items()}

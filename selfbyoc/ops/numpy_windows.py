@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.graph import OpCall
+if TYPE_CHECKING:
+    from ..graph import OpCall
 
 Array = np.ndarray
 

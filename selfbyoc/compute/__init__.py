@@ -1,1 +1,0 @@
-"""The te.compute of every op of the vocabulary."""

@@ -1,0 +1,1 @@
+"""The ops of the vocabulary, each declared once: forms, compute, meaning in NumPy."""

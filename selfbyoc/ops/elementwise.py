@@ -1,0 +1,172 @@
+"""Ops on elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tvm import dtype_of, te, tir
+from . import mathfn as M
+from .attrs import none, only
+from .kind import Array, Form, OpKind, along, elementwise, form, in_both, pure, with_attrs
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Expr, Tensor
+
+# Relay registers what an op may do; Relax looks at whether one operand is read in place.
+BROADCASTS = ("broadcast", "elemwise")
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _unary(
+    name: str, compute: Callable[..., Expr], numpy: Callable[..., Array], **more: Any
+) -> OpKind:
+    forms = more or in_both(name)
+    return OpKind(name, elementwise(compute), pure(numpy), fuses="elemwise", **forms)
+
+
+def _binary(
+    name: str, compute: Callable[..., Expr], numpy: Callable[..., Array], *, commutes: bool = False
+) -> OpKind:
+    return OpKind(
+        name,
+        elementwise(compute),
+        pure(numpy),
+        inputs=2,
+        fuses=BROADCASTS,
+        is_commutative=commutes,
+        **in_both(name),
+    )
+
+
+def _clip(x: Expr, attrs: Mapping[str, Any]) -> Expr:
+    low, high = (tir.const(attrs[name], dtype_of(x)) for name in ("a_min", "a_max"))
+    return M.clamp(x, low, high)
+
+
+def _numpy_clip(ins: Sequence[Array], call: OpCall) -> Array:
+    limits = (call.attrs["a_min"], call.attrs["a_max"])
+    whole = not np.issubdtype(ins[0].dtype, np.floating)
+    return np.clip(ins[0], *(map(int, limits) if whole else limits))
+
+
+def _round(x: Expr, attrs: Mapping[str, Any]) -> Expr:
+    """As the graph's own op rounds halves: Relax to even, Relay away from zero."""
+    return M.round_even(x) if attrs["ties"] == "even" else M.round_away(x)
+
+
+def _numpy_round(ins: Sequence[Array], call: OpCall) -> Array:
+    """NumPy has no function for halves away from zero."""
+    (x,) = ins
+    if call.attrs["ties"] == "even":
+        return np.round(x)
+    return np.trunc(x + np.copysign(np.nextafter(0.5, 0), x))
+
+
+def _leaky_relu(x: Expr, attrs: Mapping[str, Any]) -> Expr:
+    return tir.Select(x > 0, x, x * tir.const(attrs["alpha"], dtype_of(x)))
+
+
+def _numpy_leaky_relu(ins: Sequence[Array], call: OpCall) -> Array:
+    return np.where(ins[0] > 0, ins[0], ins[0] * call.attrs["alpha"])
+
+
+def _numpy_cast(ins: Sequence[Array], call: OpCall) -> Array:
+    dtype = np.dtype(call.attrs["dtype"])
+    return ins[0].astype(np.float64 if np.issubdtype(dtype, np.floating) else dtype)
+
+
+def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    x, bias = ins
+    axis = call.attrs["axis"] % len(x.shape)
+    return te.compute(x.shape, lambda *i: x(*i) + bias(i[axis]), name=call.name)
+
+
+def _numpy_bias_add(ins: Sequence[Array], call: OpCall) -> Array:
+    return ins[0] + along(ins[1], call.attrs["axis"], ins[0].ndim)
+
+
+def _to_dtype(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {"dtype": str(raw["dtype"])}
+
+
+KINDS = (
+    _unary("abs", tir.abs, np.abs),
+    _unary("erf", M.erf, _erf),
+    _unary("exp", M.exp, np.exp),
+    _unary("gelu", M.gelu, lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))), relax=form("nn.gelu")),
+    _unary("log", M.log, np.log),
+    _unary("negative", lambda a: tir.const(0, dtype_of(a)) - a, np.negative),
+    # In this order a NaN stays one.
+    _unary(
+        "relu",
+        lambda a: tir.Max(tir.const(0, dtype_of(a)), a),
+        lambda x: np.maximum(x, np.zeros((), x.dtype)),
+        **in_both("nn.relu"),
+    ),
+    _unary("rsqrt", te.rsqrt, lambda x: 1 / np.sqrt(x)),
+    _unary("sigmoid", M.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    _unary(
+        "silu", lambda a: a * M.sigmoid(a), lambda x: x / (1 + np.exp(-x)), relax=form("nn.silu")
+    ),
+    _unary("sqrt", te.sqrt, np.sqrt),
+    _unary("tanh", M.tanh, np.tanh),
+    _binary("add", lambda a, b: a + b, np.add, commutes=True),
+    _binary("divide", tir.div, np.divide),
+    _binary("maximum", tir.Max, np.maximum, commutes=True),
+    _binary("minimum", tir.Min, np.minimum, commutes=True),
+    _binary("multiply", lambda a, b: a * b, np.multiply, commutes=True),
+    _binary("power", te.power, np.power),
+    _binary("right_shift", lambda a, b: a >> b, np.right_shift),
+    _binary("subtract", lambda a, b: a - b, np.subtract),
+    OpKind(
+        "bias_add",
+        _bias_add,
+        _numpy_bias_add,
+        inputs=2,
+        attrs={"axis": 1},
+        relay=form("nn.bias_add", only("axis")),
+        fuses=BROADCASTS,
+    ),
+    OpKind(
+        "cast",
+        with_attrs(lambda x, a: x.astype(a["dtype"])),
+        _numpy_cast,
+        read_attrs=("dtype",),
+        relay=form("cast", _to_dtype),
+        relax=form("astype", _to_dtype),
+        fuses="elemwise",
+    ),
+    OpKind(
+        "clip",
+        with_attrs(_clip),
+        _numpy_clip,
+        attrs={"a_min": 0.0, "a_max": 6.0},
+        relay=form("clip", only("a_min", "a_max")),
+        relax=(Form("clip", none), Form("nn.relu6", lambda raw: {"a_min": 0.0, "a_max": 6.0})),
+        fuses="elemwise",
+    ),
+    OpKind(
+        "leaky_relu",
+        with_attrs(_leaky_relu),
+        _numpy_leaky_relu,
+        attrs={"alpha": 0.01},
+        relay=form("nn.leaky_relu", only("alpha")),
+        relax=form("nn.leakyrelu", only("alpha")),
+        fuses="elemwise",
+    ),
+    OpKind(
+        "round",
+        with_attrs(_round),
+        _numpy_round,
+        read_attrs=("ties",),
+        relay=form("round", lambda raw: {"ties": "away"}),
+        relax=form("round", lambda raw: {"ties": "even"}),
+        fuses="elemwise",
+    ),
+)

@@ -1,0 +1,111 @@
+"""What an op kind is. Built-in ops and those that a user declares are the same value.
+
+A family's file (elementwise.py, products.py, ...) declares its kinds; vocabulary.py holds them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tvm import te
+from .attrs import ReadAttrs, none
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Expr, Tensor
+
+Array = np.ndarray
+# From tensors, and the op with its attributes and result types, to its tensor or tensors.
+Compute = Callable[[Sequence["Tensor"], "OpCall"], Any]
+# The same in NumPy. Floating-point ops compute in float64 and keep it; integers in the op's dtype.
+Evaluate = Callable[[Sequence[Array], "OpCall"], Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    """An op of one TVM that is read as a kind."""
+
+    name: str  # as that TVM registers it; Relax's without its prefix "relax."
+    attrs: ReadAttrs = none  # its attributes -> the kind's
+
+
+@dataclass(frozen=True)
+class OpKind:
+    """One kind of op.
+
+    `inputs` is None where an op takes one list of tensors. `attrs` are the attributes of a program
+    and their defaults, `read_attrs` those without one, or that only a reader sets. The first form
+    is how an op is written. `fuses` is the pattern kind by which TVM's own fusion sees the op
+    (codegen/info/pattern_kind.py): one name, or Relay's and Relax's.
+    """
+
+    name: str
+    compute: Compute | None = None
+    numpy: Evaluate | None = None
+    inputs: int | None = 1
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    read_attrs: tuple[str, ...] = ()
+    relay: tuple[Form, ...] = ()
+    relax: tuple[Form, ...] = ()
+    fuses: str | tuple[str, str] = "opaque"
+    is_commutative: bool = False
+    means: Callable[..., Any] | None = None  # a program of other ops that is read as this one
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it stands in patterns; else it is only ever read as another."""
+        return self.compute is not None
+
+
+def form(name: str, attrs: ReadAttrs = none) -> tuple[Form, ...]:
+    """One form."""
+    return (Form(name, attrs),)
+
+
+def in_both(name: str, attrs: ReadAttrs = none) -> dict[str, Any]:
+    """An op with one name in both TVMs."""
+    return {"relay": form(name, attrs), "relax": form(name, attrs)}
+
+
+def broadcast(tensor: Tensor, out_index: Sequence[Any]) -> Expr:
+    """Read a tensor at an index of a shape that it broadcasts to."""
+    index = out_index[len(out_index) - len(tensor.shape) :]
+    return tensor(*(0 if int(e) == 1 else i for e, i in zip(tensor.shape, index, strict=True)))
+
+
+def elementwise(function: Callable[..., Expr]) -> Compute:
+    """An op on elements, its inputs broadcast to the result's shape."""
+
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+        shape = call.outputs[0].shape
+        return te.compute(
+            shape, lambda *i: function(*(broadcast(t, i) for t in ins)), name=call.name
+        )
+
+    return compute
+
+
+def with_attrs(function: Callable[..., Expr]) -> Compute:
+    """An op on elements that also reads attributes."""
+
+    def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+        (x,) = ins
+        return te.compute(
+            call.outputs[0].shape, lambda *i: function(x(*i), call.attrs), name=call.name
+        )
+
+    return compute
+
+
+def pure(function: Callable[..., Array]) -> Evaluate:
+    """A NumPy function of the inputs alone."""
+    return lambda ins, call: function(*ins)
+
+
+def along(vector: Array, axis: int, ndim: int) -> Array:
+    """A vector as an array that lies along one axis of `ndim`."""
+    return vector.reshape([-1 if i == axis % ndim else 1 for i in range(ndim)])

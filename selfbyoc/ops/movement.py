@@ -1,0 +1,117 @@
+"""Ops that move data: reshape, transpose, concatenate, split, broadcast_to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tvm import te, tir, topi
+from .attrs import only
+from .kind import Array, Form, OpKind, elementwise, form, in_both
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Tensor
+
+
+_RESHAPES = (Form("reshape"), Form("expand_dims"), Form("squeeze"))
+
+
+def _reshape(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    return topi.reshape(ins[0], call.attrs["shape"])
+
+
+def _split(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:
+    (x,), axis = ins, call.attrs["axis"] % len(ins[0].shape)
+
+    def part(index: int) -> Tensor:
+        start = sum(v.shape[axis] for v in call.outputs[:index])
+        return te.compute(
+            call.outputs[index].shape,
+            lambda *i: x(*(v + start if n == axis else v for n, v in enumerate(i))),
+            name=f"{call.name}_{index}",
+        )
+
+    return [part(index) for index in range(len(call.outputs))]
+
+
+def _numpy_split(ins: Sequence[Array], call: OpCall) -> list[Array]:
+    axis = call.attrs["axis"]
+    ends = np.cumsum([value.shape[axis] for value in call.outputs])
+    return np.split(ins[0], ends[:-1], axis=axis)
+
+
+def _transpose(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    (x,) = ins
+    axes = call.attrs["axes"]
+    shape = [x.shape[a] for a in axes]
+    where = {a: i for i, a in enumerate(axes)}
+    return te.compute(shape, lambda *i: x(*(i[where[a]] for a in range(len(axes)))), name=call.name)
+
+
+def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    axis = call.attrs["axis"] % len(ins[0].shape)
+    starts = [sum(int(t.shape[axis]) for t in ins[:n]) for n in range(len(ins))]
+
+    def element(*i: Any) -> Any:
+        def read(n: int) -> Any:
+            return ins[n](*i[:axis], i[axis] - starts[n], *i[axis + 1 :])
+
+        found = read(0)
+        for n in range(1, len(ins)):
+            found = tir.if_then_else(i[axis] >= starts[n], read(n), found)
+        return found
+
+    return te.compute(call.outputs[0].shape, element, name=call.name)
+
+
+KINDS = (
+    OpKind(
+        "broadcast_to",
+        elementwise(lambda a: a),
+        lambda ins, call: np.broadcast_to(ins[0], call.attrs["shape"]),
+        read_attrs=("shape",),
+        **in_both("broadcast_to"),
+        fuses="broadcast",
+    ),
+    OpKind(
+        "concatenate",
+        _concatenate,
+        lambda ins, call: np.concatenate(ins, axis=call.attrs["axis"]),
+        inputs=None,
+        attrs={"axis": 1},
+        relay=form("concatenate", only("axis")),
+        relax=form("concat", only("axis")),
+        fuses="injective",
+    ),
+    OpKind(
+        "reshape",
+        _reshape,
+        lambda ins, call: ins[0].reshape(call.attrs["shape"]),
+        read_attrs=("shape",),
+        relay=(*_RESHAPES, Form("nn.batch_flatten")),
+        relax=(*_RESHAPES, Form("flatten"), Form("nn.batch_flatten")),
+        fuses="injective",
+    ),
+    OpKind(
+        "split",
+        _split,
+        _numpy_split,
+        read_attrs=("indices_or_sections", "axis"),
+        **in_both("split", only("indices_or_sections", "axis")),
+        fuses="injective",
+    ),
+    OpKind(
+        "transpose",
+        _transpose,
+        lambda ins, call: ins[0].transpose(call.attrs["axes"]),
+        read_attrs=("axes",),
+        relay=form("transpose", only("axes")),
+        relax=form("permute_dims", only("axes")),
+        fuses="injective",
+    ),
+    # Only ever read as others.
+    OpKind("stack", inputs=None, relax=form("stack", only("axis")), fuses="injective"),
+)

@@ -1,0 +1,93 @@
+"""Normalisations: softmax, layer_norm, batch_norm, lrn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .attrs import Raw, only, plain
+from .kind import Array, OpKind, along, form, in_both
+from .reduce import batch_norm, layer_norm, lrn, softmax
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+
+SUMS = "out_elemwise_fusable"
+
+
+def _numpy_softmax(ins: Sequence[Array], call: OpCall) -> Array:
+    axis = call.attrs["axis"]
+    e = np.exp(ins[0] - ins[0].max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _numpy_layer_norm(ins: Sequence[Array], call: OpCall) -> Array:
+    x, gamma, beta = ins
+    axis = call.attrs["axis"]
+    centred = x - x.mean(axis=axis, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(axis=axis, keepdims=True) + call.attrs["epsilon"])
+    return normal * along(gamma, axis, x.ndim) + along(beta, axis, x.ndim)
+
+
+def _layer_norm_attrs(raw: Raw) -> dict[str, Any]:
+    axes = plain(raw["axes"])
+    found = only("epsilon", "center", "scale")(raw)
+    return {"axis": axes[0] if len(axes) == 1 else axes, **found}
+
+
+def _numpy_batch_norm(ins: Sequence[Array], call: OpCall) -> list[Array]:
+    x, gamma, beta, mean, var = ins
+    rows = [along(v, call.attrs["axis"], x.ndim) for v in (gamma, beta, mean, var)]
+    out = (x - rows[2]) / np.sqrt(rows[3] + call.attrs["epsilon"]) * rows[0] + rows[1]
+    return [out, mean, var]
+
+
+def _numpy_lrn(ins: Sequence[Array], call: OpCall) -> Array:
+    (x,), a = ins, call.attrs
+    half = a["size"] // 2
+    pads = [(half, half) if i == a["axis"] % x.ndim else (0, 0) for i in range(x.ndim)]
+    view = np.lib.stride_tricks.sliding_window_view(np.pad(x**2, pads), a["size"], axis=a["axis"])
+    return x / (a["bias"] + a["alpha"] * view.sum(axis=-1) / a["size"]) ** a["beta"]
+
+
+KINDS = (
+    OpKind(
+        "softmax",
+        softmax,
+        _numpy_softmax,
+        attrs={"axis": -1},
+        **in_both("nn.softmax", only("axis")),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "layer_norm",
+        layer_norm,
+        _numpy_layer_norm,
+        inputs=3,
+        attrs={"axis": -1, "epsilon": 1e-5},
+        read_attrs=("center", "scale"),
+        relay=form("nn.layer_norm", only("axis", "epsilon", "center", "scale")),
+        relax=form("nn.layer_norm", _layer_norm_attrs),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "batch_norm",
+        batch_norm,
+        _numpy_batch_norm,
+        inputs=5,
+        attrs={"axis": 1, "epsilon": 1e-5},
+        read_attrs=("center", "scale", "training"),
+        relay=form("nn.batch_norm", only("axis", "epsilon", "center", "scale")),
+        relax=form("nn.batch_norm", only("axis", "epsilon", "center", "scale", "training")),
+        fuses=(SUMS, "injective"),
+    ),
+    OpKind(
+        "lrn",
+        lrn,
+        _numpy_lrn,
+        attrs={"size": 5, "axis": 1, "bias": 2.0, "alpha": 1e-5, "beta": 0.75},
+        relay=form("nn.lrn", only("size", "axis", "bias", "alpha", "beta")),
+    ),
+)

@@ -1,0 +1,68 @@
+"""Pooling under windows, and over the whole image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .attrs import avg_pool2d_attrs, only, pool2d_attrs
+from .kind import Array, OpKind, form, in_both
+from .numpy_windows import avg_pool2d as numpy_avg_pool2d
+from .numpy_windows import max_pool2d as numpy_max_pool2d
+from .reduce import global_avg_pool2d
+from .windows import avg_pool2d, max_pool2d
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+
+SUMS = "out_elemwise_fusable"
+_ATTRS: dict[str, Any] = {
+    "pool_size": (2, 2), "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1),
+    "ceil_mode": False, "layout": "NCHW",
+}  # fmt: skip
+
+
+def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
+    axes = tuple(call.attrs["layout"].index(letter) for letter in "HW")
+    return ins[0].mean(axis=axes, keepdims=True)
+
+
+KINDS = (
+    OpKind(
+        "max_pool2d",
+        max_pool2d,
+        numpy_max_pool2d,
+        attrs=_ATTRS,
+        **in_both("nn.max_pool2d", pool2d_attrs),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "avg_pool2d",
+        avg_pool2d,
+        numpy_avg_pool2d,
+        attrs={**_ATTRS, "count_include_pad": False},
+        **in_both("nn.avg_pool2d", avg_pool2d_attrs),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "global_avg_pool2d",
+        global_avg_pool2d,
+        _spatial_mean,
+        attrs={"layout": "NCHW"},
+        relay=form("nn.global_avg_pool2d", only("layout")),
+        fuses=SUMS,
+    ),
+    # Only ever read as others.
+    OpKind(
+        "adaptive_avg_pool2d",
+        relax=form("nn.adaptive_avg_pool2d", only("output_size", "layout")),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "nn.avg_pool3d",
+        relax=form(
+            "nn.avg_pool3d",
+            only("pool_size", "strides", "dilation", "padding", "count_include_pad", "layout"),
+        ),
+    ),
+)

@@ -1,0 +1,103 @@
+"""Products: dense, batched, convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tvm import te
+from .attrs import Raw, conv2d_attrs, dtype, only
+from .kind import Array, OpKind, broadcast, form
+from .numpy_windows import conv2d as numpy_conv2d
+from .windows import conv2d
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Tensor
+
+SUMS = "out_elemwise_fusable"
+
+
+def _dense(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    x, weight = ins
+    k = te.reduce_axis((0, int(x.shape[-1])), name="k")
+    dtype = call.outputs[0].dtype
+    return te.compute(
+        call.outputs[0].shape,
+        lambda *i: te.sum(x(*i[:-1], k).astype(dtype) * weight(i[-1], k).astype(dtype), axis=k),
+        name=call.name,
+    )
+
+
+def _numpy_dense(ins: Sequence[Array], call: OpCall) -> Array:
+    x, w = ins
+    if np.issubdtype(x.dtype, np.integer):
+        x, w = x.astype(call.outputs[0].dtype), w.astype(call.outputs[0].dtype)
+    return x @ w.T
+
+
+def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    a, b = ins
+    turn_a, turn_b = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    k = te.reduce_axis((0, int(a.shape[-2 if turn_a else -1])), name="k")
+    dtype = call.outputs[0].dtype
+
+    def element(*i: Any) -> Any:
+        batch, m, n = i[:-2], i[-2], i[-1]
+        left = broadcast(a, (*batch, k, m) if turn_a else (*batch, m, k))
+        right = broadcast(b, (*batch, n, k) if turn_b else (*batch, k, n))
+        return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
+
+    return te.compute(call.outputs[0].shape, element, name=call.name)
+
+
+def _numpy_batch_matmul(ins: Sequence[Array], call: OpCall) -> Array:
+    a, b = ins
+    a = a.swapaxes(-1, -2) if call.attrs["transpose_a"] else a
+    b = b.swapaxes(-1, -2) if call.attrs["transpose_b"] else b
+    return a @ b
+
+
+def _out_dtype(raw: Raw) -> dict[str, Any]:
+    return {"out_dtype": dtype(raw["out_dtype"])}
+
+
+KINDS = (
+    OpKind(
+        "dense",
+        _dense,
+        _numpy_dense,
+        inputs=2,
+        attrs={"out_dtype": None},
+        relay=form("nn.dense", _out_dtype),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "batch_matmul",
+        _batch_matmul,
+        _numpy_batch_matmul,
+        inputs=2,
+        attrs={"transpose_a": False, "transpose_b": False, "out_dtype": None},
+        relay=form("nn.batch_matmul", only("transpose_a", "transpose_b")),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "conv2d",
+        conv2d,
+        numpy_conv2d,
+        inputs=2,
+        attrs={
+            "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1,
+            "data_layout": "NCHW", "kernel_layout": "OIHW", "out_dtype": None,
+        },
+        read_attrs=("out_layout",),
+        relay=form("nn.conv2d", conv2d_attrs),
+        relax=form("nn.conv2d", conv2d_attrs),
+        fuses=SUMS,
+    ),
+    # Only ever read as others.
+    OpKind("matmul", inputs=2, relax=form("matmul", _out_dtype), fuses=SUMS),
+    OpKind("qnn_conv2d", inputs=6, relay=form("qnn.conv2d", conv2d_attrs)),
+)  # fmt: skip

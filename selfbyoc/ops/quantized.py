@@ -1,0 +1,67 @@
+"""Ops of quantised models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._tvm import te, tir
+from ..errors import UnsupportedOp
+from .attrs import only
+from .fixed_point import fixed_point
+from .kind import Array, OpKind, form
+
+if TYPE_CHECKING:
+    from ..graph import OpCall
+    from ..language.types import Tensor
+
+
+def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """Fixed-point rescaling, bit for bit as Relay's qnn.requantize with rounding UPWARD."""
+    (x,) = ins
+    a = call.attrs
+    if "input_scale" not in a:
+        raise UnsupportedOp(f"{call.name}: scales that differ by channel have no compute here")
+    if a.get("rounding", "UPWARD") not in ("None", None, "UPWARD"):
+        raise UnsupportedOp(
+            f"{call.name}: rounding {a['rounding']!r}; only UPWARD has a compute here"
+        )
+    dtype = call.outputs[0].dtype
+    low, high = tir.min_value(dtype), tir.max_value(dtype)
+    multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
+
+    def element(*i: Any) -> Any:
+        def wide(value: int) -> Any:
+            return tir.const(value, "int64")
+
+        product = (x(*i).astype("int64") - wide(a["input_zero_point"])) * wide(multiplier)
+        moved = product + wide(1 << (shift - 1))
+        value = (moved >> wide(shift)) + wide(a["output_zero_point"])
+        return tir.Max(tir.Min(value, high.astype("int64")), low.astype("int64")).astype(dtype)
+
+    return te.compute(x.shape, element, name=call.name)
+
+
+def _numpy_requantize(ins: Sequence[Array], call: OpCall) -> Array:
+    a, dtype = call.attrs, np.dtype(call.outputs[0].dtype)
+    multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
+    wide = (ins[0].astype(np.int64) - a["input_zero_point"]) * multiplier + (1 << (shift - 1))
+    value = (wide >> shift) + a["output_zero_point"]
+    return np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+
+
+KINDS = (
+    OpKind(
+        "requantize",
+        _requantize,
+        _numpy_requantize,
+        read_attrs=(
+            "axis", "rounding", "out_dtype", "input_scale", "input_zero_point", "output_scale",
+            "output_zero_point",
+        ),
+        relay=form("qnn.requantize", only("axis", "rounding", "out_dtype")),
+        fuses="elemwise",
+    ),
+)  # fmt: skip

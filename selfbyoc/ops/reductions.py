@@ -1,0 +1,39 @@
+"""Reductions: sum, mean, max."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .attrs import Raw, only, plain
+from .kind import Array, OpKind, form
+from .reduce import reduce
+
+
+def _axis(raw: Raw) -> dict[str, Any]:
+    return {"axis": plain(raw["axis"]), "keepdims": bool(raw["keepdims"])}
+
+
+def _reduction(
+    name: str, numpy: Callable[..., Array], fuses: str | tuple[str, str] = "comm_reduce"
+) -> OpKind:
+    return OpKind(
+        name,
+        reduce(name),
+        lambda ins, call: numpy(ins[0], axis=call.attrs["axis"], keepdims=call.attrs["keepdims"]),
+        attrs={"axis": None, "keepdims": False},
+        relay=form(name, only("axis", "keepdims")),
+        relax=form(name, _axis),
+        fuses=fuses,
+    )
+
+
+KINDS = (
+    _reduction("max", np.max),
+    _reduction("mean", np.mean, ("comm_reduce", "out_elemwise_fusable")),
+    _reduction("sum", np.sum),
+    # Only ever read as part of others.
+    OpKind("variance", relay=form("variance", only("axis", "keepdims", "unbiased"))),
+)

@@ -1,0 +1,71 @@
+"""All op kinds by their names: those of the families, and those that a user declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._tvm import GENERATION
+from ..errors import UnsupportedOp
+from . import attrs as A
+from . import elementwise, movement, normalization, pools, products, quantized, reductions
+from .kind import Compute, Evaluate, Form, OpKind
+
+FAMILIES = (elementwise, movement, normalization, pools, products, quantized, reductions)
+
+KINDS: dict[str, OpKind] = {kind.name: kind for family in FAMILIES for kind in family.KINDS}
+
+
+def written() -> list[str]:
+    """The kinds that stand in patterns and programs, sorted."""
+    return sorted(name for name, kind in KINDS.items() if kind.is_written)
+
+
+def forms(kind: OpKind) -> tuple[Form, ...]:
+    """The forms of a kind in the TVM at hand."""
+    return kind.relay if GENERATION == "relay" else kind.relax
+
+
+def add(kind: OpKind) -> None:
+    """A kind in the vocabulary, in the place of one of the same name."""
+    KINDS[kind.name] = kind
+    _READ.update({form.name: (kind.name, form) for form in forms(kind)})
+
+
+_READ: dict[str, tuple[str, Form]] = {}
+for _kind in tuple(KINDS.values()):
+    add(_kind)
+
+
+def read_as(name: str) -> tuple[str, Form]:
+    """An op of the TVM at hand -> its kind and form; its own name where nobody declared it."""
+    return _READ.get(name) or (name, Form(name))
+
+
+def is_declared(name: str) -> bool:
+    """Whether an op of the TVM at hand is read as a kind."""
+    return name in _READ
+
+
+def complete(name: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an op in a program: the defaults, and what was given, in normal form."""
+    defaults = KINDS[name].attrs if name in KINDS else {}
+    merged = {**defaults, **attrs}
+    return {k: A.NORMALIZERS[k](v) if k in A.NORMALIZERS else v for k, v in merged.items()}
+
+
+def compute_of(name: str) -> Compute:
+    """The compute of an op kind, or an error that names those there are."""
+    kind = KINDS.get(name)
+    if kind is None or kind.compute is None:
+        raise UnsupportedOp(f"no compute for {name!r}; known: {written()}")
+    return kind.compute
+
+
+def numpy_of(name: str, asked_by: str = "") -> Evaluate:
+    """The meaning of an op kind in NumPy, or an error that names those there are."""
+    kind = KINDS.get(name)
+    if kind is None or kind.numpy is None:
+        known = sorted(n for n, k in KINDS.items() if k.numpy is not None)
+        raise UnsupportedOp(f"{asked_by or name}: no NumPy meaning of {name!r}; known: {known}")
+    return kind.numpy
