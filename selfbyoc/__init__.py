@@ -11,6 +11,7 @@ from .codegen.info.layout_change import transform_layout
 from .codegen.info.op_info import UNKNOWN, op_info
 from .codegen.info.op_record import OpInfo, TensorInfo
 from .codegen.target import host_target
+from .ir.declare import declare
 from .ir.emit import emit
 from .language.case import Case
 from .language.composite import Composite, Refused, require
@@ -65,6 +66,7 @@ __all__ = [
     "apply_records",
     "build",
     "choose",
+    "declare",
     "each_op",
     "either",
     "emit",

@@ -18,6 +18,10 @@ class CompositeError(SelfbyocError, ValueError):
     """A composite is badly declared: its pattern, its argument names, its cases."""
 
 
+class OpError(SelfbyocError, ValueError):
+    """An op is badly declared: its name, its functions, the op of TVM that it names."""
+
+
 class RegistryError(SelfbyocError, KeyError):
     """A composite's name is unknown, or taken already."""
 
@@ -80,6 +84,7 @@ class MissingExtra(SelfbyocError, ImportError):
 ALL: tuple[type[SelfbyocError], ...] = (
     InputError,
     CompositeError,
+    OpError,
     RegistryError,
     ComputeError,
     ScheduleError,

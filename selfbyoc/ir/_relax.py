@@ -43,7 +43,8 @@ class _Raw(Mapping[str, Any]):
         self.node = node
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self.node, name)
+        is_dict = isinstance(self.node, tvm.ir.DictAttrs)
+        return self.node[name] if is_dict else getattr(self.node, name)
 
     def __iter__(self) -> Any:
         raise TypeError("the names of an attribute node are not listed")

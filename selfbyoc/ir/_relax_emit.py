@@ -12,6 +12,7 @@ from tvm import relax
 from ..errors import UnsupportedOp
 from ..ops.vocabulary import KINDS, written
 from ._relax import Constant, Expr
+from ._relax_register import call_of
 
 
 def _bias_add(x: Expr, bias: Expr, axis: int) -> Expr:
@@ -51,10 +52,15 @@ WRITE: dict[str, Callable[..., Expr]] = {
 
 
 def function_of(kind: str) -> Callable[..., Expr] | None:
-    """What writes a kind: a function of its own, or that of its first form."""
+    """What writes a kind: a function of its own, or a call of its first form."""
     if kind in WRITE or kind not in KINDS or not KINDS[kind].relax:
         return WRITE.get(kind)
-    return attrgetter(KINDS[kind].relax[0].name)(relax.op)
+    name = KINDS[kind].relax[0].name
+    try:
+        return attrgetter(name)(relax.op)
+    except AttributeError:  # an op without a function: one of a user's
+        is_list = KINDS[kind].inputs is None
+        return lambda *args, **attrs: call_of(name, args, attrs, is_list=is_list)
 
 
 def constant(array: np.ndarray) -> Expr:

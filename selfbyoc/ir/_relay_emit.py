@@ -14,6 +14,7 @@ from .._tvm import tvm
 from ..errors import UnsupportedOp
 from ..ops.vocabulary import KINDS, written
 from ._relay import Expr
+from ._relay_register import call_of
 
 
 def _gelu(x: Expr) -> Expr:
@@ -60,10 +61,15 @@ WRITE: dict[str, Callable[..., Expr]] = {
 
 
 def function_of(kind: str) -> Callable[..., Expr] | None:
-    """What writes a kind: a function of its own, or that of its first form."""
+    """What writes a kind: a function of its own, or a call of its first form."""
     if kind in WRITE or kind not in KINDS or not KINDS[kind].relay:
         return WRITE.get(kind)
-    return attrgetter(KINDS[kind].relay[0].name)(relay)
+    name = KINDS[kind].relay[0].name
+    try:
+        return attrgetter(name)(relay)
+    except AttributeError:  # an op without a function: one of a user's
+        is_list = KINDS[kind].inputs is None
+        return lambda *args, **attrs: call_of(name, args, attrs, is_list=is_list)
 
 
 def constant(array: np.ndarray) -> Expr:

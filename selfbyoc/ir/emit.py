@@ -12,7 +12,7 @@ import numpy as np
 
 from ..language.case import typed
 from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
-from ..ops.vocabulary import complete
+from ..ops.vocabulary import KINDS, complete
 from .generation import writer
 
 
@@ -62,6 +62,9 @@ class _Emitter:
         if isinstance(node, Item):
             return writer.emit_item(self.value(node.of), node.index)
         assert isinstance(node, Op)
+        means = KINDS[node.kind].means
+        if means is not None and writer.function_of(node.kind) is None:
+            return self.value(means(*node.inputs))
         return writer.emit_call(node.kind, self._inputs(node), complete(node.kind, node.attrs))
 
     def _inputs(self, node: Op) -> list[Any]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ...graph import OpCall, Value
 from .activation import clip, gelu, relu, silu
+from .declared import declared
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm
 from .lrn import local_response
@@ -245,4 +246,5 @@ RULES: tuple[Rule, ...] = (
     local_response,
     _sum_of_two,
     _global_pool,
+    declared,
 )

@@ -1,0 +1,191 @@
+"""Ops of one's own: declared in Python, known to the vocabulary and to TVM, on both generations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import ComputeError, OpError, SelfbyocError, did_you_mean
+from ..graph import OpCall
+from ..language.pattern import Op, op
+from ..ops.attrs import only
+from ..ops.elementwise import BROADCASTS
+from ..ops.kind import Array, Compute, Evaluate, OpKind, elementwise, form
+from ..ops.vocabulary import FAMILIES, KINDS, add
+from .generation import registrar
+
+BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
+OWN = "selfbyoc."  # before the name of an op that this library registers in TVM
+
+# What a user calls a kind -> TVM's pattern kind.
+_FUSES: dict[str, str | tuple[str, str]] = {
+    "elementwise": "elemwise",
+    "injective": "injective",
+    "reduction": "comm_reduce",
+    "opaque": "opaque",
+}
+
+
+def declare(
+    name: str,
+    *,
+    compute: Callable[..., Any],
+    numpy: Callable[..., Array],
+    inputs: int | None = 1,
+    attrs: Mapping[str, Any] | None = None,
+    kind: str = "elementwise",
+    shape: Callable[..., Sequence[int]] | None = None,
+    dtype: Callable[..., str] | None = None,
+    commutes: bool = False,
+    relay: str | None = None,
+    relax: str | None = None,
+    means: Callable[..., Any] | None = None,
+) -> Callable[..., Op]:
+    """Declare an op; -> `op.<name>`, which stands in patterns, cases and programs as the others do.
+
+    `compute` is the op in TensorIR: of an elementwise op a function of elements, which are read as
+    broadcast; of any other a function of `te` tensors that returns one. `numpy` is the same of
+    arrays, for `verify` and the tests; floating-point arrays come as float64. Both take the
+    attributes by name; `attrs` names them, with defaults. `inputs` counts the tensors, None is one
+    list of them. `kind` is elementwise, injective, reduction or opaque, as TVM's own fusion should
+    see it. `shape` and `dtype` take the inputs' shapes or dtypes, and the attributes, and return
+    the result's: by default they are broadcast, and the first input's.
+
+    Where models have the op already, say how: `relay` and `relax` name an op of these TVMs (Relax's
+    without "relax."), `means` is a program of the vocabulary that is read as this op, and written
+    for it. Otherwise the op is registered in TVM as "selfbyoc.<name>", so that TVM alone builds a
+    model with it too, as it schedules any op of that kind. Declaring a name again replaces it; a
+    built-in name cannot be declared. Raises OpError.
+    """
+    made = OpKind(
+        name,
+        _compute(name, kind, compute),
+        _numpy(name, numpy),
+        inputs=inputs,
+        attrs=dict(attrs or {}),
+        fuses=BROADCASTS if kind == "elementwise" and inputs != 1 else _FUSES.get(kind, "opaque"),
+        is_commutative=commutes,
+        means=means,
+    )
+    _check(made, kind, compute, numpy, shape)
+    forms = _forms(made, {"relay": relay, "relax": relax})
+    add(replace(made, **forms))
+    own = f"{OWN}{name}"
+    if any(told.name == own for told in forms.get(registrar.GENERATION, ())):
+        registrar.register(own, name, _Rule(name, kind, shape, dtype))
+    return getattr(op, name)
+
+
+def _forms(made: OpKind, named: Mapping[str, str | None]) -> dict[str, Any]:
+    """The ops of both TVMs that are read as this kind; one that is registered here, if there is
+    neither one in the TVM at hand nor a program.
+    """
+    reads, here = only(*made.attrs), named[registrar.GENERATION]
+    if here:
+        _check_known(made.name, here)
+    elif made.means is None:
+        named = {**named, registrar.GENERATION: f"{OWN}{made.name}"}
+    return {which: form(told, reads) for which, told in named.items() if told}
+
+
+class _Rule:
+    """The type of a declared op's result: from shapes, dtypes and attributes to shape and dtype."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        shape: Callable[..., Sequence[int]] | None,
+        dtype: Callable[..., str] | None,
+    ) -> None:
+        self.name, self.kind, self.shape, self.dtype = name, kind, shape, dtype
+
+    def __call__(
+        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], attrs: Mapping[str, Any]
+    ) -> tuple[tuple[int, ...], str]:
+        """The result's."""
+        try:
+            if self.shape is None:
+                found = tuple(int(e) for e in np.broadcast_shapes(*shapes))
+            else:
+                found = tuple(int(e) for e in self.shape(*shapes, **attrs))
+            return found, str(self.dtype(*dtypes, **attrs) if self.dtype else dtypes[0])
+        except Exception as err:  # whatever a user's function raises is its own error
+            told = ", ".join(f"{d}{list(s)}" for s, d in zip(shapes, dtypes, strict=True))
+            text = f"op {self.name}: no type of a result of {told}"
+            raise OpError(f"{text}: {type(err).__name__}: {err}") from err
+
+
+def _compute(name: str, kind: str, function: Callable[..., Any]) -> Compute:
+    def compute(ins: Sequence[Any], call: OpCall) -> Any:
+        attrs = {key: call.attrs[key] for key in KINDS[name].attrs}
+        try:
+            if kind == "elementwise":
+                return elementwise(lambda *elements: function(*elements, **attrs))(ins, call)
+            return function(*ins, **attrs)
+        except SelfbyocError:
+            raise
+        except Exception as err:  # whatever a user's function raises is its own error
+            text = f"op {name}: its compute raised {type(err).__name__}: {err}"
+            raise ComputeError(text) from err
+
+    return compute
+
+
+def _numpy(name: str, function: Callable[..., Array]) -> Evaluate:
+    return lambda ins, call: function(*ins, **{key: call.attrs[key] for key in KINDS[name].attrs})
+
+
+def _check(
+    made: OpKind,
+    kind: str,
+    compute: Callable[..., Any],
+    numpy: Callable[..., Array],
+    shape: Callable[..., Any] | None,
+) -> None:
+    name = made.name
+    if not isinstance(name, str) or not name.isidentifier():
+        raise OpError(f"op {name!r}: expected a name that Python can write after `op.`")
+    if name in BUILTIN:
+        raise OpError(f"op {name} is built in; declare yours under another name")
+    if kind not in _FUSES:
+        text = f"op {name}: kind={kind!r}; expected one of {list(_FUSES)}"
+        raise OpError(text + did_you_mean(str(kind), _FUSES))
+    if made.inputs is not None and (not isinstance(made.inputs, int) or made.inputs < 1):
+        raise OpError(f"op {name}: inputs={made.inputs!r}; expected a number from 1, or None")
+    if kind != "elementwise" and shape is None and made.means is None:
+        raise OpError(
+            f"op {name}: an op of kind {kind} needs shape=, the result's from the inputs'"
+        )
+    if made.means is not None and made.inputs is None:
+        raise OpError(f"op {name}: means= needs a number of inputs")
+    for what, function in (("compute", compute), ("numpy", numpy)):
+        _check_signature(name, what, function, made)
+
+
+def _check_signature(name: str, what: str, function: Callable[..., Any], made: OpKind) -> None:
+    if not callable(function):
+        raise OpError(f"op {name}: {what}: expected a function, found {function!r}")
+    count = made.inputs or 2
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a ufunc nothing is known
+        return
+    try:
+        signature.bind(*range(count), **made.attrs)
+    except TypeError as err:
+        wanted = ", ".join([f"{count} inputs", *(f"{key}=" for key in made.attrs)])
+        text = f"op {name}: {what}{signature} does not take {wanted}: {err}"
+        raise OpError(text) from err
+
+
+def _check_known(name: str, told: str) -> None:
+    known = registrar.known_ops()
+    if told not in known:
+        which = registrar.GENERATION
+        text = f"op {name}: {which}={told!r} is no op of this TVM{did_you_mean(told, known)}"
+        raise OpError(text)
