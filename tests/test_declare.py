@@ -9,6 +9,7 @@ import selfbyoc
 from selfbyoc import Case, Composite, declare, op
 from selfbyoc._tvm import GENERATION, te, tir, tvm
 from selfbyoc.errors import ComputeError, OpError
+from selfbyoc.ops import vocabulary
 from selfbyoc.ops.vocabulary import KINDS
 
 SHAPE = (2, 3, 5, 7)
@@ -17,10 +18,11 @@ SHAPE = (2, 3, 5, 7)
 @pytest.fixture(autouse=True)
 def _vocabulary():
     """Each test leaves the vocabulary as it was; what is registered in TVM stays."""
-    before = dict(KINDS)
+    before, read = dict(KINDS), dict(vocabulary._READ)
     yield
-    KINDS.clear()
-    KINDS.update(before)
+    for known, was in ((KINDS, before), (vocabulary._READ, read)):
+        known.clear()
+        known.update(was)
 
 
 def run_case(composite, case):
@@ -276,3 +278,13 @@ def test_what_a_users_functions_raise():
     )
     with pytest.raises(Exception, match=r"op shapeless: no type of a result of float32\[3, 5\]"):
         selfbyoc.emit(lambda x: op.shapeless(x), {"x": (3, 5)})
+
+
+def test_an_op_that_nobody_declared_is_told_with_the_line():
+    """`sin` is in both TVMs: the way in is an op that is declared, then forgotten."""
+    own = declare("sine", compute=te.sin, numpy=np.sin, relay="sin", relax="sin")
+    mod = selfbyoc.emit(lambda x: op.relu(own(x)), {"x": (2, 3)})
+    del KINDS["sine"], vocabulary._READ["sin"]
+    text = str(selfbyoc.explain(mod))
+    line = f'declare("sin", {GENERATION}="sin", compute=..., numpy=...)'
+    assert f"1 x sin: no composite has this op; nobody declared it: {line}" in text

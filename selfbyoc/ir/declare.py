@@ -15,7 +15,7 @@ from ..language.pattern import Op, op
 from ..ops.attrs import only
 from ..ops.elementwise import BROADCASTS
 from ..ops.kind import Array, Compute, Evaluate, OpKind, elementwise, form
-from ..ops.vocabulary import FAMILIES, KINDS, add
+from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared
 from .generation import registrar
 
 BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
@@ -43,6 +43,7 @@ def declare(
     commutes: bool = False,
     relay: str | None = None,
     relax: str | None = None,
+    primfunc: str = "",
     means: Callable[..., Any] | None = None,
 ) -> Callable[..., Op]:
     """Declare an op; -> `op.<name>`, which stands in patterns, cases and programs as the others do.
@@ -56,10 +57,10 @@ def declare(
     the result's: by default they are broadcast, and the first input's.
 
     Where models have the op already, say how: `relay` and `relax` name an op of these TVMs (Relax's
-    without "relax."), `means` is a program of the vocabulary that is read as this op, and written
-    for it. Otherwise the op is registered in TVM as "selfbyoc.<name>", so that TVM alone builds a
-    model with it too, as it schedules any op of that kind. Declaring a name again replaces it; a
-    built-in name cannot be declared. Raises OpError.
+    without "relax."), `primfunc` a PrimFunc that a Relax model calls (attributes are their defaults
+    then), `means` is a program of the vocabulary that is read as this op, and written for it. Else
+    the op is registered in TVM as "selfbyoc.<name>": TVM alone builds a model with it too, as any
+    op of that kind. A name may be declared again, but no built-in one. Raises OpError.
     """
     made = OpKind(
         name,
@@ -70,6 +71,7 @@ def declare(
         fuses=BROADCASTS if kind == "elementwise" and inputs != 1 else _FUSES.get(kind, "opaque"),
         is_commutative=commutes,
         means=means,
+        primfunc=primfunc,
     )
     _check(made, kind, compute, numpy, shape)
     forms = _forms(made, {"relay": relay, "relax": relax})
@@ -90,6 +92,17 @@ def _forms(made: OpKind, named: Mapping[str, str | None]) -> dict[str, Any]:
     elif made.means is None:
         named = {**named, registrar.GENERATION: f"{OWN}{made.name}"}
     return {which: form(told, reads) for which, told in named.items() if told}
+
+
+def line_for(name: str) -> str | None:
+    """The line that would declare an op of the TVM at hand, by the name it has there; None for one
+    that is declared, or is no op.
+    """
+    if name in KINDS or is_declared(name) or name not in registrar.known_ops():
+        return None
+    short = name.rpartition(".")[2]
+    taken = "" if short not in KINDS else "_"
+    return f'declare("{short}{taken}", {registrar.GENERATION}="{name}", compute=..., numpy=...)'
 
 
 class _Rule:

@@ -54,6 +54,7 @@ class OpKind:
     fuses: str | tuple[str, str] = "opaque"
     is_commutative: bool = False
     means: Callable[..., Any] | None = None  # a program of other ops that is read as this one
+    primfunc: str = ""  # of a Relax module, a call of which is read as this op
 
     @property
     def is_written(self) -> bool:

@@ -14,6 +14,7 @@ from ..graph import Value
 from ..ir._relax import ITEM, Constant
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
+from ._relax_declared import PrimFuncsAreOps
 from ._relax_inline import inlined, primitives
 from ._relax_table import fusion_table
 
@@ -33,7 +34,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = _without_primitives(relax.transform.Normalize()(mod))
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
-    mod = _main_by(BoundsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
+    mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
+    mod = _main_by(BoundsAreOps(mod), mod)
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...ir.declare import line_for
 from ...match.miss import NO_OP
 from ...partition.report import BROKEN, MATCHED, MISSED, REFUSED, Record, Report
 
@@ -118,7 +119,9 @@ def _reason(report: Report, kind: str, at: Iterable[Record], about: Iterable[Rec
     depth = {c.name: c.depth for c in report.composites}
     if not names:
         hint = next((f"; {r.hint}" for r in about if r.hint), "")
-        return f"no composite has this op{hint}"
+        line = None if hint else line_for(kind)
+        told = f"; nobody declared it: {line}" if line else hint
+        return f"no composite has this op{told}"
     for records in (list(at), [r for r in about if r.composite in names]):
         if records:
             r = max(records, key=lambda r: (r.status != MISSED, r.fitted / depth[r.composite]))
