@@ -27,6 +27,11 @@ PRINTS = {
   left to TVM: 1 bias_add, 1 dense, 1 relu
 agrees with NumPy: True
 """,
+    "own_op": """\
+   1 x conv2d_hard_swish
+  left to TVM: nothing
+agrees with the four ops: True
+""",
     "conv_chain_rfc": f"""\
 {RFC_REFUSAL if GENERATION == "relay" else ""}\
    1 x conv_chain
