@@ -17,7 +17,7 @@ from other_cpus.loops import around_exp, hot, innermost  # isort: skip
 from other_cpus.runs import RIGHT, can_run, cases, compiled, judged  # isort: skip
 
 BUILTIN = {composite.name: composite for composite in selfbyoc.BUILTIN}
-SOME = ("conv2d", "dense", "layer_norm", "max_pool2d")
+SOME = ("conv2d", "dense", "layer_norm", "max_pool2d", *(("lrn",) if GENERATION == "relay" else ()))
 
 X86 = """
 	vmovups	%ymm9, 32(%rsp)

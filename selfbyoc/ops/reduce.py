@@ -159,10 +159,11 @@ def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     def square(i: Sequence[Any], distance: int) -> Any:
         # The nearest element there is, and then not counted: no branch around a vector.
         at = i[axis] + distance
-        inside = tir.all(at >= 0, at < extent)
         near = tir.Min(tir.Max(at, 0), extent - 1) if distance else at
         value = x(*i[:axis], near, *i[axis + 1 :])
-        return tir.Select(inside, value * value, nothing) if distance else value * value
+        # Not `at >= 0 and at < extent`: TVM's simplifier would take it for granted where the value is
+        # read, and read before and after the image; both sides of a select are computed.
+        return tir.Select(near == at, value * value, nothing) if distance else value * value
 
     def base(*i: Any) -> Any:
         total = square(i, 0)
