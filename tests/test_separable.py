@@ -63,6 +63,8 @@ SHAPES = {
     "chunks-stride-2": ("inverted_residual", case_of(5, 30, 9, (63, 37), strides=2)),
     "dilated": ("inverted_residual", case_of(6, 32, 24, (33, 35), padding=2, dilation=2)),
     "5x5": ("inverted_residual", case_of(4, 40, 12, (15, 13), kernel=5, strides=2)),
+    "7x7": ("inverted_residual", case_of(4, 40, 12, (15, 13), kernel=7)),
+    "13x13": ("inverted_residual", case_of(4, 24, 12, (9, 11), kernel=13, strides=2)),
     "wide-padding": ("inverted_residual", case_of(4, 16, 8, (9, 8), padding=(2, 1, 0, 2))),
     "no-padding": ("inverted_residual", case_of(4, 16, 8, (40, 8), padding=0)),
     "batch": ("inverted_residual", case_of(7, 18, 7, (7, 7), batch=3, residual=True)),

@@ -161,8 +161,8 @@ def lrn(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         at = i[axis] + distance
         near = tir.Min(tir.Max(at, 0), extent - 1) if distance else at
         value = x(*i[:axis], near, *i[axis + 1 :])
-        # Not `at >= 0 and at < extent`: TVM's simplifier would take it for granted where the value is
-        # read, and read before and after the image; both sides of a select are computed.
+        # Not `at >= 0 and at < extent`: TVM's simplifier would take it for granted where the value
+        # is read, and read before and after the image; both sides of a select are computed.
         return tir.Select(near == at, value * value, nothing) if distance else value * value
 
     def base(*i: Any) -> Any:

@@ -19,8 +19,6 @@ from .layers import is_first, is_pointwise
 from .staged import StagedPlan
 from .tiles import Run, pair
 
-MOST_WINDOW = 25  # of a window that is written out; more only grow the code
-
 
 @dataclass(frozen=True)
 class SeparablePlan:
@@ -84,7 +82,7 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     window, pads = pair(depth.inputs[1][0][2:]), depth.attrs["padding"]
     strides, dilation = pair(depth.attrs["strides"]), pair(depth.attrs["dilation"])
     reach = [(window[n] - 1) * dilation[n] for n in (0, 1)]
-    plain = is_pointwise(project) and math.prod(window) <= MOST_WINDOW
+    plain = is_pointwise(project)
     plain = plain and all(is_pointwise(conv) or is_first(conv) for conv in expand)
     # One channel out for each one in, and no window that lies in the padding alone.
     plain = plain and image[1] == out[1] and all(p <= reach[i % 2] for i, p in enumerate(pads))
