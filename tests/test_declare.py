@@ -162,6 +162,31 @@ def test_one_that_moves_data_and_takes_a_list():
     run_case(composite, Case(x=(3, 5), y=(3, 5)))
 
 
+def test_attributes_of_every_sort():
+    """They come back as they were given, on both generations; those left out are the defaults."""
+    seen = []
+
+    def repeated(x, times, mode, flag, other, nothing):
+        seen.append((times, mode, flag, other, nothing))
+        rows = int(x.shape[0]) * times[0]
+        return te.compute((rows, x.shape[1]), lambda i, j: x(tir.indexdiv(i, times[0]), j))
+
+    own = declare(
+        "repeated",
+        compute=repeated,
+        numpy=lambda x, times, **rest: np.repeat(x, times[0], 0),
+        attrs={"times": (2, 2), "mode": "up", "flag": True, "other": False, "nothing": None},
+        kind="injective",
+        shape=lambda x, times, **rest: (x[0] * times[0], x[1]),
+    )
+    composite = Composite("repeated", lambda x: op.relu(own(x, flag=False)))
+    run_case(
+        composite, Case(lambda x: op.relu(own(x, times=(3, 1), flag=False, mode="no")), x=(2, 5))
+    )
+    assert set(seen) == {((3, 1), "no", False, False, None)}
+    assert all(type(flag) is bool for _, _, flag, _, _ in seen)
+
+
 def test_another_dtype():
     own = declare(
         "is_positive",

@@ -9,7 +9,7 @@ from tvm import relax
 
 from .._tvm import GENERATION, attrs_dict, tvm
 from ..graph import OpCall
-from ..ops.attrs import plain
+from ..ops.attrs import like
 from ..ops.vocabulary import KINDS
 from ._relax import Expr, _values
 
@@ -38,24 +38,24 @@ def register(name: str, kind: str, rule: Rule) -> None:
     tvm.ir._ffi_api.RegisterOp(f"{PREFIX}{name}", "declared in Python")
     op = tvm.ir.Op.get(f"{PREFIX}{name}")
     op.set_attrs_type_key("ir.DictAttrs")
-    op.set_attr("FInferType", lambda call, ctx: _type(name, call))
+    op.set_attr("FInferType", lambda call, ctx: _type(name, kind, call))
     op.set_attr("FLegalize", lambda builder, call: _legalized(kind, builder, call))
     op.set_attr("FPurity", True)
 
 
-def _type(name: str, call: relax.Call) -> Any:
+def _type(name: str, kind: str, call: relax.Call) -> Any:
     values = [value for arg in call.args for value in _values(arg.ty)]
     shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    shape, dtype = _rules[name](shapes, dtypes, _told(call))
+    shape, dtype = _rules[name](shapes, dtypes, _told(kind, call))
     return relax.TensorType(shape, dtype)
 
 
-def _told(call: relax.Call) -> dict[str, Any]:
-    return {key: plain(value) for key, value in attrs_dict(call.attrs).items()}
+def _told(kind: str, call: relax.Call) -> dict[str, Any]:
+    return like(KINDS[kind].attrs)(attrs_dict(call.attrs))
 
 
 def _legalized(kind: str, builder: Any, call: relax.Call) -> Expr:
-    made = OpCall(kind, (), _told(call), _values(call.ty), kind)
+    made = OpCall(kind, (), _told(kind, call), _values(call.ty), kind)
     compute = KINDS[kind].compute
     assert compute is not None
     args = [field for arg in call.args for field in _fields(arg)]

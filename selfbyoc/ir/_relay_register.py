@@ -10,7 +10,7 @@ from tvm.relay.op import op as registry
 
 from .._tvm import GENERATION, attrs_dict, tvm
 from ..graph import OpCall
-from ..ops.attrs import plain
+from ..ops.attrs import like
 from ..ops.vocabulary import KINDS
 from ._relay import Expr, _values
 
@@ -46,25 +46,24 @@ def register(name: str, kind: str, rule: Rule) -> None:
     op = tvm.ir.Op.get(name)
     op.set_attrs_type_key("DictAttrs")
     op.set_support_level(_LEVEL)
-    op.add_type_rel(f"{name}Rel", lambda types, attrs: _type(name, types, attrs))
+    op.add_type_rel(f"{name}Rel", lambda types, attrs: _type(name, kind, types, attrs))
     fuses = KINDS[kind].fuses
     registry.register_pattern(name, _PATTERNS[fuses if isinstance(fuses, str) else fuses[0]])
     registry.register_compute(name, lambda attrs, ins, out: _compute(kind, attrs, ins, out))
     registry.register_injective_schedule(name)
 
 
-def _type(name: str, types: Sequence[Any], attrs: Any) -> Any:
+def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
     values = [value for ty in types for value in _values(ty)]
     if any(value.dtype == "opaque" for value in values):
         return None  # not inferred yet: asked again when more is known
     shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    told = {key: plain(value) for key, value in attrs_dict(attrs).items()}
-    shape, dtype = _rules[name](shapes, dtypes, told)
+    shape, dtype = _rules[name](shapes, dtypes, like(KINDS[kind].attrs)(attrs_dict(attrs)))
     return relay.TensorType(shape, dtype)
 
 
 def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Any) -> list[Any]:
-    told = {key: plain(value) for key, value in attrs_dict(attrs).items()}
+    told = like(KINDS[kind].attrs)(attrs_dict(attrs))
     call = OpCall(kind, (), told, _values(out), kind)
     compute = KINDS[kind].compute
     assert compute is not None

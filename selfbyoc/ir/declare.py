@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ComputeError, OpError, SelfbyocError, did_you_mean
 from ..graph import OpCall
 from ..language.pattern import Op, op
-from ..ops.attrs import only
+from ..ops.attrs import like
 from ..ops.elementwise import BROADCASTS
 from ..ops.kind import Array, Compute, Evaluate, OpKind, elementwise, form
 from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared
@@ -86,7 +86,7 @@ def _forms(made: OpKind, named: Mapping[str, str | None]) -> dict[str, Any]:
     """The ops of both TVMs that are read as this kind; one that is registered here, if there is
     neither one in the TVM at hand nor a program.
     """
-    reads, here = only(*made.attrs), named[registrar.GENERATION]
+    reads, here = like(made.attrs), named[registrar.GENERATION]
     if here:
         _check_known(made.name, here)
     elif made.means is None:

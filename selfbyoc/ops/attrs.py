@@ -47,6 +47,29 @@ def only(*names: str) -> ReadAttrs:
     return lambda raw: {name: plain(raw[name]) for name in names}
 
 
+def like(defaults: Mapping[str, Any]) -> ReadAttrs:
+    """Attributes that have defaults, true and false where these are: TVM 0.17 keeps them as 1, 0.
+    Those that a call leaves out have the default.
+    """
+
+    def read(raw: Raw) -> dict[str, Any]:
+        given = {name: plain(raw[name]) for name in defaults if _has(raw, name)}
+        return {
+            name: bool(value) if isinstance(defaults[name], bool) else value
+            for name, value in {**defaults, **given}.items()
+        }
+
+    return read
+
+
+def _has(raw: Raw, name: str) -> bool:
+    try:
+        raw[name]
+    except (KeyError, AttributeError):
+        return False
+    return True
+
+
 def conv2d_attrs(raw: Raw) -> dict[str, Any]:
     """The eight that a converter needs, and the result's dtype ('' and None: that of the data)."""
     return {
