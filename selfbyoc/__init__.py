@@ -16,6 +16,7 @@ from .ir.emit import emit
 from .language.case import Case
 from .language.composite import Composite, Refused, require
 from .language.decisions import choose
+from .language.growing import elementwise, repeat
 from .language.kernel import Kernel
 from .language.pattern import either, many, op
 from .language.registry import Registry
@@ -69,6 +70,7 @@ __all__ = [
     "declare",
     "each_op",
     "either",
+    "elementwise",
     "emit",
     "explain",
     "extract_tasks",
@@ -80,6 +82,7 @@ __all__ = [
     "op",
     "op_info",
     "partition_for_tefuse",
+    "repeat",
     "report",
     "require",
     "transform_layout",

@@ -17,7 +17,7 @@ from ..errors import CompositeError, LoweringError
 from ..graph import OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
 from ..language.known import composite_of, is_builtin
-from ..match.match import Match, find
+from ..match.match import Match, find_whole
 from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
@@ -109,8 +109,7 @@ def match_of(external: External) -> Match:
     composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
     if composite is None:  # several composites that another pass merged: stacked as they are
         return Match(_merged(external.composites), {}, graph.ops, graph.outputs)
-    real = [call for call in graph.ops if call.sources]
-    found = find(composite, graph, real[-1])
+    found = find_whole(composite, graph)
     if not isinstance(found, Match):
         raise CompositeError(
             f"composite {composite.name} does not match the function {external.symbol}: {found}"

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CompositeError
 from ..language.case import typed
+from ..language.growing import Elementwise, Repeat
 from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
 from ..ops.vocabulary import KINDS, complete
 from .generation import writer
@@ -50,6 +52,8 @@ class _Emitter:
     def value(self, node: Node) -> Any:
         if isinstance(node, Either):
             return self.value(next(o for o in node.options if self._has_args(o)))
+        if isinstance(node, (Elementwise, Repeat, Many)):
+            return self._fewest(node)
         if isinstance(node, Arg):
             return self.known[node.name]
         if isinstance(node, Number):
@@ -57,6 +61,14 @@ class _Emitter:
         if id(node) not in self.done:
             self.done[id(node)] = self._emit(node)
         return self.done[id(node)]
+
+    def _fewest(self, node: Elementwise | Repeat | Many) -> Any:
+        """What may be there any number of times, none of it."""
+        if isinstance(node, Many) or node.at_least > 0:
+            name = type(node).__name__.lower()
+            text = f"a pattern with `{name}` stands for several programs"
+            raise CompositeError(f"{text}; expected a straight function: Case(lambda x: ..., ...)")
+        return self.value(node.of)
 
     def _emit(self, node: Node) -> Any:
         if isinstance(node, Item):
@@ -82,6 +94,6 @@ class _Emitter:
             return node.name in self.known
         if isinstance(node, Either):
             return any(map(self._has_args, node.options))
-        if isinstance(node, Item):
+        if isinstance(node, (Item, Elementwise, Repeat)):
             return self._has_args(node.of)
         return not isinstance(node, Many) and all(map(self._has_args, getattr(node, "inputs", ())))

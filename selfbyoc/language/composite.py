@@ -14,7 +14,7 @@ from ..errors import CompositeError, did_you_mean
 from .case import Case
 from .declared import kinds
 from .kernel import Kernel
-from .pattern import Node, branch_names, reachable, trace
+from .pattern import Node, numbered_names, reachable, trace
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -70,11 +70,14 @@ class Composite:
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "arg_names", names)
         object.__setattr__(self, "root", self._root())
+        nodes = (node for output in outputs for node in reachable(output, branches=True))
+        object.__setattr__(self, "grows", any(node.grows for node in nodes))
         self._check_names()
 
     outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     root: Node = field(init=False, repr=False, compare=False)
+    grows: bool = field(init=False, repr=False, compare=False)  # any number of ops may fit
 
     def _root(self) -> Node:
         """The output that is computed from all the others."""
@@ -148,7 +151,7 @@ class Composite:
             if callable(function):
                 used.append((label, _named_parameters(function)))
         for label, keys in used:
-            branches = branch_names(self.outputs) if label == "pack" else set()
+            branches = numbered_names(self.outputs) if label == "pack" else set()
             unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops", "plan"})
             if unknown:
                 meant = did_you_mean(unknown[0], [*self.arg_names, *sorted(branches)])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .pattern import Either, Item, Node, Op, below
+from ..ops.vocabulary import elementwise_kinds
+from .growing import Elementwise, Repeat, Rest
+from .pattern import Either, Item, Node, Op
 
 if TYPE_CHECKING:
     from .composite import Composite
@@ -19,8 +21,9 @@ class Declared:
     why: str
     roots: tuple[str, ...]  # the kinds of op that the pattern can end in
     kinds: tuple[str, ...]  # all kinds of op in it
-    depth: int  # the most ops after one another
+    depth: int  # the most ops after one another; of what may be repeated, the fewest
     before: tuple[tuple[str, str], ...]  # (kind, kind of an op that is computed from it)
+    grows: bool = False  # whether any number of ops may be in it
 
     def can_hold(self, kind_a: str, kind_b: str, in_order: bool) -> bool:
         """Whether the pattern has both kinds; `in_order`: the second computed from the first."""
@@ -33,20 +36,14 @@ def declared(composite: Composite) -> Declared:
     """The outline of a composite."""
     outline = _Outline(composite.root)
     below = outline.below[id(composite.root)]
-    pairs = {
-        (kind, node.kind)
-        for node in outline.nodes
-        if isinstance(node, Op)
-        for child in outline.children[id(node)]
-        for kind in outline.below[id(child)]
-    }
     return Declared(
         composite.name,
         composite.why,
         tuple(sorted(root_kinds(composite.root))),
         tuple(sorted(below)),
         outline.depth[id(composite.root)],
-        tuple(sorted(pairs)),
+        tuple(sorted(outline.pairs())),
+        composite.grows,
     )
 
 
@@ -56,6 +53,18 @@ def root_kinds(node: Node) -> set[str]:
         return set().union(*map(root_kinds, node.options))
     if isinstance(node, Item):
         return {node.of.kind}
+    if isinstance(node, Rest):
+        return root_kinds(node.of)
+    if isinstance(node, (Elementwise, Repeat)):
+        last = elementwise_kinds() if isinstance(node, Elementwise) else root_kinds(node.first)
+        return last | (root_kinds(node.of) if node.at_least == 0 else set())
+    return _own(node)
+
+
+def _own(node: Node) -> set[str]:
+    """The kinds of op that a node is itself."""
+    if isinstance(node, Elementwise):
+        return elementwise_kinds()
     return {node.kind} if isinstance(node, Op) else set()
 
 
@@ -79,11 +88,24 @@ class _Outline:
     def _visit(self, node: Node) -> None:
         if id(node) in self.children:
             return
-        children = below(node)
+        children = node.below()
         self.children[id(node)] = children
         self.nodes.append(node)
         for child in children:
             self._visit(child)
-        own = frozenset([node.kind] if isinstance(node, Op) else [])
+        own = frozenset(_own(node))
         self.below[id(node)] = own.union(*(self.below[id(c)] for c in children))
-        self.depth[id(node)] = len(own) + max((self.depth[id(c)] for c in children), default=0)
+        count = node.at_least if isinstance(node, Elementwise) else len(own)
+        self.depth[id(node)] = count + max((self.depth[id(c)] for c in children), default=0)
+
+    def pairs(self) -> set[tuple[str, str]]:
+        """Of each kind of op those that may be computed from it."""
+        found = set()
+        for node in self.nodes:
+            before = frozenset().union(*(self.below[id(c)] for c in self.children[id(node)]))
+            if isinstance(node, Repeat):
+                found |= {(a, b) for a in self.below[id(node)] for b in self.below[id(node)]}
+            if isinstance(node, Elementwise) and node.at_most != 1:
+                before |= _own(node)
+            found |= {(a, b) for a in before for b in _own(node)}
+        return found

@@ -22,9 +22,19 @@ from ..ops.vocabulary import KINDS, written
 class Node:
     """A value in a pattern: an argument, a constant, an op's output, a choice or a repetition."""
 
+    grows = False  # whether it stands for any number of ops after one another
+
     def is_op(self) -> bool:
         """Whether an op produces this value."""
         return False
+
+    def below(self) -> tuple[Node, ...]:
+        """What it is computed from: all options of a choice, one of what is repeated."""
+        return ()
+
+    def numbered(self) -> set[str]:
+        """The names of the arguments that get a number each in the match."""
+        return set()
 
 
 class Arg(Node):
@@ -56,6 +66,9 @@ class Op(Node):
     def is_op(self) -> bool:
         return True
 
+    def below(self) -> tuple[Node, ...]:
+        return self.inputs
+
     def __getitem__(self, index: int) -> Item:
         return Item(self, index)
 
@@ -76,6 +89,9 @@ class Item(Node):
     def is_op(self) -> bool:
         return True
 
+    def below(self) -> tuple[Node, ...]:
+        return (self.of,)
+
     def __repr__(self) -> str:
         return f"{self.of!r}[{self.index}]"
 
@@ -88,6 +104,9 @@ class Either(Node):
 
     def is_op(self) -> bool:
         return all(option.is_op() for option in self.options)
+
+    def below(self) -> tuple[Node, ...]:
+        return self.options
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.options))
@@ -104,6 +123,23 @@ class Many(Node):
     def instance(self, index: int) -> Node:
         """The branch number `index`, its own arguments named `name_<index>`."""
         return self.branch(lambda name: Arg(f"{name}_{index}"))
+
+    def below(self) -> tuple[Node, ...]:
+        return (self.instance(0),)
+
+    def numbered(self) -> set[str]:
+        return asked_names(self.branch)[1]
+
+
+def asked_names(branch: Callable[[Callable[[str], Arg]], Node]) -> tuple[Node, set[str]]:
+    """A branch, and the names of arguments that it asks for."""
+    asked: set[str] = set()
+
+    def arg(name: str) -> Arg:
+        asked.add(name)
+        return Arg(name)
+
+    return branch(arg), asked
 
 
 def as_node(value: Any) -> Node:
@@ -173,19 +209,8 @@ def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
 op = Vocabulary()
 
 
-def below(node: Node) -> tuple[Node, ...]:
-    """What a node is computed from: all options of a choice, the first of many branches."""
-    if isinstance(node, Op):
-        return node.inputs
-    if isinstance(node, Either):
-        return node.options
-    if isinstance(node, Item):
-        return (node.of,)
-    return (node.instance(0),) if isinstance(node, Many) else ()
-
-
-def reachable(root: Node) -> list[Node]:
-    """A node and everything that it is computed from, branches of `many` aside."""
+def reachable(root: Node, branches: bool = False) -> list[Node]:
+    """A node and everything that it is computed from; `branches`: also that of a `many`."""
     found: dict[int, Node] = {}
     stack = [root]
     while stack:
@@ -193,22 +218,13 @@ def reachable(root: Node) -> list[Node]:
         if id(node) in found:
             continue
         found[id(node)] = node
-        stack.extend(() if isinstance(node, Many) else below(node))
+        stack.extend(node.below() if branches or not isinstance(node, Many) else ())
     return list(found.values())
 
 
-def branch_names(outputs: Sequence[Node]) -> set[str]:
-    """The names that branches of `many` ask for, without their numbers."""
-    asked: set[str] = set()
-
-    def arg(name: str) -> Arg:
-        asked.add(name)
-        return Arg(name)
-
-    for node in (node for root in outputs for node in reachable(root)):
-        if isinstance(node, Many):
-            node.branch(arg)
-    return asked
+def numbered_names(outputs: Sequence[Node]) -> set[str]:
+    """The names of the arguments that get a number each, without it."""
+    return set().union(*(node.numbered() for root in outputs for node in reachable(root)))
 
 
 def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:

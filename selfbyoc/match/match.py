@@ -1,44 +1,19 @@
-"""Match a pattern against an OpGraph: the one place that decides what a composite takes."""
+"""What a pattern selected in an OpGraph: the one place that decides what a composite takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..graph import OpCall, OpGraph, Value
-from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op
-from ..ops.vocabulary import KINDS
-from .attribute import asked, compared, equal_number, wanted_text
-from .miss import (
-    ATTRIBUTE,
-    CONSTANT,
-    INPUTS,
-    KIND,
-    LEAF,
-    NO_OP,
-    OTHER_KIND,
-    OUTPUT,
-    RIGHT_KIND,
-    TWICE,
-    VALUE,
-    Miss,
-    Nearest,
-)
+from ..language.pattern import Either, Item, Node
+from .growing import arguments
+from .matcher import Bound, Matcher
+from .miss import OUTPUT, RIGHT_KIND, Miss
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A match in the making: which value each argument stands for, and the ops taken so far."""
-
-    args: Mapping[str, Value] = field(default_factory=dict)
-    ops: tuple[OpCall, ...] = ()
-    parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a node -> the op it took
-    level: int = 0  # ops entered whose inputs are not matched yet
-    reader: str = ""  # the innermost of these
 
 
 @dataclass(frozen=True)
@@ -88,153 +63,78 @@ class Match:
         return found[0]
 
 
-class Matcher:
-    """Tries one pattern on one graph and remembers the nearest miss."""
+class Ways:
+    """Every way in which a composite fits with `root` as its last op, the one to prefer first."""
 
-    def __init__(self, graph: OpGraph) -> None:
-        self.graph = graph
-        self.nearest = Nearest()
+    def __init__(self, composite: Composite, graph: OpGraph, root: OpCall) -> None:
+        self.composite, self.root = composite, root
+        self.matcher = Matcher(graph)
+        self._made = self._matches()
+        self.first = next(self._made, None)
 
-    def _missed(self, bound: Bound, near: int, *difference: Any) -> None:
-        score = (bound.level + len(bound.ops), near)
-        if score >= self.nearest.score:  # most are not, and need no object
-            self.nearest.add(score, Miss(*difference))
+    @property
+    def miss(self) -> Miss:
+        """The nearest miss, where there is no way."""
+        found = self.matcher.nearest.miss
+        return found or Miss(OUTPUT, self.root.name, "a result", "none")
 
-    def match(self, node: Node, value: Value, bound: Bound) -> Iterator[Bound]:
-        """Every way in which `node` fits `value`, given what is bound already."""
-        if isinstance(node, Arg):
-            yield from self._arg(node, value, bound)
-        elif isinstance(node, Number):
-            yield from self._number(node, value, bound)
-        elif isinstance(node, Either):
-            for option in node.options:
-                yield from self.match(option, value, bound)
-        elif isinstance(node, Item):
-            yield from self._op(node.of, node.index, value, bound)
-        elif isinstance(node, Op):
-            yield from self._op(node, 0, value, bound)
+    def all(self) -> Iterator[Match]:
+        """The first and the others."""
+        if self.first is not None:
+            yield self.first
+            yield from self.others()
 
-    def _number(self, node: Number, value: Value, bound: Bound) -> Iterator[Bound]:
-        scalar = value.scalar
-        if scalar is not None and equal_number(float(scalar), node.value):
-            yield bound
-            return
-        found = _leaf(value) if scalar is None else str(scalar)
-        wanted = f"the constant {node.value}"
-        self._missed(bound, RIGHT_KIND, CONSTANT, bound.reader or "constant", wanted, found)
+    def others(self) -> Iterator[Match]:
+        """Those after the first, of a pattern that grows: with fewer ops, or from elsewhere on."""
+        taken = {self._key(self.first)} if self.first else set()
+        for match in self._made if self.composite.grows else ():
+            if (key := self._key(match)) not in taken:
+                taken.add(key)
+                yield match
 
-    def _arg(self, node: Arg, value: Value, bound: Bound) -> Iterator[Bound]:
-        known = bound.args.get(node.name)
-        if known is None:
-            yield replace(bound, args={**bound.args, node.name: value})
-        elif known is value:
-            yield bound
-        else:
-            wanted = f"the same value as {known!r}"
-            self._missed(bound, RIGHT_KIND, VALUE, node.name, wanted, f"{value!r}")
+    @staticmethod
+    def _key(match: Match) -> frozenset[int]:
+        return frozenset(map(id, match.ops))
 
-    def _op(self, node: Op, index: int, value: Value, bound: Bound) -> Iterator[Bound]:
-        call = self.graph.producer(value)
-        if call is None:
-            where = bound.reader if value.is_constant else value.name or bound.reader
-            self._missed(bound, LEAF, NO_OP, where, f"op {node.kind}", _leaf(value))
-            return
-        if call.kind != node.kind:
-            names = f"op {node.kind}", f"op {call.kind}"
-            self._missed(bound, OTHER_KIND, KIND, call.name, *names)
-            return
-        if index >= len(call.outputs) or call.outputs[index] is not value:
-            wanted, found = f"output {index} of {node.kind}", "another of its outputs"
-            self._missed(bound, RIGHT_KIND, OUTPUT, call.name, wanted, found)
-            return
-        if id(node) in bound.parts or any(call is taken for taken in bound.ops):
-            # One op cannot play two parts, except where the pattern uses one node twice.
-            if bound.parts.get(id(node)) is call:
-                yield bound
-            else:
-                wanted, found = f"another {node.kind}", "an op that is taken already"
-                self._missed(bound, RIGHT_KIND, TWICE, call.name, wanted, found)
-            return
-        if not self._attrs_fit(node, call, bound):
-            return
-        entered = replace(bound, level=bound.level + 1, reader=call.name)
-        for done in self._inputs(node, call, entered):
-            parts = {**done.parts, id(node): call}
-            ops = (*done.ops, call)
-            yield replace(done, ops=ops, parts=parts, level=bound.level, reader=bound.reader)
+    def _matches(self) -> Iterator[Match]:
+        composite, graph = self.composite, self.matcher.graph
+        for bound in self._bounds():
+            absent = next((n for n in composite.outputs if not _took_part(n, bound)), None)
+            if absent is not None:  # an alternative without it was taken
+                wanted = f"{absent!r}, an output of the pattern"
+                score = (len(bound.ops), RIGHT_KIND)
+                self.matcher.nearest.add(score, Miss(OUTPUT, self.root.name, wanted, "none"))
+                continue
+            taken = {id(call) for call in bound.ops}
+            ops = tuple(call for call in graph.ops if id(call) in taken)
+            outputs = tuple(_value_of(node, bound) for node in composite.outputs)
+            yield Match(composite, arguments(bound, composite.arg_names, ops), ops, outputs)
 
-    def _attrs_fit(self, node: Op, call: OpCall, bound: Bound) -> bool:
-        for name, wanted in node.attrs.items():
-            found = call.attrs.get(name)
-            if callable(wanted):
-                fits = asked(wanted, name, found)
-            else:
-                wanted, fits = compared(wanted, name, found)
-            if not fits:
-                difference = f"{name}={wanted_text(wanted)}"
-                self._missed(
-                    bound, RIGHT_KIND, ATTRIBUTE, call.name, difference, f"{name}={found!r}", name
-                )
-                return False
-        return True
-
-    def _inputs(self, node: Op, call: OpCall, bound: Bound) -> Iterator[Bound]:
-        nodes = node.inputs
-        if isinstance(many := nodes[0], Many):
-            if len(call.inputs) < many.at_least:
-                wanted, found = f"{many.at_least} inputs or more", _inputs_of(call)
-                self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
-                return
-            nodes = tuple(many.instance(i) for i in range(len(call.inputs)))
-        if len(nodes) != len(call.inputs):
-            wanted, found = f"{len(nodes)} inputs", _inputs_of(call)
-            self._missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
-            return
-        yield from self._all(nodes, call.inputs, bound)
-        if KINDS[node.kind].is_commutative:
-            yield from self._all(nodes, call.inputs[::-1], bound)
-
-    def _all(
-        self, nodes: tuple[Node, ...], values: tuple[Value, ...], bound: Bound
-    ) -> Iterator[Bound]:
-        if not nodes:
-            yield bound
-            return
-        for first in self.match(nodes[0], values[0], bound):
-            yield from self._all(nodes[1:], values[1:], first)
-
-
-def _inputs_of(call: OpCall) -> str:
-    return f"{len(call.inputs)} input{'s' * (len(call.inputs) != 1)}"
-
-
-def _leaf(value: Value) -> str:
-    return f"{'a constant' if value.is_constant else 'an input'}, {value.type}"
+    def _bounds(self) -> Iterator[Bound]:
+        for value in self.root.outputs:
+            yield from self.matcher.match(self.composite.root, value, Bound())
 
 
 def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
     """Match the composite with `root` as its last op; the nearest miss if it does not fit."""
-    matcher = Matcher(graph)
-    for bound in _roots(matcher, composite.root, root):
-        absent = next((n for n in composite.outputs if not _took_part(n, bound)), None)
-        if absent is not None:  # an alternative without it was taken
-            where, wanted = root.name, f"{absent!r}, an output of the pattern"
-            matcher.nearest.add((len(bound.ops), RIGHT_KIND), Miss(OUTPUT, where, wanted, "none"))
-            continue
-        taken = {id(call) for call in bound.ops}
-        ops = tuple(call for call in graph.ops if id(call) in taken)
-        outputs = tuple(_value_of(node, bound) for node in composite.outputs)
-        return Match(composite, bound.args, ops, outputs)
-    return matcher.nearest.miss or Miss(OUTPUT, root.name, "a result", "none")
+    ways = Ways(composite, graph, root)
+    return ways.first or ways.miss
 
 
-def _roots(matcher: Matcher, node: Node, root: OpCall) -> Iterator[Bound]:
-    for value in root.outputs:
-        yield from matcher.match(node, value, Bound())
+def find_whole(composite: Composite, graph: OpGraph) -> Match | Miss:
+    """The match on a graph that was cut out for it: of several ways the one that takes all ops."""
+    real = {id(call) for call in graph.ops if call.sources}
+    root = next(call for call in reversed(graph.ops) if call.sources)
+    ways = Ways(composite, graph, root)
+    if ways.first is None:
+        return ways.miss
+    return next((m for m in ways.all() if real <= set(map(id, m.ops))), ways.first)
 
 
 def _value_of(node: Node, bound: Bound) -> Value:
     """The value that an output node of the pattern stands for."""
+    if id(node) in bound.values:
+        return bound.values[id(node)]
     if isinstance(node, Either):
         return next(
             _value_of(option, bound) for option in node.options if _took_part(option, bound)
@@ -245,6 +145,8 @@ def _value_of(node: Node, bound: Bound) -> Value:
 
 
 def _took_part(node: Node, bound: Bound) -> bool:
+    if node.grows:
+        return id(node) in bound.values
     if isinstance(node, Either):
         return any(_took_part(option, bound) for option in node.options)
     return id(node.of if isinstance(node, Item) else node) in bound.parts

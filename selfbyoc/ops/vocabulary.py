@@ -21,6 +21,12 @@ def written() -> list[str]:
     return sorted(name for name, kind in KINDS.items() if kind.is_written)
 
 
+def elementwise_kinds() -> set[str]:
+    """The kinds in patterns that are elementwise where an input has the shape of the result."""
+    told = ("elemwise", elementwise.BROADCASTS)
+    return {name for name in written() if KINDS[name].fuses in told}
+
+
 def forms(kind: OpKind) -> tuple[Form, ...]:
     """The forms of a kind in the TVM at hand."""
     return kind.relay if GENERATION == "relay" else kind.relax

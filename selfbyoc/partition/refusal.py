@@ -8,11 +8,12 @@ from typing import Any
 
 from ..graph import OpGraph, Value
 from ..match.match import Match
+from ..match.miss import READER
 from .report import REFUSED
 
 # Why a match is turned down, beside the differences that miss.py names.
-CHECK, READER, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS, ALONE = (
-    "check", "used outside", "tied", "cycle", "unknown shape", "overlap", "larger match",
+CHECK, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS, ALONE = (
+    "check", "tied", "cycle", "unknown shape", "overlap", "larger match",
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
 SLOWER = "profitability"

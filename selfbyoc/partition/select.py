@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompositeError
@@ -12,7 +14,7 @@ from ..ir.canonical import declined
 from ..ir.rules.rewriter import Declined
 from ..language.declared import declared, root_kinds
 from ..match.attribute import PredicateError
-from ..match.match import Match, find
+from ..match.match import Match, Ways
 from ..match.miss import Miss
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
 from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners
@@ -44,10 +46,13 @@ def select(
     for composite in asked:
         found, missed = _candidates(graph, composite, hints, strict)
         records += missed
-        for match in sorted(found, key=lambda m: -len(m.ops)):
-            told = (refused or {}).get((composite.name, match.root.name))
+
+        def decide(match: Match) -> Record:
+            told = (refused or {}).get((match.composite.name, match.root.name))
             refusal = told or apart(match, block_of or {})
-            record = _decide(graph, match, taken, strict, refusal)
+            return _decide(graph, match, taken, strict, refusal)
+
+        for record, match in _largest_first(found, decide, strict):
             records.append(record)
             if record.status == MATCHED:
                 chosen.append(match)
@@ -95,26 +100,60 @@ def _origin(graph: OpGraph, value: Value) -> str:
 
 def _candidates(
     graph: OpGraph, composite: Composite, hints: Hints, strict: bool
-) -> tuple[list[Match], list[Record]]:
+) -> tuple[list[Ways], list[Record]]:
     """Every op that the pattern could end in: a match, or a record of the nearest miss."""
     kinds = root_kinds(composite.root)
-    found: list[Match] = []
+    found: list[Ways] = []
     missed: list[Record] = []
     for root in graph.ops:
         if root.kind not in kinds or not root.sources:  # no sources: not an op of the model
             continue
         try:
-            result = find(composite, graph, root)
+            ways = Ways(composite, graph, root)
         except PredicateError as err:
             missed.append(_broken(Record(composite.name, root.name, BROKEN, str(err)), strict, err))
             continue
-        if isinstance(result, Miss):
-            hint = _hint(result, hints)
-            record = Record(composite.name, root.name, MISSED, str(result), hint=hint)
-            missed.append(replace(record, **vars(result)))
+        if ways.first is None:
+            miss = ways.miss
+            hint = _hint(miss, hints)
+            record = Record(composite.name, root.name, MISSED, str(miss), hint=hint)
+            missed.append(replace(record, **vars(miss)))
         else:
-            found.append(result)
+            found.append(ways)
     return found, missed
+
+
+def _largest_first(
+    found: Iterable[Ways], decide: Callable[[Match], Record], strict: bool
+) -> Iterator[tuple[Record, Match]]:
+    """What is decided about each root: about its largest match, or, where that cannot be taken, the
+    next one. The caller takes a match before the next is decided.
+    """
+    number = count()  # earlier roots first, and no two entries equal
+    waiting = [(-len(m.ops), next(number), m, w.others()) for w in found if (m := w.first)]
+    heapify(waiting)
+    first: dict[int, tuple[Record, Match]] = {}  # id of the ways -> the first decision
+    while waiting:
+        _, _, match, others = heappop(waiting)
+        record = decide(match)
+        told = first.setdefault(id(others), (record, match))
+        if record.status in (MATCHED, PART):
+            yield record, match
+            continue
+        following = _next(others, record, strict)
+        if following is None:
+            yield told
+        else:
+            heappush(waiting, (-len(following.ops), next(number), following, others))
+
+
+def _next(others: Iterator[Match], record: Record, strict: bool) -> Match | None:
+    """The next match; none where a predicate raised, which a strict caller is told."""
+    try:
+        return next(others, None)
+    except PredicateError as err:
+        _broken(replace(record, reason=str(err)), strict, err)
+        return None
 
 
 def _broken(record: Record, strict: bool, err: PredicateError) -> Record:

@@ -112,7 +112,9 @@ def _stopped(report: Report, a: str, b: str) -> tuple[tuple[Record, ...], str]:
 
 def _reaches(composite: Declared, record: Record, *ahead: dict[str, int]) -> bool:
     """Whether the root comes after both ops, within the length of the pattern."""
-    near = all(steps.get(record.root, composite.depth) < composite.depth for steps in ahead)
+    near = composite.grows or all(
+        steps.get(record.root, composite.depth) < composite.depth for steps in ahead
+    )
     return near and record.status not in (MATCHED, PART)
 
 

@@ -12,7 +12,9 @@ from ...codegen.arguments import takes_reader
 from ...errors import did_you_mean
 from ...language.case import Case
 from ...language.composite import Composite
-from ...language.pattern import Arg, Either, Many, Node, Op, below
+from ...language.declared import kinds as kinds_of
+from ...language.growing import Elementwise, Repeat
+from ...language.pattern import Arg, Either, Many, Node, Op
 from ...ops.vocabulary import KINDS
 from .records import Finding, place
 
@@ -31,7 +33,7 @@ def nodes(outputs: Sequence[Node]) -> list[Node]:
         if id(node) in found:
             continue
         found[id(node)] = node
-        stack.extend(below(node))
+        stack.extend(node.below())
     return list(found.values())
 
 
@@ -80,7 +82,7 @@ def _functions(composite: Composite) -> Iterator[Finding]:
         yield from _all_arguments(composite, composite.compute, "compute")
         yield from _defaults(composite)
         return
-    kinds = {node.kind for node in nodes(composite.outputs) if isinstance(node, Op)}
+    kinds = kinds_of(composite)
     for kind, function in composite.compute.items():
         yield from _takes(function, f"compute of {kind!r}", ("inputs", "call", *planned))
         if kind not in kinds:
@@ -101,6 +103,9 @@ def _takes(function: Any, what: str, arguments: Sequence[str]) -> Iterator[Findi
         return
 
 
+_NUMBER: dict[type[Node], str] = {Many: "many", Elementwise: "elementwise", Repeat: "repeat"}
+
+
 def _all_arguments(composite: Composite, function: Any, what: str) -> Iterator[Finding]:
     """A function that is called with the pattern's arguments by name."""
     if function is None:
@@ -112,8 +117,9 @@ def _all_arguments(composite: Composite, function: Any, what: str) -> Iterator[F
         if name not in parameters:
             meant = did_you_mean(name, set(parameters) - set(composite.arg_names))
             yield _at("missing-argument", f"{what} does not take {name!r}{meant}", function)
-    if what == "compute" and any(isinstance(n, Many) for n in nodes(composite.outputs)):
-        text = "compute does not take the numbered arguments of `many`; it needs **named"
+    found = [_NUMBER[type(n)] for n in nodes(composite.outputs) if type(n) in _NUMBER]
+    if what == "compute" and found:
+        text = f"compute does not take the numbered arguments of `{found[0]}`; it needs **named"
         yield _at("missing-argument", text, function)
 
 
@@ -135,7 +141,9 @@ def _always(node: Node) -> set[str]:
         return {node.name}
     if isinstance(node, Either):
         return set.intersection(*map(_always, node.options))
-    return set().union(*map(_always, below(node)))
+    if isinstance(node, Repeat) and node.at_least == 0:
+        return _always(node.of)
+    return set().union(*map(_always, node.below()))
 
 
 def _schedules(composite: Composite) -> Iterator[Finding]:

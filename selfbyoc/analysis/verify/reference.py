@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import UnsupportedOp
 from ...graph import OpCall, OpGraph, Value
+from ...language.growing import Elementwise, Repeat
 from ...language.pattern import Either, Item, Node, Op
 from ...match.match import Match
 from ...ops.vocabulary import complete
@@ -104,7 +105,7 @@ def _as_emitted(outputs: Sequence[Node]) -> list[Op]:
         node = stack.pop()
         if isinstance(node, Either):
             stack.append(node.options[0])
-        elif isinstance(node, Item):
+        elif isinstance(node, (Item, Elementwise, Repeat)):
             stack.append(node.of)
         elif isinstance(node, Op) and id(node) not in found:
             found[id(node)] = node

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...graph import OpCall, Value
 from ...language.pattern import Arg, Node, as_node
-from ...match.match import Bound, Matcher
+from ...match.matcher import Bound, Matcher
 from ...ops.kind import OpKind
 from ...ops.vocabulary import KINDS
 from .rewriter import Rewrite, Rewriter
