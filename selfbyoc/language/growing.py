@@ -104,10 +104,10 @@ def repeat(block: Callable[..., Any], x: Any, at_least: int = 1, at_most: int | 
         raise CompositeError("repeat: the block returns a bare input; expected an op")
     start = Arg("y")
     within = reachable(asked_names(lambda arg: as_node(block(start, arg)))[0])
-    if not any(node is start for node in within):
-        raise CompositeError("repeat: the block does not use its first argument, the value so far")
     if any(isinstance(node, (Many, Repeat)) for node in within):
         raise CompositeError("repeat: no block can have a `many` or a `repeat` in it")
+    if not any(node is start for node in within):
+        raise CompositeError("repeat: the block does not use its first argument, the value so far")
     return made
 
 
