@@ -85,17 +85,6 @@ def test_whole_compute_names_an_unknown_argument():
         Composite("c", relu_of_dense, compute=lambda x, w, *, ops: x)
 
 
-def test_outputs_side_by_side_have_no_root():
-    def siblings(x, w):
-        y = op.dense(x, w)
-        return op.relu(y), op.tanh(y)
-
-    with pytest.raises(
-        CompositeError, match="no output of the pattern is computed from all the others"
-    ):
-        Composite("c", siblings)
-
-
 def test_registry_refuses_a_duplicate():
     registry = Registry([Composite("c", relu_of_dense)])
     with pytest.raises(RegistryError, match=r"composite 'c' is registered twice.*known: \['c'\]"):

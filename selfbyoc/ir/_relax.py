@@ -113,6 +113,8 @@ class _Reader(Reader):
         if name == ITEM and call.args[0] in self.taken_from:
             self.items[self.taken_from[call.args[0]]].append(call)
             return inputs
+        if name == ITEM and isinstance(call.args[0].ty, relax.TupleType):
+            return inputs  # last ops side by side (partition/_relax_beside.py)
         kind, form = read_as(name)
         attrs = {**form.attrs(_Raw(call.attrs)), **_argument_attrs(kind, call)}
         if kind == "transpose":

@@ -15,6 +15,7 @@ from .case import Case
 from .declared import kinds
 from .kernel import Kernel
 from .pattern import Node, numbered_names, reachable, trace
+from .roots import roots_of
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -69,26 +70,17 @@ class Composite:
             )
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "arg_names", names)
-        object.__setattr__(self, "root", self._root())
+        object.__setattr__(self, "roots", roots_of(self.name, outputs))
         nodes = (node for output in outputs for node in reachable(output, branches=True))
-        object.__setattr__(self, "grows", any(node.grows for node in nodes))
+        several = len(self.roots) > 1 or any(node.grows for node in nodes)
+        object.__setattr__(self, "grows", several)
         self._check_names()
 
     outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    root: Node = field(init=False, repr=False, compare=False)
-    grows: bool = field(init=False, repr=False, compare=False)  # any number of ops may fit
-
-    def _root(self) -> Node:
-        """The output that is computed from all the others."""
-        for candidate in self.outputs:
-            below = {id(node) for node in reachable(candidate)}
-            if all(id(output) in below for output in self.outputs):
-                return candidate
-        raise CompositeError(
-            f"composite {self.name}: no output of the pattern is computed from all the others; "
-            f"expected the further outputs on the way to one last op"
-        )
+    roots: tuple[Node, ...] = field(init=False, repr=False, compare=False)  # the last ops
+    # Whether it may fit in several ways at one op: with more ops or fewer, or with others
+    grows: bool = field(init=False, repr=False, compare=False)
 
     def _take_kernel(self) -> None:
         """A kernel stands for the functions that it is made of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,14 +35,13 @@ class Declared:
 
 def declared(composite: Composite) -> Declared:
     """The outline of a composite."""
-    outline = _Outline(composite.root)
-    below = outline.below[id(composite.root)]
+    outline = _Outline(composite.roots)
     return Declared(
         composite.name,
         composite.why,
-        tuple(sorted(root_kinds(composite.root))),
-        tuple(sorted(below)),
-        outline.depth[id(composite.root)],
+        tuple(sorted(set().union(*map(root_kinds, composite.roots)))),
+        tuple(sorted(set().union(*(outline.below[id(root)] for root in composite.roots)))),
+        max(outline.depth[id(root)] for root in composite.roots),
         tuple(sorted(outline.pairs())),
         composite.grows,
     )
@@ -69,7 +69,7 @@ def _own(node: Node) -> set[str]:
 
 
 def kinds(composite: Composite) -> set[str]:
-    """The op kinds in a composite's pattern: one output is computed from all the others."""
+    """The op kinds in a composite's pattern."""
     return set(declared(composite).kinds)
 
 
@@ -78,12 +78,13 @@ class _Outline:
     one another. The branches of `many` are as the first one.
     """
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, roots: Sequence[Node]) -> None:
         self.nodes: list[Node] = []  # kept, so that no id comes back
         self.children: dict[int, tuple[Node, ...]] = {}
         self.below: dict[int, frozenset[str]] = {}
         self.depth: dict[int, int] = {}
-        self._visit(root)
+        for root in roots:
+            self._visit(root)
 
     def _visit(self, node: Node) -> None:
         if id(node) in self.children:

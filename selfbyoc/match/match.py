@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..graph import OpCall, OpGraph, Value
+from ..language.declared import root_kinds
 from ..language.pattern import Either, Item, Node
+from ..language.roots import alike
 from .growing import arguments
 from .matcher import Bound, Matcher
-from .miss import OUTPUT, RIGHT_KIND, Miss
+from .miss import LEAF, OUTPUT, RIGHT_KIND, Miss
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -29,7 +32,7 @@ class Match:
 
     @property
     def root(self) -> OpCall:
-        """The last op: it is computed from all the others."""
+        """The last op: it is computed from all the others, or is the last beside such."""
         return self.ops[-1]
 
     @property
@@ -63,13 +66,21 @@ class Match:
         return found[0]
 
 
+MOST_WAYS = 256  # at one op: more are asked of no pattern
+
+
 class Ways:
-    """Every way in which a composite fits with `root` as its last op, the one to prefer first."""
+    """Every way in which a composite fits with `root` as its last op (of several the first in the
+    pattern), the one to prefer first.
+    """
 
     def __init__(self, composite: Composite, graph: OpGraph, root: OpCall) -> None:
         self.composite, self.root = composite, root
         self.matcher = Matcher(graph)
         self._made = self._matches()
+        if len(composite.roots) > 1:  # one of them may be larger where another is smaller
+            some = islice(self._made, MOST_WAYS)
+            self._made = iter(sorted(some, key=lambda match: -len(match.ops)))
         self.first = next(self._made, None)
 
     @property
@@ -87,7 +98,7 @@ class Ways:
     def others(self) -> Iterator[Match]:
         """Those after the first, of a pattern that grows: with fewer ops, or from elsewhere on."""
         taken = {self._key(self.first)} if self.first else set()
-        for match in self._made if self.composite.grows else ():
+        for match in islice(self._made, MOST_WAYS) if self.composite.grows else ():
             if (key := self._key(match)) not in taken:
                 taken.add(key)
                 yield match
@@ -98,7 +109,7 @@ class Ways:
 
     def _matches(self) -> Iterator[Match]:
         composite, graph = self.composite, self.matcher.graph
-        for bound in self._bounds():
+        for bound in self.bounds():
             absent = next((n for n in composite.outputs if not _took_part(n, bound)), None)
             if absent is not None:  # an alternative without it was taken
                 wanted = f"{absent!r}, an output of the pattern"
@@ -110,9 +121,29 @@ class Ways:
             outputs = tuple(_value_of(node, bound) for node in composite.outputs)
             yield Match(composite, arguments(bound, composite.arg_names, ops), ops, outputs)
 
-    def _bounds(self) -> Iterator[Bound]:
+    def bounds(self) -> Iterator[Bound]:
+        """Every way, as what each node stands for."""
         for value in self.root.outputs:
-            yield from self.matcher.match(self.composite.root, value, Bound())
+            for bound in self.matcher.match(self.composite.roots[0], value, Bound()):
+                yield from self._beside((self.root,), bound)
+
+    def _beside(self, found: tuple[OpCall, ...], bound: Bound) -> Iterator[Bound]:
+        """The further last ops, where the pattern has several; `found` are those so far. Of what is
+        alike, the order of the graph decides which is which.
+        """
+        number = len(found)
+        if number == len(self.composite.roots):
+            yield bound
+            return
+        node, graph = self.composite.roots[number], self.matcher.graph
+        kinds, before = root_kinds(node), alike(self.composite.roots)[number]
+        start = 0 if before is None else graph.ops.index(found[before]) + 1
+        names = f"{node!r} beside it", "none"
+        self.matcher.missed(bound, LEAF, OUTPUT, found[0].name, *names)
+        for call in graph.ops[start:]:
+            for value in call.outputs if call.kind in kinds and call.sources else ():
+                for done in self.matcher.match(node, value, bound):
+                    yield from self._beside((*found, call), done)
 
 
 def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
@@ -123,12 +154,14 @@ def find(composite: Composite, graph: OpGraph, root: OpCall) -> Match | Miss:
 
 def find_whole(composite: Composite, graph: OpGraph) -> Match | Miss:
     """The match on a graph that was cut out for it: of several ways the one that takes all ops."""
-    real = {id(call) for call in graph.ops if call.sources}
-    root = next(call for call in reversed(graph.ops) if call.sources)
-    ways = Ways(composite, graph, root)
-    if ways.first is None:
-        return ways.miss
-    return next((m for m in ways.all() if real <= set(map(id, m.ops))), ways.first)
+    real = [call for call in graph.ops if call.sources]
+    last = Ways(composite, graph, real[-1])
+    first = [] if len(composite.roots) == 1 else (Ways(composite, graph, op) for op in real[:-1])
+    for ways in (*first, last):
+        for match in ways.all():
+            if set(map(id, real)) <= set(map(id, match.ops)):
+                return match
+    return last.first or last.miss
 
 
 def _value_of(node: Node, bound: Bound) -> Value:

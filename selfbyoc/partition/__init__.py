@@ -100,6 +100,7 @@ def partitioning(
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
     matches, report = decide(prepared, registry, refused=refused)
+    matches = ir.in_order(prepared, matches)
     return Partitioning(ir.mark(prepared, matches), registry, target, matches, report)
 
 

@@ -17,6 +17,7 @@ from ._relax_bounds import BoundsAreOps
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_inline import inlined, primitives
 from ._relax_table import fusion_table
+from ._relax_table import in_order as in_order
 
 COMPILER = "tefuse"
 
@@ -93,11 +94,11 @@ def block_of(mod: tvm.IRModule) -> dict[Any, int]:
 
 def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     """Normalised module and disjoint matches -> each match is an external function."""
-    table = fusion_table(mod, matches)
+    tied, table = fusion_table(mod, matches)
     if not table:
         return without_item_calls(mod)
     fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
-    fused = without_item_calls(fuse(mod))
+    fused = without_item_calls(fuse(tied))
     return _unique_symbols(fused, f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
 
 

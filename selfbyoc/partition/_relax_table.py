@@ -9,8 +9,10 @@ from tvm import relax
 from tvm.relax import dpl
 
 from .._tvm import tir, tvm
+from ..graph import Value
 from ..ir._relax import ITEM
 from ..match.match import Match
+from ._relax_beside import Tied, beside
 
 
 class _Bindings:
@@ -53,9 +55,9 @@ def _is_item(node: Any) -> bool:
     return isinstance(node, relax.Call) and node.op.name == f"relax.{ITEM}"
 
 
-def _root(match: Match, bindings: _Bindings) -> Any:
-    """The IR node that holds the result of the match."""
-    value, call = match.result, match.root
+def _holder(match: Match, value: Value, bindings: _Bindings) -> Any:
+    """The IR node that holds a result of the match."""
+    call = next(c for c in match.ops if any(v is value for v in c.outputs))
     index = next(i for i, v in enumerate(call.outputs) if v is value)
     # The last: before it come those of the ops that this one absorbed.
     return next(
@@ -70,13 +72,44 @@ def _is_root(root: Any) -> Callable[[Any], bool]:
     return lambda context: bool(context.matched_expr.same_as(root))
 
 
-def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> list[tuple[Any, ...]]:
-    """The matches as FuseOpsByPattern takes them: name, pattern, annotations, check."""
+def with_one_result(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, Tied]:
+    """The module in which each match ends in one op, and what stands for several last ones."""
+    bindings = _Bindings(mod["main"])
+    last: dict[str, list[Any]] = {}
+    for match in matches:
+        read = {id(v) for call in match.ops for v in call.inputs}
+        ends = [v for v in match.outputs if id(v) not in read]
+        if len(ends) > 1:
+            last[match.root.name] = [_holder(match, v, bindings) for v in ends]
+    return beside(mod, last)
+
+
+def in_order(mod: tvm.IRModule, matches: Sequence[Match]) -> list[Match]:
+    """The matches as their calls will come in main."""
+    done, tied = with_one_result(mod, matches)
+    bindings = _Bindings(done["main"])
+    position = {value: n for n, value in enumerate(bindings.value.values())}
+    return sorted(matches, key=lambda match: position[_root(match, bindings, tied)])
+
+
+def _root(match: Match, bindings: _Bindings, tied: Tied) -> Any:
+    """The IR node that the match ends in."""
+    if match.root.name in tied:
+        return tied[match.root.name][1]
+    return _holder(match, match.result, bindings)
+
+
+def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[Any, list[tuple[Any, ...]]]:
+    """The module to mark, and the matches as FuseOpsByPattern takes them: name, pattern,
+    annotations, check.
+    """
+    mod, tied = with_one_result(mod, matches)
     bindings = _Bindings(mod["main"])
     table: list[tuple[Any, ...]] = []
     for match in reversed(matches):  # from the results back: what is upstream stays as it was
         nodes = {source for call in match.ops for source in call.sources}
-        root = _root(match, bindings)
+        nodes.update(tied.get(match.root.name, ()))
+        root = _root(match, bindings, tied)
         pattern = _pattern(root, nodes, bindings, {})
         table.append((match.composite.full_name, pattern, {}, _is_root(root)))
-    return table
+    return mod, table

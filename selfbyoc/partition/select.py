@@ -102,7 +102,7 @@ def _candidates(
     graph: OpGraph, composite: Composite, hints: Hints, strict: bool
 ) -> tuple[list[Ways], list[Record]]:
     """Every op that the pattern could end in: a match, or a record of the nearest miss."""
-    kinds = root_kinds(composite.root)
+    kinds = root_kinds(composite.roots[0])
     found: list[Ways] = []
     missed: list[Record] = []
     for root in graph.ops:

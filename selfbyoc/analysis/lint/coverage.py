@@ -10,7 +10,8 @@ from ...ir.generation import writer
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
 from ...language.pattern import Arg, Either, Item, Many, Node, Op
-from ...match.matcher import Bound, Matcher
+from ...match.match import Ways
+from ...match.matcher import Bound
 from ..kernels import Kernel
 from .declaration import nodes
 
@@ -27,14 +28,15 @@ class Seen:
 
 def cover(composite: Composite, kernel: Kernel, seen: Seen) -> None:
     """Note which options of the pattern the match took."""
-    graph, root = kernel.source.graph, kernel.match.root
-    matcher = Matcher(graph)
-    for value in root.outputs:
-        bound = next(iter(matcher.match(composite.root, value, Bound())), None)
-        if bound is not None:
-            seen.many |= {id(n) for n, count in bound.counts if count > isinstance(n, Repeat)}
-            _walk(composite.root, bound, seen)
-            return
+    graph = kernel.source.graph
+    for call in reversed([call for call in graph.ops if call.sources]):
+        bound = next(Ways(composite, graph, call).bounds(), None)
+        if bound is None:
+            continue
+        seen.many |= {id(n) for n, count in bound.counts if count > isinstance(n, Repeat)}
+        for root in composite.roots:
+            _walk(root, bound, seen)
+        return
 
 
 def _walk(node: Node, bound: Bound, seen: Seen) -> None:

@@ -127,7 +127,7 @@ def _defaults(composite: Composite) -> Iterator[Finding]:
     """A compute of the whole is not given the arguments of an option that was not taken."""
     if composite.compute is None or isinstance(composite.compute, Mapping):
         return
-    always = set.intersection(*(_always(output) for output in [composite.root]))
+    always = set().union(*map(_always, composite.roots))
     for parameter in inspect.signature(composite.compute).parameters.values():
         optional = parameter.name in composite.arg_names and parameter.name not in always
         if optional and parameter.default is inspect.Parameter.empty:
