@@ -55,6 +55,17 @@ def test_the_larger_alternative_wins():
     assert found == [("conv_any", ["conv2d", "bias_add", "relu"])]
 
 
+def test_the_alternatives_in_any_order():
+    """The result is that of the alternative that fits, also where it holds the others."""
+
+    def pattern(x, w):
+        y = op.conv2d(x, w)
+        return either(y, op.relu(y))
+
+    found, _ = chosen(lambda x, w: op.relu(same(x, w)), Composite("c", pattern))
+    assert found == [("c", ["conv2d", "relu"])]
+
+
 def test_an_optional_argument_is_none():
     seen = []
     refusing = Composite(

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from ..errors import CompositeError, did_you_mean
 from .case import Case
+from .dataflow import is_pattern, translated
 from .declared import kinds
 from .kernel import Kernel
 from .pattern import Node, numbered_names, reachable, trace
@@ -35,7 +36,8 @@ def require(condition: Any, reason: str) -> None:
 class Composite:
     """A named group of ops that is compiled as one kernel.
 
-    pattern    an ordinary function of the vocabulary `op`; its argument names hold everywhere
+    pattern    an ordinary function of the vocabulary `op`; its argument names hold everywhere. Or
+               a dataflow pattern of TVM's, whose wildcards are `x0`, `x1`, ...
     schedule   `schedule(sch, ops, target)`, or one a target kind, or None for the default schedule
     reference  NumPy, independent of TVM; None means: the matched ops one by one in NumPy
     check      `check(match)` may refuse with `require(condition, reason)`
@@ -62,6 +64,7 @@ class Composite:
                 f"composite name {self.name!r}: expected lower case letters, digits and underscores"
             )
         self._take_kernel()
+        self._take_dataflow()
         self._check_types()
         outputs, names = trace(self.name, self.pattern)
         if not all(output.is_op() for output in outputs):
@@ -100,6 +103,23 @@ class Composite:
             if getattr(self, label) and getattr(self, label) != part:
                 self._refuse(label, "none beside a kernel, which has its own", getattr(self, label))
             object.__setattr__(self, label, part)
+
+    def _take_dataflow(self) -> None:
+        """A dataflow pattern of TVM's as a function; its constants are asked for by the check."""
+        if not is_pattern(self.pattern):
+            return
+        pattern, constants = translated(self.name, self.pattern)
+        check = self.check
+
+        def checked(match: Any) -> None:
+            for name in constants:
+                value = match.args.get(name)
+                require(value is None or value.is_constant, f"{name} is no constant")
+            if check is not None:
+                check(match)
+
+        object.__setattr__(self, "pattern", pattern)
+        object.__setattr__(self, "check", checked if constants else check)
 
     def _leave_kernel(self, parts: Mapping[str, Any]) -> None:
         """A copy (dataclasses.replace) with another schedule: that knows none of the kernel's

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..graph import OpCall, OpGraph, Value
 from ..language.declared import root_kinds
-from ..language.pattern import Either, Item, Node
+from ..language.pattern import Item, Node
 from ..language.roots import alike
 from .growing import arguments
 from .matcher import Bound, Matcher
@@ -168,18 +168,11 @@ def _value_of(node: Node, bound: Bound) -> Value:
     """The value that an output node of the pattern stands for."""
     if id(node) in bound.values:
         return bound.values[id(node)]
-    if isinstance(node, Either):
-        return next(
-            _value_of(option, bound) for option in node.options if _took_part(option, bound)
-        )
     if isinstance(node, Item):
         return bound.parts[id(node.of)].outputs[node.index]
     return bound.parts[id(node)].outputs[0]
 
 
 def _took_part(node: Node, bound: Bound) -> bool:
-    if node.grows:
-        return id(node) in bound.values
-    if isinstance(node, Either):
-        return any(_took_part(option, bound) for option in node.options)
-    return id(node.of if isinstance(node, Item) else node) in bound.parts
+    found = {**bound.values, **bound.parts}
+    return id(node.of if isinstance(node, Item) else node) in found

@@ -36,7 +36,7 @@ class Bound:
     args: Mapping[str, Value] = field(default_factory=dict)
     ops: tuple[OpCall, ...] = ()
     parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a node -> the op it took
-    values: Mapping[int, Value] = field(default_factory=dict)  # the same of nodes that grow
+    values: Mapping[int, Value] = field(default_factory=dict)  # choices, and nodes that grow
     operands: tuple[tuple[str, Value], ...] = ()  # what ops of chains read besides them
     # How many ops a chain has, and how many blocks a repetition
     counts: tuple[tuple[Elementwise | Repeat, int], ...] = ()
@@ -65,7 +65,8 @@ class Matcher:
             yield from self._number(node, value, bound)
         elif isinstance(node, Either):
             for option in node.options:
-                yield from self.match(option, value, bound)
+                for done in self.match(option, value, bound):
+                    yield replace(done, values={**done.values, id(node): value})
         elif isinstance(node, Item):
             yield from self._op(node.of, node.index, value, bound)
         elif isinstance(node, Op):
