@@ -16,6 +16,7 @@ from .ir.emit import emit
 from .language.case import Case
 from .language.composite import Composite, Refused, require
 from .language.decisions import choose
+from .language.intrinsic import T, intrinsic
 from .language.kernel import Kernel
 from .language.pattern import either, many, op
 from .language.registry import Registry
@@ -57,6 +58,7 @@ __all__ = [
     "Progress",
     "Refused",
     "Registry",
+    "T",
     "Task",
     "TensorInfo",
     "Times",
@@ -73,6 +75,7 @@ __all__ = [
     "explain",
     "extract_tasks",
     "host_target",
+    "intrinsic",
     "lint",
     "load",
     "many",
