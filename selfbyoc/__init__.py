@@ -30,6 +30,7 @@ from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
 from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
+from .schedules.melt import melt
 from .tuning.engine import tune
 from .tuning.lookup import Applied, apply_records
 from .tuning.lookup import bar as _bar_record
@@ -79,6 +80,7 @@ __all__ = [
     "lint",
     "load",
     "many",
+    "melt",
     "melting",
     "op",
     "op_info",
