@@ -1,4 +1,4 @@
-"""One step for the common case of a schedule: compute an op under a loop of the op that reads it."""
+"""One step for the common case of a schedule: an op under a loop of the op that reads it."""
 
 from __future__ import annotations
 
