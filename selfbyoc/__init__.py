@@ -28,6 +28,7 @@ from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
+from .schedules.by_rules import by_rules
 from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
 from .schedules.melt import melt
@@ -68,6 +69,7 @@ __all__ = [
     "Tuning",
     "apply_records",
     "build",
+    "by_rules",
     "choose",
     "declare",
     "each_op",
