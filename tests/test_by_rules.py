@@ -16,7 +16,7 @@ cpu_only = pytest.mark.skipif(GENERATION == "relay", reason="0.17's dlight has n
 
 @dlight().ScheduleRule.from_callable("Rows")
 def rows(func, target, tunable):
-    """Inlines what is elementwise, and runs the rows of each stage in parallel."""
+    """Runs the rows of each stage in parallel."""
     sch = Schedule(func)
     for block in child_blocks(sch):
         sch.parallel(sch.get_loops(block)[0])
@@ -88,11 +88,9 @@ def test_what_this_tvm_has_not():
 
 def test_where_no_rule_applies():
     """Rules for GPUs on a CPU, and one that never does: no fallback that nobody sees."""
-    with pytest.raises(
-        ScheduleError,
-        match="^composite ruled: by_rules: none of Never applies to its function for llvm",
-    ):
-        run_case(of(ROWS, never), ROWS)
+    text = "^composite ruled: by_rules: none of Never, GEMV applies to its function for llvm$"
+    with pytest.raises(ScheduleError, match=text):
+        run_case(of(ROWS, never, "gpu.GEMV"), ROWS)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +121,5 @@ def test_what_is_no_rule(rules, text):
 
 @pytest.mark.skipif(GENERATION == "relax", reason="0.27's TOPI has no schedules")
 def test_topis_schedules_are_of_te():
-    with pytest.raises(ScheduleError, match="the signature of a schedule of TE; a composite's"):
+    with pytest.raises(ScheduleError, match=r"found te\.create_schedule in schedule_injective"):
         by_rules(topi.generic.schedule_injective)
