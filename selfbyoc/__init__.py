@@ -17,6 +17,7 @@ from .language.case import Case
 from .language.composite import Composite, Refused, require
 from .language.decisions import choose
 from .language.growing import elementwise, repeat
+from .language.intrinsic import T, intrinsic
 from .language.kernel import Kernel
 from .language.pattern import either, many, op
 from .language.registry import Registry
@@ -28,8 +29,10 @@ from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
+from .schedules.by_rules import by_rules
 from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
+from .schedules.melt import melt
 from .tuning.engine import tune
 from .tuning.lookup import Applied, apply_records
 from .tuning.lookup import bar as _bar_record
@@ -58,6 +61,7 @@ __all__ = [
     "Progress",
     "Refused",
     "Registry",
+    "T",
     "Task",
     "TensorInfo",
     "Times",
@@ -66,6 +70,7 @@ __all__ = [
     "Tuning",
     "apply_records",
     "build",
+    "by_rules",
     "choose",
     "declare",
     "each_op",
@@ -75,9 +80,11 @@ __all__ = [
     "explain",
     "extract_tasks",
     "host_target",
+    "intrinsic",
     "lint",
     "load",
     "many",
+    "melt",
     "melting",
     "op",
     "op_info",

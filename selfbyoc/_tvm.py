@@ -207,6 +207,11 @@ def region_buffer(region: Any) -> Any:
     return region.source if GENERATION == "relax" else region.buffer
 
 
+def scope_of(buffer: Any) -> str:
+    """The memory scope of a buffer."""
+    return str(buffer.scope() if callable(buffer.scope) else buffer.scope)
+
+
 def is_reduction(iter_var: Any) -> bool:
     """Whether a block's iteration variable reduces (tir.IterVar.CommReduce)."""
     return int(iter_var.iter_type) == 2

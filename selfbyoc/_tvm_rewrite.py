@@ -41,12 +41,25 @@ def any_alignment(func: Any) -> Any:
     """
     if GENERATION == "relay":
         return func
+    # What an intrinsic calls a part of an argument promises no more than the argument.
+    known = [*func.params, *_parts(func)]
     new = {
         p: tvm.ir.Var(p.name, _element_aligned(p.ty))
-        for p in func.params
+        for p in known
         if hasattr(p.ty, "data_alignment")
     }
     return tvm_ffi.structural_map(func, (tvm.ir.Var, lambda var: new.get(var, var)))
+
+
+def _parts(func: Any) -> list[Any]:
+    """The buffers that blocks declare as parts of others (match_buffer)."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        found.extend(part.buffer for part in node.match_buffers)
+
+    tvm_ffi.structural_walk(func, ((s_tir.SBlock, visit),), order="post")
+    return found
 
 
 def _element_aligned(ty: Any) -> Any:

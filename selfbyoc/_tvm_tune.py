@@ -84,3 +84,14 @@ def worker_process(**options: Any) -> Any:
     """TVM's process that calls functions for this one, not started yet."""
     place = "tvm.support.popen_pool" if GENERATION == "relax" else "tvm.contrib.popen_pool"
     return importlib.import_module(place).PopenWorker(**options)
+
+
+def dlight() -> Any:
+    """TVM's schedule rules that need no tuning; 0.17 has none for CPUs."""
+    folder = "tvm.s_tir" if GENERATION == "relax" else "tvm"
+    return importlib.import_module(f"{folder}.dlight")
+
+
+def apply_steps(found: Any, sch: Any) -> None:
+    """Do to a schedule what was done to another one of the same function."""
+    found.trace.apply_to_schedule(sch, remove_postproc=False)

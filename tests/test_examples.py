@@ -51,6 +51,20 @@ strides (2, 2), padding (1, 1, 1, 1): 8 tiles
 strides (1, 1), padding (0, 0, 0, 0): 23 tiles
 agrees with NumPy: True
 """,
+    "tiles_of_an_accelerator": """\
+parallel i1 and i2 of cast (40):
+    conv2d_init                 from nothing; for 2 x 8; 8 lanes
+    for rc_o of conv2d_update_o (2):
+        conv2d_pad              padded copy of data; for 8 x 3 x 18
+        store kernel_local.wgt  from kernel; for 8 x 8 x 3 x 3
+        conv2d_update_o         reduce over rc_o, ry_o, rx_o (2 x 3 x 3) of conv2d_pad_local.inp, \
+kernel_local.wgt; for 3 x 3 x 2
+    right_shift                 from conv2d_local.acc; for 8; 16 lanes
+    clip                        from right_shift_local.acc; for 8; 16 lanes
+    store cast_local.out        from clip_local.acc; for 8; 16 lanes
+    store cast                  from cast_local.out; for 8; 16 lanes
+agrees with NumPy: True
+""",
     "mixed_schedules": """\
 conv_chain: tuned record
 dense_relu: own schedule

@@ -12,6 +12,7 @@ from .._tvm import get_block, tvm
 from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
 from ..language.sampling import SamplingSchedule
+from ..language.te_schedule import NOW, is_te_schedule, raised_in_te
 from .info.accesses import blocks_of
 from .info.op_info import resealed
 from .info.ops import Ops
@@ -96,14 +97,16 @@ def apply_schedule(
         raise
     except Exception as err:  # whatever a user's function raises is his schedule's error
         text = f"composite {name}: its schedule raised {type(err).__name__}: {err}"
-        raise ScheduleError(text) from err
+        raise ScheduleError(f"{text}{raised_in_te(err)}") from err
     return Scheduled(_described(sch, stacked), level)
 
 
 def _own(stacked: Stacked, own: Callable[..., Any], sch: Any, ops: Ops, target: Any) -> None:
     """The composite's own schedule: of a kernel, over its stages and its plan."""
     if stacked.composite.kernel is None:
-        own(sch, ops, target)
+        made = own(sch, ops, target)
+        if is_te_schedule(made):
+            raise ScheduleError(f"its schedule returned a schedule of TE; {NOW}")
         return
     own(sch, located(stacked.stages, lambda name: get_block(sch, name)), stacked.plan)
 

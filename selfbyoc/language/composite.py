@@ -17,6 +17,7 @@ from .declared import kinds
 from .kernel import Kernel
 from .pattern import Node, numbered_names, reachable, trace
 from .roots import roots_of
+from .te_schedule import declared_in_te
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -78,6 +79,7 @@ class Composite:
         several = len(self.roots) > 1 or any(node.grows for node in nodes)
         object.__setattr__(self, "grows", several)
         self._check_names()
+        self._check_schedules()
 
     outputs: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     arg_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -171,13 +173,16 @@ class Composite:
                     f"composite {self.name}: {label} names {unknown}, which are no arguments of "
                     f"the pattern; expected some of {list(self.arg_names)}{meant}"
                 )
-        self._check_kinds()
 
-    def _check_kinds(self) -> None:
-        """A schedule that names kinds of op (schedules/each_op.py) names those of the pattern."""
+    def _check_schedules(self) -> None:
+        """Schedules are of TensorIR; one that names kinds of op (schedules/each_op.py) names those
+        of the pattern.
+        """
         given = self.schedule
-        functions = given.values() if isinstance(given, Mapping) else [given]
+        functions = given.values() if isinstance(given, Mapping) else [given] if given else []
         for function in functions:
+            if why := declared_in_te(function):
+                raise CompositeError(f"composite {self.name}: schedule: {why}")
             known = kinds(self) if (named := getattr(function, "kinds", ())) else set()
             if unknown := sorted(set(named) - known):
                 raise CompositeError(

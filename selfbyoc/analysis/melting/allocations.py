@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import storage_passes, tvm
+from ..._tvm import scope_of, storage_passes, tvm
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others
@@ -96,6 +96,5 @@ def _visit(stmt: Any, loops: tuple[Range, ...], tasks: int, found: list[Allocati
 
 
 def _allocation(buffer: Any, trips: int, tasks: int) -> Allocation:
-    scope = buffer.scope() if callable(buffer.scope) else buffer.scope
     shape = tuple(int(e) for e in buffer.shape)
-    return Allocation(str(buffer.name), str(buffer.dtype), shape, str(scope), trips, tasks)
+    return Allocation(str(buffer.name), str(buffer.dtype), shape, scope_of(buffer), trips, tasks)

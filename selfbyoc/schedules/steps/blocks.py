@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from ..._tvm import child_blocks, is_reduction, param_buffers, region_buffer, walk
+from ..._tvm import child_blocks, is_reduction, param_buffers, region_buffer, scope_of, walk
 from ...language.types import Block, Schedule
 
 # An expression with one of these is not computed again for every reader.
@@ -73,8 +73,7 @@ class Facts:
 
     def in_scope(self, scope: str) -> bool:
         """Whether the result is in a buffer of this scope by now."""
-        buffer = region_buffer(self.sch.get(self.block).writes[0])
-        return str(buffer.scope() if callable(buffer.scope) else buffer.scope) == scope
+        return scope_of(region_buffer(self.sch.get(self.block).writes[0])) == scope
 
     @property
     def consumers(self) -> list[Facts]:

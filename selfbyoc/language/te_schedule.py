@@ -1,0 +1,56 @@
+"""Schedules of TE, given where a schedule of TensorIR belongs: recognised, and said how to say now.
+
+TE's own (`s = te.create_schedule(...)`, `s[x].op.axis`) are no part of 0.27 at all, and on 0.17
+they do nothing to a composite's function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from .._tvm import te
+
+NOW = (
+    "a composite's schedule is a function (sch, ops, target) of TensorIR: "
+    "sch.get_loops(ops.relu.block) for s[relu].op.axis, sch.compute_at(ops.dense.block, loop) for "
+    "s[dense].compute_at(s[relu], axis), and nothing to create or to return (docs/schedules.md)"
+)
+_SPELLINGS = re.compile(
+    r"create_schedule|\.op\.(?:reduce_)?axis|\bte\.thread_axis"
+    r"|\w+\[[^\]]+\]\.(?:split|tile|fuse|reorder|compute_at|compute_inline|vectorize|parallel|unroll"
+    r"|bind|tensorize|pragma)\b"
+)
+
+
+def declared_in_te(function: Callable[..., Any]) -> str:
+    """Why a function cannot be a composite's schedule, as its declaration tells; or nothing."""
+    code = getattr(function, "__code__", None)
+    if code is not None and "create_schedule" in code.co_names:
+        return f"found te.create_schedule in {function.__name__}, a schedule of TE; {NOW}"
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # written in C: it says no more
+        return ""
+    names = list(signature.parameters)
+    # As TOPI's and those of Relay's strategies; or `s` and the tensors that it is of.
+    if "outs" in names or (names[:1] == ["s"] and len(names) != 3):
+        found = f"{getattr(function, '__name__', 'the function')}{signature}"
+        return f"found {found}, the signature of a schedule of TE; {NOW}"
+    return ""
+
+
+def raised_in_te(err: BaseException) -> str:
+    """`; ` and the way to say it, if the line that raised is TE; or nothing."""
+    frames = traceback.extract_tb(err.__traceback__)
+    lines = [found.group() for f in frames if (found := _SPELLINGS.search(f.line or ""))]
+    return f"; {lines[-1]!r} is TE: {NOW}" if lines else ""
+
+
+def is_te_schedule(value: Any) -> bool:
+    """Whether it is a schedule of TE, which 0.27 has not."""
+    kind = getattr(te, "Schedule", None)
+    return kind is not None and isinstance(value, kind)
