@@ -15,7 +15,7 @@ import selfbyoc
 from selfbyoc import partition_for_tefuse
 from selfbyoc._tvm import structural_equal, tvm
 from selfbyoc.codegen import _relay as hook
-from selfbyoc.codegen.lower import lower
+from selfbyoc.codegen.lower import finished, lower
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
 
@@ -201,7 +201,7 @@ def test_the_users_module_is_untouched(mod, data):
     assert mod.astext() == before
 
 
-def test_merged_compiler_regions(mod, data, expected):
+def test_merged_compiler_regions(mod, data, expected, monkeypatch):
     """TVM's own pass may put several composites into one external function: the hook stacks them
     all.
     """
@@ -225,7 +225,15 @@ def test_merged_compiler_regions(mod, data, expected):
     for composite in (conv_relu, fc):
         remember(composite)
     assert len(external_functions(parted)) < len(matches)
+    named = []
+
+    def noted(func, target):
+        named.append(str(func.attrs["Composite"]))
+        return finished(func, target)
+
+    monkeypatch.setattr("selfbyoc.codegen.lower.finished", noted)
     close(run_graph(relay.build(parted, target="llvm"), x), expected)
+    assert set(named) == {"tefuse.conv_relu", "tefuse.fc"}
 
 
 def test_bodies_put_aside(mod, data):
