@@ -158,7 +158,7 @@ def composites_markdown(composites: Iterable[Composite]) -> str:
 def fusion_markdown(composites: Iterable[Composite]) -> str:
     """What TVM's own fusion makes of each, on the generation at hand, for docs/composites.md."""
     lines = [
-        "| composite | TVM's kernels | what it does not join, and the rule |",
+        "| composite | TVM's kernels | what it does not join, and why |",
         "|---|---:|---|",
     ]
     for found in filter(None, map(tvms_fusion, composites)):
