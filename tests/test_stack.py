@@ -39,7 +39,7 @@ RFC = {"x": (1, 3, 224, 224), "w": (32, 3, 3, 3), "v": (32, 32, 3, 3)}
 
 
 def rfc(x, w, v):
-    """The program of the RFC: conv2d-relu-conv2d-relu, 3->32->32, padding 1 (WISHES C2)."""
+    """The program of the RFC: conv2d-relu-conv2d-relu, 3->32->32, padding 1 (wish C2)."""
     return op.relu(op.conv2d(op.relu(op.conv2d(x, w, padding=1)), v, padding=1))
 
 

@@ -264,7 +264,7 @@ def test_bodies_put_aside(mod, data):
 
 
 def test_composite_attributes_are_tvms_own(mod, data):
-    """Composite and PartitionedFromPattern name what was merged (WISHES A18, A22)."""
+    """Composite and PartitionedFromPattern name what was merged (wish A18, A22)."""
     parted = partition_for_tefuse(mod, data[1], composites=[conv_relu])
     func = next(iter(external_functions(parted).values()))
     composite = func.body.op
@@ -274,7 +274,7 @@ def test_composite_attributes_are_tvms_own(mod, data):
 
 
 def test_relay_build_alone_refuses_two_heavy_ops():
-    """The RFC's program as one Primitive function: why this library exists (WISHES C2, C3)."""
+    """The RFC's program as one Primitive function: why this library exists (wish C2, C3)."""
     x = relay.var("x", shape=(1, 3, 16, 16))
     weights = [relay.var("w1", shape=(8, 3, 3, 3)), relay.var("w2", shape=(8, 8, 3, 3))]
     y = x

@@ -1,0 +1,88 @@
+"""The map of wishes, of tests/wishes.txt: `python tools/wishes.py > docs/wishes.md`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests/wishes.txt"
+
+HEAD = """\
+# What was wished for, and what shows it
+
+Three public discussions of TVM's users: A is the forum's "Relay pattern replacing with custom relay ops?", B the issue
+"Extract Op Info from PrimFunc" of Relax, C the "RFC: A general task extraction mechanism for auto_scheduler". A row is a wish,
+a question or a promise of theirs, in our words. What shows it runs in the suite: tests, programs, and pages whose code is run.
+"In part" says what no test shows, or what is not done.
+
+Made of `tests/wishes.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all ids are there, whether all that is
+named exists, and whether this page is current.
+
+"""
+
+
+@dataclass
+class Wish:
+    """A row: how it is met, what shows it, and what is missing."""
+
+    id: str
+    text: str
+    how: str = ""
+    shown: list[str] = field(default_factory=list)
+    missing: str = ""
+
+    @property
+    def state(self) -> str:
+        """Shown, in part, or not met."""
+        return "not met" if not self.shown else "in part" if self.missing else "shown"
+
+
+def wishes() -> list[Wish]:
+    """All rows of the data."""
+    found: list[Wish] = []
+    for line in DATA.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("  + "):
+            found[-1].shown += line[4:].split(", ")
+        elif line.startswith("  = "):
+            found[-1].how = line[4:]
+        elif line.startswith("  - "):
+            found[-1].missing = line[4:]
+        else:
+            found.append(Wish(*line.split("  ", 1)))
+    return found
+
+
+def path_of(shown: str) -> Path:
+    """The file of what shows a wish."""
+    name = shown.partition("::")[0]
+    is_elsewhere = name.startswith(("docs/", "examples/")) or name == "README.md"
+    return Path(name) if is_elsewhere else Path("tests") / name
+
+
+def page() -> str:
+    """The document."""
+    rows = wishes()
+    states = [wish.state for wish in rows]
+    counts = ", ".join(f"{states.count(s)} {s}" for s in ("shown", "in part", "not met"))
+    lines = [f"{len(rows)} wishes: {counts}.", ""]
+    lines += ["| id | wish | how it is met, and what is missing | shown by |", "|---|---|---|---|"]
+    for wish in rows:
+        links = "<br>".join(map(_link, wish.shown))
+        missing = f"**{wish.state}**: {wish.missing}" if wish.missing else ""
+        met = "; ".join(filter(None, (wish.how, missing)))
+        lines.append(f"| {wish.id} | {wish.text} | {met} | {links} |")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _link(shown: str) -> str:
+    path = path_of(shown)
+    target = path.relative_to("docs") if path.parts[0] == "docs" else Path("..") / path
+    return f"[`{shown.rpartition('::')[2]}`]({target})"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
