@@ -12,15 +12,18 @@ DATA = ROOT / "tests/wishes.txt"
 HEAD = """\
 # What was wished for, and what shows it
 
-Three public discussions of TVM's users: A is the forum's "Relay pattern replacing with custom relay ops?", B the issue
-"Extract Op Info from PrimFunc" of Relax, C the "RFC: A general task extraction mechanism for auto_scheduler". A row is a wish,
-a question or a promise of theirs, in our words. What shows it runs in the suite: tests, programs, and pages whose code is run.
-"In part" says what no test shows, or what is not done.
+Three public discussions of TVM's users: A is the forum's "Relay pattern replacing with custom
+relay ops?", B the issue "Extract Op Info from PrimFunc" of Relax, C the "RFC: A general task
+extraction mechanism for auto_scheduler". A row is a wish, a question or a promise of theirs, in our
+words. What shows it is tests, programs that the suite runs, and pages whose code it runs. **In
+part** says what no test shows, or what is not done. A question that a page answers in words alone,
+with nothing to run, is **in words**.
 
-Made of `tests/wishes.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all ids are there, whether all that is
-named exists, and whether this page is current.
+Made of `tests/wishes.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all ids are
+there, whether all that is named exists, and whether this page is current.
 
 """
+_STATES = ("shown", "in words", "in part", "not met")
 
 
 @dataclass
@@ -35,8 +38,17 @@ class Wish:
 
     @property
     def state(self) -> str:
-        """Shown, in part, or not met."""
-        return "not met" if not self.shown else "in part" if self.missing else "shown"
+        """Shown, answered in words, met in part, or not met."""
+        if not self.shown:
+            return "not met"
+        if self.missing:
+            return "in part"
+        return "shown" if any(map(_runs, self.shown)) else "in words"
+
+
+def _runs(shown: str) -> bool:
+    """A test, a program, or a page with code in it."""
+    return not shown.endswith(".md") or "```python" in (ROOT / shown).read_text(encoding="utf-8")
 
 
 def wishes() -> list[Wish]:
@@ -67,12 +79,13 @@ def page() -> str:
     """The document."""
     rows = wishes()
     states = [wish.state for wish in rows]
-    counts = ", ".join(f"{states.count(s)} {s}" for s in ("shown", "in part", "not met"))
+    counts = ", ".join(f"{states.count(s)} {s}" for s in _STATES)
     lines = [f"{len(rows)} wishes: {counts}.", ""]
     lines += ["| id | wish | how it is met, and what is missing | shown by |", "|---|---|---|---|"]
     for wish in rows:
         links = "<br>".join(map(_link, wish.shown))
-        missing = f"**{wish.state}**: {wish.missing}" if wish.missing else ""
+        marked = "" if wish.state == "shown" else f"**{wish.state}**"
+        missing = ": ".join(filter(None, (marked, wish.missing)))
         met = "; ".join(filter(None, (wish.how, missing)))
         lines.append(f"| {wish.id} | {wish.text} | {met} | {links} |")
     return HEAD + "\n".join(lines) + "\n"

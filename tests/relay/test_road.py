@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from models import ROAD_SHAPES, road_data, road_reference
 from packing import ROAD, ROAD_COUNTS, conv_relu, fc
+from relay_models import close, relay_model, run_graph
 from tvm import relay
 from tvm.contrib import graph_executor
 
@@ -18,20 +19,6 @@ from selfbyoc.codegen import _relay as hook
 from selfbyoc.codegen.lower import finished, lower
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
-
-
-def relay_model():
-    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice."""
-    x = relay.var("x", shape=(2, 3, 9, 11))
-    y = x
-    for i, channels in enumerate((5, 7)):
-        w, b = relay.var(f"w{i}"), relay.var(f"b{i}")
-        y = relay.nn.conv2d(y, w, padding=(1, 1), channels=channels, kernel_size=(3, 3))
-        y = relay.nn.relu(relay.nn.bias_add(y, b))
-    y = relay.nn.relu(relay.nn.dense(relay.nn.batch_flatten(y), relay.var("w2"), units=17))
-    d = relay.nn.dense(y, relay.var("w3"), units=13)
-    y = relay.add(relay.nn.relu(d), relay.tanh(d))
-    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
 
 
 @pytest.fixture(name="data")
@@ -55,18 +42,6 @@ def fixture_mod(data):
 def fixture_expected(data):
     x, params = data
     return road_reference(x, params)
-
-
-def run_graph(lib, x, **more):
-    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-    for name, value in {"x": x, **more}.items():
-        module.set_input(name, value)
-    module.run()
-    return module.get_output(0).numpy()
-
-
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
 
 def test_graph_executor(mod, data, expected):
