@@ -64,7 +64,8 @@ def wishes() -> list[Wish]:
         elif line.startswith("  - "):
             found[-1].missing = line[4:]
         else:
-            found.append(Wish(*line.split("  ", 1)))
+            name, text = line.split("  ", 1)
+            found.append(Wish(name, text))
     return found
 
 
