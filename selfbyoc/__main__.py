@@ -32,7 +32,8 @@ def _composites(args: argparse.Namespace, console: Console) -> int:
     from .view import tables
 
     if args.markdown:
-        print(tables.composites_markdown(BUILTIN))
+        print(tables.composites_markdown(BUILTIN), end="\n\n")
+        print(tables.fusion_markdown(BUILTIN))
     else:
         console.print(tables.composites_table(BUILTIN))
     return 0

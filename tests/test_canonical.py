@@ -186,7 +186,7 @@ def test_batched_matmul_of_a_transposed_matrix():
 
 
 def test_attributes_are_the_same_on_both_generations():
-    """The eight that a converter needs (WISHES B3)."""
+    """The eight that a converter needs (wish B3)."""
 
     def program(x, w):
         return op.conv2d(x, w, strides=2, padding=(1, 0), dilation=(1, 2), groups=2)

@@ -10,7 +10,7 @@ import pytest
 
 from selfbyoc import BUILTIN
 from selfbyoc._tvm import GENERATION
-from selfbyoc.view.tables import composites_markdown
+from selfbyoc.view.tables import composites_markdown, fusion_markdown
 
 ROOT = Path(__file__).parents[1]
 NO_TORCH = str(Path(__file__).parent / "no_torch")
@@ -61,7 +61,7 @@ def test_named_files_exist(path):
     assert missing == []
 
 
-def test_the_table_of_composites_is_current():
+def test_the_tables_of_composites_are_current():
     text = (ROOT / "docs" / "composites.md").read_text(encoding="utf-8")
-    current = composites_markdown(BUILTIN) in text
-    assert current, "paste what `python -m selfbyoc composites --markdown` prints"
+    for table in (composites_markdown(BUILTIN), fusion_markdown(BUILTIN)):
+        assert table in text, "paste what `python -m selfbyoc composites --markdown` prints"

@@ -1,4 +1,4 @@
-"""`each_op`: every op by its own schedule, stacked in one kernel, none fused (WISHES C30)."""
+"""`each_op`: every op by its own schedule, stacked in one kernel, none fused (wish C30)."""
 
 import itertools
 

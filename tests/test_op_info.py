@@ -49,6 +49,7 @@ def test_what_is_said_of_an_op(begin):
                 TensorInfo((6, 4, 3, 3), "float32", "OIHW")),
         outputs=(TensorInfo((1, 6, 5, 5), "float32", "NCHW"),),
         blocks=("conv2d_pad", "conv2d"),
+        composite="under_test",
     )  # fmt: skip
     assert conv.layout_sensitive == ("data_layout", "kernel_layout", "out_layout")
     assert bias.attrs == {"axis": 1}

@@ -1,4 +1,4 @@
-"""The third discussion (WISHES C): what it asked for, shown by its own programs."""
+"""The third discussion (wish C): what it asked for, shown by its own programs."""
 
 import inspect
 import re

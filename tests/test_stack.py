@@ -8,13 +8,17 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, op_info
-from selfbyoc._tvm import GENERATION, Schedule, child_blocks, make_target, te, tvm
+from selfbyoc._tvm import GENERATION, Schedule, child_blocks, get_block, make_target, te, tvm
+from selfbyoc.codegen.apply import apply_schedule
+from selfbyoc.codegen.info.op_info import seal_of
+from selfbyoc.codegen.info.ops import Ops
 from selfbyoc.codegen.lower import External, external, schedule_external
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.match.match import Match
 from selfbyoc.partition.select import select
+from selfbyoc.schedules.default import schedule as default_schedule
 
 
 def two_convs(x, w, v):
@@ -39,7 +43,7 @@ RFC = {"x": (1, 3, 224, 224), "w": (32, 3, 3, 3), "v": (32, 32, 3, 3)}
 
 
 def rfc(x, w, v):
-    """The program of the RFC: conv2d-relu-conv2d-relu, 3->32->32, padding 1 (WISHES C2)."""
+    """The program of the RFC: conv2d-relu-conv2d-relu, 3->32->32, padding 1 (wish C2)."""
     return op.relu(op.conv2d(op.relu(op.conv2d(x, w, padding=1)), v, padding=1))
 
 
@@ -198,3 +202,21 @@ def test_a_known_scalar_is_built_in(value):
     np.testing.assert_allclose(
         selfbyoc.build(mod, composites=[composite])(x)[0], np.maximum(x * value, 0)
     )
+
+
+def test_a_schedule_is_taken_as_it_is():
+    """The scheduled function is what the schedule makes of the stacked one when called by hand."""
+
+    def schedule(sch, ops, target):
+        for block in (ops.conv2d.block, ops.relu_1.block):
+            loops = sch.get_loops(block)
+            outer, _ = sch.split(loops[1], [None, 4])
+            sch.parallel(outer)
+
+    composite = Composite("by_hand", two_convs, schedule)
+    found = stacked(composite, rfc, **RFC)
+    kept = tvm.IRModule({"main": found.func.with_attr("global_symbol", "main")})
+    sch = Schedule(kept)
+    schedule(sch, Ops(found.ops, lambda name: get_block(sch, name)), make_target("llvm"))
+    scheduled = apply_schedule(found, make_target("llvm"), default_schedule)
+    assert seal_of(scheduled.mod["main"]) == seal_of(sch.mod["main"]) != seal_of(found.func)

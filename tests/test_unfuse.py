@@ -1,4 +1,4 @@
-"""`unfuse`: composites of a partitioned module as ordinary ops of main again (WISHES C33)."""
+"""`unfuse`: composites of a partitioned module as ordinary ops of main again (wish C33)."""
 
 import os
 import subprocess

@@ -52,7 +52,7 @@ def of_code(func: Any) -> str:
 def _code(func: Any) -> tuple[str, int]:
     """A script names everything but the last digits of floats; a structural hash has these."""
     for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
-        if name == "global_symbol" or name.startswith("tefuse."):
+        if name in ("global_symbol", "Composite") or name.startswith("tefuse."):
             func = func.without_attr(name)  # no code comes of them
     return func.script(), int(structural_hash(func))
 

@@ -121,7 +121,8 @@ def _merged(names: Sequence[str]) -> Composite:
     from ..language.composite import Composite
     from ..language.pattern import op
 
-    return Composite("merged", lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
+    short = dict.fromkeys(name.removeprefix("tefuse.") for name in names)
+    return Composite("_and_".join(short), lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
 
 
 def packed_params(external: External) -> dict[int, Packed]:

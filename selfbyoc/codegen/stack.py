@@ -219,7 +219,7 @@ class _Builder:
         blocks = tuple(names[op] for op in self.stages.get(id(call), ()) if op in names)
         apart = root is None or call is root or not call.sources or blocks
         within = "" if apart or root is None else root.name
-        return replace(bare(call), blocks=blocks, within=within)
+        return replace(bare(call), blocks=blocks, within=within, composite=self.composite.name)
 
     def refs(self, order: list[Any]) -> list[tuple[list[Ref], list[Ref]]]:
         """Which buffer holds each input and output of the ops, `order` being that of the blocks."""

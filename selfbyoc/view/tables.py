@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.explain.grouping import Group, levels
+from ..analysis.fusion.rules import tvms_fusion
 from ..language.composite import Composite
 from ..partition.report import Record, Report
 from ..runtime.timing import Latency
@@ -151,6 +152,18 @@ def composites_markdown(composites: Iterable[Composite]) -> str:
     lines += [
         f"| {' | '.join(('`' + name + '`', *rest))} |" for name, *rest in map(_cells, composites)
     ]
+    return "\n".join(lines)
+
+
+def fusion_markdown(composites: Iterable[Composite]) -> str:
+    """What TVM's own fusion makes of each, on the generation at hand, for docs/composites.md."""
+    lines = [
+        "| composite | TVM's kernels | what it does not join, and why |",
+        "|---|---:|---|",
+    ]
+    for found in filter(None, map(tvms_fusion, composites)):
+        why = "<br>".join(map(str, found.broken))
+        lines.append(f"| `{found.composite}` | {found.kernels} | {why or 'joins them too'} |")
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from tvm.script import relax as R
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
+from selfbyoc.codegen.lower import finished
 from selfbyoc.partition._relax import external_functions
 
 
@@ -183,7 +184,7 @@ def test_the_users_module_is_untouched(mod, data):
     assert mod.script() == before
 
 
-def test_merged_composite_functions(mod, data):
+def test_merged_composite_functions(mod, data, monkeypatch):
     """TVM's own pass may put several composites into one external function: the hook stacks them
     all.
     """
@@ -206,7 +207,15 @@ def test_merged_composite_functions(mod, data):
     for composite in (conv_relu, fc):
         remember(composite)
     assert len(external_functions(merged)) < len(matches)
+    named = []
+
+    def noted(func, target):
+        named.append(str(func.attrs["Composite"]))
+        return finished(func, target)
+
+    monkeypatch.setattr("selfbyoc.codegen.lower.finished", noted)
     close(compile_and_run(merged, x), road_reference(x, params))
+    assert set(named) == {"tefuse.conv_relu", "tefuse.fc"}
 
 
 UNALIGNED = """

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from models import ROAD_SHAPES, road_data, road_reference
 from packing import ROAD, ROAD_COUNTS, conv_relu, fc
+from relay_models import close, relay_model, run_graph
 from tvm import relay
 from tvm.contrib import graph_executor
 
@@ -15,23 +16,9 @@ import selfbyoc
 from selfbyoc import partition_for_tefuse
 from selfbyoc._tvm import structural_equal, tvm
 from selfbyoc.codegen import _relay as hook
-from selfbyoc.codegen.lower import lower
+from selfbyoc.codegen.lower import finished, lower
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
-
-
-def relay_model():
-    """conv-bias-relu twice, flatten, dense-relu, and a dense whose value is used twice."""
-    x = relay.var("x", shape=(2, 3, 9, 11))
-    y = x
-    for i, channels in enumerate((5, 7)):
-        w, b = relay.var(f"w{i}"), relay.var(f"b{i}")
-        y = relay.nn.conv2d(y, w, padding=(1, 1), channels=channels, kernel_size=(3, 3))
-        y = relay.nn.relu(relay.nn.bias_add(y, b))
-    y = relay.nn.relu(relay.nn.dense(relay.nn.batch_flatten(y), relay.var("w2"), units=17))
-    d = relay.nn.dense(y, relay.var("w3"), units=13)
-    y = relay.add(relay.nn.relu(d), relay.tanh(d))
-    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
 
 
 @pytest.fixture(name="data")
@@ -55,18 +42,6 @@ def fixture_mod(data):
 def fixture_expected(data):
     x, params = data
     return road_reference(x, params)
-
-
-def run_graph(lib, x, **more):
-    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-    for name, value in {"x": x, **more}.items():
-        module.set_input(name, value)
-    module.run()
-    return module.get_output(0).numpy()
-
-
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
 
 def test_graph_executor(mod, data, expected):
@@ -201,7 +176,7 @@ def test_the_users_module_is_untouched(mod, data):
     assert mod.astext() == before
 
 
-def test_merged_compiler_regions(mod, data, expected):
+def test_merged_compiler_regions(mod, data, expected, monkeypatch):
     """TVM's own pass may put several composites into one external function: the hook stacks them
     all.
     """
@@ -225,7 +200,15 @@ def test_merged_compiler_regions(mod, data, expected):
     for composite in (conv_relu, fc):
         remember(composite)
     assert len(external_functions(parted)) < len(matches)
+    named = []
+
+    def noted(func, target):
+        named.append(str(func.attrs["Composite"]))
+        return finished(func, target)
+
+    monkeypatch.setattr("selfbyoc.codegen.lower.finished", noted)
     close(run_graph(relay.build(parted, target="llvm"), x), expected)
+    assert set(named) == {"tefuse.conv_relu", "tefuse.fc"}
 
 
 def test_bodies_put_aside(mod, data):
@@ -256,7 +239,7 @@ def test_bodies_put_aside(mod, data):
 
 
 def test_composite_attributes_are_tvms_own(mod, data):
-    """Composite and PartitionedFromPattern name what was merged (WISHES A18, A22)."""
+    """Composite and PartitionedFromPattern name what was merged (wish A18, A22)."""
     parted = partition_for_tefuse(mod, data[1], composites=[conv_relu])
     func = next(iter(external_functions(parted).values()))
     composite = func.body.op
@@ -266,7 +249,7 @@ def test_composite_attributes_are_tvms_own(mod, data):
 
 
 def test_relay_build_alone_refuses_two_heavy_ops():
-    """The RFC's program as one Primitive function: why this library exists (WISHES C2, C3)."""
+    """The RFC's program as one Primitive function: why this library exists (wish C2, C3)."""
     x = relay.var("x", shape=(1, 3, 16, 16))
     weights = [relay.var("w1", shape=(8, 3, 3, 3)), relay.var("w2", shape=(8, 8, 3, 3))]
     y = x

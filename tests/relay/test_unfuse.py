@@ -1,4 +1,4 @@
-"""`unfuse(separate=True)` on Relay: primitive functions that relay.build takes (WISHES C33)."""
+"""`unfuse(separate=True)` on Relay: primitive functions that relay.build takes (wish C33)."""
 
 import json
 import re

@@ -132,6 +132,7 @@ def describe(
 ) -> KernelReport:
     """One scheduled PrimFunc; without `values` its ops are taken for a chain."""
     ops, nest, buffers = _ops(func), loop_nest(func), allocations(func)
+    composite = composite or ", ".join(dict.fromkeys(op.composite for op in ops if op.composite))
     chain = [Intermediate(op.name, _bytes(*op.outputs[0]), 1) for op in ops[:-1]]
     arguments = sum(_bytes([int(e) for e in b.shape], str(b.dtype)) for b in param_buffers(func))
     return KernelReport(

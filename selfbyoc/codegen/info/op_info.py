@@ -18,7 +18,7 @@ from .layout_map import LayoutMap
 from .layout_proof import Place, places
 from .layout_rules import Before, moved
 from .lineage import block_owners, computed_in
-from .op_record import OP_INFO, OpInfo, Recorded, TensorInfo, from_json, to_json
+from .op_record import COMPOSITE, OP_INFO, OpInfo, Recorded, TensorInfo, from_json, to_json
 from .trace import is_clean, layout_prefix
 from .unknown import UNKNOWN
 
@@ -29,8 +29,11 @@ __all__ = ["OP_INFO", "UNKNOWN", "OpInfo", "TensorInfo", "attach", "op_info", "r
 
 def attach(func: Any, recorded: Recorded) -> Any:
     """The PrimFunc with its op info: JSON in an attribute, which survives scheduling and
-    databases.
+    databases; and with the name of its composite, for who reads the function.
     """
+    names = dict.fromkeys(f"tefuse.{op.composite}" for op in recorded.ops if op.composite)
+    if names:
+        func = func.with_attr(COMPOSITE, ", ".join(names))
     return func.with_attr(OP_INFO, to_json(recorded))
 
 

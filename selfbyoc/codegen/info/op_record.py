@@ -14,6 +14,8 @@ from .pattern_kind import pattern_kind
 from .unknown import UNKNOWN, Unknown
 
 OP_INFO = "tefuse.op_info"
+# As TVM says it of the graph's functions: "tefuse.<name>".
+COMPOSITE = "Composite"
 
 # Which buffer holds a tensor: ("param", position of the parameter), ("block", position of the block
 # that writes it), or None for one that no buffer holds.
@@ -49,7 +51,8 @@ class OpInfo:
     """One op of a function: what it was in the graph, in the function's present layouts.
 
     `blocks` are the function's blocks that belong to it, in order. An op without any is computed in
-    those of the op `within`, which it was inlined into or written together with.
+    those of the op `within`, which it was inlined into or written together with. `composite` names
+    the one in whose kernel it is, if any.
     """
 
     name: str
@@ -60,6 +63,7 @@ class OpInfo:
     blocks: tuple[str, ...] = ()
     pattern: str = ""  # TVM's pattern kind: elemwise, broadcast, injective, comm_reduce, ...
     within: str = ""
+    composite: str = ""
 
     @property
     def layout_sensitive(self) -> tuple[str, ...]:
@@ -73,7 +77,7 @@ class OpInfo:
             "attrs": _plain(self.attrs), "layout_sensitive": list(self.layout_sensitive),
             "inputs": [_tensor_data(t) for t in self.inputs],
             "outputs": [_tensor_data(t) for t in self.outputs],
-            "blocks": list(self.blocks), "within": self.within,
+            "blocks": list(self.blocks), "within": self.within, "composite": self.composite,
         }  # fmt: skip
 
 
@@ -160,6 +164,7 @@ def info_from(data: Mapping[str, Any]) -> OpInfo:
         {str(k): _value(v) for k, v in data["attrs"].items()},
         tuple(map(_tensor_from, data["inputs"])), tuple(map(_tensor_from, data["outputs"])),
         tuple(map(str, data["blocks"])), str(data["pattern"]), str(data["within"]),
+        str(data["composite"]),
     )  # fmt: skip
 
 
