@@ -44,6 +44,18 @@ def smallest(composite: Composite) -> Case:
     return min(here, key=lambda case: sum(int(np.prod(s)) for s, _ in case.args.values()))
 
 
+class PassRefused(Exception):
+    """The pass itself raised."""
+
+
+def after(name: str, mod: Any) -> Any:
+    """The module after a pass."""
+    try:
+        return PASSES[name](mod)
+    except Exception as err:
+        raise PassRefused(last_line(err)) from err
+
+
 class Model:
     """A composite's smallest case after a pass, partitioned, with data and what is expected."""
 
@@ -53,7 +65,7 @@ class Model:
         args = random_args(case)
         constants = {} if before == "inputs" else dict(list(args.items())[1:])
         self.args = {name: a for name, a in args.items() if name not in constants}
-        self.plain = PASSES[before](emit(program, case.args, constants))
+        self.plain = after(before, emit(program, case.args, constants))
         alone = before in AS_THEY_ARE
         self.parted = selfbyoc.partition_for_tefuse(
             self.plain, composites=[composite] if alone else None
@@ -97,7 +109,11 @@ def main(name: str, *lists: str) -> None:
     befores, levels, executors = (text.split(",") for text in lists)
     for before in befores:
         say(cell=["partition", before])
-        model = Model(composite, before)
+        try:
+            model = Model(composite, before)
+        except PassRefused as err:
+            say(before=before, pass_refused=str(err))
+            continue
         records = [f"{r.composite}: {r.reason}" for r in model.report.records if r.reason]
         say(before=before, counts=model.report.counts, reasons=records, left=model.report.left)
         for level, executor in product(levels, executors):

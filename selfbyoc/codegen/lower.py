@@ -9,13 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, build_module, has_symbol, tvm
+from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
-from .._tvm_rewrite import (
-    any_alignment,
-    lowered_for_any_alignment,
-    with_broadcasts,
-    without_max_min,
-)
+from .._tvm_rewrite import with_broadcasts, without_max_min
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
 from ..errors import CompositeError, LoweringError
