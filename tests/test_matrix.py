@@ -86,6 +86,14 @@ PUT = {
 }
 
 
+# What a pass of 0.17 says to some models, whoever is to build them: AlterOpLayout takes every dense
+# for one of two axes, and relay.quantize quantizes what is quantized already.
+TVM_REFUSES = {
+    "AlterOpLayout": "ValueError: too many values to unpack (expected 2)",
+    "quantize": "Input type should be one of [int8, uint8, int16, int32, int64] but was float32",
+}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_after_passes(name, tmp_path):
     """What is still taken is right, and so is what TVM has instead; where a composite does not get
@@ -94,8 +102,8 @@ def test_after_passes(name, tmp_path):
     executors = EXECUTORS if GENERATION == "relay" else "bytecode"
     said = cells(tmp_path, name, PASSES, "3", executors)
     refused = {s["before"]: s["pass_refused"] for s in said if "pass_refused" in s}
-    # AlterOpLayout takes every dense for one of two axes (0.17).
-    assert refused in ({}, {"AlterOpLayout": "ValueError: too many values to unpack (expected 2)"})
+    for pass_, why in refused.items():
+        assert TVM_REFUSES[pass_] in why
     judge(said, (len(PASSES.split(",")) - len(refused)) * len(executors.split(",")))
     for done in (s for s in said if "counts" in s):
         assert done["counts"] == {name: 1} or PUT[done["before"]] & set(done["left"]), done
