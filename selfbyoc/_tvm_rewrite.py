@@ -31,45 +31,6 @@ def map_calls(func: Any, change: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Call"]))
 
 
-def any_alignment(func: Any) -> Any:
-    """A PrimFunc that takes arguments of any alignment: 0.27 passes NumPy arrays as they lie in
-    memory.
-
-    Its code assumes 64 bytes without a check (vmovaps, SIGSEGV). Told that an element is all there
-    is, LLVM emits unaligned moves, which cost nothing on data that is aligned. Relay's executors
-    copy their inputs.
-    """
-    if GENERATION == "relay":
-        return func
-    # What an intrinsic calls a part of an argument promises no more than the argument.
-    known = [*func.params, *_parts(func)]
-    new = {
-        p: tvm.ir.Var(p.name, _element_aligned(p.ty))
-        for p in known
-        if hasattr(p.ty, "data_alignment")
-    }
-    return tvm_ffi.structural_map(func, (tvm.ir.Var, lambda var: new.get(var, var)))
-
-
-def _parts(func: Any) -> list[Any]:
-    """The buffers that blocks declare as parts of others (match_buffer)."""
-    found: list[Any] = []
-
-    def visit(node: Any) -> None:
-        found.extend(part.buffer for part in node.match_buffers)
-
-    tvm_ffi.structural_walk(func, ((s_tir.SBlock, visit),), order="post")
-    return found
-
-
-def _element_aligned(ty: Any) -> Any:
-    bits = int("".join(c for c in str(ty.dtype) if c.isdigit()) or 8)
-    return type(ty)(
-        ty.dtype, ty.storage_scope, ty.shape, ty.strides, ty.elem_offset, max(1, bits // 8),
-        ty.offset_factor, ty.layout, ty.allocated_addr,
-    )  # fmt: skip
-
-
 def without_max_min(func: Any) -> Any:
     """A PrimFunc with Select for Max and Min: TVM's C codegen gets these two wrong.
 

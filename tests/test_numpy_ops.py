@@ -79,6 +79,16 @@ def test_conv2d(strides, padding, dilation, groups, dtype):
     np.testing.assert_allclose(meaning(program, x=x, weight=weight), wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_products_of_integers_do_not_overflow():
+    x, w = random(2, 7, 33, dtype="int8"), random(2, 33, 5, dtype="int8", seed=1)
+    exact = x.astype("int64") @ w.astype("int64")
+    assert np.abs(exact).max() > 127
+    found = meaning(lambda x, w: op.batch_matmul(x, w, out_dtype="int32"), x=x, w=w)
+    np.testing.assert_array_equal(found, exact)
+    found = meaning(lambda x, w: op.dense(x, w, out_dtype="int32"), x=x[0], w=w[0].T)
+    np.testing.assert_array_equal(found, exact[0])
+
+
 @pytest.mark.parametrize("kernel_layout", ["HWIO", "OHWI"])
 def test_conv2d_in_other_layouts(kernel_layout):
     x, weight = random(1, 6, 5, 3), random(4, 3, 2, 3, seed=1)

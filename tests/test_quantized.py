@@ -5,7 +5,7 @@ import pytest
 from harness import cpus, run_case
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, op
+from selfbyoc import BUILTIN, Case, Composite, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
@@ -233,3 +233,17 @@ def test_narrowing_of_floats_is_refused():
     )
     assert report.counts == {}
     assert "only int8 and uint8" in report.why_not("cast_1")[0].reason
+
+
+@pytest.mark.parametrize("wanted", [{}, {"out_dtype": "int32"}])
+def test_integer_batch_matmul_is_exact(wanted):
+    """Of two patterns, with and without the dtype of the sums."""
+    case = Case(
+        lambda x, y: op.batch_matmul(x, y, out_dtype="int32"),
+        x=((2, 7, 50), "int8"), y=((2, 50, 9), "int8"),
+    )  # fmt: skip
+    product = Composite("product", lambda x, y: op.batch_matmul(x, y, **wanted))
+    result = run_case(product, case)
+    assert result.counts == {"product": 1}
+    np.testing.assert_array_equal(result.found[0], result.expected[0])
+    assert np.abs(result.expected[0]).max() > 127

@@ -146,6 +146,27 @@ def test_c18_no_new_ops():
     assert not any("tefuse" in name or "selfbyoc" in name for name in before)
 
 
+def test_c18_the_designated_function_is_one_task():
+    """C18: "directly tunes a primitive function as the user designates": all of it is one task of
+    one kernel, though the built-in composites would take each of its convolutions alone.
+    """
+
+    def designated(x, v, w):
+        y = op.tanh(op.conv2d(op.tanh(op.conv2d(x, v, padding=1)), w, padding=1))
+        return op.relu(y)
+
+    mod = emit(designated, {"x": (1, 3, 9, 11), "v": (8, 3, 3, 3), "w": (5, 8, 3, 3)})
+    apart = selfbyoc.extract_tasks(partition_for_tefuse(mod))
+    assert [task.composite.name for task in apart] == ["conv2d", "conv2d"]
+    mine = Composite("mine", designated)
+    parted = partition_for_tefuse(mod, composites=[mine, *BUILTIN])
+    (task,) = selfbyoc.extract_tasks(parted)
+    assert (task.composite.name, task.weight) == ("mine", 1)
+    assert task.ops == ("conv2d", "tanh", "conv2d", "tanh", "relu")
+    again = partition_for_tefuse(selfbyoc.unfuse(parted), composites=[mine, *BUILTIN])
+    assert [t.key for t in selfbyoc.extract_tasks(again)] == [task.key]
+
+
 def topi_conv2d(ins, call):
     """TOPI's compute, which is what a strategy of a custom op would name."""
     attrs = call.attrs

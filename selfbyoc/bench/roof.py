@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import host
 from .._tvm import Schedule, build_module, get_block, get_func, te, tensor, tvm
+from .._tvm_alignment import any_alignment
 from .._tvm_config import kernel_config
-from .._tvm_rewrite import any_alignment
 from ..analysis.melting.peak import FmaPeak
 from ..runtime.timing import latency
 from .setting import Setting

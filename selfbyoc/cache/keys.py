@@ -20,6 +20,7 @@ _STARTED = time.time()
 # Who changes a function after its script is read for the key.
 _LOWERING = (
     "_tvm.py",
+    "_tvm_alignment.py",
     "_tvm_rewrite.py",
     "codegen/copies.py",
     "codegen/lower.py",

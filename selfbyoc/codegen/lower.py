@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, build_module, has_symbol, tvm
+from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
-from .._tvm_rewrite import any_alignment, with_broadcasts, without_max_min
+from .._tvm_rewrite import with_broadcasts, without_max_min
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
 from ..errors import CompositeError, LoweringError
@@ -218,7 +219,8 @@ def _inputs_key(external: External, target: Any) -> str | None:
 
 def _at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    return with_tiles_on_stack(with_transposes(with_copies(with_broadcasts(func))))
+    func = with_tiles_on_stack(with_transposes(with_copies(with_broadcasts(func))))
+    return lowered_for_any_alignment(func)
 
 
 def machine_code(func: Any, symbol: str, target: Any) -> Any:

@@ -32,10 +32,15 @@ def _dense(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def _numpy_dense(ins: Sequence[Array], call: OpCall) -> Array:
-    x, w = ins
-    if np.issubdtype(x.dtype, np.integer):
-        x, w = x.astype(call.outputs[0].dtype), w.astype(call.outputs[0].dtype)
+    x, w = _to_sum(ins, call)
     return x @ w.T
+
+
+def _to_sum(ins: Sequence[Array], call: OpCall) -> list[Array]:
+    """Integers in the dtype of the result: NumPy would sum in their own."""
+    if not np.issubdtype(ins[0].dtype, np.integer):
+        return list(ins)
+    return [array.astype(call.outputs[0].dtype) for array in ins]
 
 
 def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -54,7 +59,7 @@ def _batch_matmul(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def _numpy_batch_matmul(ins: Sequence[Array], call: OpCall) -> Array:
-    a, b = ins
+    a, b = _to_sum(ins, call)
     a = a.swapaxes(-1, -2) if call.attrs["transpose_a"] else a
     b = b.swapaxes(-1, -2) if call.attrs["transpose_b"] else b
     return a @ b
@@ -62,6 +67,10 @@ def _numpy_batch_matmul(ins: Sequence[Array], call: OpCall) -> Array:
 
 def _out_dtype(raw: Raw) -> dict[str, Any]:
     return {"out_dtype": dtype(raw["out_dtype"])}
+
+
+def _batch_matmul_attrs(raw: Raw) -> dict[str, Any]:
+    return {**only("transpose_a", "transpose_b")(raw), **_out_dtype(raw)}
 
 
 KINDS = (
@@ -80,7 +89,7 @@ KINDS = (
         _numpy_batch_matmul,
         inputs=2,
         attrs={"transpose_a": False, "transpose_b": False, "out_dtype": None},
-        relay=form("nn.batch_matmul", only("transpose_a", "transpose_b")),
+        relay=form("nn.batch_matmul", _batch_matmul_attrs),
         fuses=SUMS,
     ),
     OpKind(

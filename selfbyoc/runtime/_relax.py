@@ -10,8 +10,8 @@ import numpy as np
 from tvm import relax
 
 from .._tvm import Schedule, tensor, tir, tvm
+from .._tvm_alignment import any_alignment
 from .._tvm_config import kernel_config
-from .._tvm_rewrite import any_alignment
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..partition import check_target

@@ -19,8 +19,8 @@ from ..._tvm import (
     tir,
     tvm,
 )
+from ..._tvm_alignment import any_alignment
 from ..._tvm_config import kernel_config
-from ..._tvm_rewrite import any_alignment
 from ...errors import InputError
 from ...runtime.timing import latency
 from .allocations import threads_of

@@ -1,0 +1,114 @@
+"""Relay's executors, and the passes that a user may run before partitioning."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+
+import selfbyoc
+
+TARGET = selfbyoc.host_target()
+
+
+def context(level: int) -> Any:
+    return tvm.transform.PassContext(opt_level=level)
+
+
+def graph(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
+    with context(level):
+        lib = relay.build(mod, target=TARGET)
+    return _run(graph_executor.GraphModule(lib["default"](tvm.cpu())), args)
+
+
+def aot(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
+    packed = {"interface-api": "packed", "unpacked-api": False}
+    with context(level):
+        lib = relay.build(
+            mod,
+            target=TARGET,
+            executor=relay.backend.Executor("aot", packed),
+            runtime=relay.backend.Runtime("cpp"),
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        lib.export_library(f"{folder}/aot.so")
+        loaded = tvm.runtime.load_module(f"{folder}/aot.so")
+        module = tvm.runtime.executor.AotModule(loaded["default"](tvm.cpu()))
+    return _run(module, args)
+
+
+def _run(module: Any, args: dict[str, np.ndarray]) -> list[np.ndarray]:
+    for name, value in args.items():
+        module.set_input(name, value)
+    module.run()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def vm(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
+    with context(level):
+        executable = relay.vm.compile(mod, target=TARGET)
+    found = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu()).run(**args)
+    return [found.numpy()] if hasattr(found, "numpy") else [f.numpy() for f in found]
+
+
+EXECUTORS = {"graph": graph, "vm": vm, "aot": aot}
+
+
+def _by(*passes: Any) -> Any:
+    def run(mod: Any) -> Any:
+        with TARGET, context(3):
+            return tvm.transform.Sequential([relay.transform.InferType(), *passes])(mod)
+
+    return run
+
+
+def quantized(mod: Any) -> Any:
+    """By `relay.quantize`, which wants `numpy.math`, gone since NumPy 2 (docs/tvm-notes.md)."""
+    np.math = math
+    try:
+        with relay.quantize.qconfig(
+            calibrate_mode="global_scale",
+            global_scale=8.0,
+            skip_conv_layers=[],
+            skip_dense_layer=False,
+        ):
+            return relay.quantize.quantize(mod)
+    finally:
+        del np.math
+
+
+PASSES = {
+    "inputs": lambda mod: mod,
+    "constants": lambda mod: mod,
+    "FoldConstant": _by(relay.transform.FoldConstant()),
+    "AlterOpLayout": _by(relay.transform.AlterOpLayout()),
+    "ConvertLayout": _by(relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "HWIO"]})),
+    "quantize": quantized,
+}
+
+
+def with_inputs(main: Any) -> tuple[Any, list[np.ndarray]]:
+    """A function with its constants as further parameters, and their values."""
+    constants: dict[Any, Any] = {}
+
+    class Inputs(relay.ExprMutator):
+        def visit_constant(self, const: Any) -> Any:
+            if const.data.numpy().size == 1:
+                return const
+            name = f"constant{len(constants)}"
+            return constants.setdefault(const, relay.Var(name, const.checked_type))
+
+        def visit_call(self, call: Any) -> Any:
+            """Annotations (stop_fusion, cast_hint) mean nothing in NumPy."""
+            is_note = getattr(call.op, "name", "").startswith("annotation.")
+            return self.visit(call.args[0]) if is_note else super().visit_call(call)
+
+    body = Inputs().visit(main.body)
+    whole = relay.Function([*main.params, *constants.values()], body)
+    typed = relay.transform.InferType()(tvm.IRModule.from_expr(whole))["main"]
+    return typed, [const.data.numpy() for const in constants]
