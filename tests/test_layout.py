@@ -70,9 +70,9 @@ FLOORS = (
         "_tvm_tune",
     ),  # fmt: skip
     ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),
+    ("graph",),
     ("ops",),
     ("language",),
-    ("graph",),
     ("match",),
     ("ir",),
     ("cache",),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import dtype_of, te, tir
+from ..graph import OpCall
 from . import mathfn as M
 from .attrs import none, only
 from .kind import Array, Form, OpKind, along, elementwise, form, in_both, pure, with_attrs
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Expr, Tensor
 
 # Relay registers what an op may do; Relax looks at whether one operand is read in place.

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import te
+from ..graph import OpCall
 from .attrs import ReadAttrs, none
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Expr, Tensor
 
 Array = np.ndarray

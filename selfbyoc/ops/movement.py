@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import te, tir, topi
+from ..graph import OpCall
 from .attrs import only
 from .kind import Array, Form, OpKind, elementwise, form, in_both
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Tensor
 
 

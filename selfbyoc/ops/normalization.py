@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..graph import OpCall
 from .attrs import Raw, only, plain
 from .kind import Array, OpKind, along, form, in_both
 from .reduce import batch_norm, layer_norm, lrn, softmax
-
-if TYPE_CHECKING:
-    from ..graph import OpCall
 
 SUMS = "out_elemwise_fusable"
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..graph import OpCall
 from .attrs import avg_pool2d_attrs, only, pool2d_attrs
 from .kind import Array, OpKind, form, in_both
 from .numpy_windows import avg_pool2d as numpy_avg_pool2d
 from .numpy_windows import max_pool2d as numpy_max_pool2d
 from .reduce import global_avg_pool2d
 from .windows import avg_pool2d, max_pool2d
-
-if TYPE_CHECKING:
-    from ..graph import OpCall
 
 SUMS = "out_elemwise_fusable"
 _ATTRS: dict[str, Any] = {

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import te
+from ..graph import OpCall
 from .attrs import Raw, conv2d_attrs, dtype, only
 from .kind import Array, OpKind, broadcast, form
 from .numpy_windows import conv2d as numpy_conv2d
 from .windows import conv2d
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Tensor
 
 SUMS = "out_elemwise_fusable"

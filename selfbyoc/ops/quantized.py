@@ -9,12 +9,12 @@ import numpy as np
 
 from .._tvm import te, tir
 from ..errors import UnsupportedOp
+from ..graph import OpCall
 from .attrs import only
 from .fixed_point import fixed_point
 from .kind import Array, OpKind, form
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Tensor
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import dtype_of, te, tir
+from ..graph import OpCall
 from . import mathfn as M
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Tensor
 
 

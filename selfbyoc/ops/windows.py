@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import dtype_of, te, tir
 from ..errors import UnsupportedOp
+from ..graph import OpCall
 
 if TYPE_CHECKING:
-    from ..graph import OpCall
     from ..language.types import Tensor
 
 
