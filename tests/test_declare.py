@@ -9,10 +9,13 @@ import selfbyoc
 from selfbyoc import Case, Composite, declare, op
 from selfbyoc._tvm import GENERATION, te, tir, tvm
 from selfbyoc.errors import ComputeError, OpError
+from selfbyoc.ir.generation import writer
 from selfbyoc.ops import vocabulary
 from selfbyoc.ops.vocabulary import KINDS
 
 SHAPE = (2, 3, 5, 7)
+# Ops that one TVM has not, and that are not written as several there.
+ONE_TVM_ONLY = {"relax": {"lrn", "requantize"}, "relay": set()}
 
 
 @pytest.fixture(autouse=True)
@@ -313,3 +316,12 @@ def test_an_op_that_nobody_declared_is_told_with_the_line():
     text = str(selfbyoc.explain(mod))
     line = f'declare("sin", {GENERATION}="sin", compute=..., numpy=...)'
     assert f"1 x sin: no composite has this op; nobody declared it: {line}" in text
+
+
+@pytest.mark.parametrize("name", vocabulary.written())
+def test_a_built_in_op_is_declared_whole(name):
+    """As a user's: a meaning beside the compute, and a way to write it in one TVM at least."""
+    kind = KINDS[name]
+    assert kind.numpy is not None
+    if not vocabulary.forms(kind):
+        assert writer.function_of(name) or name in ONE_TVM_ONLY[GENERATION]
