@@ -68,7 +68,7 @@ FLOORS = (
         "_tvm_rpc",
         "_tvm_script",
         "_tvm_tune",
-    ),  # fmt: skip
+    ),
     ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),
     ("graph",),
     ("ops",),
