@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow lint format fuzz verify portability emulate venv venv-relay clean
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow lint format fuzz verify matrix portability emulate venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -28,6 +28,7 @@ help:
 	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
 	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
+	@echo 'make matrix       every composite by every executor and level, and after other passes'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make lint         check style and types'
@@ -80,6 +81,11 @@ fuzz: venv
 verify: venv venv-relay
 	$(RELAX)/bin/python -m pytest tests/verify_all.py
 	$(RELAY)/bin/python -m pytest tests/verify_all.py
+
+# Half an hour and more: every composite by every executor and level, and after other passes.
+matrix: venv venv-relay
+	SELFBYOC_MATRIX=1 $(RELAX)/bin/python -m pytest -m '' tests/test_matrix.py
+	SELFBYOC_MATRIX=1 $(RELAY)/bin/python -m pytest -m '' tests/test_matrix.py
 
 # Many minutes: compiles every composite for every CPU, runs what this machine and qemu-user can run,
 # and asks llvm-mca about the hot loops; says which programs are missing.
