@@ -57,8 +57,6 @@ def test_tvm_is_reached_through_one_file(path):
     assert found == [], f"{relative(path)} imports {found}; use selfbyoc._tvm"
 
 
-TVM_FILES = [f"_tvm_{name}" for name in ["alignment", "config", "rewrite", "rpc", "script", "tune"]]
-
 # The floors of the house, from the ground up: a file imports from its own floor and from below.
 FLOORS = (
     ("errors", "extra"),
