@@ -32,6 +32,17 @@ agrees with NumPy: True
   left to TVM: nothing
 agrees with the four ops: True
 """,
+    "any_epilogue": """\
+alone: {'conv2d_any': 1}
+  agrees with TVM alone: True
+scaled: {'conv2d_any': 1}
+  agrees with TVM alone: True
+""",
+    "query_key_value": """\
+   1 x query_key_value
+  left to TVM: nothing
+3 results, agree with NumPy: True
+""",
     "conv_chain_rfc": f"""\
 {RFC_REFUSAL if GENERATION == "relay" else ""}\
    1 x conv_chain
