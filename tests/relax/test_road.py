@@ -197,7 +197,7 @@ def test_merged_composite_functions(mod, data, monkeypatch):
     x, params = data
     prepared = ir.prepare(mod, params)
     matches, _ = select(read(prepared["main"]), [conv_relu, fc])
-    table = fusion_table(prepared, matches)
+    prepared, table = fusion_table(prepared, matches)
     merged = tvm.transform.Sequential(
         [
             relax.transform.FuseOpsByPattern(table, bind_constants=False),

@@ -41,8 +41,9 @@ def test_several_composites_in_one_function():
     """As TVM's MergeCompositeFunctions leaves them."""
     mod = ir.prepare(model(), None)
     matches, _ = select(reader.read(mod["main"]), [fc, Composite("e", lambda x: op.exp(x))])
+    mod, table = fusion_table(mod, matches)
     passes = [
-        relax.transform.FuseOpsByPattern(fusion_table(mod, matches), bind_constants=False),
+        relax.transform.FuseOpsByPattern(table, bind_constants=False),
         relax.transform.MergeCompositeFunctions(),
     ]
     merged = tvm.transform.Sequential(passes)(mod)
