@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 
+from selfbyoc._tvm_rpc import SUMMARY, ask_tracker
 from selfbyoc.tuning.tracker import Tracker
 
 HOST, KEY = "127.0.0.1", "loopback"
@@ -54,6 +55,13 @@ class Farm:
                 start_new_session=True,
             )
 
+    def wait_until_free(self, count):
+        """A server that is still at the end of a session is given to nobody."""
+        _until(lambda: self._free() == count)
+
+    def _free(self):
+        return ask_tracker((HOST, self.port), [SUMMARY], WAIT)["queue_info"][KEY]["free"]
+
     def signal(self, name, number):
         """To all processes of a server."""
         os.killpg(self.processes[name].pid, number)
@@ -91,5 +99,5 @@ def _listens(port):
 def _until(is_so):
     limit = time.monotonic() + WAIT
     while not is_so():
-        assert time.monotonic() < limit, "a process of the farm did not start"
+        assert time.monotonic() < limit, "the farm is not what it should be"
         time.sleep(0.05)
