@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+Shape = tuple[Any, ...]  # int, or None: an extent that is unknown when compiling
+
 
 def type_text(shape: Iterable[int | None], dtype: str) -> str:
     """`float32[1, 64, 56, 56]`; an unknown extent is `?`."""
@@ -20,7 +22,7 @@ class Value:
     single element.
     """
 
-    shape: tuple[Any, ...]  # int, or None
+    shape: Shape
     dtype: str
     name: str = ""
     is_constant: bool = False

@@ -8,12 +8,13 @@ from harness import run_case as run
 import selfbyoc
 from selfbyoc import Case, Composite, declare, op
 from selfbyoc._tvm import GENERATION, te, tir, tvm
-from selfbyoc.errors import ComputeError, OpError
+from selfbyoc.errors import CompositeError, ComputeError, OpError
 from selfbyoc.ir.generation import writer
 from selfbyoc.ops import vocabulary
 from selfbyoc.ops.vocabulary import KINDS
 
 SHAPE = (2, 3, 5, 7)
+RELU = "nn.relu"
 # Ops that one TVM has not, and that are not written as several there.
 ONE_TVM_ONLY = {"relax": {"lrn", "requantize"}, "relay": set()}
 
@@ -286,13 +287,87 @@ def function(x):
         ("new", {"inputs": 2}, r"compute\(x\) does not take 2 inputs"),
         ("new", {"attrs": {"alpha": 1.0}}, "alpha="),
         ("new", {GENERATION: "sinn"}, "is no op of this TVM; did you mean"),
+        ("new", {GENERATION: RELU}, f"{GENERATION}='{RELU}' is read as op relu already"),
         ("new", {"means": function, "inputs": None}, "means= needs a number"),
+        ("new", {"means": function}, "a program of all inputs; found"),
+        ("new", {"means": lambda x: op.exp(1.0)}, r"that does not read \['x0'\]"),
+        ("new", {"means": lambda x, y: op.add(x, y)}, "does not take 1 inputs"),
     ],
 )
 def test_bad_declarations(name, told, says):
     with pytest.raises(OpError, match=says):
         declare(name, **{"compute": function, "numpy": function, **told})
     assert name == "relu" or name not in KINDS
+
+
+def test_an_op_that_means_itself():
+    declare("loop", compute=function, numpy=function)
+    with pytest.raises(OpError, match="found the op itself"):
+        declare("loop", compute=function, numpy=function, means=lambda x: op.relu(op.loop(x)))
+
+
+def test_an_attribute_that_the_op_has_not():
+    own = softshrink()
+    with pytest.raises(CompositeError, match=r"no attribute 'bount'; .*did you mean 'bound'"):
+        Composite("shrunk", lambda x: own(x, bount=0.25))
+
+
+def test_a_model_whose_attribute_was_not_named():
+    """An older declaration had it; whoever wrote the model meant something by it."""
+    mod = selfbyoc.emit(lambda x: op.relu(softshrink()(x, bound=0.25)), {"x": (4, 9)})
+    declare("softshrink", compute=function, numpy=function)
+    with pytest.raises(OpError, match=r"op softshrink: .* attributes \['bound'\]; name them"):
+        selfbyoc.partition_for_tefuse(mod)
+
+
+def test_another_way_to_have_it():
+    """The op of TVM that was read as it is read so no more."""
+    told = {"compute": te.sin, "numpy": np.sin}
+    own = declare("wave", relay="sin", relax="sin", **told)
+    mod = selfbyoc.emit(lambda x: op.relu(own(x)), {"x": (4, 9)})
+    declare("wave", relay="cos", relax="cos", compute=te.cos, numpy=np.cos)
+    composite = Composite("wave_relu", lambda x: op.relu(op.wave(x)))
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[composite])
+    assert selfbyoc.report(parted).counts == {}
+    run_case(composite, Case(x=(4, 9)))
+
+
+def scaled_tanh():
+    return declare(
+        "scaled_tanh",
+        compute=lambda x, scale: te.tanh(x * scale),
+        numpy=lambda x, scale: np.tanh(x * scale),
+        attrs={"scale": 2.0},
+        means=lambda x, scale: op.tanh(op.multiply(x, scale)),
+    )
+
+
+@pytest.mark.parametrize("scale", [2.0, 0.25])
+def test_a_program_has_the_attributes(scale):
+    """Written with those that are given, read with the defaults."""
+    own = scaled_tanh()
+    mod = selfbyoc.emit(lambda x: own(x, scale=scale), {"x": (4, 9)})
+    given = arrays(x=(4, 9))
+    (found,) = tvm_alone(mod, given)
+    np.testing.assert_allclose(found, np.tanh(given["x"] * scale), rtol=1e-5)
+    composite = Composite("tanh", lambda x: own(x))
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[composite])
+    assert selfbyoc.report(parted).counts == ({"tanh": 1} if scale == 2.0 else {})
+
+
+def test_equal_shapes_with_another_attribute():
+    """Two kernels, each with its own constant."""
+    own = softshrink()
+    composite = Composite("shrunk", lambda x: own(op.relu(x)))
+    mod = selfbyoc.emit(
+        lambda x: own(op.relu(op.exp(own(op.relu(x), bound=0.125))), bound=0.75), {"x": (4, 9)}
+    )
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[composite])
+    assert selfbyoc.report(parted).counts == {"shrunk": 2}
+    given = arrays(x=(4, 9))
+    (found,) = selfbyoc.build(parted, "llvm")(**given)
+    inner = np.maximum(np.maximum(given["x"], 0) - 0.125, 0)
+    np.testing.assert_allclose(found, np.maximum(np.exp(inner) - 0.75, 0), rtol=1e-5)
 
 
 def test_what_a_users_functions_raise():

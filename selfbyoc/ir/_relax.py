@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,11 +46,15 @@ class _Raw(Mapping[str, Any]):
         is_dict = isinstance(self.node, tvm.ir.DictAttrs)
         return self.node[name] if is_dict else getattr(self.node, name)
 
-    def __iter__(self) -> Any:
-        raise TypeError("the names of an attribute node are not listed")
+    def __iter__(self) -> Iterator[str]:
+        if self.node is None:
+            return iter(())
+        if isinstance(self.node, tvm.ir.DictAttrs):
+            return iter(map(str, self.node.keys()))
+        return (field.name for field in type(self.node).__tvm_ffi_type_info__.fields)
 
     def __len__(self) -> int:
-        raise TypeError("the names of an attribute node are not counted")
+        return len(list(self))
 
 
 # An identity that partitioning puts on the items of tuples (partition/_relax.py says why).

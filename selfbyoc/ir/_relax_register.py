@@ -8,14 +8,14 @@ from typing import Any
 from tvm import relax
 
 from .._tvm import GENERATION, attrs_dict, tvm
-from ..graph import OpCall
+from ..graph import OpCall, Shape
 from ..ops.attrs import like
 from ..ops.vocabulary import KINDS
 from ._relax import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
 
-Rule = Callable[[Sequence[tuple[int, ...]], Sequence[str], Mapping[str, Any]], Any]
+Rule = Callable[[Sequence[Shape], Sequence[str], Mapping[str, Any]], Any]
 
 PREFIX = "relax."
 _rules: dict[str, Rule] = {}
@@ -47,11 +47,12 @@ def _type(name: str, kind: str, call: relax.Call) -> Any:
     values = [value for arg in call.args for value in _values(arg.ty)]
     shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
     shape, dtype = _rules[name](shapes, dtypes, _told(kind, call))
-    return relax.TensorType(shape, dtype)
+    # Open sizes are those of the only input.
+    return relax.TensorType(call.args[0].ty.shape if None in shape else shape, dtype)
 
 
 def _told(kind: str, call: relax.Call) -> dict[str, Any]:
-    return like(KINDS[kind].attrs)(attrs_dict(call.attrs))
+    return like(kind, KINDS[kind].attrs)(attrs_dict(call.attrs))
 
 
 def _legalized(kind: str, builder: Any, call: relax.Call) -> Expr:

@@ -7,16 +7,17 @@ from typing import Any
 
 from tvm import relay
 from tvm.relay.op import op as registry
+from tvm.relay.op._tensor import elemwise_shape_func
 
 from .._tvm import GENERATION, attrs_dict, tvm
-from ..graph import OpCall
+from ..graph import OpCall, Shape
 from ..ops.attrs import like
 from ..ops.vocabulary import KINDS
 from ._relay import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
 
-Rule = Callable[[Sequence[tuple[int, ...]], Sequence[str], Mapping[str, Any]], Any]
+Rule = Callable[[Sequence[Shape], Sequence[str], Mapping[str, Any]], Any]
 
 _LEVEL = 10  # of registrations: a later one of the same level takes the place
 _PATTERNS = {
@@ -51,6 +52,8 @@ def register(name: str, kind: str, rule: Rule) -> None:
     registry.register_pattern(name, _PATTERNS[fuses if isinstance(fuses, str) else fuses[0]])
     registry.register_compute(name, lambda attrs, ins, out: _compute(kind, attrs, ins, out))
     registry.register_injective_schedule(name)
+    if fuses == "elemwise":  # open sizes go through
+        registry.register_shape_func(name, False, elemwise_shape_func)
 
 
 def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
@@ -58,12 +61,13 @@ def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
     if any(value.dtype == "opaque" for value in values):
         return None  # not inferred yet: asked again when more is known
     shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    shape, dtype = _rules[name](shapes, dtypes, like(KINDS[kind].attrs)(attrs_dict(attrs)))
-    return relay.TensorType(shape, dtype)
+    shape, dtype = _rules[name](shapes, dtypes, like(kind, KINDS[kind].attrs)(attrs_dict(attrs)))
+    # Open sizes are those of the only input.
+    return relay.TensorType(types[0].shape if None in shape else shape, dtype)
 
 
 def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Any) -> list[Any]:
-    told = like(KINDS[kind].attrs)(attrs_dict(attrs))
+    told = like(kind, KINDS[kind].attrs)(attrs_dict(attrs))
     call = OpCall(kind, (), told, _values(out), kind)
     compute = KINDS[kind].compute
     assert compute is not None

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import ComputeError, OpError, SelfbyocError, did_you_mean
-from ..graph import OpCall
-from ..language.pattern import Op, op
+from ..graph import OpCall, Shape, type_text
+from ..language.pattern import Arg, Op, as_node, op, reachable
 from ..ops.attrs import like
 from ..ops.elementwise import BROADCASTS
 from ..ops.kind import Array, Compute, Evaluate, OpKind, elementwise, form
-from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared
+from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared, read_as
 from .generation import registrar
 
 BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
@@ -86,7 +86,7 @@ def _forms(made: OpKind, named: Mapping[str, str | None]) -> dict[str, Any]:
     """The ops of both TVMs that are read as this kind; one that is registered here, if there is
     neither one in the TVM at hand nor a program.
     """
-    reads, here = like(made.attrs), named[registrar.GENERATION]
+    reads, here = like(made.name, made.attrs), named[registrar.GENERATION]
     if here:
         _check_known(made.name, here)
     elif made.means is None:
@@ -118,19 +118,26 @@ class _Rule:
         self.name, self.kind, self.shape, self.dtype = name, kind, shape, dtype
 
     def __call__(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], attrs: Mapping[str, Any]
-    ) -> tuple[tuple[int, ...], str]:
-        """The result's."""
+        self, shapes: Sequence[Shape], dtypes: Sequence[str], attrs: Mapping[str, Any]
+    ) -> tuple[Shape, str]:
+        """The result's; an open size is None, which an elementwise op of one input may have."""
         try:
-            if self.shape is None:
-                found = tuple(int(e) for e in np.broadcast_shapes(*shapes))
-            else:
-                found = tuple(int(e) for e in self.shape(*shapes, **attrs))
-            return found, str(self.dtype(*dtypes, **attrs) if self.dtype else dtypes[0])
+            return self._shape(shapes, attrs), str(
+                self.dtype(*dtypes, **attrs) if self.dtype else dtypes[0]
+            )
         except Exception as err:  # whatever a user's function raises is its own error
-            told = ", ".join(f"{d}{list(s)}" for s, d in zip(shapes, dtypes, strict=True))
+            told = ", ".join(type_text(s, d) for s, d in zip(shapes, dtypes, strict=True))
             text = f"op {self.name}: no type of a result of {told}"
             raise OpError(f"{text}: {type(err).__name__}: {err}") from err
+
+    def _shape(self, shapes: Sequence[Shape], attrs: Mapping[str, Any]) -> Shape:
+        if self.shape is not None:
+            return tuple(int(e) for e in self.shape(*shapes, **attrs))
+        if len(shapes) == 1:
+            return shapes[0]
+        if any(None in shape for shape in shapes):
+            raise TypeError("an op of several inputs takes no open sizes")
+        return tuple(int(e) for e in np.broadcast_shapes(*shapes))
 
 
 def _compute(name: str, kind: str, function: Callable[..., Any]) -> Compute:
@@ -170,14 +177,32 @@ def _check(
         raise OpError(text + did_you_mean(str(kind), _FUSES))
     if made.inputs is not None and (not isinstance(made.inputs, int) or made.inputs < 1):
         raise OpError(f"op {name}: inputs={made.inputs!r}; expected a number from 1, or None")
+    if made.means is not None and made.inputs is None:
+        raise OpError(f"op {name}: means= needs a number of inputs")
     if kind != "elementwise" and shape is None and made.means is None:
         raise OpError(
             f"op {name}: an op of kind {kind} needs shape=, the result's from the inputs'"
         )
-    if made.means is not None and made.inputs is None:
-        raise OpError(f"op {name}: means= needs a number of inputs")
     for what, function in (("compute", compute), ("numpy", numpy)):
         _check_signature(name, what, function, made)
+    if made.means is not None:
+        _check_program(made)
+
+
+def _check_program(made: OpKind) -> None:
+    """What an op means reads all of its inputs, and not the op itself."""
+    assert made.means is not None
+    assert made.inputs is not None
+    _check_signature(made.name, "means", made.means, made)
+    args = [Arg(f"x{n}") for n in range(made.inputs)]
+    root = as_node(made.means(*args, **made.attrs))
+    nodes = reachable(root)
+    if any(isinstance(node, Op) and node.kind == made.name for node in nodes):
+        raise OpError(f"op {made.name}: means= is of ops that there are; found the op itself")
+    unread = [arg.name for arg in args if not any(arg is node for node in nodes)]
+    if unread or not isinstance(root, Op):
+        found = f"found one that does not read {unread}" if unread else f"found {root!r}"
+        raise OpError(f"op {made.name}: means= is a program of all inputs; {found}")
 
 
 def _check_signature(name: str, what: str, function: Callable[..., Any], made: OpKind) -> None:
@@ -202,3 +227,6 @@ def _check_known(name: str, told: str) -> None:
         which = registrar.GENERATION
         text = f"op {name}: {which}={told!r} is no op of this TVM{did_you_mean(told, known)}"
         raise OpError(text)
+    kind = read_as(told)[0]
+    if is_declared(told) and kind != name:
+        raise OpError(f"op {name}: {registrar.GENERATION}={told!r} is read as op {kind} already")

@@ -76,7 +76,7 @@ class _Emitter:
         assert isinstance(node, Op)
         means = KINDS[node.kind].means
         if means is not None and writer.function_of(node.kind) is None:
-            return self.value(means(*node.inputs))
+            return self.value(means(*node.inputs, **complete(node.kind, node.attrs)))
         return writer.emit_call(node.kind, self._inputs(node), complete(node.kind, node.attrs))
 
     def _inputs(self, node: Op) -> list[Any]:

@@ -12,7 +12,7 @@ in a `Case`'s program they are the values.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import CompositeError, did_you_mean
@@ -184,12 +184,22 @@ class Vocabulary:
             )
 
         def build(*inputs: Any, **attrs: Any) -> Op:
+            _check_attrs(kind, attrs)
             return Op(kind, _inputs(kind, inputs), attrs)
 
         return build
 
     def __dir__(self) -> list[str]:
         return written()
+
+
+def _check_attrs(kind: str, attrs: Mapping[str, Any]) -> None:
+    """A pattern with a name that the op has not would match nothing."""
+    known = sorted([*KINDS[kind].attrs, *KINDS[kind].read_attrs])
+    for name in attrs:
+        if name not in known:
+            text = f"op.{kind} has no attribute {name!r}; known: {known}"
+            raise CompositeError(text + did_you_mean(name, known))
 
 
 def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:

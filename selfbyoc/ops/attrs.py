@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import OpError
+
 Raw = Mapping[str, Any]
 ReadAttrs = Callable[[Raw], dict[str, Any]]
 
@@ -47,27 +49,22 @@ def only(*names: str) -> ReadAttrs:
     return lambda raw: {name: plain(raw[name]) for name in names}
 
 
-def like(defaults: Mapping[str, Any]) -> ReadAttrs:
-    """Attributes that have defaults, true and false where these are: TVM 0.17 keeps them as 1, 0.
-    Those that a call leaves out have the default.
+def like(owner: str, defaults: Mapping[str, Any]) -> ReadAttrs:
+    """The attributes of an op of a user's, true and false where the defaults are: TVM 0.17 keeps
+    them as 1 and 0. Those that a call leaves out have the default; of one that the declaration does
+    not name nobody would know the meaning, which is an OpError.
     """
 
     def read(raw: Raw) -> dict[str, Any]:
-        given = {name: plain(raw[name]) for name in defaults if _has(raw, name)}
+        if unknown := sorted(set(raw) - set(defaults)):
+            raise OpError(f"op {owner}: the model's has attributes {unknown}; name them in attrs=")
+        given = {name: plain(raw[name]) for name in raw}
         return {
             name: bool(value) if isinstance(defaults[name], bool) else value
             for name, value in {**defaults, **given}.items()
         }
 
     return read
-
-
-def _has(raw: Raw, name: str) -> bool:
-    try:
-        raw[name]
-    except (KeyError, AttributeError):
-        return False
-    return True
 
 
 def conv2d_attrs(raw: Raw) -> dict[str, Any]:

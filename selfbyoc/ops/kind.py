@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import te
+from .._tvm import te, tir
 from ..graph import OpCall
 from .attrs import ReadAttrs, none
 
@@ -75,7 +75,11 @@ def in_both(name: str, attrs: ReadAttrs = none) -> dict[str, Any]:
 def broadcast(tensor: Tensor, out_index: Sequence[Any]) -> Expr:
     """Read a tensor at an index of a shape that it broadcasts to."""
     index = out_index[len(out_index) - len(tensor.shape) :]
-    return tensor(*(0 if int(e) == 1 else i for e, i in zip(tensor.shape, index, strict=True)))
+    return tensor(*(0 if _is_one(e) else i for e, i in zip(tensor.shape, index, strict=True)))
+
+
+def _is_one(extent: Any) -> bool:
+    return isinstance(extent, (int, tir.IntImm)) and int(extent) == 1
 
 
 def elementwise(function: Callable[..., Expr]) -> Compute:
@@ -83,6 +87,8 @@ def elementwise(function: Callable[..., Expr]) -> Compute:
 
     def compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         shape = call.outputs[0].shape
+        if None in shape:  # open sizes: there is one input then
+            shape = ins[0].shape
         return te.compute(
             shape, lambda *i: function(*(broadcast(t, i) for t in ins)), name=call.name
         )

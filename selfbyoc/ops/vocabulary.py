@@ -13,7 +13,8 @@ from .kind import Compute, Evaluate, Form, OpKind
 
 FAMILIES = (elementwise, movement, normalization, pools, products, quantized, reductions)
 
-KINDS: dict[str, OpKind] = {kind.name: kind for family in FAMILIES for kind in family.KINDS}
+KINDS: dict[str, OpKind] = {}
+_READ: dict[str, tuple[str, Form]] = {}  # ops of the TVM at hand by their names
 
 
 def written() -> list[str]:
@@ -33,14 +34,16 @@ def forms(kind: OpKind) -> tuple[Form, ...]:
 
 
 def add(kind: OpKind) -> None:
-    """A kind in the vocabulary, in the place of one of the same name."""
+    """A kind in the vocabulary, in the place of one of the same name and of its forms."""
+    for old in forms(KINDS[kind.name]) if kind.name in KINDS else ():
+        del _READ[old.name]
     KINDS[kind.name] = kind
     _READ.update({form.name: (kind.name, form) for form in forms(kind)})
 
 
-_READ: dict[str, tuple[str, Form]] = {}
-for _kind in tuple(KINDS.values()):
-    add(_kind)
+for _family in FAMILIES:
+    for _kind in _family.KINDS:
+        add(_kind)
 
 
 def read_as(name: str) -> tuple[str, Form]:
@@ -55,8 +58,7 @@ def is_declared(name: str) -> bool:
 
 def complete(name: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of an op in a program: the defaults, and what was given, in normal form."""
-    defaults = KINDS[name].attrs if name in KINDS else {}
-    merged = {**defaults, **attrs}
+    merged = {**KINDS[name].attrs, **attrs}
     return {k: A.NORMALIZERS[k](v) if k in A.NORMALIZERS else v for k, v in merged.items()}
 
 

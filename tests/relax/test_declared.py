@@ -6,7 +6,7 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import Composite, declare, op
-from selfbyoc._tvm import te
+from selfbyoc._tvm import te, tir, tvm
 from selfbyoc.errors import OpError
 from selfbyoc.ops.vocabulary import KINDS
 
@@ -64,3 +64,30 @@ def test_a_declaration_that_does_not_fit_it(told, says):
     declare("half", **{**usual, "numpy": told.get("compute", usual["compute"]), **told})
     with pytest.raises(OpError, match=says):
         selfbyoc.partition_for_tefuse(halved_model())
+
+
+def open_length(own):
+    """The op of a float32[n, 3], built by TVM alone."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([tir.Var("n", "int64"), 3], "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            call = relax.Call(tvm.ir.Op.get(f"relax.selfbyoc.{own}"), [x, x][: KINDS[own].inputs])
+            result = builder.emit_output(call)
+        builder.emit_func_output(result)
+    return relax.VirtualMachine(tvm.compile(builder.get(), "llvm"), tvm.cpu())["main"]
+
+
+def test_open_sizes_go_through():
+    """An elementwise op of one input."""
+    declare("shrunk", compute=lambda x: te.max(x - 0.5, 0.0), numpy=lambda x: x.clip(0.5) - 0.5)
+    run = open_length("shrunk")
+    for length in (1, 7, 64):
+        x = np.random.default_rng(length).standard_normal((length, 3)).astype("float32")
+        np.testing.assert_array_equal(run(tvm.runtime.tensor(x)).numpy(), x.clip(0.5) - 0.5)
+
+
+def test_open_sizes_of_several_inputs():
+    declare("minus", compute=lambda x, y: x - y, numpy=np.subtract, inputs=2)
+    with pytest.raises(Exception, match=r"float32\[\?, 3\].*takes no open sizes"):
+        open_length("minus")

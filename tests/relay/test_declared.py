@@ -5,6 +5,7 @@ import pytest
 from harness import assert_close, run_case
 from tvm import relay
 from tvm.relay.op import op as registry
+from tvm.runtime.vm import VirtualMachine
 
 import selfbyoc
 from selfbyoc import Case, Composite, declare, op
@@ -55,3 +56,26 @@ def test_one_of_tvms_own_in_a_model_of_somebody_elses():
     (found,) = selfbyoc.build(parted, "llvm")(given)
     np.testing.assert_array_equal(found, np.maximum(np.trunc(given), 0))
     KINDS.pop("truncated")
+
+
+def open_length(own):
+    """The op of a float32[?, 3], built by TVM alone."""
+    x = relay.var("x", shape=(relay.Any(), 3))
+    call = relay.Call(tvm.ir.Op.get(f"selfbyoc.{own}"), [x, x][: KINDS[own].inputs])
+    mod = tvm.IRModule.from_expr(relay.Function([x], call))
+    return VirtualMachine(relay.vm.compile(mod, "llvm"), tvm.cpu()).run
+
+
+def test_open_sizes_go_through():
+    """An elementwise op of one input."""
+    declare("shrunk", compute=lambda x: te.max(x - 0.5, 0.0), numpy=lambda x: x.clip(0.5) - 0.5)
+    run = open_length("shrunk")
+    for length in (1, 7, 64):
+        x = np.random.default_rng(length).standard_normal((length, 3)).astype("float32")
+        np.testing.assert_array_equal(run(x).numpy(), x.clip(0.5) - 0.5)
+
+
+def test_open_sizes_of_several_inputs():
+    declare("minus", compute=lambda x, y: x - y, numpy=np.subtract, inputs=2)
+    with pytest.raises(Exception, match=r"float32\[\?, 3\].*takes no open sizes"):
+        open_length("minus")

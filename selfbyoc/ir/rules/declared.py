@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 from ...graph import OpCall, Value
 from ...language.pattern import Arg, Node, as_node
 from ...match.matcher import Bound, Matcher
@@ -19,7 +15,7 @@ def declared(rw: Rewriter, call: OpCall) -> Rewrite | None:
     for kind in KINDS.values():
         if kind.means is None or call.kind == kind.name:
             continue
-        node, names = _program(kind.means, kind.inputs or 0)
+        node, names = _program(kind)
         for bound in Matcher(rw.graph).match(node, call.outputs[0], Bound()):
             inside = [op for op in bound.ops if op is not call]
             if all(_is_inside(rw, op, bound.ops) for op in inside):
@@ -27,11 +23,12 @@ def declared(rw: Rewriter, call: OpCall) -> Rewrite | None:
     return None
 
 
-@cache
-def _program(means: Callable[..., Any], inputs: int) -> tuple[Node, list[str]]:
-    """What an op means, and its arguments in order."""
-    names = [f"x{n}" for n in range(inputs)]
-    return as_node(means(*map(Arg, names))), names
+def _program(kind: OpKind) -> tuple[Node, list[str]]:
+    """What an op of the default attributes means, and its arguments in order."""
+    assert kind.means is not None
+    assert kind.inputs is not None
+    names = [f"x{n}" for n in range(kind.inputs)]
+    return as_node(kind.means(*map(Arg, names), **kind.attrs)), names
 
 
 def _is_inside(rw: Rewriter, op: OpCall, group: tuple[OpCall, ...]) -> bool:
