@@ -11,7 +11,7 @@ from tvm import relax
 
 from .._tvm import constant_numpy, tir, tvm
 from ..graph import OpCall, OpGraph, Value
-from ..ops.vocabulary import read_as
+from ..ops.vocabulary import read_op
 from .canonical import canonicalize
 from .reader import Reader
 
@@ -119,8 +119,8 @@ class _Reader(Reader):
             return inputs
         if name == ITEM and isinstance(call.args[0].ty, relax.TupleType):
             return inputs  # last ops side by side (partition/_relax_beside.py)
-        kind, form = read_as(name)
-        attrs = {**form.attrs(_Raw(call.attrs)), **_argument_attrs(kind, call)}
+        kind, attrs = read_op(name, _Raw(call.attrs))
+        attrs |= _argument_attrs(kind, call)
         if kind == "transpose":
             ndim = inputs[0].ndim
             attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))

@@ -9,8 +9,7 @@ from tvm import relax
 
 from .._tvm import GENERATION, attrs_dict, tvm
 from ..graph import OpCall, Shape
-from ..ops.attrs import like
-from ..ops.vocabulary import KINDS
+from ..ops.vocabulary import KINDS, attrs_of
 from ._relax import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
@@ -46,17 +45,13 @@ def register(name: str, kind: str, rule: Rule) -> None:
 def _type(name: str, kind: str, call: relax.Call) -> Any:
     values = [value for arg in call.args for value in _values(arg.ty)]
     shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    shape, dtype = _rules[name](shapes, dtypes, _told(kind, call))
+    shape, dtype = _rules[name](shapes, dtypes, attrs_of(kind, attrs_dict(call.attrs)))
     # Open sizes are those of the only input.
     return relax.TensorType(call.args[0].ty.shape if None in shape else shape, dtype)
 
 
-def _told(kind: str, call: relax.Call) -> dict[str, Any]:
-    return like(kind, KINDS[kind].attrs)(attrs_dict(call.attrs))
-
-
 def _legalized(kind: str, builder: Any, call: relax.Call) -> Expr:
-    made = OpCall(kind, (), _told(kind, call), _values(call.ty), kind)
+    made = OpCall(kind, (), attrs_of(kind, attrs_dict(call.attrs)), _values(call.ty), kind)
     compute = KINDS[kind].compute
     assert compute is not None
     args = [field for arg in call.args for field in _fields(arg)]

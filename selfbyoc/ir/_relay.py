@@ -10,7 +10,7 @@ from tvm import relay
 
 from .._tvm import attrs_dict, constant_numpy, tvm
 from ..graph import OpGraph, Value
-from ..ops.vocabulary import read_as
+from ..ops.vocabulary import read_op
 from ._relay_walk import children, postorder
 from .canonical import canonicalize
 from .reader import Reader
@@ -34,8 +34,7 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
 
 def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
     """A Relay op by its name, attribute node and result type -> its kind and attributes."""
-    kind, form = read_as(name)
-    attrs = form.attrs(attrs_dict(node))
+    kind, attrs = read_op(name, attrs_dict(node))
     if kind in ("reshape", "broadcast_to"):
         attrs["shape"] = _values(result)[0].shape
     elif kind == "transpose":

@@ -11,8 +11,7 @@ from tvm.relay.op._tensor import elemwise_shape_func
 
 from .._tvm import GENERATION, attrs_dict, tvm
 from ..graph import OpCall, Shape
-from ..ops.attrs import like
-from ..ops.vocabulary import KINDS
+from ..ops.vocabulary import KINDS, attrs_of
 from ._relay import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
@@ -61,13 +60,13 @@ def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
     if any(value.dtype == "opaque" for value in values):
         return None  # not inferred yet: asked again when more is known
     shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    shape, dtype = _rules[name](shapes, dtypes, like(kind, KINDS[kind].attrs)(attrs_dict(attrs)))
+    shape, dtype = _rules[name](shapes, dtypes, attrs_of(kind, attrs_dict(attrs)))
     # Open sizes are those of the only input.
     return relay.TensorType(types[0].shape if None in shape else shape, dtype)
 
 
 def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Any) -> list[Any]:
-    told = like(kind, KINDS[kind].attrs)(attrs_dict(attrs))
+    told = attrs_of(kind, attrs_dict(attrs))
     call = OpCall(kind, (), told, _values(out), kind)
     compute = KINDS[kind].compute
     assert compute is not None

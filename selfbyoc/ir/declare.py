@@ -86,7 +86,7 @@ def _forms(made: OpKind, named: Mapping[str, str | None]) -> dict[str, Any]:
     """The ops of both TVMs that are read as this kind; one that is registered here, if there is
     neither one in the TVM at hand nor a program.
     """
-    reads, here = like(made.name, made.attrs), named[registrar.GENERATION]
+    reads, here = like(made.attrs), named[registrar.GENERATION]
     if here:
         _check_known(made.name, here)
     elif made.means is None:
@@ -227,6 +227,6 @@ def _check_known(name: str, told: str) -> None:
         which = registrar.GENERATION
         text = f"op {name}: {which}={told!r} is no op of this TVM{did_you_mean(told, known)}"
         raise OpError(text)
-    kind = read_as(told)[0]
+    kind = read_as(told)
     if is_declared(told) and kind != name:
         raise OpError(f"op {name}: {registrar.GENERATION}={told!r} is read as op {kind} already")

@@ -92,7 +92,7 @@ class _Translation:
         return arg
 
     def _call(self, seen: View) -> Node:
-        kind, _ = read_as(seen.name)
+        kind = read_as(seen.name)
         parts = seen.parts
         if len(parts) == 1 and view(parts[0]).what == TUPLE:
             parts = view(parts[0]).parts

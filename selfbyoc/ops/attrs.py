@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-
-from ..errors import OpError
 
 Raw = Mapping[str, Any]
 ReadAttrs = Callable[[Raw], dict[str, Any]]
+Needs = Mapping[str, Callable[[Any, Raw], bool]]  # of a value, and of all as they are
+
+
+class Noted(Mapping[str, Any]):
+    """Attributes, and which of them were read."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.raw = raw
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return self.raw[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
 
 
 def plain(value: Any) -> Any:
@@ -44,21 +61,34 @@ def none(_: Raw) -> dict[str, Any]:
     return {}
 
 
+def is_empty(value: Any) -> bool:
+    """Whether an attribute says nothing: what TVM calls none of a text, an array, a dtype."""
+    return value is None or value in ("", (), "void")
+
+
+def must(*allowed: Any) -> Callable[[Any, Raw], bool]:
+    """An attribute that is one of these; truth is 1 or 0 in TVM 0.17."""
+    return lambda value, _: value in allowed
+
+
+def like_layout(value: Any, raw: Raw) -> bool:
+    """A result's layout that is the input's."""
+    return is_empty(value) or value == plain(raw["layout"])
+
+
 def only(*names: str) -> ReadAttrs:
     """The named attributes as they are."""
     return lambda raw: {name: plain(raw[name]) for name in names}
 
 
-def like(owner: str, defaults: Mapping[str, Any]) -> ReadAttrs:
+def like(defaults: Mapping[str, Any]) -> ReadAttrs:
     """The attributes of an op of a user's, true and false where the defaults are: TVM 0.17 keeps
-    them as 1 and 0. Those that a call leaves out have the default; of one that the declaration does
-    not name nobody would know the meaning, which is an OpError.
+    them as 1 and 0. Those that a call leaves out have the default.
     """
 
     def read(raw: Raw) -> dict[str, Any]:
-        if unknown := sorted(set(raw) - set(defaults)):
-            raise OpError(f"op {owner}: the model's has attributes {unknown}; name them in attrs=")
-        given = {name: plain(raw[name]) for name in raw}
+        there = set(raw)
+        given = {name: plain(raw[name]) for name in defaults if name in there}
         return {
             name: bool(value) if isinstance(defaults[name], bool) else value
             for name, value in {**defaults, **given}.items()

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._tvm import te, tir
 from ..graph import OpCall
-from .attrs import ReadAttrs, none
+from .attrs import Needs, Noted, Raw, ReadAttrs, is_empty, none, plain
 
 if TYPE_CHECKING:
     from ..language.types import Expr, Tensor
@@ -27,10 +27,35 @@ Evaluate = Callable[[Sequence[Array], "OpCall"], Any]
 
 @dataclass(frozen=True)
 class Form:
-    """An op of one TVM that is read as a kind."""
+    """An op of one TVM that is read as a kind.
 
-    name: str  # as that TVM registers it; Relax's without its prefix "relax."
-    attrs: ReadAttrs = none  # its attributes -> the kind's
+    name    as that TVM registers it; Relax's without its prefix "relax."
+    attrs   reads its attributes as the kind's, which its compute honours
+    needs   attributes that no compute honours, and the values at which that is right
+    idle    attributes that never matter, or follow from the types
+    by_type  all of them follow from the types
+    """
+
+    name: str
+    attrs: ReadAttrs = none
+    needs: Needs = field(default_factory=dict)
+    idle: tuple[str, ...] = ()
+    by_type: bool = False
+
+    def read(self, raw: Raw) -> tuple[dict[str, Any], dict[str, Any]]:
+        """-> the kind's attributes, and those that stand at a value which no compute honours. An
+        attribute that nobody named is one of these, unless it is empty.
+        """
+        noted = Noted(raw)
+        attrs = self.attrs(noted)
+        if self.by_type:
+            return attrs, {}
+        left = {name: plain(raw[name]) for name in raw if name not in (*noted.names, *self.idle)}
+        return attrs, {
+            name: value
+            for name, value in left.items()
+            if not (self.needs[name](value, raw) if name in self.needs else is_empty(value))
+        }
 
 
 @dataclass(frozen=True)
@@ -38,8 +63,9 @@ class OpKind:
     """One kind of op.
 
     `inputs` is None where an op takes one list of tensors. `attrs` are the attributes of a program
-    and their defaults, `read_attrs` those without one, or that only a reader sets. The first form
-    is how an op is written. `fuses` is the pattern kind by which TVM's own fusion sees the op
+    and their defaults, `read_attrs` those without one, or that only a reader sets; the compute and
+    the NumPy meaning honour all of them. The first form is how an op is written. `fuses` is the
+    pattern kind by which TVM's own fusion sees the op
     (codegen/info/pattern_kind.py): one name, or Relay's and Relax's.
     """
 
@@ -62,14 +88,14 @@ class OpKind:
         return self.compute is not None
 
 
-def form(name: str, attrs: ReadAttrs = none) -> tuple[Form, ...]:
-    """One form."""
-    return (Form(name, attrs),)
+def form(name: str, attrs: ReadAttrs = none, **others: Any) -> tuple[Form, ...]:
+    """One form; `others` are further fields of it."""
+    return (Form(name, attrs, **others),)
 
 
-def in_both(name: str, attrs: ReadAttrs = none) -> dict[str, Any]:
+def in_both(name: str, attrs: ReadAttrs = none, **others: Any) -> dict[str, Any]:
     """An op with one name in both TVMs."""
-    return {"relay": form(name, attrs), "relax": form(name, attrs)}
+    return {"relay": form(name, attrs, **others), "relax": form(name, attrs, **others)}
 
 
 def broadcast(tensor: Tensor, out_index: Sequence[Any]) -> Expr:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..language.types import Tensor
 
 
-_RESHAPES = (Form("reshape"), Form("expand_dims"), Form("squeeze"))
+_RESHAPES = tuple(Form(name, by_type=True) for name in ("reshape", "expand_dims", "squeeze"))
 
 
 def _reshape(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -73,7 +73,7 @@ KINDS = (
         elementwise(lambda a: a),
         lambda ins, call: np.broadcast_to(ins[0], call.attrs["shape"]),
         read_attrs=("shape",),
-        **in_both("broadcast_to"),
+        **in_both("broadcast_to", by_type=True),
         fuses="broadcast",
     ),
     OpKind(

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..graph import OpCall
-from .attrs import Raw, only, plain
+from .attrs import Raw, must, only, plain
 from .kind import Array, OpKind, along, form, in_both
 from .reduce import batch_norm, layer_norm, lrn, softmax
 
 SUMS = "out_elemwise_fusable"
+_AFFINE = {"center": must(True), "scale": must(True)}  # gamma and beta count
 
 
 def _numpy_softmax(ins: Sequence[Array], call: OpCall) -> Array:
@@ -31,8 +32,7 @@ def _numpy_layer_norm(ins: Sequence[Array], call: OpCall) -> Array:
 
 def _layer_norm_attrs(raw: Raw) -> dict[str, Any]:
     axes = plain(raw["axes"])
-    found = only("epsilon", "center", "scale")(raw)
-    return {"axis": axes[0] if len(axes) == 1 else axes, **found}
+    return {"axis": axes[0] if len(axes) == 1 else axes, **only("epsilon")(raw)}
 
 
 def _numpy_batch_norm(ins: Sequence[Array], call: OpCall) -> list[Array]:
@@ -65,9 +65,8 @@ KINDS = (
         _numpy_layer_norm,
         inputs=3,
         attrs={"axis": -1, "epsilon": 1e-5},
-        read_attrs=("center", "scale"),
-        relay=form("nn.layer_norm", only("axis", "epsilon", "center", "scale")),
-        relax=form("nn.layer_norm", _layer_norm_attrs),
+        relay=form("nn.layer_norm", only("axis", "epsilon"), needs=_AFFINE),
+        relax=form("nn.layer_norm", _layer_norm_attrs, needs=_AFFINE),
         fuses=SUMS,
     ),
     OpKind(
@@ -76,9 +75,13 @@ KINDS = (
         _numpy_batch_norm,
         inputs=5,
         attrs={"axis": 1, "epsilon": 1e-5},
-        read_attrs=("center", "scale", "training"),
-        relay=form("nn.batch_norm", only("axis", "epsilon", "center", "scale")),
-        relax=form("nn.batch_norm", only("axis", "epsilon", "center", "scale", "training")),
+        relay=form("nn.batch_norm", only("axis", "epsilon"), needs=_AFFINE),
+        relax=form(
+            "nn.batch_norm",
+            only("axis", "epsilon"),
+            needs={**_AFFINE, "training": must(False)},
+            idle=("momentum",),  # of the statistics that training keeps
+        ),
         fuses=(SUMS, "injective"),
     ),
     OpKind(

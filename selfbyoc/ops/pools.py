@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..graph import OpCall
-from .attrs import avg_pool2d_attrs, only, pool2d_attrs
+from .attrs import avg_pool2d_attrs, like_layout, must, only, pool2d_attrs
 from .kind import Array, OpKind, form, in_both
 from .numpy_windows import avg_pool2d as numpy_avg_pool2d
 from .numpy_windows import max_pool2d as numpy_max_pool2d
@@ -18,6 +18,7 @@ _ATTRS: dict[str, Any] = {
     "pool_size": (2, 2), "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1),
     "ceil_mode": False, "layout": "NCHW",
 }  # fmt: skip
+_LAYOUT = {"out_layout": like_layout}
 
 
 def _spatial_mean(ins: Sequence[Array], call: OpCall) -> Array:
@@ -31,7 +32,7 @@ KINDS = (
         max_pool2d,
         numpy_max_pool2d,
         attrs=_ATTRS,
-        **in_both("nn.max_pool2d", pool2d_attrs),
+        **in_both("nn.max_pool2d", pool2d_attrs, needs=_LAYOUT, idle=("count_include_pad",)),
         fuses=SUMS,
     ),
     OpKind(
@@ -39,7 +40,7 @@ KINDS = (
         avg_pool2d,
         numpy_avg_pool2d,
         attrs={**_ATTRS, "count_include_pad": False},
-        **in_both("nn.avg_pool2d", avg_pool2d_attrs),
+        **in_both("nn.avg_pool2d", avg_pool2d_attrs, needs=_LAYOUT),
         fuses=SUMS,
     ),
     OpKind(
@@ -47,13 +48,13 @@ KINDS = (
         global_avg_pool2d,
         _spatial_mean,
         attrs={"layout": "NCHW"},
-        relay=form("nn.global_avg_pool2d", only("layout")),
+        relay=form("nn.global_avg_pool2d", only("layout"), needs=_LAYOUT),
         fuses=SUMS,
     ),
     # Only ever read as others.
     OpKind(
         "adaptive_avg_pool2d",
-        relax=form("nn.adaptive_avg_pool2d", only("output_size", "layout")),
+        relax=form("nn.adaptive_avg_pool2d", only("output_size", "layout"), needs=_LAYOUT),
         fuses=SUMS,
     ),
     OpKind(
@@ -61,6 +62,7 @@ KINDS = (
         relax=form(
             "nn.avg_pool3d",
             only("pool_size", "strides", "dilation", "padding", "count_include_pad", "layout"),
+            needs={**_LAYOUT, "ceil_mode": must(False)},
         ),
     ),
 )

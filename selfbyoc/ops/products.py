@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..language.types import Tensor
 
 SUMS = "out_elemwise_fusable"
+_BY_TYPE = ("channels", "kernel_size")
 
 
 def _dense(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -80,7 +81,7 @@ KINDS = (
         _numpy_dense,
         inputs=2,
         attrs={"out_dtype": None},
-        relay=form("nn.dense", _out_dtype),
+        relay=form("nn.dense", _out_dtype, idle=("units",)),
         fuses=SUMS,
     ),
     OpKind(
@@ -102,11 +103,11 @@ KINDS = (
             "data_layout": "NCHW", "kernel_layout": "OIHW", "out_dtype": None,
         },
         read_attrs=("out_layout",),
-        relay=form("nn.conv2d", conv2d_attrs),
+        relay=form("nn.conv2d", conv2d_attrs, idle=_BY_TYPE),
         relax=form("nn.conv2d", conv2d_attrs),
         fuses=SUMS,
     ),
     # Only ever read as others.
     OpKind("matmul", inputs=2, relax=form("matmul", _out_dtype), fuses=SUMS),
-    OpKind("qnn_conv2d", inputs=6, relay=form("qnn.conv2d", conv2d_attrs)),
+    OpKind("qnn_conv2d", inputs=6, relay=form("qnn.conv2d", conv2d_attrs, idle=_BY_TYPE)),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from .._tvm import te, tir
 from ..errors import UnsupportedOp
 from ..graph import OpCall
-from .attrs import only
+from .attrs import must, only
 from .fixed_point import fixed_point
 from .kind import Array, OpKind, form
 
@@ -58,10 +58,15 @@ KINDS = (
         _requantize,
         _numpy_requantize,
         read_attrs=(
-            "axis", "rounding", "out_dtype", "input_scale", "input_zero_point", "output_scale",
+            "axis", "out_dtype", "input_scale", "input_zero_point", "output_scale",
             "output_zero_point",
         ),
-        relay=form("qnn.requantize", only("axis", "rounding", "out_dtype")),
+        relay=form(
+            "qnn.requantize",
+            only("axis", "out_dtype"),
+            # Halves go up, in fixed point of 64 bits.
+            needs={"rounding": must("None", "UPWARD"), "compute_dtype": must("None", "int64")},
+        ),
         fuses="elemwise",
     ),
 )  # fmt: skip

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .attrs import Raw, only, plain
+from .attrs import Raw, must, only, plain
 from .kind import Array, OpKind, form
 from .reduce import reduce
+
+_EXCLUDE = {"exclude": must(False)}  # else `axis` names those that stay
 
 
 def _axis(raw: Raw) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def _reduction(
         reduce(name),
         lambda ins, call: numpy(ins[0], axis=call.attrs["axis"], keepdims=call.attrs["keepdims"]),
         attrs={"axis": None, "keepdims": False},
-        relay=form(name, only("axis", "keepdims")),
+        relay=form(name, only("axis", "keepdims"), needs=_EXCLUDE),
         relax=form(name, _axis),
         fuses=fuses,
     )
@@ -35,5 +37,7 @@ KINDS = (
     _reduction("mean", np.mean, ("comm_reduce", "out_elemwise_fusable")),
     _reduction("sum", np.sum),
     # Only ever read as part of others.
-    OpKind("variance", relay=form("variance", only("axis", "keepdims", "unbiased"))),
+    OpKind(
+        "variance", relay=form("variance", only("axis", "keepdims", "unbiased"), needs=_EXCLUDE)
+    ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._tvm import GENERATION
-from ..errors import UnsupportedOp
+from ..errors import OpError, UnsupportedOp
 from . import attrs as A
 from . import elementwise, movement, normalization, pools, products, quantized, reductions
 from .kind import Compute, Evaluate, Form, OpKind
@@ -46,9 +46,33 @@ for _family in FAMILIES:
         add(_kind)
 
 
-def read_as(name: str) -> tuple[str, Form]:
-    """An op of the TVM at hand -> its kind and form; its own name where nobody declared it."""
-    return _READ.get(name) or (name, Form(name))
+def read_as(name: str) -> str:
+    """The kind of an op of the TVM at hand; its own name where nobody declared it."""
+    return _READ[name][0] if name in _READ else name
+
+
+def read_op(name: str, raw: A.Raw) -> tuple[str, dict[str, Any]]:
+    """An op of the TVM at hand by its attributes -> its kind and the kind's attributes.
+
+    With an attribute that no compute honours it is another kind, of which nobody knows more than
+    the name: `batch_norm[training=True]`.
+    """
+    if name not in _READ:
+        return name, {}
+    kind, form = _READ[name]
+    attrs, others = form.read(raw)
+    told = ", ".join(f"{name}={value!r}" for name, value in others.items())
+    return (f"{kind}[{told}]", {}) if told else (kind, attrs)
+
+
+def attrs_of(name: str, raw: A.Raw) -> dict[str, Any]:
+    """The attributes of an op that is registered for a kind. Of one that the declaration does not
+    name nobody knows the meaning, which is an OpError.
+    """
+    defaults = KINDS[name].attrs
+    if unknown := sorted(set(raw) - set(defaults)):
+        raise OpError(f"op {name}: the model's has attributes {unknown}; name them in attrs=")
+    return A.like(defaults)(raw)
 
 
 def is_declared(name: str) -> bool:

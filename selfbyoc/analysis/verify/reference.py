@@ -114,7 +114,7 @@ def _as_emitted(outputs: Sequence[Node]) -> list[Op]:
 
 
 # Attributes that follow from the types, or that no importer leaves at another value.
-_FREE_ATTRS = frozenset({"out_dtype", "out_layout", "center", "scale", "training", "ties"})
+_FREE_ATTRS = frozenset({"out_dtype", "out_layout", "ties"})
 
 
 def _says(node: Op, call: OpCall) -> bool:

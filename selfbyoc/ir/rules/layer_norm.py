@@ -25,7 +25,7 @@ def layer_norm(rw: Rewriter, call: OpCall) -> Rewrite | None:
             if not is_affine or not _only_inside(rw, gone, call):
                 continue
             gone = [op for op in rw.graph.ops if any(op is g for g in gone)]
-            attrs = {"axis": x.ndim - 1, "epsilon": epsilon, "center": True, "scale": True}
+            attrs = {"axis": x.ndim - 1, "epsilon": epsilon}
             done = absorb(call, gone, kind="layer_norm", inputs=(x, gamma, beta), attrs=attrs)
             return [done], gone
     return None

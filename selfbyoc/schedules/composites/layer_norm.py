@@ -32,16 +32,8 @@ def _check_rows(match: Any) -> None:
             require(last, f"{kind} is over axis {call.attrs['axis']}, not the last")
 
 
-def check_affine(match: Any) -> None:
-    """gamma and beta are used; an importer may say that they are not."""
-    for call in match.of("layer_norm"):
-        used = call.attrs["center"] and call.attrs["scale"]
-        require(used, f"{call.name} does not use its gamma or beta")
-
-
 def _check(match: Any) -> None:
     _check_rows(match)
-    check_affine(match)
     check_bias(match)
 
 

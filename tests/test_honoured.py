@@ -1,0 +1,96 @@
+"""An attribute that a compute does not honour refuses the match, whatever the op."""
+
+import numpy as np
+import pytest
+from harness import CASES, model, random_args
+from planting import op_calls, planted
+
+import selfbyoc
+from selfbyoc import op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, forms, read_as, read_op
+
+MOMENTS = {name: (5,) for name in ("gamma", "beta", "mean", "var")}
+NORMED = {"x": (1, 3, 5, 5), "w": (5, 3, 1, 1), **MOMENTS}
+RELAY, RELAX = GENERATION == "relay", GENERATION == "relax"
+
+
+def normed(x, w, gamma, beta, mean, var):
+    return op.relu(op.batch_norm(op.conv2d(x, w), gamma, beta, mean, var)[0])
+
+
+# A program, its inputs, one of its ops, attributes for that which no compute honours
+UNHONOURED = [
+    (normed, NORMED, "nn.batch_norm", {"scale": False}),
+    (normed, NORMED, "nn.batch_norm", {"center": False}),
+    (
+        lambda x, g, b: op.layer_norm(x, g, b),
+        {"x": (3, 7), "g": (7,), "b": (7,)},
+        "nn.layer_norm",
+        {"scale": False},
+    ),
+    (
+        lambda x, g, b: op.layer_norm(x, g, b),
+        {"x": (3, 7), "g": (7,), "b": (7,)},
+        "nn.layer_norm",
+        {"center": False},
+    ),
+]
+if RELAX:
+    UNHONOURED += [(normed, NORMED, "nn.batch_norm", {"training": True})]
+else:
+    UNHONOURED += [
+        (lambda x: op.sum(x, axis=1), {"x": (3, 7, 5)}, "sum", {"exclude": True}),
+        (lambda x: op.mean(x, axis=(0, 2)), {"x": (3, 7, 5)}, "mean", {"exclude": True}),
+        (lambda x: op.max(x, axis=0, keepdims=True), {"x": (3, 7)}, "max", {"exclude": True}),
+    ]
+
+
+def given(shapes):
+    rng = np.random.default_rng(0)
+    made = {name: rng.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+    return {name: abs(array) + 0.5 if name == "var" else array for name, array in made.items()}
+
+
+@pytest.mark.parametrize(("program", "shapes", "name", "attrs"), UNHONOURED)
+def test_what_no_compute_honours_is_left_to_tvm(program, shapes, name, attrs):
+    mod = planted(selfbyoc.emit(program, shapes), name, **attrs)
+    everything = [*selfbyoc.BUILTIN, selfbyoc.Composite("all_of_it", program)]
+    parted = selfbyoc.partition_for_tefuse(mod, composites=everything)
+    told = f"{read_as(name)}[{next(iter(attrs))}="
+    assert told in str(selfbyoc.explain(mod, composites=everything))
+    assert "all_of_it" not in selfbyoc.report(parted).counts
+    found, alone = (selfbyoc.build(m, "llvm")(**given(shapes)) for m in (parted, mod))
+    for ours, theirs in zip(found, alone, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def alone(kind):
+    """A program of one op, on tensors of its own."""
+    names = ["x", "y"][: KINDS[kind].inputs]
+    return selfbyoc.emit(ALONE[len(names)](getattr(op, kind)), dict.fromkeys(names, (2, 3)))
+
+
+ALONE = {1: lambda call: lambda x: call(x), 2: lambda call: lambda x, y: call(x, y)}
+SIMPLE = sorted(elementwise_kinds() - {"bias_add", "cast", "requantize", "round", "right_shift"})
+MODULES = [model(*param.values, random_args(param.values[1])) for param in CASES]
+MODULES += [alone(kind) for kind in SIMPLE]
+CALLS = {name: attrs for mod in MODULES for name, attrs in op_calls(mod)}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_every_attribute_of_an_op_is_known(name):
+    """As it is written it is the op; with one more that says something it is another."""
+    kind, _ = read_op(name, CALLS[name])
+    assert kind == read_as(name)
+    if not any(form.by_type for form in forms(KINDS[kind]) if form.name == name):
+        strange, _ = read_op(name, {**CALLS[name], "unheard_of": 7})
+        assert strange == f"{kind}[unheard_of=7]"
+    silent, _ = read_op(name, {**CALLS[name], "unheard_of": ""})
+    assert silent == kind
+
+
+def test_these_are_most_ops():
+    seen = {read_as(name) for name in CALLS}
+    told = {name for name in KINDS if forms(KINDS[name]) and KINDS[name].is_written}
+    assert len(seen & told) > 0.8 * len(told)
