@@ -60,7 +60,8 @@ def test_what_no_compute_honours_is_left_to_tvm(program, shapes, name, attrs):
     told = f"{read_as(name)}[{next(iter(attrs))}="
     assert told in str(selfbyoc.explain(mod, composites=everything))
     assert "all_of_it" not in selfbyoc.report(parted).counts
-    found, alone = (selfbyoc.build(m, "llvm")(**given(shapes)) for m in (parted, mod))
+    nothing = selfbyoc.partition_for_tefuse(mod, composites=[])
+    found, alone = (selfbyoc.build(m, "llvm")(**given(shapes)) for m in (parted, nothing))
     for ours, theirs in zip(found, alone, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall
 from ..machine import machine_at_hand
+from ..ops.attrs import Noted
 from .info.op_record import OpInfo, describe
 from .info.ops import Ops, Packing
 
@@ -20,7 +22,10 @@ Shape = Sequence[int]
 def bare(call: OpCall) -> OpInfo:
     """An op's info before anything is stacked."""
     ins, outs = ([(v.shape, v.dtype) for v in side] for side in (call.inputs, call.outputs))
-    return describe(call.name, call.kind, call.attrs, ins, outs)
+    if not isinstance(call.attrs, Noted):
+        return describe(call.name, call.kind, call.attrs, ins, outs)
+    info = describe(call.name, call.kind, call.attrs.raw, ins, outs)
+    return replace(info, attrs=Noted(info.attrs, call.attrs.names))
 
 
 def plan_of(match: Match, packed: Mapping[str, Shape | None]) -> Any:

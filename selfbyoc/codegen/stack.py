@@ -70,6 +70,11 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     return Stacked(attach(func, recorded), recorded, composite, builder.plan, stages)
 
 
+def compute_all(graph: OpGraph, match: Match) -> None:
+    """Run the computes as `stack` does, for what they raise and what they read."""
+    _Builder(graph, match, {})
+
+
 class _Builder:
     """Builds each value's tensor once."""
 

@@ -33,7 +33,7 @@ def require(condition: Any, reason: str) -> None:
         raise Refused(reason)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Composite:
     """A named group of ops that is compiled as one kernel.
 

@@ -11,15 +11,18 @@ Needs = Mapping[str, Callable[[Any, Raw], bool]]  # of a value, and of all as th
 
 
 class Noted(Mapping[str, Any]):
-    """Attributes, and which of them were read."""
+    """Attributes, and the names of those whose values were asked for."""
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: Raw, names: set[str] | None = None) -> None:
         self.raw = raw
-        self.names: set[str] = set()
+        self.names: set[str] = set() if names is None else names
 
     def __getitem__(self, name: str) -> Any:
         self.names.add(name)
         return self.raw[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self.raw)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)

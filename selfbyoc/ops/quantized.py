@@ -24,10 +24,6 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     a = call.attrs
     if "input_scale" not in a:
         raise UnsupportedOp(f"{call.name}: scales that differ by channel have no compute here")
-    if a.get("rounding", "UPWARD") not in ("None", None, "UPWARD"):
-        raise UnsupportedOp(
-            f"{call.name}: rounding {a['rounding']!r}; only UPWARD has a compute here"
-        )
     dtype = call.outputs[0].dtype
     low, high = tir.min_value(dtype), tir.max_value(dtype)
     multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
@@ -58,12 +54,13 @@ KINDS = (
         _requantize,
         _numpy_requantize,
         read_attrs=(
-            "axis", "out_dtype", "input_scale", "input_zero_point", "output_scale",
+            "out_dtype", "input_scale", "input_zero_point", "output_scale",
             "output_zero_point",
         ),
         relay=form(
             "qnn.requantize",
-            only("axis", "out_dtype"),
+            only("out_dtype"),
+            idle=("axis",),  # of scales by channel, which are not read
             # Halves go up, in fixed point of 64 bits.
             needs={"rounding": must("None", "UPWARD"), "compute_dtype": must("None", "int64")},
         ),

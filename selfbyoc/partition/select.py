@@ -15,7 +15,7 @@ from ..ir.rules.rewriter import Declined
 from ..language.declared import declared, root_kinds
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
-from ..match.miss import Miss
+from ..match.miss import ATTRIBUTE, Miss
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
 from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners
 
@@ -182,7 +182,7 @@ def _decide(
     overlap = next((call for call in match.ops if id(call) in taken), None)
     if overlap is not None:
         return _overlapping(record, overlap, match, taken)
-    refusal = refusal or not_cut_out(graph, match) or _checked(match, strict)
+    refusal = refusal or not_cut_out(graph, match) or _checked(match, strict) or _unread(match)
     if refusal is not None:
         return replace(record, **vars(refusal))
     outside = ((name, v.type, _origin(graph, v)) for name, v in match.args.items())
@@ -209,6 +209,18 @@ def _edges(graph: OpGraph, match: Match) -> Iterator[tuple[str, str, str]]:
             producer = graph.producer(value)
             if producer is not None and producer in match.ops and id(value) not in outputs:
                 yield producer.name, call.name, value.type
+
+
+def _unread(match: Match) -> Refusal | None:
+    """An attribute that the composite does not look at, of which its kernel would be wrong."""
+    from ..codegen.honoured import unread
+
+    found = unread(match)
+    if found is None:
+        return None
+    (call, name), told = found, match.composite.name
+    text = f"{call.name} has {name}={call.attrs[name]!r}, which {told} does not look at"
+    return Refusal(ATTRIBUTE, text, call.name, found=f"{name}={call.attrs[name]!r}")
 
 
 def _checked(match: Match, strict: bool) -> Refusal | None:

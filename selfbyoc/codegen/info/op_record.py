@@ -57,7 +57,7 @@ class OpInfo:
 
     name: str
     kind: str
-    attrs: dict[str, Any]
+    attrs: Mapping[str, Any]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     blocks: tuple[str, ...] = ()

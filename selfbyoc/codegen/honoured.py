@@ -1,0 +1,82 @@
+"""Attributes of matched ops that nobody looks at: not the pattern, the check, the plan, the packing
+or the compute. Such a kernel is right only where they are at their defaults.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..graph import OpCall, OpGraph
+from ..match.match import Match, find_whole
+from ..ops.attrs import NORMALIZERS, Noted
+from ..ops.vocabulary import KINDS
+from .stack import compute_all
+
+if TYPE_CHECKING:
+    from ..language.composite import Composite
+
+# They follow from the types, which the stacked function is checked against.
+_BY_TYPE = frozenset({"out_dtype", "dtype", "shape", "indices_or_sections", "ceil_mode"})
+
+logger = logging.getLogger(__name__)
+
+Place = tuple[int, str]  # which op of a match, and an attribute of it
+
+
+def unread(match: Match) -> tuple[OpCall, str] | None:
+    """The first op with an attribute that nobody looks at and that is not at its default."""
+    places = {(n, name): call for n, call in enumerate(match.ops) for name in _said(call)}
+    seen = _seen(match.composite, tuple(call.kind for call in match.ops), tuple(match.args))
+    if not places.keys() <= seen:
+        seen |= _read(match)
+    return next(((call, place[1]) for place, call in places.items() if place not in seen), None)
+
+
+@lru_cache(maxsize=1024)
+def _seen(composite: Composite, kinds: tuple[str, ...], args: tuple[str, ...]) -> set[Place]:
+    """What is known to be looked at in matches of one form: a set that `unread` fills, so that most
+    matches need no trial.
+    """
+    return set()
+
+
+def _said(call: OpCall) -> Iterator[str]:
+    """The attributes that are not at their defaults, or have none."""
+    defaults = KINDS[call.kind].attrs
+    for name, value in call.attrs.items():
+        default = defaults.get(name)
+        if name == "out_layout":
+            default = call.attrs["data_layout"]
+        if name not in _BY_TYPE and _normal(name, value, call) != _normal(name, default, call):
+            yield name
+
+
+def _normal(name: str, value: Any, call: OpCall) -> Any:
+    """An attribute in one spelling: axes count from the front."""
+    if value is not None and name in NORMALIZERS:
+        return NORMALIZERS[name](value)
+    if name == "axis" and isinstance(value, int):
+        return value % max(v.ndim for v in call.inputs)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _read(match: Match) -> set[Place]:
+    """What matching, checking and computing the ops look at, by doing it once."""
+    noted = [Noted(call.attrs) for call in match.ops]
+    ops = tuple(replace(call, attrs=n) for call, n in zip(match.ops, noted, strict=True))
+    args = tuple({id(value): value for value in match.args.values()}.values())
+    graph = OpGraph(args, ops, match.outputs)
+    again = find_whole(match.composite, graph)
+    again = again if isinstance(again, Match) else replace(match, ops=ops)
+    try:
+        if match.composite.check is not None:
+            match.composite.check(again)
+        compute_all(graph, again)
+    except Exception:  # the build does the same, and reports it as the composite's error
+        logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
+        return {(n, name) for n, attrs in enumerate(noted) for name in attrs}
+    return {(n, name) for n, attrs in enumerate(noted) for name in attrs.names}
