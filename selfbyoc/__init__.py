@@ -29,6 +29,7 @@ from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
 from .schedules import BUILTIN
+from .schedules.by_meta_schedule import by_meta_schedule
 from .schedules.by_rules import by_rules
 from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
@@ -70,6 +71,7 @@ __all__ = [
     "Tuning",
     "apply_records",
     "build",
+    "by_meta_schedule",
     "by_rules",
     "choose",
     "declare",

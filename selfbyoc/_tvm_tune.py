@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -95,3 +97,36 @@ def dlight() -> Any:
 def apply_steps(found: Any, sch: Any) -> None:
     """Do to a schedule what was done to another one of the same function."""
     found.trace.apply_to_schedule(sch, remove_postproc=False)
+
+
+def decision_of(number: int) -> Any:
+    """A number as a callback returns it to a trace: 0.17 takes objects alone, 0.27 none."""
+    return number if GENERATION == "relax" else tvm.tir.IntImm("int32", number)
+
+
+@contextmanager
+def callbacks() -> Iterator[Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """-> what to wrap Python functions in that TVM calls: of what they raise, the first is raised
+    here as it was. TVM passes much of it on as errors of its own.
+    """
+    raised: list[BaseException] = []
+
+    def kept(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            try:
+                return function(*args)
+            except Exception as err:
+                raised.append(err)
+                raise
+            except BaseException as err:  # which 0.17 takes for an answer
+                raised.append(err)
+                raise RuntimeError("stopped") from err
+
+        return call
+
+    try:
+        yield kept
+    except Exception:
+        if raised:
+            raise raised[0] from None
+        raise

@@ -1,11 +1,13 @@
-"""A schedule whose sampling instructions ask `choose`, so that their decisions can be searched."""
+"""Schedules and traces whose sampling instructions ask `choose`, so that these can be searched."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._tvm import Schedule
+from .._tvm_tune import callbacks, decision_of
 from ..errors import ScheduleError
 from .decisions import choose
 
@@ -34,8 +36,7 @@ class SamplingSchedule(Schedule):
     ) -> list[Any]:
         """Factors whose product is the loop's extent; `decision` holds the default ones."""
         kept = tuple(int(f) for f in _given(decision, "sample_perfect_tile"))
-        extent = int(self.get(loop).extent)
-        offered = [f for f in _factors(extent, n) if f[-1] <= max(max_innermost_factor, kept[-1])]
+        offered = _tiles(int(self.get(loop).extent), n, max_innermost_factor, kept)
         taken = choose(_name(self, "sample_perfect_tile"), offered, kept)
         return super().sample_perfect_tile(loop, n, max_innermost_factor, list(taken))
 
@@ -47,6 +48,39 @@ class SamplingSchedule(Schedule):
     def sample_compute_location(self, block: Any, decision: int | None = None) -> Any:
         """As TensorIR's; needs its `decision`, which is not searched."""
         return super().sample_compute_location(block, _given(decision, "sample_compute_location"))
+
+
+def replay(trace: Any, sch: Any) -> None:
+    """Do to a schedule what a trace did to another one of the same function; its sampling
+    instructions ask `choose`, their decisions there being the defaults.
+    """
+
+    def decided(inst: Any, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any) -> Any:
+        kind = str(inst.kind.name)
+        if kind == "SampleCategorical":
+            taken = choose(_name(sch, "sample_categorical"), range(len(attrs[0])), int(decision))
+            return decision_of(taken)
+        if kind != "SamplePerfectTile":
+            return decision
+        n, limit, extent = int(attrs[0]), int(attrs[1]), int(sch.get(inputs[0]).extent)
+        kept = _fitting([int(f) for f in decision], extent)
+        return list(choose(_name(sch, "sample_perfect_tile"), _tiles(extent, n, limit, kept), kept))
+
+    with callbacks() as kept:
+        trace.apply_to_schedule(sch, remove_postproc=False, decision_provider=kept(decided))
+
+
+def _fitting(tile: Sequence[int], extent: int) -> tuple[int, ...]:
+    """A tile of a loop; for an extent that it does not divide, all of it in the outermost factor:
+    another decision made the loop.
+    """
+    return tuple(tile) if math.prod(tile) == extent else (extent, *[1] * (len(tile) - 1))
+
+
+def _tiles(extent: int, n: int, limit: int, kept: Sequence[int]) -> list[tuple[int, ...]]:
+    """What a loop may be tiled by: up to `limit` innermost (-1: any), or what is there by hand."""
+    most = max(limit, kept[-1]) if limit > 0 else extent
+    return [tile for tile in _factors(extent, n) if tile[-1] <= most]
 
 
 def _given(decision: Any, name: str) -> Any:
