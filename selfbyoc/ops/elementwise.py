@@ -45,14 +45,25 @@ def _binary(
 
 
 def _clip(x: Expr, attrs: Mapping[str, Any]) -> Expr:
-    low, high = (tir.const(attrs[name], dtype_of(x)) for name in ("a_min", "a_max"))
+    dtype = str(dtype_of(x))
+    low, high = (tir.const(bound, dtype) for bound in _bounds(attrs, dtype))
     return M.clamp(x, low, high)
 
 
+def _bounds(attrs: Mapping[str, Any], dtype: str) -> list[float | int]:
+    """The limits of a clip in a dtype: integers of 8 bits may come with 300."""
+    bounds = [attrs["a_min"], attrs["a_max"]]
+    if not np.issubdtype(dtype, np.integer):
+        return bounds
+    lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return [lowest if b <= lowest else highest if b >= highest else int(b) for b in bounds]
+
+
 def _numpy_clip(ins: Sequence[Array], call: OpCall) -> Array:
-    limits = (call.attrs["a_min"], call.attrs["a_max"])
-    whole = not np.issubdtype(ins[0].dtype, np.floating)
-    return np.clip(ins[0], *(map(int, limits) if whole else limits))
+    # As TVM: where the limits are in the wrong order, the lower one counts.
+    low, high = _bounds(call.attrs, str(ins[0].dtype))
+    dtype = ins[0].dtype.type
+    return np.maximum(np.minimum(ins[0], dtype(high)), dtype(low))
 
 
 def _round(x: Expr, attrs: Mapping[str, Any]) -> Expr:

@@ -105,7 +105,9 @@ def clip(rw: Rewriter, call: OpCall) -> Rewrite | None:
             x, low = pair[0], float(pair[1].scalar or 0.0)
         else:
             continue
-        if x.shape == call.outputs[0].shape:
+        if low > high.scalar:  # a clip gives the lower limit then, this the upper one
+            rw.decline(call, "clip", f"it is the minimum of {high.scalar:g} and at least {low:g}")
+        elif x.shape == call.outputs[0].shape:
             attrs = {"a_min": low, "a_max": float(high.scalar)}
             return [absorb(call, [lower], kind="clip", inputs=(x,), attrs=attrs)], [lower]
     return None

@@ -1,0 +1,53 @@
+"""Clips whose limits are in the wrong order, or beyond the dtype."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import Composite, op
+
+ANY_CLIP = Composite("clipped", lambda x: op.negative(op.clip(x)))
+FLOATS = np.array([[-5, -1, 0, 1, 2, 7, 0.5]], "float32")
+BYTES = np.array([[-128, -5, 0, 7, 127]], "int8")
+
+PROGRAMS = {
+    "clip": lambda x: op.negative(op.clip(x, a_min=2.0, a_max=-1.0)),
+    "minimum of maximum": lambda x: op.negative(op.minimum(op.maximum(x, 2.0), -1.0)),
+    "minimum of relu": lambda x: op.negative(op.minimum(op.relu(x), -1.0)),
+    "maximum of minimum": lambda x: op.negative(op.maximum(op.minimum(x, -1.0), 2.0)),
+    "a point": lambda x: op.negative(op.minimum(op.maximum(x, 1.0), 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_limits_in_the_wrong_order(name):
+    """The order of minimum and maximum counts then; each as a composite of its own, and read as a
+    clip where it is one.
+    """
+    program = PROGRAMS[name]
+    wanted = {
+        "clip": [2.0] * 7,
+        "minimum of maximum": [-1.0] * 7,
+        "minimum of relu": [-1.0] * 7,
+        "maximum of minimum": [2.0] * 7,
+        "a point": [1.0] * 7,
+    }[name]
+    mod = selfbyoc.emit(program, {"x": FLOATS.shape})
+    composites = [ANY_CLIP, Composite("as_written", program)]
+    parted = selfbyoc.partition_for_tefuse(mod, composites=composites)
+    assert len(selfbyoc.report(parted).counts) == 1
+    (found,) = selfbyoc.build(parted, "llvm")(FLOATS)
+    np.testing.assert_array_equal(found, -np.array([wanted], "float32"))
+    assert selfbyoc.verify(mod, composites=composites).ok
+
+
+@pytest.mark.parametrize(("low", "high"), [(-300, 300), (0, 255), (-1.7, 2.7), (300, 400)])
+def test_limits_beyond_the_dtype(low, high):
+    mod = selfbyoc.emit(
+        lambda x: op.negative(op.clip(x, a_min=low, a_max=high)), {"x": (BYTES.shape, "int8")}
+    )
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[ANY_CLIP])
+    assert selfbyoc.report(parted).counts == {"clipped": 1}
+    (found,) = selfbyoc.build(parted, "llvm")(BYTES)
+    wide = np.clip(BYTES.astype("int64"), int(low), int(high))
+    np.testing.assert_array_equal(found, -np.clip(wide, -128, 127).astype("int8"))
