@@ -242,3 +242,50 @@ def test_keys_that_are_not_multiplied_along_their_depth():
     q, k, v = (data[name].transpose(0, 2, 1, 3) for name in "qkv")
     wanted = reference(q, k.swapaxes(-1, -2), v).transpose(0, 2, 1, 3)
     close(selfbyoc.build(parted)(**data)[0], wanted)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("by", ["multiply", "divide"])
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (24,), (37, 1), (1, 24), (37, 24), (2, 1, 1), (2, 37, 24), (1, 2, 37, 24)]
+)
+def test_queries_scaled_by_a_tensor(shape, by, turned):
+    """Before they are transposed: the scale lies as they do."""
+    if len(shape) > 3 and GENERATION == "relay":
+        pytest.skip("Relay has no matmul that broadcasts")
+    data = arrays()
+    rng = np.random.default_rng(5)
+    scale = (1 + rng.random(shape)).astype("float32")
+    factor = np.broadcast_to(scale, np.broadcast_shapes(shape, SHAPES["q"]))
+    queries = data["q"] * factor if by == "multiply" else data["q"] / factor
+    wanted = reference(queries, data["k"], data["v"])
+    data["scale"] = scale
+    if turned:
+        data["q"] = data["q"].swapaxes(-1, -2).copy()
+        data["scale"] = scale.swapaxes(-1, -2).copy() if len(shape) > 1 else scale
+    if turned and shape == (24,):  # of one axis: that is the last one, the queries' now
+        data["scale"] = scale[:, None].copy()
+    if len(shape) > 3:
+        data |= {name: data[name][None] for name in ("k", "v")}
+
+    def program(q, k, v, scale):
+        scaled = getattr(op, by)(q, scale)
+        scores = op.batch_matmul(scaled, k, transpose_a=turned, transpose_b=True)
+        return op.batch_matmul(op.softmax(scores), v)
+
+    close(run(program, data), wanted)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_queries_scaled_along_one_axis(turned):
+    data = arrays()
+    q = data["q"].swapaxes(-1, -2).copy() if turned else data["q"]
+    scale = np.linspace(0.5, 2, q.shape[-1], dtype="float32")
+    scaled = (q * scale).swapaxes(-1, -2) if turned else q * scale
+
+    def program(q, k, v, scale):
+        scores = op.batch_matmul(op.multiply(q, scale), k, transpose_a=turned, transpose_b=True)
+        return op.batch_matmul(op.softmax(scores), v)
+
+    wanted = reference(scaled, data["k"], data["v"])
+    close(run(program, {**data, "q": q, "scale": scale}), wanted)

@@ -50,7 +50,8 @@ def attention(
     """The whole composite; `ops` says what was matched."""
     first, second = ops.of("batch_matmul")
     interleaved = plan.shape.interleaved
-    queries = scaled_queries(rows_of(q, interleaved, first.attrs["transpose_a"]), scale, ops)
+    turned = first.attrs["transpose_a"]
+    queries = scaled_queries(rows_of(q, interleaved, turned), scale, ops, turned)
     keys = rows_of(k, interleaved, not first.attrs["transpose_b"])
     transposed = second.attrs["transpose_b"] and not interleaved
     values = rows_of(v, interleaved, transposed)

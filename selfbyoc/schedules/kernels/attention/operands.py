@@ -27,14 +27,17 @@ def rows_of(tensor: Tensor, interleaved: bool, transposed: bool) -> Read:
     return lambda *i: read(tensor, *i)
 
 
-def scaled_queries(queries: Read, scale: Tensor | None, ops: Ops) -> Read:
-    """The scale is applied to the queries, where there are fewest elements."""
+def scaled_queries(queries: Read, scale: Tensor | None, ops: Ops, transposed: bool) -> Read:
+    """The scale is applied to the queries, where there are fewest elements; one of their rows or
+    columns lies as they do.
+    """
     kind = next((view.kind for view in ops if view.kind in ("multiply", "divide")), "")
-    if not kind:
+    if scale is None or not kind:
         return queries
+    factor = rows_of(scale, False, transposed)
     if kind == "multiply":
-        return lambda *i: queries(*i) * read(scale, *i)
-    return lambda *i: tir.div(queries(*i), read(scale, *i))
+        return lambda *i: queries(*i) * factor(*i)
+    return lambda *i: tir.div(queries(*i), factor(*i))
 
 
 def masked_scores(mask: Tensor | None, ops: Ops) -> Read:
