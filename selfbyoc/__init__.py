@@ -21,6 +21,7 @@ from .language.intrinsic import T, intrinsic
 from .language.kernel import Kernel
 from .language.pattern import either, many, op
 from .language.registry import Registry
+from .layouts.optimize import optimize_layouts
 from .machine import Machine
 from .partition import partition_for_tefuse
 from .partition.report import report
@@ -90,6 +91,7 @@ __all__ = [
     "melting",
     "op",
     "op_info",
+    "optimize_layouts",
     "partition_for_tefuse",
     "repeat",
     "report",

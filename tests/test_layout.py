@@ -74,6 +74,7 @@ FLOORS = (
     ("codegen",),
     ("schedules",),
     ("partition",),
+    ("layouts",),
     ("models",),
     ("runtime",),
     ("transform",),

@@ -35,6 +35,14 @@ def test_rows_of_another_dtype():
     assert "only float32" in refusals(lambda x: op.softmax(x), types)
 
 
+def test_softmax_of_one_row():
+    x = np.random.default_rng(0).standard_normal(7).astype("float32")
+    mod = emit(lambda x: op.softmax(x), {"x": x.shape})
+    assert "softmax of one row" in refusals(lambda x: op.softmax(x), {"x": (x.shape, "float32")})
+    power = np.exp(x - x.max())
+    np.testing.assert_allclose(selfbyoc.build(mod)(x)[0], power / power.sum(), rtol=1e-6)
+
+
 def test_layer_norm_over_another_axis():
     types = X | {name: ((7,), "float32") for name in AFFINE}
     found = refusals(lambda x, gamma, beta: op.layer_norm(x, gamma, beta, axis=2), types)

@@ -13,7 +13,7 @@ from .._tvm import constant_numpy, tir, tvm
 from ..graph import OpCall, OpGraph, Value
 from ..ops.vocabulary import read_op
 from .canonical import canonicalize
-from .reader import Reader
+from .reader import Reader, Written
 
 Expr = Any  # relax.Expr: TVM ships no types
 # 0.27 moved the graph constant from relax to tvm.ir under another name.
@@ -173,13 +173,22 @@ def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
 
     `raw` is for external functions: as written, and with the composites inside read through.
     """
-    reader = _Reader(inlines=raw)
+    graph = _written(func, inlines=raw).graph
+    return graph if raw else canonicalize(graph)
+
+
+def read_as_written(func: relax.Function) -> Written:
+    """A Relax function and its IR nodes, nothing read away or through."""
+    return _written(func, inlines=False)
+
+
+def _written(func: relax.Function, inlines: bool) -> Written:
+    reader = _Reader(inlines)
     for param in func.params:
         reader.values[param] = _values(param.ty, param.name)
     outputs = reader.read(func.body)
     inputs = tuple(v for p in func.params for v in reader.values[p])
-    graph = reader.finish(inputs, outputs)
-    return graph if raw else canonicalize(graph)
+    return reader.written(reader.finish(inputs, outputs))
 
 
 def read_call(call: relax.Call) -> OpCall:

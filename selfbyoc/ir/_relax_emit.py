@@ -48,6 +48,9 @@ WRITE: dict[str, Callable[..., Expr]] = {
     ),
     "global_avg_pool2d": lambda x, layout: relax.op.nn.adaptive_avg_pool2d(x, (1, 1), layout),
     "layer_norm": _layer_norm_call,
+    "nn.pad": lambda x, pad_width, pad_mode, pad_value: relax.op.nn.pad(
+        x, [n for pair in pad_width for n in pair], pad_mode, pad_value
+    ),
 }
 
 

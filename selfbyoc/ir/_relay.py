@@ -13,7 +13,7 @@ from ..graph import OpGraph, Value
 from ..ops.vocabulary import read_op
 from ._relay_walk import children, postorder
 from .canonical import canonicalize
-from .reader import Reader
+from .reader import Reader, Written
 
 Expr = Any  # relay.Expr: TVM ships no types
 
@@ -116,10 +116,19 @@ def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
 
     `raw` is for external functions: as written, and with the composites inside read through.
     """
-    reader = _Reader(inlines=raw)
+    graph = _written(func, inlines=raw).graph
+    return graph if raw else canonicalize(graph)
+
+
+def read_as_written(func: relay.Function) -> Written:
+    """A typed Relay function and its IR nodes, nothing read away or through."""
+    return _written(func, inlines=False)
+
+
+def _written(func: relay.Function, inlines: bool) -> Written:
+    reader = _Reader(inlines)
     for param in func.params:
         reader.values[param] = _values(param.checked_type, param.name_hint)
     reader.read(func.body)
     inputs = tuple(v for p in func.params for v in reader.values[p])
-    graph = reader.finish(inputs, reader.values[func.body])
-    return graph if raw else canonicalize(graph)
+    return reader.written(reader.finish(inputs, reader.values[func.body]))

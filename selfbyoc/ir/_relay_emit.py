@@ -54,6 +54,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "conv2d": _conv2d,
     "dense": lambda x, w, out_dtype: relay.nn.dense(x, w, out_dtype=out_dtype or ""),
     "gelu": _gelu,
+    "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),
     "requantize": _requantize_call,
     "reshape": lambda x, shape: relay.reshape(x, shape),
     "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),

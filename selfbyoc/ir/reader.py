@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph import OpCall, OpGraph, Value, name_ops
+
+
+@dataclass(frozen=True)
+class Written:
+    """A function as it was written: its graph, and by IR node the values and the op of it.
+
+    A node is an expression of Relay, and what a binding of Relax binds.
+    """
+
+    graph: OpGraph
+    values: Mapping[Any, tuple[Value, ...]]
+    ops: Mapping[Any, OpCall]
 
 
 class Reader:
@@ -51,3 +63,7 @@ class Reader:
             for position, call in enumerate(self.ops)
         )
         return OpGraph(inputs, name_ops(ops), outputs)
+
+    def written(self, graph: OpGraph) -> Written:
+        """What `finish` made, with what is known of each node."""
+        return Written(graph, self.values, {n: graph.ops[at] for n, at in self.owner.items()})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import te, tir, topi
+from .._tvm import GENERATION, te, tir, topi
 from ..graph import OpCall
-from .attrs import only
+from .attrs import Raw, only, plain
 from .kind import Array, Form, OpKind, elementwise, form, in_both
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ def _concatenate(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(call.outputs[0].shape, element, name=call.name)
 
 
+def _pad_widths(raw: Raw) -> dict[str, Any]:
+    """(before, after) of each axis; Relax has them in a row, and the value as an attribute."""
+    flat = list(np.ravel(plain(raw["pad_width"])))
+    widths = tuple((int(a), int(b)) for a, b in zip(flat[::2], flat[1::2], strict=True))
+    found = {"pad_width": widths, "pad_mode": plain(raw["pad_mode"])}
+    return found if GENERATION == "relay" else {**found, "pad_value": plain(raw["pad_value"])}
+
+
 KINDS = (
     OpKind(
         "broadcast_to",
@@ -112,6 +120,8 @@ KINDS = (
         relax=form("permute_dims", only("axes")),
         fuses="injective",
     ),
+    # Not in patterns; its axes may be reordered.
+    OpKind("nn.pad", **in_both("nn.pad", _pad_widths), fuses="injective"),
     # Only ever read as others.
     OpKind("stack", inputs=None, relax=form("stack", only("axis")), fuses="injective"),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from .guard import Guard, Place, settled
+from .layouts import told_layouts
 from .refusal import Refusal
 from .report import REPORT, Report
 
@@ -100,6 +101,7 @@ def partitioning(
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
     matches, report = decide(prepared, registry, refused=refused)
+    report = replace(report, layouts=told_layouts(mod))
     matches = ir.in_order(prepared, matches)
     return Partitioning(ir.mark(prepared, matches), registry, target, matches, report)
 

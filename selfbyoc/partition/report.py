@@ -71,6 +71,7 @@ class Report:
     # (op as it was written, its kind, the op that it was read as or as part of)
     absorbed: tuple[tuple[str, str, str], ...] = ()
     problems: tuple[str, ...] = ()  # what went wrong in explaining, not in partitioning
+    layouts: str = ""  # what `optimize_layouts` did before, if it was called
 
     @property
     def matched(self) -> list[Record]:
@@ -107,6 +108,7 @@ class Report:
             "edges": self.edges,
             "absorbed": self.absorbed,
             "problems": self.problems,
+            "layouts": self.layouts,
         }
 
     def to_json(self) -> str:
@@ -123,8 +125,9 @@ class Report:
         """The inverse of `data`."""
         records = tuple(Record(**_tupled(r)) for r in data["records"])
         composites = tuple(Declared(**_tupled(c)) for c in data["composites"])
-        rows = (_tupled(data[name]) for name in ("edges", "absorbed", "problems"))
-        return cls(records, _tupled(data["ops"]), composites, *rows)
+        edges, absorbed, problems = (_tupled(data[n]) for n in ("edges", "absorbed", "problems"))
+        told = data.get("layouts", "")
+        return cls(records, _tupled(data["ops"]), composites, edges, absorbed, problems, told)
 
     def __str__(self) -> str:
         lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or [
@@ -138,7 +141,8 @@ class Report:
             more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
             lines.append(f"  {status} {composite} at {roots[0]}{more}: {reason}")
         left = ", ".join(f"{count} {kind}" for kind, count in sorted(self.left.items()))
-        return "\n".join([*lines, f"  left to TVM: {left or 'nothing'}"])
+        lines.append(f"  left to TVM: {left or 'nothing'}")
+        return "\n".join([*lines, *([f"  layouts: {self.layouts}"] if self.layouts else [])])
 
 
 def _tupled(value: Any) -> Any:

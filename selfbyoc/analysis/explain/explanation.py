@@ -17,6 +17,7 @@ from ...errors import InputError
 from ...language.known import registry_of
 from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
+from ...partition.layouts import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
@@ -78,6 +79,8 @@ class Explanation:
         lines += [f"  {g}" for g in nearly(self.report)]
         lines.append("Left to TVM")
         lines += [f"  {row.count} x {row.kind}: {row.why}" for row in left(self.report)]
+        if self.report.layouts:
+            lines.append(f"Layouts: {self.report.layouts}")
         return "\n".join([*lines, *(f"Not explained: {p}" for p in self.report.problems)])
 
 
@@ -103,6 +106,7 @@ def explain(
         return _with_levels(report(mod), target, levels_of_kernels(mod, target))
     registry = registry_of(composites)
     matches, decided = decide(ir.prepare(mod, params), registry, strict=False)
+    decided = replace(decided, layouts=told_layouts(mod))
     level = levels_of_matches(registry, matches, target)
     return _with_levels(decided, target, level)
 

@@ -28,6 +28,7 @@ def _check_rows(match: Any) -> None:
         for call in match.of(kind):
             x = call.inputs[0]
             require(x.dtype == "float32", f"only float32 is scheduled, found {x.dtype}")
+            require(x.ndim > 1, f"{kind} of one row has no rows to share out: found {x.type}")
             last = call.attrs["axis"] == -1 or call.attrs["axis"] == x.ndim - 1
             require(last, f"{kind} is over axis {call.attrs['axis']}, not the last")
 

@@ -1,0 +1,1 @@
+"""Transposes moved through a graph, where that moves less."""

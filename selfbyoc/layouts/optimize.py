@@ -1,0 +1,107 @@
+"""`optimize_layouts`: transposes moved through the ops between them, where that moves less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .._tvm import module_with_attr, tvm
+from ..errors import InputError
+from ..graph import OpGraph
+from ..ir.generation import ir as reader
+from ..ir.reader import Written
+from ..language.known import registry_of
+from ..partition import check_module, decide, is_partitioned
+from ..partition.generation import ir as partitioner
+from ..partition.layouts import LAYOUTS, Layouts
+from .axes import KERNEL_LAYOUTS, axes_of
+from .flow import Flow
+from .generation import ir
+from .plan import choose_orders
+from .rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from ..language.composite import Composite
+    from ..language.registry import Registry
+
+
+def optimize_layouts(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None = None,
+    composites: Iterable[Composite] | None = None,
+    *,
+    data_layout: str | None = None,
+) -> tvm.IRModule:
+    """Give ops another order of axes where fewer bytes are transposed then; run it before
+    `partition_for_tefuse`.
+
+        transpose(relu(transpose(x) + bias))  ->  relu(x + bias'), with bias' made ahead of time
+
+    mod          a Relay or Relax module with `main`; it is not changed
+    params       weights by name, bound as constants: what is constant is transposed ahead of time
+    composites   what is going to be partitioned by; ops that these fuse around a product stay
+    data_layout  "NCHW" or "NHWC": convolutions in the other one move to it, their weights with them
+
+    Raises InputError. What was gained is in `explain` and in `report`.
+    """
+    _check(mod, data_layout)
+    registry = registry_of(composites)
+    prepared = partitioner.prepare(mod, params)
+    reason = ir.unsupported(prepared)
+    if reason:
+        return _told(ir.finished(prepared), Layouts(reason=reason), mod)
+    written = reader.read_as_written(prepared["main"])
+    flow = _flow(written.graph, _kept(prepared, registry, data_layout), data_layout)
+    orders = choose_orders(flow)
+    rewriter = Rewriter(flow, orders, _constants(written))
+    done = ir.finished(ir.rewritten(prepared, written, rewriter))
+    (count, size), moved = flow.written(), sum(map(rewriter.is_moved, written.graph.ops))
+    told = Layouts(count, flow.count(orders), size, flow.total(orders).bytes, moved)
+    return _told(done, told, mod)
+
+
+def _check(mod: Any, data_layout: str | None) -> None:
+    check_module(mod)
+    if is_partitioned(mod):
+        raise InputError("mod: this module is partitioned already; optimize its layouts before")
+    if data_layout not in (None, *KERNEL_LAYOUTS):
+        known = " or ".join(KERNEL_LAYOUTS)
+        raise InputError(f"data_layout: expected {known}, found {data_layout!r}")
+
+
+def _kept(prepared: Any, registry: Registry, data_layout: str | None) -> set[Any]:
+    """The IR nodes of matches around what cannot move: a product with its epilogue and transposes.
+
+    Matches of ops that can all move may go elsewhere as a whole.
+    """
+    matches, _ = decide(prepared, registry, strict=False)
+    fixed = (m for m in matches if any(axes_of(call, data_layout) is None for call in m.ops))
+    return {source for match in fixed for call in match.ops for source in call.sources}
+
+
+def _flow(graph: OpGraph, kept: set[Any], data_layout: str | None) -> Flow:
+    free = [call for call in graph.ops if not kept.intersection(call.sources)]
+    transposes = ((call, ir.transposed(call)) for call in free)
+    axes = ((call, axes_of(call, data_layout)) for call in free)
+    return Flow(
+        graph,
+        {id(call): found for call, found in transposes if found is not None},
+        {id(call): found for call, found in axes if found is not None},
+    )
+
+
+def _constants(written: Written) -> dict[int, Any]:
+    """id of a constant -> its IR node."""
+    found: dict[int, Any] = {}
+    for node, values in written.values.items():
+        for value in values:
+            if value.is_constant:
+                found.setdefault(id(value), node)  # inputs come before the tuples of them
+    return found
+
+
+def _told(done: Any, told: Layouts, mod: Any) -> Any:
+    """The new module with the attributes of the old one, and what was done."""
+    for name, value in (mod.attrs or {}).items():
+        done = done.with_attr(name, value)
+    return module_with_attr(done, LAYOUTS, told.to_json())

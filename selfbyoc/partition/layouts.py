@@ -1,0 +1,46 @@
+"""What `optimize_layouts` did to a module, as the module says it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .._tvm import tvm
+
+LAYOUTS = "tefuse.layouts"  # the module's attribute that carries it
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Transposes that move something, before and after; constants are not counted."""
+
+    written: int = 0
+    left: int = 0
+    bytes_written: int = 0
+    bytes_left: int = 0
+    moved: int = 0  # ops that have another order of axes now
+    reason: str = ""  # why nothing was done
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"unchanged: {self.reason}"
+        return (
+            f"{self.written} transposes before, {self.left} now; {_amount(self.bytes_written)} "
+            f"moved by them before, {_amount(self.bytes_left)} now; {self.moved} ops have another "
+            "order of axes"
+        )
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e6:.2f} MB" if size >= 10_000 else f"{size} bytes"
+
+
+def told_layouts(mod: tvm.IRModule) -> str:
+    """What was done to a module; empty if it was not asked for."""
+    text: Any = mod.attrs.get(LAYOUTS) if mod.attrs is not None else None
+    return "" if text is None else str(Layouts(**json.loads(str(text))))
