@@ -219,6 +219,16 @@ def test_what_changes_nothing_is_read_away(identity):
     assert sorted(y) == ["add", "relu", "tanh"]
 
 
+def test_what_changes_nothing_is_read_twice_by_one_op():
+    def program(x):
+        same = op.reshape(x, shape=(5, 3))
+        return op.add(same, same)
+
+    graph = ir.read(emit(program, {"x": (5, 3)})["main"])
+    (add,) = graph.ops
+    assert add.inputs == graph.inputs * 2
+
+
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_what_changes_nothing_is_cut_out_with_its_composite(identity):
     same = IDENTITIES[identity]

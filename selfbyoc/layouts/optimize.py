@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import module_with_attr, tvm
@@ -22,7 +22,7 @@ from .rewrite import Rewriter
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
-    from ..language.registry import Registry
+    from ..match.match import Match
 
 
 def optimize_layouts(
@@ -50,14 +50,24 @@ def optimize_layouts(
     reason = ir.unsupported(prepared)
     if reason:
         return _told(ir.finished(prepared), Layouts(reason=reason), mod)
+    matches, _ = decide(prepared, registry, strict=False)
+    for all_stay in (False, True):
+        kept = _kept(matches, data_layout, all_stay=all_stay)
+        done, told = _rewritten(prepared, kept, data_layout)
+        again, _ = decide(partitioner.prepare(done, None), registry, strict=False)
+        if _taken(again) >= _taken(matches):
+            break
+    return _told(done, told, mod)
+
+
+def _rewritten(prepared: Any, kept: set[Any], data_layout: str | None) -> tuple[Any, Layouts]:
     written = reader.read_as_written(prepared["main"])
-    flow = _flow(written.graph, _kept(prepared, registry, data_layout), data_layout)
+    flow = _flow(written.graph, kept, data_layout)
     orders = choose_orders(flow)
     rewriter = Rewriter(flow, orders, _constants(written))
     done = ir.finished(ir.rewritten(prepared, written, rewriter))
     (count, size), moved = flow.written(), sum(map(rewriter.is_moved, written.graph.ops))
-    told = Layouts(count, flow.count(orders), size, flow.total(orders).bytes, moved)
-    return _told(done, told, mod)
+    return done, Layouts(count, flow.count(orders), size, flow.total(orders).bytes, moved)
 
 
 def _check(mod: Any, data_layout: str | None) -> None:
@@ -69,14 +79,25 @@ def _check(mod: Any, data_layout: str | None) -> None:
         raise InputError(f"data_layout: expected {known}, found {data_layout!r}")
 
 
-def _kept(prepared: Any, registry: Registry, data_layout: str | None) -> set[Any]:
+def _kept(matches: Sequence[Match], data_layout: str | None, *, all_stay: bool) -> set[Any]:
     """The IR nodes of matches around what cannot move: a product with its epilogue and transposes.
 
-    Matches of ops that can all move may go elsewhere as a whole.
+    Matches of ops that can all move may go elsewhere as a whole, unless `all_stay`.
     """
-    matches, _ = decide(prepared, registry, strict=False)
-    fixed = (m for m in matches if any(axes_of(call, data_layout) is None for call in m.ops))
+    fixed = (m for m in matches if _stays(m, data_layout, all_stay))
     return {source for match in fixed for call in match.ops for source in call.sources}
+
+
+def _stays(match: Match, data_layout: str | None, all_stay: bool) -> bool:
+    axes = [axes_of(call, data_layout) for call in match.ops]
+    if any(found is not None and found.forced for found in axes):
+        return False  # a convolution whose layout was asked for
+    return all_stay or None in axes
+
+
+def _taken(matches: Sequence[Match]) -> int:
+    """How many ops composites take: a layout that loses some does not pay."""
+    return sum(call.kind not in ("transpose", "reshape") for m in matches for call in m.ops)
 
 
 def _flow(graph: OpGraph, kept: set[Any], data_layout: str | None) -> Flow:

@@ -58,9 +58,8 @@ class Rewriter:
 
     def _same_memory(self, value: Value, expr: Expr, there: Order, wanted: Order) -> Expr:
         """Axes of extent 1 put elsewhere."""
-        if there == wanted:
-            return expr
-        return self._reshaped(value, expr, [value.shape[axis] for axis in wanted])
+        old, new = ([value.shape[axis] for axis in order] for order in (there, wanted))
+        return expr if old == new else self._reshaped(value, expr, new)
 
     def _reshaped(self, value: Value, expr: Expr, shape: Sequence[int]) -> Expr:
         if id(value) in self.constants:

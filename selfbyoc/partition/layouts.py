@@ -37,7 +37,9 @@ class Layouts:
 
 
 def _amount(size: int) -> str:
-    return f"{size / 1e6:.2f} MB" if size >= 10_000 else f"{size} bytes"
+    if size < 10_000:
+        return f"{size} bytes"
+    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:.2f} MB"
 
 
 def told_layouts(mod: tvm.IRModule) -> str:

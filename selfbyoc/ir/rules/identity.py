@@ -58,12 +58,12 @@ def identity_before(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """The reader takes the identity in; a dropout, which has two results, only the op before."""
     if not call.sources:
         return None
-    for position, value in enumerate(call.inputs):
+    for value in call.inputs:
         found = rw.producer(value)
         if found is None or value is not found.outputs[0] or not rw.only_reader(value):
             continue
         if found.kind == DROPOUT or not _is_identity(rw, found):
             continue
-        inputs = (*call.inputs[:position], found.inputs[0], *call.inputs[position + 1 :])
+        inputs = tuple(found.inputs[0] if v is value else v for v in call.inputs)
         return [absorb(call, [found], inputs=inputs)], [found]
     return None
