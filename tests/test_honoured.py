@@ -73,7 +73,8 @@ def alone(kind):
 
 
 ALONE = {1: lambda call: lambda x: call(x), 2: lambda call: lambda x, y: call(x, y)}
-SIMPLE = sorted(elementwise_kinds() - {"bias_add", "cast", "requantize", "round", "right_shift"})
+OTHERS = {"bias_add", "cast", "left_shift", "requantize", "right_shift", "round"}
+SIMPLE = sorted(elementwise_kinds() - OTHERS)
 MODULES = [model(*param.values, random_args(param.values[1])) for param in CASES]
 MODULES += [alone(kind) for kind in SIMPLE]
 CALLS = {name: attrs for mod in MODULES for name, attrs in op_calls(mod)}

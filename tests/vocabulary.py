@@ -35,7 +35,7 @@ MISSING = {"relay": set(), "relax": {"lrn", "requantize"}}[GENERATION]
 def model(kind):
     count = KINDS[kind].inputs or 2
     shapes = SHAPES.get(kind, [X] * count)
-    dtype = "int32" if kind in ("right_shift", "requantize") else "float32"
+    dtype = "int32" if kind in ("left_shift", "right_shift", "requantize") else "float32"
     names = [f"a{i}" for i in range(len(shapes))]
     several = kind in ("split", "batch_norm")
     inputs = f"[{', '.join(names)}]" if kind == "concatenate" else ", ".join(names)

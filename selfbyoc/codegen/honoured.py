@@ -14,7 +14,7 @@ from ..graph import OpCall, OpGraph
 from ..match.match import Match, find_whole
 from ..ops.attrs import NORMALIZERS, Noted
 from ..ops.vocabulary import KINDS
-from .stack import compute_all
+from .stack import Builder
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -75,7 +75,7 @@ def _read(match: Match) -> set[Place]:
     try:
         if match.composite.check is not None:
             match.composite.check(again)
-        compute_all(graph, again)
+        Builder(graph, again, {})
     except Exception:  # the build does the same, and reports it as the composite's error
         logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
         return {(n, name) for n, attrs in enumerate(noted) for name in attrs}

@@ -59,7 +59,7 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     `packed` says, by position, which parameters the caller passes packed.
     """
     composite = match.composite
-    builder = _Builder(graph, match, packed or {})
+    builder = Builder(graph, match, packed or {})
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
     names = block_names([*builder.params, *outputs])
     ops = builder.infos(names)
@@ -70,12 +70,7 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     return Stacked(attach(func, recorded), recorded, composite, builder.plan, stages)
 
 
-def compute_all(graph: OpGraph, match: Match) -> None:
-    """Run the computes as `stack` does, for what they raise and what they read."""
-    _Builder(graph, match, {})
-
-
-class _Builder:
+class Builder:
     """Builds each value's tensor once."""
 
     def __init__(self, graph: OpGraph, match: Match, packed: Mapping[int, Packed]) -> None:

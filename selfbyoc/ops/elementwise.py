@@ -129,6 +129,7 @@ KINDS = (
     _unary("tanh", M.tanh, np.tanh),
     _binary("add", lambda a, b: a + b, np.add, commutes=True),
     _binary("divide", tir.div, np.divide),
+    _binary("left_shift", lambda a, b: a << b, np.left_shift),
     _binary("maximum", tir.Max, np.maximum, commutes=True),
     _binary("minimum", tir.Min, np.minimum, commutes=True),
     _binary("multiply", lambda a, b: a * b, np.multiply, commutes=True),

@@ -25,7 +25,7 @@ def written() -> list[str]:
 def elementwise_kinds() -> set[str]:
     """The kinds in patterns that are elementwise where an input has the shape of the result."""
     told = ("elemwise", elementwise.BROADCASTS)
-    return {name for name in written() if KINDS[name].fuses in told}
+    return {name for name, kind in KINDS.items() if kind.is_written and kind.fuses in told}
 
 
 def forms(kind: OpKind) -> tuple[Form, ...]:

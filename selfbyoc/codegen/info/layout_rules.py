@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...ops.vocabulary import elementwise_kinds
 from .layout_map import LayoutMap
 from .unknown import UNKNOWN
 
@@ -152,14 +153,8 @@ def _batch_matmul(op: Before, ins: Maps, outs: Maps) -> Moved | None:
     return _plain(ins, outs, **attrs) if result is not None and result.is_identity else None
 
 
-_ELEMENTWISE = (
-    "abs", "add", "cast", "clip", "divide", "erf", "exp", "gelu", "leaky_relu", "log", "maximum",
-    "minimum", "multiply", "negative", "power", "relu", "requantize", "right_shift", "round",
-    "rsqrt", "sigmoid", "silu", "sqrt", "subtract", "tanh",
-)  # fmt: skip
-
+# Beside those on elements.
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE, _elementwise),
     "avg_pool2d": _pool,
     "batch_matmul": _batch_matmul,
     "batch_norm": _axis(),
@@ -178,10 +173,9 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
 }
 
-# Kind -> the attributes whose meaning depends on a layout. Of a kind that is not here (an op that
-# we have no name for), all of them may.
+# Kind -> the attributes whose meaning depends on a layout; an op on elements has none. Of a kind
+# that is not here (an op that we have no name for), all of them may.
 SENSITIVE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_ELEMENTWISE, ()),
     "adaptive_avg_pool2d": ("layout",),
     "avg_pool2d": ("layout",),
     "batch_matmul": ("transpose_a", "transpose_b"),
@@ -217,7 +211,8 @@ _NAMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def sensitive(kind: str, attrs: Mapping[str, Any]) -> tuple[str, ...]:
     """The layout-sensitive attributes of an op."""
-    return tuple(n for n in SENSITIVE.get(kind, tuple(attrs)) if n in attrs)
+    others = () if kind in elementwise_kinds() else tuple(attrs)
+    return tuple(n for n in SENSITIVE.get(kind, others) if n in attrs)
 
 
 def layouts_of(kind: str, attrs: Mapping[str, Any], count: int, side: str) -> tuple[Any, ...]:
@@ -229,7 +224,7 @@ def layouts_of(kind: str, attrs: Mapping[str, Any], count: int, side: str) -> tu
 
 def moved(kind: str, op: Before, ins: Maps, outs: Maps) -> Moved:
     """The op after its tensors moved: by its rule, or else unknown where they did."""
-    rule = RULES.get(kind)
+    rule = RULES.get(kind) or (_elementwise if kind in elementwise_kinds() else None)
     found = rule(op, ins, outs) if rule is not None else None
     if found is not None:
         return found
