@@ -1,6 +1,6 @@
 # Relax and Relay live in different TVMs with the same package name, hence two environments.
 PYTHON ?= python3
-# TORCH=1 also installs PyTorch, several GB for most; without it the PyTorch tests are skipped.
+# TORCH=1 also installs PyTorch in both, several GB each for most; without it the PyTorch tests are skipped.
 TORCH ?=
 
 RELAX := .venv
@@ -113,7 +113,7 @@ format: venv
 venv: $(RELAX)/.installed $(if $(TORCH),$(RELAX)/.torch)
 	@:
 
-venv-relay: $(RELAY)/.installed
+venv-relay: $(RELAY)/.installed $(if $(TORCH),$(RELAY)/.torch)
 	@:
 
 # Used before an environment is made, so that a wrong Python is told plainly.
@@ -132,9 +132,11 @@ $(RELAX)/.installed: pyproject.toml
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[onnx,dev]'
 	@touch $@
 
-$(RELAX)/.torch: $(RELAX)/.installed
-	@echo 'adding PyTorch to $(RELAX)'
-	@$(RELAX)/bin/python $(PIP_INSTALL) torch==2.13.0
+# TVM 0.17 reads what torch.jit.trace makes, Relax what torch.export makes. The setuptools that Relay
+# has is given again, or pip would take a newer one for PyTorch.
+%/.torch: %/.installed
+	@echo 'adding PyTorch to $*'
+	@$*/bin/python $(PIP_INSTALL) torch==2.13.0 'setuptools<82'
 	@touch $@
 
 $(RELAY)/.installed: pyproject.toml tools/install_relay_tvm.py tools/elf_stub.py tools/relay-requirements.txt

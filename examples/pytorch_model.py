@@ -1,11 +1,10 @@
-"""A PyTorch model, by `torch.export` and Relax, into composites. Needs torch and Relax."""
+"""A PyTorch model into composites: by `torch.export` and Relax, or traced and by Relay."""
 
 import numpy as np
 import torch
-from tvm import relax
-from tvm.relax.frontend.torch import from_exported_program
 
 import selfbyoc
+from selfbyoc._tvm import GENERATION
 
 
 class Network(torch.nn.Module):
@@ -24,17 +23,31 @@ class Network(torch.nn.Module):
         return self.last(torch.relu(self.hidden(features)))
 
 
+def by_relax(network, image):
+    """The exported program as a module; what only training needs is taken apart."""
+    from tvm import relax
+    from tvm.relax.frontend.torch import from_exported_program
+
+    exported = torch.export.export(network, (image,))
+    mod = from_exported_program(exported, unwrap_unit_return_tuple=True)
+    return relax.transform.DecomposeOpsForInference()(mod), None
+
+
+def by_relay(network, image):
+    """The traced network as a module, and its weights by name."""
+    from tvm import relay
+
+    return relay.frontend.from_pytorch(torch.jit.trace(network, image), [("image", image.shape)])
+
+
 def main() -> None:
-    """Export, import, partition, build, compare with PyTorch."""
+    """Import, partition, build, compare with PyTorch."""
     torch.manual_seed(0)
     network, image = Network().eval(), torch.randn(1, 3, 65, 63)
     with torch.no_grad():
-        exported = torch.export.export(network, (image,))
-        mod = from_exported_program(exported, unwrap_unit_return_tuple=True)
+        mod, params = {"relax": by_relax, "relay": by_relay}[GENERATION](network, image)
         expected = network(image).numpy()
-    # The importer leaves inference ops such as batch_norm and dropout to be decomposed.
-    mod = relax.transform.DecomposeOpsForInference()(mod)
-    mod = selfbyoc.partition_for_tefuse(mod)
+    mod = selfbyoc.partition_for_tefuse(mod, params)
     print(selfbyoc.report(mod))
     (found,) = selfbyoc.build(mod)(image.numpy())
     error = np.abs(found - expected).max() / np.abs(expected).max()

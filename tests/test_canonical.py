@@ -144,6 +144,9 @@ GELUS = {
     "half of the gate": lambda x: op.multiply(
         x, op.multiply(op.add(op.erf(op.divide(x, 2**0.5)), 1.0), 0.5)
     ),
+    "each half of the gate": lambda x: op.multiply(
+        x, op.add(0.5, op.multiply(op.erf(op.multiply(x, 0.5**0.5)), 0.5))
+    ),
 }
 
 
@@ -159,6 +162,53 @@ def test_almost_a_gelu():
         return op.multiply(op.multiply(x, op.add(op.erf(op.divide(x, 1.5)), 1.0)), 0.5)
 
     assert "gelu" not in kinds(program, x=(3, 8))
+
+
+@pytest.mark.parametrize(("one", "weight"), [(1.0, 0.5), (0.5, 1.0), (0.5, 0.25)])
+def test_almost_a_gelu_of_two_halves(one, weight):
+    def program(x):
+        gate = op.add(one, op.multiply(op.erf(op.multiply(x, 0.5**0.5)), weight))
+        return op.multiply(x, gate)
+
+    assert "gelu" not in kinds(program, x=(3, 8))
+
+
+def test_a_gate_of_halves_that_is_read_elsewhere():
+    def program(x):
+        bell = op.multiply(op.erf(op.multiply(x, 0.5**0.5)), 0.5)
+        return op.subtract(op.multiply(x, op.add(0.5, bell)), bell)
+
+    assert "gelu" not in kinds(program, x=(3, 8))
+
+
+def test_a_batch_matmul_of_a_repeated_matrix():
+    """PyTorch's Linear of three axes, by Relay's importer; one that differs is a product of
+    batches.
+    """
+
+    def linear(x, w):
+        matrix = op.transpose(w, axes=(1, 0))
+        return op.batch_matmul(x, op.broadcast_to(matrix, shape=(3, 8, 5)))
+
+    def of_batches(x, w):
+        return op.batch_matmul(x, op.transpose(w, axes=(0, 2, 1)))
+
+    assert kinds(linear, x=(3, 4, 8), w=(5, 8)) == ["dense"]
+    assert kinds(of_batches, x=(3, 4, 8), w=(3, 5, 8)) == ["batch_matmul"]
+    run = run_case(
+        BUILTIN["dense"], Case(linear, x=(3, 4, 8), w=(5, 8), constants=("w",)),
+        composites=selfbyoc.BUILTIN,
+    )  # fmt: skip
+    assert run.counts == {"dense": 1}
+    assert_close(run)
+
+
+def test_a_matrix_that_is_repeated_for_others_too():
+    def program(x, w):
+        spread = op.broadcast_to(w, shape=(3, 8, 8))
+        return op.add(op.batch_matmul(x, spread), spread)
+
+    assert "batch_matmul" in kinds(program, x=(3, 8, 8), w=(8, 8))
 
 
 def test_relu_written_as_maximum():

@@ -40,6 +40,8 @@ def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
     elif kind == "transpose":
         ndim = _values(result)[0].ndim
         attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))
+    elif kind == "adaptive_avg_pool2d" and attrs["output_size"] == (1, 1):
+        return "global_avg_pool2d", {"layout": attrs["layout"]}
     return kind, attrs
 
 

@@ -9,9 +9,11 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | add(conv, [broadcast_to](reshape(bias)))           | bias_add(conv, bias)  (TVM issue 18173) |
 | add(conv, bias[1, C, 1, 1])                        | bias_add(conv, reshape(bias))    |
 | matmul(x, transpose(weight)), matmul(x, weight)    | dense(x, weight)                 |
+| batch_matmul(x, broadcast_to(matrix))              | matmul(x, matrix)                |
 | matmul, batch_matmul(a, transpose(b)) of batches   | batch_matmul(transpose_b=True)   |
 | x * sigmoid(x)                                     | silu                             |
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
+| x * (0.5 + 0.5 * erf(x / sqrt 2))                  | gelu                             |
 | maximum(x, 0)                                      | relu                             |
 | minimum(maximum(x, low), high)                     | clip                             |
 | (x - mean) / sqrt(variance + eps) * gamma + beta   | layer_norm                       |

@@ -54,7 +54,7 @@ KINDS = (
     # Only ever read as others.
     OpKind(
         "adaptive_avg_pool2d",
-        relax=form("nn.adaptive_avg_pool2d", only("output_size", "layout"), needs=_LAYOUT),
+        **in_both("nn.adaptive_avg_pool2d", only("output_size", "layout"), needs=_LAYOUT),
         fuses=SUMS,
     ),
     OpKind(

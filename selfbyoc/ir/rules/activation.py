@@ -45,16 +45,32 @@ def _factors(rw: Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
     return [f for v in call.inputs for f in _factors(rw, v, absorbed)]
 
 
-def _gelu_gate(rw: Rewriter, call: OpCall, value: Value, x: Value) -> list[OpCall] | None:
-    """The ops of `1 + erf(x / sqrt 2)`, if that is what computes the value."""
+def _erf_of(rw: Rewriter, value: Value, weight: float) -> list[OpCall] | None:
+    """The ops of `weight * erf(..)`, the erf first, if they compute the value for one reader."""
+    if not rw.only_reader(value):
+        return None
+    if weight == 1.0:
+        erf = rw.producer(value, "erf")
+        return [erf] if erf is not None else None
+    scaled = rw.producer(value, "multiply")
+    for inner, factor in either_order(scaled) if scaled is not None else []:
+        erf = rw.producer(inner, "erf")
+        if scaled is not None and erf is not None and is_scalar(factor, weight):
+            return [erf, scaled] if rw.only_reader(inner) else None
+    return None
+
+
+def _gelu_gate(
+    rw: Rewriter, call: OpCall, value: Value, x: Value, weight: float
+) -> list[OpCall] | None:
+    """The ops of `weight + weight * erf(x / sqrt 2)`, if that is what computes the value."""
     plus = rw.producer(value, "add")
     if plus is None or not rw.only_reader(value):
         return None
-    erf = next((e for v in plus.inputs if (e := rw.producer(v, "erf"))), None)
-    if erf is None or not any(is_scalar(v, 1.0) for v in plus.inputs):
-        return None
-    inner = rw.producer(erf.inputs[0])
-    if inner is None or not (rw.only_reader(erf.outputs[0]) and rw.only_reader(erf.inputs[0])):
+    terms = [v for v, one in either_order(plus) if is_scalar(one, weight)]
+    bell = next((found for v in terms if (found := _erf_of(rw, v, weight))), None)
+    inner = rw.producer(bell[0].inputs[0]) if bell is not None else None
+    if bell is None or inner is None or not rw.only_reader(inner.outputs[0]):
         return None
     by_division = (
         inner.kind == "divide" and inner.inputs[0] is x and is_scalar(inner.inputs[1], math.sqrt(2))
@@ -63,10 +79,10 @@ def _gelu_gate(rw: Rewriter, call: OpCall, value: Value, x: Value) -> list[OpCal
         v is x and is_scalar(other, math.sqrt(0.5)) for v, other in either_order(inner)
     )
     if by_division or by_product:
-        return [inner, erf, plus]
+        return [inner, *bell, plus]
     factor = next((v.scalar for v in inner.inputs if v.scalar is not None), None)
     if inner.kind in ("divide", "multiply") and factor is not None:
-        text = f"{erf.name} is of {inner.name} by {factor:g}, not of x / sqrt(2)"
+        text = f"{bell[0].name} is of {inner.name} by {factor:g}, not of x / sqrt(2)"
         rw.decline(call, "gelu", f"{text}, as in GELU")
     return None
 
@@ -78,10 +94,11 @@ def gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
     factors = [f for v in call.inputs for f in _factors(rw, v, absorbed)]
     half = [f for f in factors if is_scalar(f, 0.5)]
     rest = [f for f in factors if not is_scalar(f, 0.5)]
-    if len(half) != 1 or len(rest) != 2:
+    if len(half) > 1 or len(rest) != 2:
         return None
+    weight = 1.0 if half else 0.5  # Relay's importer of PyTorch halves each term of the gate
     for x, gate in ((rest[0], rest[1]), (rest[1], rest[0])):
-        gate_ops = _gelu_gate(rw, call, gate, x)
+        gate_ops = _gelu_gate(rw, call, gate, x, weight)
         if gate_ops is not None:
             gone = [*gate_ops, *absorbed]
             return [absorb(call, gone, kind="gelu", inputs=(x,), attrs={})], gone

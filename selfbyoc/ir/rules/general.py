@@ -14,6 +14,7 @@ from .declared import declared
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm
 from .lrn import local_response
+from .products import batch_matmul, dense, repeated_matrix, turned_operand
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 from .rows import merged_rows
 from .softmax import guarded_softmax
@@ -121,56 +122,6 @@ def _finish_bias(
     return [*stand_in, done], absorbed
 
 
-def _dense(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """matmul with a matrix on the right; the weight of `dense` is [units, in]."""
-    if call.kind != "matmul" or call.inputs[0].ndim < 2:
-        return None
-    data, weight = call.inputs
-    spread = rw.producer(weight, "broadcast_to")
-    if spread is not None and spread.inputs[0].ndim == 2 and rw.only_reader(weight):
-        # PyTorch repeats the matrix for every batch.
-        same = data.is_static and data.shape[:-1] == call.outputs[0].shape[:-1]
-        inputs = (data, spread.inputs[0])
-        return ([absorb(call, [spread], inputs=inputs)], [spread]) if same else None
-    if weight.ndim != 2:
-        return None
-    attrs = {"out_dtype": call.attrs.get("out_dtype") or call.outputs[0].dtype}
-    transposed = rw.producer(weight, "transpose")
-    if transposed is not None and rw.only_reader(weight):
-        done = absorb(
-            call, [transposed], kind="dense", inputs=(data, transposed.inputs[0]), attrs=attrs
-        )
-        return [done], [transposed]
-    flipped = replace(weight, shape=weight.shape[::-1], name=f"{weight.name}_t")
-    turn = OpCall("transpose", (weight,), {"axes": (1, 0)}, (flipped,))
-    return [turn, replace(call, kind="dense", inputs=(data, flipped), attrs=attrs)], []
-
-
-def _batch_matmul(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """matmul of batches; transposed operands are the next rule's."""
-    if call.kind != "matmul" or call.inputs[1].ndim < 3:
-        return None
-    attrs = {"transpose_a": False, "transpose_b": False, "out_dtype": call.outputs[0].dtype}
-    return [replace(call, kind="batch_matmul", attrs=attrs)], []
-
-
-def _turned_operand(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """batch_matmul of an operand whose last two axes were transposed just before."""
-    if call.kind != "batch_matmul":
-        return None
-    for i, name in enumerate(("transpose_a", "transpose_b")):
-        transposed = rw.producer(call.inputs[i], "transpose")
-        ndim = call.inputs[i].ndim
-        swap = (*range(ndim - 2), ndim - 1, ndim - 2)
-        if transposed is None or not transposed.sources or not rw.only_reader(call.inputs[i]):
-            continue
-        if tuple(transposed.attrs["axes"]) == swap:
-            inputs = [*call.inputs[:i], transposed.inputs[0], *call.inputs[i + 1 :]]
-            attrs = {**call.attrs, name: not call.attrs[name]}
-            return [absorb(call, [transposed], inputs=tuple(inputs), attrs=attrs)], [transposed]
-    return None
-
-
 def _sum_of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """ONNX Sum of two tensors, which Relax's importer writes with a stack."""
     stacked = rw.producer(call.inputs[0], "stack") if call.kind == "sum" else None
@@ -230,9 +181,10 @@ def _symmetric_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
 RULES: tuple[Rule, ...] = (
     identity_behind,
     identity_before,
-    _dense,
-    _batch_matmul,
-    _turned_operand,
+    repeated_matrix,
+    dense,
+    batch_matmul,
+    turned_operand,
     _requantize,
     _symmetric_conv2d,
     _bias_add,
