@@ -5,6 +5,7 @@ words.
 import pytest
 
 from selfbyoc import BUILTIN, Case, Composite, Registry, either, emit, many, op
+from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError, RegistryError
 from selfbyoc.ir.generation import ir
 
@@ -46,6 +47,32 @@ def test_something_that_is_no_tensor():
         CompositeError, match="composite c: a pattern works on arguments and ops, found str"
     ):
         Composite("c", lambda x: "relu")
+
+
+def forums_conv2d(data, kernel):
+    """As the forum wrote it: te where ops are expected."""
+    rows = data.shape[0]
+    return te.compute((rows,), lambda i: data[i] + kernel[i], name="res")
+
+
+COMPUTE = r": write what it stands for as ops .* give the function .* to Composite as `compute`"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (lambda x: te.compute((4,), lambda i: tir.Cast("float32", i), name="res"), "te.Tensor res"),
+        (lambda x: op.relu(te.placeholder((4,), name="image")), "te.Tensor image"),
+        (lambda x: op.concatenate([x, te.placeholder((4,), name="image")]), "te.Tensor image"),
+        (lambda x: te.compute((4,), lambda i: x[i], name="res"), "x is no tensor with elements"),
+        (forums_conv2d, "data has no shape here"),
+    ],
+    ids=["result", "input", "in a list", "elements", "the forum's"],
+)
+def test_a_compute_where_ops_are_expected(pattern, found):
+    """A9: "Error Expected RelayExpr got Tensor" was said without what to do."""
+    with pytest.raises(CompositeError, match=f"^composite c: .*{found}.*{COMPUTE}"):
+        Composite("c", pattern)
 
 
 def test_an_op_is_not_iterable():

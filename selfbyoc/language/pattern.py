@@ -15,8 +15,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .._tvm import te
 from ..errors import CompositeError, did_you_mean
 from ..ops.vocabulary import KINDS, written
+from .te_schedule import COMPUTES
 
 
 class Node:
@@ -42,6 +44,13 @@ class Arg(Node):
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def __getitem__(self, index: Any) -> Node:
+        raise CompositeError(f"{self.name} is no tensor with elements here: {COMPUTES}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise CompositeError(f"{self.name} has no shape here: {COMPUTES}")
 
     def __repr__(self) -> str:
         return self.name
@@ -148,6 +157,8 @@ def as_node(value: Any) -> Node:
         return value
     if isinstance(value, (int, float)):
         return Number(value)
+    if isinstance(value, te.Tensor):
+        raise CompositeError(f"a pattern is of ops, found te.Tensor {value.op.name}: {COMPUTES}")
     raise CompositeError(
         f"a pattern works on arguments and ops, found {type(value).__name__}: {value!r}"
     )
@@ -238,13 +249,11 @@ def numbered_names(outputs: Sequence[Node]) -> set[str]:
 
 
 def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    """Call a pattern function on its own argument names: its outputs and all argument names in
-    order.
-    """
+    """Call a pattern function on its own argument names: its outputs, all names in order."""
     names = tuple(inspect.signature(function).parameters)
-    result = function(*map(Arg, names))
-    outputs = result if isinstance(result, tuple) else (result,)
     try:
+        result = function(*map(Arg, names))
+        outputs = result if isinstance(result, tuple) else (result,)
         return tuple(map(as_node, outputs)), names
     except CompositeError as err:
         raise CompositeError(f"composite {owner}: {err}") from err

@@ -1,4 +1,5 @@
-"""Schedules of TE, given where a schedule of TensorIR belongs: recognised, and said how to say now.
+"""TE where it does not belong, recognised, and said how to say now: a compute as a pattern, and
+schedules of TE where one of TensorIR is expected.
 
 TE's own (`s = te.create_schedule(...)`, `s[x].op.axis`) are no part of 0.27 at all, and on 0.17
 they do nothing to a composite's function.
@@ -18,6 +19,11 @@ NOW = (
     "a composite's schedule is a function (sch, ops, target) of TensorIR: "
     "sch.get_loops(ops.relu.block) for s[relu].op.axis, sch.compute_at(ops.dense.block, loop) for "
     "s[dense].compute_at(s[relu], axis), and nothing to create or to return (docs/schedules.md)"
+)
+# The forum's "Expected RelayExpr got Tensor".
+COMPUTES = (
+    "write what it stands for as ops (`op.conv2d(x, weight)`), and give the function that computes "
+    "it to Composite as `compute` (docs/tutorial.md)"
 )
 _SPELLINGS = re.compile(
     r"create_schedule|\.op\.(?:reduce_)?axis|\bte\.thread_axis"
