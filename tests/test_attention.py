@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from harness import assert_close, run_case
 
 import selfbyoc
-from selfbyoc import op
-from selfbyoc._tvm import GENERATION
+from selfbyoc import Case, Composite, op
+from selfbyoc._tvm import GENERATION, build_module, make_target, module_source, register_func
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.composites.attention import attention
@@ -289,3 +291,42 @@ def test_queries_scaled_along_one_axis(turned):
 
     wanted = reference(scaled, data["k"], data["v"])
     close(run(program, {**data, "q": q, "scale": scale}), wanted)
+
+
+# ---- A61: "a small-size batchedmatmul in the middle of 2 sequences of e-wise and reduction op"
+
+
+def between(x, y):
+    power = op.exp(x)
+    share = op.divide(power, op.sum(power, axis=-1, keepdims=True))
+    scores = op.tanh(op.batch_matmul(share, y, transpose_b=True))
+    return op.divide(scores, op.sum(op.abs(scores), axis=-1, keepdims=True))
+
+
+SMALL = Case(between, x=(6, 11, 17), y=(6, 13, 17))
+MIDDLE = Composite("middle", between)
+
+
+def test_a_product_in_the_middle_is_one_kernel():
+    run = run_case(MIDDLE, SMALL)
+    assert run.counts == {"middle": 1}
+    assert_close(run)
+    assert selfbyoc.report(selfbyoc.partition_for_tefuse(run.mod, composites=[MIDDLE])).left == {}
+
+
+def test_a_product_in_the_middle_for_cuda():
+    """Every stage on threads, and its source; no device runs it here."""
+    mod = selfbyoc.emit(between, SMALL.args)
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[MIDDLE])
+    target = make_target({"kind": "cuda", "arch": "sm_80"})
+    (kernel,) = kernels(parted)
+    _, scheduled = kernel.schedule(target)
+    (nest,) = selfbyoc.melting(parted, target).kernels
+    for stage in nest.nest.stages:
+        assert any("block" in str(loop.kind) for loop in nest.nest.loops_of(stage.name)), stage
+    register_func("tvm_callback_cuda_compile", lambda code, target=None: code, override=True)
+    built = build_module(scheduled.mod, target)
+    (device,) = built.imports if GENERATION == "relax" else built.imported_modules
+    source = module_source(device)
+    for part in ("__global__", "blockIdx.x", "threadIdx.x"):
+        assert part in source

@@ -126,6 +126,62 @@ def test_one_function_for_the_whole_composite():
     assert seen
 
 
+def test_one_compute_for_any_shape():
+    """A14: no shapes written by hand. Two layers of other sizes, strides and padding in one model;
+    the second's image and kernel are those of the forum's program, NHWC with OIHW, smaller.
+    """
+    layers = [((2, 1), (1, 0, 2, 1), (7, 3, 2, 3)), ((1, 1), (0, 0, 0, 0), (16, 7, 3, 3))]
+
+    def program(x, w0, w1):
+        for weight, (strides, padding, _) in zip((w0, w1), layers, strict=True):
+            attrs = {"data_layout": "NHWC", "kernel_layout": "OIHW"}
+            x = op.relu(op.conv2d(x, weight, strides=strides, padding=padding, **attrs))
+        return x
+
+    shapes = {"x": (1, 22, 20, 3), "w0": layers[0][2], "w1": layers[1][2]}
+    rng = np.random.default_rng(3)
+    data = {name: rng.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+    library = selfbyoc.build(emit(program, shapes), composites=[composite({"conv2d": my_conv2d})])
+    assert library.report.counts == {"mine": 2}
+    wanted = data["x"]
+    for name, (strides, padding, _) in zip(("w0", "w1"), layers, strict=True):
+        found = by_hand(wanted, data[name], "OIHW", strides, padding)
+        wanted = np.maximum(found, 0)
+    np.testing.assert_allclose(library(**data)[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_compute_gets_what_conv2d_does_not_know():
+    """A53: "variables available at Relay level which are not part of the conv2d argument list":
+    tensors and attributes of the other ops, to the one te.compute for all of them.
+    """
+
+    def whole(x, weight, scale, *, ops):
+        y = my_conv2d([x, weight], _Call(ops.conv2d))
+        low, high = (tir.const(ops.clip.attrs[n], "float32") for n in ("a_min", "a_max"))
+
+        def element(b, i, j, o):
+            return tir.Min(tir.Max(y(b, i, j, o) * scale(o), low), high)
+
+        return te.compute(y.shape, element, name="whole")
+
+    def program(x, weight, scale):
+        attrs = {"data_layout": "NHWC", "kernel_layout": "OHWI"}
+        scaled = op.multiply(op.conv2d(x, weight, **attrs), scale)
+        return op.clip(scaled, a_min=-0.75, a_max=1.5)
+
+    def pattern(x, weight, scale):
+        return op.clip(op.multiply(op.conv2d(x, weight), scale))
+
+    data = {**arrays("OHWI"), "scale": np.linspace(0.1, 2, 6, dtype="float32")}
+    mod = emit(program, {name: array.shape for name, array in data.items()})
+    library = selfbyoc.build(mod, composites=[Composite("mine", pattern, compute=whole)])
+    assert library.report.counts == {"mine": 1}
+    plain = by_hand(data["x"], data["weight"], "OHWI", (1, 1), (0, 0, 0, 0))
+    wanted = np.clip(plain * data["scale"], -0.75, 1.5)
+    assert {-0.75, 1.5} <= set(wanted.ravel())
+    np.testing.assert_allclose(library(**data)[0], wanted, rtol=1e-5, atol=1e-5)
+
+
 class _Call:
     """An op's info in the form in which a compute of one op gets it."""
 

@@ -46,6 +46,17 @@ def test_the_readme_is_among_them():
     assert {"README.md", "tutorial.md", "faq.md", "tvm-notes.md"} <= {p.name for p in RUNNABLE}
 
 
+def test_a_composite_is_some_twenty_lines():
+    """A28: the README's, with its reference and all that runs it, is a program of its own."""
+    text = blocks(ROOT / "README.md", "python")
+    declared, _, rest = text.partition("from tvm import relay" if GENERATION == "relay" else
+                                       "from tvm import relax")  # fmt: skip
+    assert "lookup = Composite(" in declared
+    assert len([line for line in declared.splitlines() if line.strip()]) <= 12
+    assert len([line for line in text.splitlines() if line.strip()]) <= 30
+    assert "selfbyoc.build(mod)" in rest
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
 def test_links_lead_to_files(path):
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))

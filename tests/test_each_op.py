@@ -189,6 +189,16 @@ def test_by_kind_of_target():
     composite = Composite("chain", chain, {"llvm": each_op({"relu": relu}), "cuda": each_op({})})
     assert composite.schedule_for("llvm") is not composite.schedule_for("cuda")
     assert_close(run_case(composite, CHAIN, target="llvm"))
+    parted = selfbyoc.partition_for_tefuse(
+        model(composite, CHAIN, random_args(CHAIN)), composites=[composite]
+    )
+    for target in ("llvm", {"kind": "cuda", "arch": "sm_80"}):
+        (kernel,) = selfbyoc.melting(parted, make_target(target)).kernels
+        assert kernel.level.name == "own schedule"
+        of_relu = [loops for stage, loops in stages(kernel) if stage.op == "relu"]
+        kinds = {str(loop.kind) for loops in of_relu for loop in loops}
+        assert ("parallel" in kinds) == (target == "llvm")
+        assert any("block" in kind for kind in kinds) == (target != "llvm")
 
 
 @pytest.mark.parametrize("target", ["c", "cuda"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+import selfbyoc
 from selfbyoc import BUILTIN, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.analysis.fusion.generation import road
@@ -15,6 +16,7 @@ from selfbyoc.analysis.fusion.rules import (
     model_of,
     tvms_fusion,
 )
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 
 IMAGE = {"x": ((1, 4, 6, 6), "float32"), "w": ((4, 4, 3, 3), "float32")}
@@ -83,6 +85,11 @@ def test_what_the_table_says_is_what_fuse_ops_does(composite):
     mod = road.fuse(model_of(composite, case))
     assert found.kernels == kernels_in(mod.script())
     assert bool(found.broken) == (found.kernels > 1)
+    ours = selfbyoc.partition_for_tefuse(
+        model_of(composite, case), composites=[composite], pack=False
+    )
+    assert len(kernels(ours)) == 1
+    assert selfbyoc.report(ours).left == {}
 
 
 def test_several_rules_at_once():

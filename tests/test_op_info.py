@@ -1,8 +1,10 @@
 """Op info: what is said of each op, its blocks after every primitive, and what cannot be read."""
 
+import inspect
 import json
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from layouts import index_map, module, permuted, stacked
@@ -241,6 +243,16 @@ def test_the_kernel_is_the_same_with_and_without():
     ]
     assert sources[0] == sources[1]
     assert "tefuse" not in sources[0]
+
+
+def test_every_field_is_documented():
+    """B6: one documented type."""
+    page = (Path(selfbyoc.__file__).parents[1] / "docs/op-info.md").read_text(encoding="utf-8")
+    for record in (OpInfo, TensorInfo):
+        assert inspect.getdoc(record)
+        for name in [field.name for field in fields(record)]:
+            assert f"`{name}`" in page or f".{name}" in page, name
+    assert "`layout_sensitive`" in page
 
 
 def test_a_known_layout_is_public():

@@ -11,7 +11,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION, te, tir
+from selfbyoc._tvm import GENERATION, te, tir, tvm
 from selfbyoc.bench.network import Network
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
@@ -355,3 +355,15 @@ def test_records_are_json(rng):
     record = record_of(task_of(*model(rng)), BEST)
     assert Record.from_json(record.to_json()) == record
     assert json.loads(record.to_json())["decisions"] == BEST
+
+
+def test_a_switch_in_passcontext_is_not_to_be_had():
+    """C26: TVM knows the keys that C++ registered, and none comes from Python; hence
+    `apply_records` and the environment.
+    """
+    with (
+        pytest.raises(AttributeError, match=r"Invalid config option.*tefuse\.records"),
+        tvm.transform.PassContext(config={"tefuse.records": "records"}),
+    ):
+        pass
+    assert "tefuse.records" not in tvm.transform.PassContext.list_configs()

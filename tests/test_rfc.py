@@ -2,16 +2,20 @@
 
 import inspect
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import assert_close, run_case
+from harness import assert_close, random_args, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, choose, each_op, emit, op, partition_for_tefuse
 from selfbyoc._tvm import GENERATION, te, tir, topi, tvm
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tuning import engine, records
+from selfbyoc.tuning import run as tuning_run
+from selfbyoc.tuning.records import CHOSEN, MEASURED
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}
 CHAIN = BY_NAME["conv2d_relu_conv2d_relu"]
@@ -64,11 +68,15 @@ def fixture_parted():
     return partition_for_tefuse(rfc_module())
 
 
+def conv(x, weight):
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    return np.einsum("nchwij,ocij->nohw", view, weight, optimize=True)
+
+
 def reference(x, *weights):
     for weight in weights:
-        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        x = np.maximum(np.einsum("nchwij,ocij->nohw", view, weight, optimize=True), 0)
+        x = np.maximum(conv(x, weight), 0)
     return x
 
 
@@ -135,13 +143,35 @@ def test_c11_c32_how_they_came_together(parted):
 
 
 def test_c18_no_new_ops():
-    """C18: no "new custom Relay ops": the registry of ops is TVM's own, and the subgraph is what
-    the user designates.
+    """C18: no "new custom Relay ops": the registry of ops is TVM's own from the declaration to the
+    run, and the subgraph is what the user designates, with a te.compute and a schedule of theirs.
     """
     before = set(map(str, tvm.ir.Op.list_op_names()))
-    first_two = Composite("first_two", lambda x, w: op.relu(op.conv2d(x, w)))
+    ran = []
+
+    def negated(ins, call):
+        ran.append("compute")
+        return te.compute(ins[0].shape, lambda *i: -ins[0](*i), name="negated")
+
+    def schedule(sch, ops, target):
+        ran.append("schedule")
+        sch.parallel(sch.get_loops(ops.relu.block)[1])
+
+    def two(x, w):
+        return op.relu(op.conv2d(x, w, padding=1))
+
+    first_two = Composite("first_two", two, schedule, compute={"relu": negated})
     parted = partition_for_tefuse(rfc_module(), composites=[first_two])
     assert selfbyoc.report(parted).counts == {"first_two": 2}
+    shapes = {"x": (1, 3, 9, 11), "v": (8, 3, 3, 3), "w": (5, 8, 3, 3)}
+    rng = np.random.default_rng(0)
+    x, v, w = (rng.standard_normal(shape).astype("float32") for shape in shapes.values())
+    library = selfbyoc.build(
+        emit(lambda x, v, w: two(two(x, v), w), shapes), composites=[first_two], cache=False
+    )
+    expected = -conv(-conv(x, v), w)  # the user's own, not a ReLU
+    np.testing.assert_allclose(library(x, v, w)[0], expected, rtol=1e-4, atol=1e-4)
+    assert set(ran) == {"compute", "schedule"}
     assert set(map(str, tvm.ir.Op.list_op_names())) == before
     assert not any("tefuse" in name or "first_two" in name for name in before)
 
@@ -195,33 +225,77 @@ def test_c19_topi_and_a_pattern_without_a_custom_op():
     assert_close(run)
 
 
+def in_pieces(x, w):
+    """A product in pieces of `chunk`, summed at last: an op of no graph IR."""
+    chunk = choose("chunk", (1, 2, 4, 8), default=4)
+    rows, inner, units = int(x.shape[0]), int(x.shape[1]), int(w.shape[0])
+    k = te.reduce_axis((0, chunk), name="k")
+    piece = te.compute(
+        (inner // chunk, rows, units),
+        lambda p, i, u: te.sum(x(i, p * chunk + k) * w(u, p * chunk + k), axis=k),
+        name="piece",
+    )
+    p = te.reduce_axis((0, inner // chunk), name="p")
+    total = te.compute((rows, units), lambda i, u: te.sum(piece(p, i, u), axis=p), name="total")
+    zero = tir.const(0, "float32")
+    return te.compute((rows, units), lambda i, u: tir.Max(total(i, u), zero), name="result")
+
+
+def untiled(sch, ops, target):
+    """Of the compute alone: MetaSchedule's space would be of the plain ops."""
+
+
+PIECES = Composite("pieces", lambda x, w: op.relu(op.dense(x, w)), untiled, compute=in_pieces)
+
+
+def pieces_of(mod):
+    """How many pieces the kernel of a partitioned module sums."""
+    (kernel,) = selfbyoc.melting(mod, selfbyoc.host_target()).kernels
+    (placement,) = (p for p in kernel.placements if p.buffer.name == "piece")
+    return int(placement.buffer.shape[0])
+
+
 def test_c20_a_compute_of_ones_own():
     """C20: "make this RFC potentially work for custom Relay ops": a subgraph whose arithmetic is
-    the user's te.compute, with numbers that are left open for tuning.
+    the user's te.compute, with a number that is left open for tuning.
     """
-    asked = []
-
-    def in_pieces(x, w):
-        """A product in pieces of `chunk`, summed at last: an op of no graph IR."""
-        chunk = choose("chunk", (1, 2, 4, 8), default=4)
-        asked.append(chunk)
-        rows, inner, units = int(x.shape[0]), int(x.shape[1]), int(w.shape[0])
-        k = te.reduce_axis((0, chunk), name="k")
-        piece = te.compute(
-            (inner // chunk, rows, units),
-            lambda p, i, u: te.sum(x(i, p * chunk + k) * w(u, p * chunk + k), axis=k),
-            name="piece",
-        )
-        p = te.reduce_axis((0, inner // chunk), name="p")
-        total = te.compute((rows, units), lambda i, u: te.sum(piece(p, i, u), axis=p), name="total")
-        zero = tir.const(0, "float32")
-        return te.compute((rows, units), lambda i, u: tir.Max(total(i, u), zero), name="result")
-
-    mine = Composite("mine", lambda x, w: op.relu(op.dense(x, w)), compute=in_pieces)
-    run = run_case(mine, Case(x=(5, 24), w=(7, 24)))
-    assert run.counts == {"mine": 1}
+    run = run_case(PIECES, Case(x=(5, 24), w=(7, 24)))
+    assert run.counts == {"pieces": 1}
     assert_close(run)
-    assert set(asked) == {4}
+    parted = partition_for_tefuse(run.mod, None, selfbyoc.host_target(), composites=[PIECES])
+    (task,) = selfbyoc.extract_tasks(parted)
+    assert list(task.variant().choices) == ["chunk"]
+    assert pieces_of(parted) == 24 // 4
+
+
+def test_c20_its_numbers_are_tuned(tmp_path, monkeypatch):
+    """All four ways are measured, checked and kept; the best is built, and one told."""
+    monkeypatch.setattr(tuning_run, "TIMED", 0.01)
+    monkeypatch.setattr(engine, "BUILDERS", 1)
+    case = Case(x=(5, 24), w=(7, 24))
+    run = run_case(PIECES, case)
+    (outcome,) = selfbyoc.tune(
+        run.mod, None, 4, tmp_path, composites=[PIECES], cost_model="none"
+    ).outcomes
+    assert (outcome.trials, outcome.failed, outcome.wrong) == (4, 0, 0)
+    found = records.read(tmp_path)
+    tried = [r.decisions.get("chunk", 4) for r in found if r.status == MEASURED]
+    assert sorted(tried) == [1, 2, 4, 8]
+    (best,) = (r for r in found if r.status == CHOSEN)
+    other = next(r for r in found if r.decisions.get("chunk", 4) == 8)
+    for record, folder in ((best, tmp_path), (replace(other, status=CHOSEN), tmp_path / "other")):
+        if folder != tmp_path:
+            records.append(folder, record)
+        with selfbyoc.apply_records(folder) as applied:
+            parted = partition_for_tefuse(
+                run.mod, None, selfbyoc.host_target(), composites=[PIECES]
+            )
+            assert pieces_of(parted) == 24 // record.decisions.get("chunk", 4)
+            library = selfbyoc.build(parted, cache=False)
+        assert len(applied.used) == 1
+        np.testing.assert_allclose(
+            library(**random_args(case))[0], run.expected[0], rtol=1e-5, atol=1e-5
+        )
 
 
 def shifted_layer_norm(x, ones, zeros, w, b):

@@ -135,12 +135,13 @@ def test_a_schedule_for_one_target_kind():
     """Other kinds get the default schedule."""
     called = []
     composite = Composite(
-        "c", lambda x: op.relu(op.tanh(x)), schedule={"c": lambda *a: called.append(1)}
+        "c", lambda x: op.relu(op.tanh(x)), schedule={"c": lambda *a: called.append(a[2])}
     )
-    selfbyoc.build(
-        emit(composite.pattern, {"x": ((4,), "float32")}), "llvm", composites=[composite]
-    )
+    mod = emit(composite.pattern, {"x": ((4,), "float32")})
+    selfbyoc.build(mod, "llvm", composites=[composite])
     assert called == []
+    selfbyoc.build(mod, "c", composites=[composite])
+    assert {str(target.kind) for target in called} == {"c"}
 
 
 def external_of(composite, program, **shapes) -> External:

@@ -8,11 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness import CASES, expected, model, random_args
+from layouts import params
 from packing import dense as packed_dense
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, Composite, emit, op, partition_for_tefuse, unfuse
-from selfbyoc._tvm import GENERATION, structural_equal, tvm
+from selfbyoc import (
+    BUILTIN,
+    Case,
+    Composite,
+    TensorInfo,
+    emit,
+    op,
+    op_info,
+    partition_for_tefuse,
+    unfuse,
+)
+from selfbyoc._tvm import GENERATION, constant_numpy, structural_equal, tvm
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import InputError
 from selfbyoc.ir.generation import ir as reader
 from selfbyoc.partition.generation import ir
@@ -305,6 +317,33 @@ def id_of(constant):
     """Where its data lies."""
     tensor = constant.data if hasattr(constant, "data") else constant.value
     return tensor.numpy().tobytes() if GENERATION == "relay" else np.from_dlpack(tensor).ctypes.data
+
+
+def test_what_a_converter_reads_of_a_packed_weight():
+    """B23: TensorRT's converter takes the eight attributes, and of the weight its shape, type and
+    values. The kernel has it packed: op info has the first two, `unfuse` the values.
+    """
+    case = Case(
+        lambda x, w: op.conv2d(x, w, strides=2, padding=(1, 0)),
+        x=(1, 16, 21, 20), w=(40, 16, 3, 3), constants=("w",),
+    )  # fmt: skip
+    args = random_args(case)
+    parted = partition_for_tefuse(model(BY_NAME["conv2d"], case, args))
+    (kernel,) = kernels(parted)
+    stacked, scheduled = kernel.schedule(selfbyoc.host_target())
+    shapes = {tuple(map(int, buffer.shape)) for buffer in params(stacked.func)}
+    assert (40, 16, 3, 3) not in shapes  # it is packed
+    for func in (stacked.func, scheduled.mod["main"]):
+        (conv,) = op_info(func)
+        assert conv.attrs == {
+            "data_layout": "NCHW", "out_layout": "NCHW", "kernel_layout": "OIHW",
+            "strides": (2, 2), "dilation": (1, 1), "padding": (1, 0, 1, 0), "groups": 1,
+            "channels": 40, "out_dtype": None,
+        }  # fmt: skip
+        assert conv.inputs[1] == TensorInfo((40, 16, 3, 3), "float32", "OIHW")
+    arrays = map(constant_numpy, constants_of(unfuse(parted)))
+    (values,) = (array for array in arrays if array.shape == conv.inputs[1].shape)
+    np.testing.assert_array_equal(values, args["w"])
 
 
 def test_weights_that_are_not_known_any_more():

@@ -16,7 +16,7 @@ from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_inline import inlined, primitives
-from ._relax_table import fusion_table
+from ._relax_table import SaysItsOps, fusion_table
 from ._relax_table import in_order as in_order
 
 COMPILER = "tefuse"
@@ -105,8 +105,8 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
 def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
     """The model's name in every symbol, so that two exported models load into one process."""
     renamed = mod
-    for name in external_functions(mod):
-        func = renamed[name].with_attr("global_symbol", f"{name}_{model}")
+    for name, found in external_functions(mod).items():
+        func = SaysItsOps(mod).visit_expr(found).with_attr("global_symbol", f"{name}_{model}")
         renamed.update_func(renamed.get_global_var(name), func)
     return renamed
 

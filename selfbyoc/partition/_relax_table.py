@@ -113,3 +113,17 @@ def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[Any, list
         pattern = _pattern(root, nodes, bindings, {})
         table.append((match.composite.full_name, pattern, {}, _is_root(root)))
     return mod, table
+
+
+@relax.expr_functor.mutator
+class SaysItsOps(relax.PyExprMutator):
+    """`PartitionedFromPattern` beside `Composite`, as Relay's MergeComposite writes it."""
+
+    def visit_function_(self, func: relax.Function) -> relax.Expr:
+        done = super().visit_function_(func)
+        if not func.attrs or "Composite" not in func.attrs.keys():  # noqa: SIM118 (no Python dict)
+            return done
+        calls = (b.value for block in func.body.blocks for b in block.bindings)
+        ops = [c.op.name for c in calls if isinstance(getattr(c, "op", None), tvm.ir.Op)]
+        names = [f"{name.removeprefix('relax.')}_" for name in ops]
+        return done.with_attr("PartitionedFromPattern", "".join(names))

@@ -71,6 +71,22 @@ def test_its_own_conventions(mod, data):
     close(compile_and_run(parted, x), road_reference(x, params))
 
 
+def test_composite_attributes_are_tvms_own(mod, data):
+    """Composite and PartitionedFromPattern name what was merged, as on Relay (wish A18, A22)."""
+    parted = partition_for_tefuse(mod, data[1], composites=ROAD)
+    said = set()
+    for func in external_functions(parted).values():
+        assert func.attrs["Codegen"] == "tefuse"
+        bound = (b.value for block in func.body.blocks for b in block.bindings)
+        (composite,) = [value for value in bound if isinstance(value, relax.Function)]
+        said.add((composite.attrs["Composite"], composite.attrs["PartitionedFromPattern"]))
+    assert said == {
+        ("tefuse.conv_relu", "nn.conv2d_reshape_add_nn.relu_"),
+        ("tefuse.fc", "permute_dims_matmul_nn.relu_"),
+        ("tefuse.two_outputs", "permute_dims_matmul_nn.relu_"),
+    }
+
+
 def test_an_item_of_a_tuple_is_a_root():
     """FuseOpsByPattern takes only calls as roots; conv2d + batch_norm was reported, not fused."""
 

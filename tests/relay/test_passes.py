@@ -11,7 +11,7 @@ from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 
 import selfbyoc
-from selfbyoc import partition_for_tefuse
+from selfbyoc import Composite, op, partition_for_tefuse
 from selfbyoc._tvm import te, tvm
 
 PASSES = {
@@ -170,3 +170,40 @@ def test_register_compute_makes_no_op():
     mod = tvm.IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(4,))))
     with pytest.raises(tvm.TVMError, match="RelayExpr"):
         rewrite(Returned(), mod["main"].body)
+
+
+def test_what_require_datatype_is():
+    """A17: as docs/faq.md says. Without `super().__init__()` it is the attribute that is missing;
+    set, the callback sees types. Matching here sees them always.
+    """
+    x = relay.var("x", shape=(4, 6))
+    body = relay.nn.relu(relay.nn.relu(x))
+
+    class Unready(DFPatternCallback):
+        def __init__(self):
+            self.pattern = is_op("nn.relu")(wildcard())
+
+    with pytest.raises(AttributeError, match="require_type"):
+        rewrite(Unready(), body)
+
+    class Typed(DFPatternCallback):
+        def __init__(self, require_type):
+            super().__init__(require_type)
+            self.pattern, self.seen = is_op("nn.relu")(wildcard()), []
+
+        def callback(self, pre, post, node_map):
+            self.seen.append(pre._checked_type_)
+            return post
+
+    callbacks = {flag: Typed(flag) for flag in (False, True)}
+    for callback in callbacks.values():
+        rewrite(callback, body)
+    assert callbacks[False].seen == [None, None]
+    assert {tuple(map(int, ty.shape)) for ty in callbacks[True].seen} == {(4, 6)}
+
+    shapes = []
+    composite = Composite(
+        "c", lambda x: op.relu(x), check=lambda match: shapes.append(match.args["x"].shape)
+    )
+    partition_for_tefuse(tvm.IRModule.from_expr(body), composites=[composite])
+    assert set(shapes) == {(4, 6)}
