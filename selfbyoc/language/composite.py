@@ -15,9 +15,10 @@ from .case import Case
 from .dataflow import is_pattern, translated
 from .declared import kinds
 from .kernel import Kernel
-from .pattern import Node, numbered_names, reachable, trace
+from .pattern import Node, reachable
 from .roots import roots_of
 from .te_schedule import declared_in_te
+from .tracing import numbered_names, trace
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")

@@ -11,8 +11,7 @@ in a `Case`'s program they are the values.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._tvm import te
@@ -241,19 +240,3 @@ def reachable(root: Node, branches: bool = False) -> list[Node]:
         found[id(node)] = node
         stack.extend(node.below() if branches or not isinstance(node, Many) else ())
     return list(found.values())
-
-
-def numbered_names(outputs: Sequence[Node]) -> set[str]:
-    """The names of the arguments that get a number each, without it."""
-    return set().union(*(node.numbered() for root in outputs for node in reachable(root)))
-
-
-def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    """Call a pattern function on its own argument names: its outputs, all names in order."""
-    names = tuple(inspect.signature(function).parameters)
-    try:
-        result = function(*map(Arg, names))
-        outputs = result if isinstance(result, tuple) else (result,)
-        return tuple(map(as_node, outputs)), names
-    except CompositeError as err:
-        raise CompositeError(f"composite {owner}: {err}") from err

@@ -1,0 +1,28 @@
+"""A pattern function called on its own argument names: what it returns, and how its arguments are
+named.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import CompositeError
+from .pattern import Arg, Node, as_node, reachable
+
+
+def numbered_names(outputs: Sequence[Node]) -> set[str]:
+    """The names of the arguments that get a number each, without it."""
+    return set().union(*(node.numbered() for root in outputs for node in reachable(root)))
+
+
+def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+    """Call a pattern function on its own argument names: its outputs, all names in order."""
+    names = tuple(inspect.signature(function).parameters)
+    try:
+        result = function(*map(Arg, names))
+        outputs = result if isinstance(result, tuple) else (result,)
+        return tuple(map(as_node, outputs)), names
+    except CompositeError as err:
+        raise CompositeError(f"composite {owner}: {err}") from err
