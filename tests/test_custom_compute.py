@@ -64,7 +64,10 @@ def model(layout="OHWI", strides=(1, 1), padding=(0, 0, 0, 0), dtype="float32"):
 
 def composite(compute, **options):
     return Composite(
-        "mine", lambda x, weight: op.relu(op.conv2d(x, weight)), compute=compute, **options
+        "mine",
+        lambda x, weight: op.relu(op.conv2d(x, weight, data_layout="NHWC")),
+        compute=compute,
+        **options,
     )
 
 
@@ -170,7 +173,7 @@ def test_a_compute_gets_what_conv2d_does_not_know():
         return op.clip(scaled, a_min=-0.75, a_max=1.5)
 
     def pattern(x, weight, scale):
-        return op.clip(op.multiply(op.conv2d(x, weight), scale))
+        return op.clip(op.multiply(op.conv2d(x, weight, data_layout="NHWC"), scale))
 
     data = {**arrays("OHWI"), "scale": np.linspace(0.1, 2, 6, dtype="float32")}
     mod = emit(program, {name: array.shape for name, array in data.items()})
