@@ -5,7 +5,7 @@ import pytest
 from harness import assert_close, random_args, run_case
 
 import selfbyoc
-from selfbyoc import Case, Composite, elementwise, emit, op
+from selfbyoc import Case, Composite, either, elementwise, emit, op
 from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError
 from selfbyoc.ir.generation import ir
@@ -382,3 +382,33 @@ def test_bad_arguments(told, says):
 def test_nothing_at_least_is_no_pattern():
     with pytest.raises(CompositeError, match="the pattern returns a bare input"):
         Composite("c", lambda x: elementwise(x))
+
+
+@pytest.mark.parametrize("count", [150, 300])
+def test_a_chain_longer_than_pythons_stack(count):
+    """From a program to a partitioned module; nothing is left."""
+
+    def program(x, w):
+        y = op.dense(x, w)
+        for n in range(count):
+            y = op.multiply(op.relu(op.add(y, 0.01 * n)), 0.99) if n % 50 == 0 else op.abs(y)
+        return y
+
+    mod = selfbyoc.emit(program, {"x": (3, 5), "w": (7, 5)})
+    composite = Composite("all", lambda x, w: elementwise(op.dense(x, w)))
+    report = selfbyoc.report(selfbyoc.partition_for_tefuse(mod, composites=[composite]))
+    assert report.counts == {"all": 1}
+    assert report.left == {}
+
+
+def test_a_long_program_with_choices():
+    """Which option is written is decided once for each, not once for each above it."""
+
+    def program(x, w, b):
+        y = op.dense(x, w)
+        for _ in range(60):
+            y = either(op.add(y, b), op.relu(y))
+        return y
+
+    mod = selfbyoc.emit(program, {"x": (3, 5), "w": (7, 5)})
+    assert str(mod).count("relu") >= 60

@@ -5,7 +5,7 @@ models.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,57 +43,98 @@ def emit(
 
 
 class _Emitter:
-    """Emits each node once: a node used twice is one value."""
+    """Emits each node once: a node used twice is one value. A chain of nodes may be longer than
+    Python's stack, so nothing here calls itself.
+    """
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         self.known = known
         self.done: dict[int, Any] = {}
+        self.has_args: dict[int, bool] = {}
+        self.programs: dict[int, Node] = {}  # id of an op -> the ops that it is written as
+        self.kept: list[Node] = []  # or another node might get the id of one that is gone
 
-    def value(self, node: Node) -> Any:
+    def value(self, root: Node) -> Any:
+        for node in _in_order(root, self._read, self.done):
+            self.done[id(node)] = self._emit(node)
+            self.kept.append(node)
+        return self.done[id(root)]
+
+    def _read(self, node: Node) -> Sequence[Node]:
+        """The nodes that one is emitted from."""
         if isinstance(node, Either):
-            return self.value(next(o for o in node.options if self._has_args(o)))
+            return [next(option for option in node.options if self._has_args(option))]
         if isinstance(node, (Elementwise, Repeat, Many)):
-            return self._fewest(node)
+            return [_fewest(node)]
+        if isinstance(node, Item):
+            return [node.of]
+        if not isinstance(node, Op):
+            return []
+        means = KINDS[node.kind].means
+        if means is None or writer.function_of(node.kind) is not None:
+            return [n for n in node.inputs if not isinstance(n, Number)]
+        if id(node) not in self.programs:
+            program = means(*node.inputs, **complete(node.kind, node.attrs))
+            self.programs[id(node)] = as_node(program)
+        return [self.programs[id(node)]]
+
+    def _emit(self, node: Node) -> Any:
+        read = [self.done[id(n)] for n in self._read(node)]
         if isinstance(node, Arg):
             return self.known[node.name]
         if isinstance(node, Number):
             return writer.constant(np.asarray(node.value, "float32"))  # alone; see _inputs
-        if id(node) not in self.done:
-            self.done[id(node)] = self._emit(node)
-        return self.done[id(node)]
-
-    def _fewest(self, node: Elementwise | Repeat | Many) -> Any:
-        """What may be there any number of times, none of it."""
-        if isinstance(node, Many) or node.at_least > 0:
-            name = type(node).__name__.lower()
-            text = f"a pattern with `{name}` stands for several programs"
-            raise CompositeError(f"{text}; expected a straight function: Case(lambda x: ..., ...)")
-        return self.value(node.of)
-
-    def _emit(self, node: Node) -> Any:
         if isinstance(node, Item):
-            return writer.emit_item(self.value(node.of), node.index)
-        assert isinstance(node, Op)
-        means = KINDS[node.kind].means
-        if means is not None and writer.function_of(node.kind) is None:
-            return self.value(means(*node.inputs, **complete(node.kind, node.attrs)))
-        return writer.emit_call(node.kind, self._inputs(node), complete(node.kind, node.attrs))
+            return writer.emit_item(read[0], node.index)
+        if not isinstance(node, Op) or id(node) in self.programs:
+            return read[0]
+        return writer.emit_call(node.kind, _inputs(node, read), complete(node.kind, node.attrs))
 
-    def _inputs(self, node: Op) -> list[Any]:
-        """The op's inputs; a number has the dtype of the tensors beside it."""
-        known = {i: self.value(n) for i, n in enumerate(node.inputs) if not isinstance(n, Number)}
-        has_number = len(known) < len(node.inputs)
-        dtype = writer.dtype_of(next(iter(known.values()))) if has_number else ""
-        return [
-            writer.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else known[i]
-            for i, n in enumerate(node.inputs)
-        ]
+    def _has_args(self, root: Node) -> bool:
+        """Whether all arguments of an alternative are given."""
+        for node in _in_order(root, _asked, self.has_args):
+            below = [self.has_args[id(n)] for n in _asked(node)]
+            found = any(below) if isinstance(node, Either) else all(below)
+            if isinstance(node, Arg):
+                found = node.name in self.known
+            self.has_args[id(node)] = found and not isinstance(node, Many)
+        return self.has_args[id(root)]
 
-    def _has_args(self, node: Node) -> bool:
-        if isinstance(node, Arg):
-            return node.name in self.known
-        if isinstance(node, Either):
-            return any(map(self._has_args, node.options))
-        if isinstance(node, (Item, Elementwise, Repeat)):
-            return self._has_args(node.of)
-        return not isinstance(node, Many) and all(map(self._has_args, getattr(node, "inputs", ())))
+
+def _asked(node: Node) -> Sequence[Node]:
+    """The nodes whose arguments decide about an alternative."""
+    if isinstance(node, (Elementwise, Repeat)):
+        return [node.of]
+    return () if isinstance(node, Many) else node.below()
+
+
+def _in_order(
+    root: Node, read: Callable[[Node], Sequence[Node]], done: Mapping[int, Any]
+) -> Iterator[Node]:
+    """The nodes that are not done, each after those that it reads; the caller does each."""
+    stack = [root]
+    while stack:
+        waiting = [n for n in read(stack[-1]) if id(n) not in done]
+        if waiting:
+            stack += waiting[::-1]
+        elif id(node := stack.pop()) not in done:
+            yield node
+
+
+def _fewest(node: Elementwise | Repeat | Many) -> Node:
+    """What may be there any number of times, none of it."""
+    if isinstance(node, Many) or node.at_least > 0:
+        name = type(node).__name__.lower()
+        text = f"a pattern with `{name}` stands for several programs"
+        raise CompositeError(f"{text}; expected a straight function: Case(lambda x: ..., ...)")
+    return node.of
+
+
+def _inputs(node: Op, tensors: Sequence[Any]) -> list[Any]:
+    """The op's inputs; a number has the dtype of the tensors beside it."""
+    given = iter(tensors)
+    dtype = writer.dtype_of(tensors[0]) if len(tensors) < len(node.inputs) else ""
+    return [
+        writer.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else next(given)
+        for n in node.inputs
+    ]

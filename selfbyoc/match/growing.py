@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,14 +43,20 @@ def chains(matcher: Matcher, node: Elementwise, value: Value, bound: Bound) -> I
     """Every chain that ends in a value, the longest first."""
     graph = matcher.graph
     before = _elementwise_before(graph, value)
-    kinds = root_kinds(node.of)
-    for chain in _chains(before, value):
+    inside, kinds = set(map(id, before)), root_kinds(node.of)
+
+    def may_start(start: Value) -> bool:
+        """Not where a longer chain begins before it."""
+        producer = graph.producer(start)
+        if producer is None or id(producer) not in inside or not node.of.is_op():
+            return True
+        return producer.kind in kinds
+
+    for chain in _chains(before, value, may_start):
         producer = graph.producer(chain.start)
-        within = producer is not None and any(producer is call for call in before)
+        within = id(producer) in inside
         if not node.allows(len(chain.ops)) or any(c in bound.ops for c in chain.ops):
             continue
-        if within and node.of.is_op() and producer is not None and producer.kind not in kinds:
-            continue  # a longer chain begins before it
         if (found := chain.reader(graph)) is not None:
             call, user = found
             names = "nobody else that reads it", user
@@ -86,11 +92,13 @@ def _elementwise_before(graph: OpGraph, value: Value) -> list[OpCall]:
     return [call for call in graph.ops if id(call) in found]
 
 
-def _chains(before: Sequence[OpCall], value: Value) -> list[Chain]:
+def _chains(
+    before: Sequence[OpCall], value: Value, may_start: Callable[[Value], bool]
+) -> list[Chain]:
     """From each value on the way, longest first; of equally long ones what an op reads first."""
     inputs = [v for call in reversed(before) for v in call.inputs if v.shape == value.shape]
     starts = {id(v): v for v in (*inputs, value)}
-    made = [Chain(start, _between(before, start)) for start in starts.values()]
+    made = [Chain(start, _between(before, start)) for start in starts.values() if may_start(start)]
     return sorted(made, key=lambda chain: -len(chain.ops))
 
 

@@ -107,11 +107,13 @@ def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[Any, list
     bindings = _Bindings(mod["main"])
     table: list[tuple[Any, ...]] = []
     for match in reversed(matches):  # from the results back: what is upstream stays as it was
-        nodes = {source for call in match.ops for source in call.sources}
-        nodes.update(tied.get(match.root.name, ()))
+        sources = [source for call in match.ops for source in call.sources]
+        nodes = {*sources, *tied.get(match.root.name, ())}
         root = _root(match, bindings, tied)
-        pattern = _pattern(root, nodes, bindings, {})
-        table.append((match.composite.full_name, pattern, {}, _is_root(root)))
+        done: dict[Any, Any] = {}
+        for node in (*sources, root):  # what an op reads is done before it: no deep recursion
+            _pattern(node, nodes, bindings, done)
+        table.append((match.composite.full_name, done[root], {}, _is_root(root)))
     return mod, table
 
 
