@@ -131,7 +131,8 @@ def test_another_value_anywhere(name):
     for call, attrs in op_calls(mod):
         index = seen[call] = seen.get(call, -1) + 1
         for attr, value in attrs.items():
-            for other in others(value):
+            # Relay takes any number of groups, and reads out of bounds.
+            for other in others(value) if attr != "groups" else ():
                 try:
                     changed = planted(mod, call, index, **{attr: other})
                     selfbyoc.build(selfbyoc.partition_for_tefuse(changed, composites=[]), "llvm")
@@ -139,4 +140,4 @@ def test_another_value_anywhere(name):
                     continue
                 agree(changed, composite, args, case)
                 asked += 1
-    print(name, asked)
+    assert asked or not any(attrs for _, attrs in op_calls(mod))
