@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import os
-import tempfile
-import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..trusted import Untrusted
+from .entry import LARGEST, packed, unpacked
+from .folder import Folder, file_name, opened
+
 logger = logging.getLogger(__name__)
 
-_MAGIC = b"selfbyoc-cache 1\n"  # the format; another one is another name, and not read
 _SUFFIX = ".kernel"
 # A kernel takes 10 to 60 KB: GoogLeNet's 18 take 0.5 MB. This is some hundred models.
 LIMIT = 256 << 20
-_TRUSTED = (os.getuid(), 0)  # whose files are run: this user's and root's
 _EVERY = 64  # writes between two looks at the size: listing a full folder takes 50 ms
+_told: set[str] = set()  # what this process has warned of
 
 
 @dataclass(frozen=True)
@@ -42,109 +41,114 @@ class Store:
 
     def get(self, key: str) -> str | None:
         """The text under a key; None if there is none, or none that is whole and ours."""
-        path = self._path(key)
         try:
-            with path.open("rb") as file:
-                owner, data = os.fstat(file.fileno()).st_uid, file.read()
-        except OSError:
-            return None
-        if owner not in _TRUSTED:
-            logger.warning("%s belongs to another user and is not read", path)
-            return None
-        try:
-            text, _ = _unpacked(data, key)
+            name = file_name(key, _SUFFIX)
         except ValueError as err:
-            logger.warning("%s is damaged and is dropped: %s", path, err)
-            _remove(path)
+            _warn(f"{self.folder} is asked for a key that is none: {err}")
             return None
-        _touch(path)
+        text = None
+        with self._quietly("read"), opened(self.folder) as folder:
+            secret = folder.secret()
+            text = self._text(folder, name, key, secret)
+        return text
+
+    def _text(self, folder: Folder, name: str, key: str, secret: bytes) -> str | None:
+        try:
+            text, _ = unpacked(folder.read(name, LARGEST), key, secret)
+        except (ValueError, Untrusted) as err:
+            _warn(f"{self.folder / name} is not used and is dropped: {err}")
+            self._drop(folder, name)
+            return None
+        with suppress(OSError):  # read-only, or dropped meanwhile: only its age is not renewed
+            folder.touch(name)
         return text
 
     def put(self, key: str, text: str, about: Mapping[str, Any]) -> None:
         """Write an entry beside the folder's others and give it its name when it is whole."""
-        data = _packed(key, text, about)
-        try:
+        name = file_name(key, _SUFFIX)
+        with self._quietly("written"):  # a full or read-only disk: built, only not kept
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                file.write(data)
-            os.replace(file.name, self._path(key))
-        except OSError as err:  # a full or read-only disk: the kernel is built, only not kept
-            logger.warning("the compile cache cannot be written: %s", err)
+            with opened(self.folder) as folder:
+                self._put(folder, name, key, text, about)
+
+    def _put(
+        self, folder: Folder, name: str, key: str, text: str, about: Mapping[str, Any]
+    ) -> None:
+        try:
+            data = packed(key, text, about, folder.make_secret())
+        except ValueError as err:
+            _warn(f"{name} is not kept in the compile cache: {err}")
             return
+        folder.write(name, data)
         if self._writes % _EVERY == 0:
-            self.trim()
+            self._trim(folder)
         self._writes += 1
 
     def trim(self) -> None:
         """Drop what was used longest ago until the rest fits into the limit."""
-        found = sorted(self._files(), key=lambda f: f[2], reverse=True)
+        with self._quietly("trimmed"), opened(self.folder) as folder:
+            self._trim(folder)
+
+    def _trim(self, folder: Folder) -> None:
+        folder.sweep()
         total = 0
-        for path, size, _ in found:
+        for name, size, _ in _by_age(folder):
             total += size
             if total > self.limit:
-                _remove(path)
+                self._drop(folder, name)
 
     def clear(self) -> int:
         """Drop every entry; -> how many."""
-        found = [path for path, _, _ in self._files()]
-        for path in found:
-            _remove(path)
-        return len(found)
+        count = 0
+        with self._quietly("cleared"), opened(self.folder) as folder:
+            folder.sweep()
+            for name, _, _ in _by_age(folder):
+                count += self._drop(folder, name)
+        return count
 
     def entries(self) -> list[Entry]:
-        """All entries that are whole, the last used first."""
-        found = []
-        for path, size, used in sorted(self._files(), key=lambda f: f[2], reverse=True):
-            try:
-                _, about = _unpacked(path.read_bytes(), path.stem)
-            except (OSError, ValueError):  # another process dropped it, or it is damaged
-                continue
-            found.append(Entry(path.stem, about, size, used))
+        """All entries that are whole and ours, the last used first."""
+        found: list[Entry] = []
+        with self._quietly("read"), opened(self.folder) as folder:
+            secret = folder.secret()
+            for name, size, used in _by_age(folder):
+                key = name.removesuffix(_SUFFIX)
+                try:
+                    _, about = unpacked(folder.read(name, LARGEST), key, secret)
+                except (OSError, ValueError):  # another process dropped it, or it is damaged
+                    continue
+                found.append(Entry(key, about, size, used))
         return found
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+    def _drop(self, folder: Folder, name: str) -> bool:
+        try:
+            folder.drop(name)
+        except OSError as err:  # a read-only folder
+            _warn(f"{self.folder / name} cannot be dropped: {err}")
+            return False
+        return True
 
-    def _files(self) -> Iterator[tuple[Path, int, float]]:
-        for path in self.folder.glob(f"*{_SUFFIX}"):
-            try:
-                stat = path.stat()
-            except OSError:  # another process dropped it
-                continue
-            yield path, stat.st_size, stat.st_mtime
-
-
-def _packed(key: str, text: str, about: Mapping[str, Any]) -> bytes:
-    body = json.dumps({"key": key, "about": dict(about), "text": text}).encode()
-    return _MAGIC + hashlib.sha256(body).digest() + zlib.compress(body, 1)
-
-
-def _unpacked(data: bytes, key: str) -> tuple[str, dict[str, Any]]:
-    """The text and what was said of it; ValueError for anything that `_packed` did not write."""
-    start = len(_MAGIC) + 32
-    if not data.startswith(_MAGIC):
-        raise ValueError("another format")
-    try:
-        body = zlib.decompress(data[start:])
-    except zlib.error as err:
-        raise ValueError(str(err)) from err
-    if hashlib.sha256(body).digest() != data[len(_MAGIC) : start]:
-        raise ValueError("its checksum differs")
-    entry = json.loads(body)
-    if entry["key"] != key:
-        raise ValueError("it was written under another key")
-    return entry["text"], entry["about"]
+    @contextmanager
+    def _quietly(self, done: str) -> Iterator[None]:
+        """Go on without the cache where its folder is of no use: one warning, of each kind."""
+        try:
+            yield
+        except FileNotFoundError as err:
+            if done == "written":
+                _warn(f"the compile cache {self.folder} cannot be {done}: {err.strerror}")
+        except Untrusted as err:
+            _warn(f"the compile cache {self.folder} is not used: {err}")
+        except OSError as err:
+            _warn(f"the compile cache {self.folder} cannot be {done}: {err.strerror}")
 
 
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as err:  # a read-only folder
-        logger.warning("%s cannot be dropped: %s", path, err)
+def _by_age(folder: Folder) -> list[tuple[str, int, float]]:
+    """Name, bytes and last use of each entry, the last used first."""
+    found = [(name, stat.st_size, stat.st_mtime) for name, stat in folder.files(_SUFFIX)]
+    return sorted(found, key=lambda f: f[2], reverse=True)
 
 
-def _touch(path: Path) -> None:
-    try:
-        os.utime(path)
-    except OSError:  # a read-only folder, or dropped meanwhile: only its age is not renewed
-        return
+def _warn(text: str) -> None:
+    if text not in _told:
+        _told.add(text)
+        logger.warning(text)
