@@ -23,7 +23,7 @@ from .lane import DeviceLane, Lane
 from .measure import Local
 from .process import Pool
 from .progress import Outcome, Progress, Tuning
-from .records import FAILED, FILE, read
+from .records import FAILED, begin, read
 from .remote_lane import remote_lanes
 from .run import Run
 from .search import DEFAULT, METASCHEDULE, OWN, Search
@@ -126,8 +126,7 @@ def _tasks(
 def _folder(work_dir: str | Path) -> Path:
     folder = Path(work_dir).expanduser()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE).touch()
+        begin(folder)
     except OSError as err:
         raise TuningError(f"work_dir: {folder} cannot be written: {err}") from err
     return folder

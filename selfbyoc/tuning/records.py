@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import warnings
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, RecordWarning
+from ..trusted import EVERYBODY, Untrusted, open_to_append, read_file
+from .record_data import parsed
 
 FILE = "records.jsonl"
+LARGEST = 256 << 20  # bytes of a file; a record has some 2000
 # measured: right, with its time; failed: it could not be built or run; wrong: it computed something
 # else; chosen: the fastest in the last comparison.
 MEASURED, FAILED, WRONG, CHOSEN = "measured", "failed", "wrong", "chosen"
@@ -83,58 +87,66 @@ class Record:
     @classmethod
     def from_json(cls, line: str) -> Record:
         """Read what `to_json` wrote. Raises ValueError for anything else."""
-        data = json.loads(line)
-        names = {f.name for f in fields(cls)}
-        if not isinstance(data, dict) or not set(data) <= names:
-            raise ValueError("no tuning record")
-        try:
-            found = cls(**{**data, "place": Place(**data["place"])})
-        except (KeyError, TypeError) as err:
-            raise ValueError(f"no tuning record: {err}") from err
+        data = parsed(line, [f.name for f in fields(cls)])
+        found = cls(**{**data, "place": Place(**data["place"])})
         if found.status not in STATUSES:
             raise ValueError(f"status {found.status!r}")
         return found
 
 
 def append(folder: Path, record: Record) -> None:
-    """Write a record down, whole or not at all, whoever else writes to the file."""
+    """Write a record down, whole or not at all, whoever else writes to the file. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
     line = record.to_json().encode() + b"\n"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    handle = open_to_append(folder / FILE)
     try:
         size = os.fstat(handle).st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":  # a run was killed while writing
             line = b"\n" + line
-        os.write(handle, line)
+        written = os.write(handle, line)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, f"{folder / FILE}: only {written} bytes were written")
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
+def begin(folder: Path) -> None:
+    """Make the folder and its file. Raises OSError where records cannot be written there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.close(open_to_append(folder / FILE))
+
+
 def read(place: str | Path) -> list[Record]:
-    """The records of a folder, or of one file; a RecordWarning names each line that is none.
+    """The records of a folder, or of one file; a RecordWarning names each line that is none, or a
+    file that is not trusted: of another user, a link in the folder, a pipe.
 
     Raises InputError where there is no such folder or file.
     """
     path = Path(place).expanduser()
-    path = path / FILE if path.is_dir() else path
-    if not path.exists():
-        raise InputError(f"records: there is no {path}")
-    return list(_records(path))
+    path = path / FILE if path.is_dir() else path.resolve()  # whoever names a link means it
+    try:
+        data = read_file(path, LARGEST, writers=EVERYBODY)
+    except (FileNotFoundError, NotADirectoryError) as err:
+        raise InputError(f"records: there is no {path}") from err
+    except OSError as err:
+        _warn(f"{path} is not read: {err if isinstance(err, Untrusted) else err.strerror}")
+        return []
+    return list(_records(path, data.decode("utf-8", errors="replace")))
 
 
-def _records(path: Path) -> Iterator[Record]:
-    for number, line in enumerate(
-        path.read_text(encoding="utf-8", errors="replace").split("\n"), 1
-    ):
+def _records(path: Path, text: str) -> Iterator[Record]:
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             yield Record.from_json(line)
         except ValueError as err:
-            text = f"{path} line {number} is not read: {err}"
-            warnings.warn(RecordWarning(text), stacklevel=4)
+            _warn(f"{path} line {number} is not read: {err}")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(RecordWarning(text), stacklevel=5)
 
 
 def best(records: Iterable[Record]) -> Record | None:
