@@ -15,6 +15,7 @@ from rich.console import Console
 from . import BUILTIN, __version__
 from .errors import SelfbyocError
 from .view.bench_options import add_bench
+from .view.console import SafeConsole
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -212,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; -> the exit status."""
     args = _parser().parse_args(argv)
-    console = Console(
+    console = SafeConsole(
         width=None if sys.stdout.isatty() else 120
     )  # in a file, rich would break lines at 80
     try:

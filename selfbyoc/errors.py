@@ -5,9 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from .shown import shown
+
 
 class SelfbyocError(Exception):
-    """Base class of all errors of this library."""
+    """Base class of all errors of this library.
+
+    What it says may hold names out of a model: nothing in them steers the terminal.
+    """
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 class InputError(SelfbyocError, TypeError):
@@ -26,7 +34,7 @@ class RegistryError(SelfbyocError, KeyError):
     """A composite's name is unknown, or taken already."""
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return shown(str(self.args[0]))
 
 
 class ComputeError(SelfbyocError, ValueError):
@@ -57,11 +65,18 @@ class VerificationError(SelfbyocError, RuntimeError):
     """Verification found a kernel wrong, and nothing else can compute its ops."""
 
 
-class VerificationWarning(UserWarning):
+class SelfbyocWarning(UserWarning):
+    """Base class of all warnings of this library; their text is shown as that of errors is."""
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
+
+
+class VerificationWarning(SelfbyocWarning):
     """Verification disabled a schedule or a composite; the build goes on without it."""
 
 
-class RecordWarning(UserWarning):
+class RecordWarning(SelfbyocWarning):
     """A tuning record cannot be read, does not fit, or was not used."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 
 from .._tvm import GENERATION, tvm
 from ..analysis.melting.report import melting
@@ -77,7 +78,7 @@ def demo(
     with _step(console, "the loop nest of each kernel"):
         melted = melting(parted, target)
     path.write_text(render(page, graph, decided, melted), encoding="utf-8")
-    console.print(f"\nThe graph with its composites: [bold]{path}[/]")
+    console.print(f"\nThe graph with its composites: [bold]{escape(str(path))}[/]")
     return checked.wrong is None
 
 

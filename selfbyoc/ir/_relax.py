@@ -12,6 +12,7 @@ from tvm import relax
 from .._tvm import constant_numpy, tir, tvm
 from ..graph import OpCall, OpGraph, Value
 from ..ops.vocabulary import read_op
+from ..shown import shown_name
 from .canonical import canonicalize
 from .reader import Reader, Written
 
@@ -185,7 +186,7 @@ def read_as_written(func: relax.Function) -> Written:
 def _written(func: relax.Function, inlines: bool) -> Written:
     reader = _Reader(inlines)
     for param in func.params:
-        reader.values[param] = _values(param.ty, param.name)
+        reader.values[param] = _values(param.ty, shown_name(param.name))
     outputs = reader.read(func.body)
     inputs = tuple(v for p in func.params for v in reader.values[p])
     return reader.written(reader.finish(inputs, outputs))

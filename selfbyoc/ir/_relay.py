@@ -11,6 +11,7 @@ from tvm import relay
 from .._tvm import attrs_dict, constant_numpy, tvm
 from ..graph import OpGraph, Value
 from ..ops.vocabulary import read_op
+from ..shown import shown_name
 from ._relay_walk import children, postorder
 from .canonical import canonicalize
 from .reader import Reader, Written
@@ -130,7 +131,7 @@ def read_as_written(func: relay.Function) -> Written:
 def _written(func: relay.Function, inlines: bool) -> Written:
     reader = _Reader(inlines)
     for param in func.params:
-        reader.values[param] = _values(param.checked_type, param.name_hint)
+        reader.values[param] = _values(param.checked_type, shown_name(param.name_hint))
     reader.read(func.body)
     inputs = tuple(v for p in func.params for v in reader.values[p])
     return reader.written(reader.finish(inputs, reader.values[func.body]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ def read_onnx(path: str | Path) -> Any:
 def import_onnx(model: Any, name: str = "the model") -> Any:
     """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants."""
     try:
-        return tvm_road.from_onnx(model)
+        with warnings.catch_warnings():  # these would print the names as they are
+            warnings.filterwarnings("ignore", "Renaming name")
+            return tvm_road.from_onnx(model)
     except (
         Exception
     ) as err:  # TVM's frontends raise plain errors of many kinds, and KeyError for an unknown op

@@ -18,7 +18,9 @@ from ..bench.run import Selection, run
 from ..bench.setting import make_setting
 from ..bench.suite import MODELS, NAMED, SWEEP, suite
 from ..errors import InputError
+from ..shown import shown
 from .bench_tables import TITLES, group_table, row_line, summary_lines
+from .console import PlainTable, SafeConsole
 from .performance import markdown
 from .roofline import roofline
 
@@ -53,10 +55,10 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
         console.print(_listing())
         return True
     if asked.markdown is not None:
-        print(markdown(read_report(asked.markdown)))
+        print(shown(markdown(read_report(asked.markdown))))
         return True
     if not console.is_terminal:
-        console = Console(file=console.file, width=WIDTH)
+        console = SafeConsole(file=console.file, width=WIDTH)
     report = _run(console, asked, method or Method())
     for group in TITLES:
         if report.group(group):
@@ -120,7 +122,7 @@ def _run(console: Console, asked: Request, method: Method) -> Report:
 
 
 def _listing() -> Table:
-    table = Table(show_edge=False)
+    table = PlainTable(show_edge=False)
     table.add_column("workload", no_wrap=True)
     table.add_column("group")
     for workload in suite():

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..bench.limits import limit
 from ..bench.records import OURS, OWN_BUILD, Report, Row, compared, geometric_mean, ratios, worst
+from .console import PlainTable
 
 TITLES = {
     "named": "Fused workloads", "sweep": "Shapes of real networks", "models": "Whole models",
@@ -36,7 +37,7 @@ def names(rows: Sequence[Row]) -> list[str]:
 def group_table(report: Report, group: str) -> Table:
     """One group; what we lose is red, the best peer is bold."""
     rows = report.group(group)
-    table = Table(title=f"{TITLES[group]}, ms", title_justify="left", show_edge=False)
+    table = PlainTable(title=f"{TITLES[group]}, ms", title_justify="left", show_edge=False)
     table.add_column("workload", no_wrap=True)
     for name in names(rows):
         table.add_column(SHORT.get(name, name), justify="right", no_wrap=True)

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from ..cache.kernels import folder
 from ..cache.store import LIMIT, Entry, Store
+from .console import PlainTable
 
 
 def show(console: Console, clear: bool) -> None:
@@ -27,7 +28,7 @@ def show(console: Console, clear: bool) -> None:
 
 
 def _table(kernels: list[Entry]) -> Table:
-    table = Table("composite", "generation", "target", "kernels", "KB")
+    table = PlainTable("composite", "generation", "target", "kernels", "KB")
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in kernels:
         key = tuple(str(entry.about.get(n, "")) for n in ("composite", "generation", "target"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from ..analysis.explain.explanation import Explanation, explain
 from ..analysis.explain.grouping import left
@@ -19,6 +20,7 @@ from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import graph_of, import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
+from .console import SafeConsole
 from .explaining import show_all, show_root, show_short
 from .page import Page, render
 
@@ -47,7 +49,7 @@ def inspect(console: Console, asked: Question) -> None:
     if asked.composite is not None:
         found.of(asked.composite)  # an unknown name is an error
     if not console.is_terminal:
-        console = Console(file=console.file, width=WIDTH)
+        console = SafeConsole(file=console.file, width=WIDTH)
     if asked.root is not None:
         show_root(console, found, asked.root, asked.composite)
     elif asked.all:
@@ -58,7 +60,7 @@ def inspect(console: Console, asked: Question) -> None:
         _write(asked.json, found.to_json())
     if asked.html is not None:
         _write(asked.html, _page(console, mod, found, asked, parted))
-        console.print(f"\nThe graph with its composites: [bold]{asked.html}[/]")
+        console.print(f"\nThe graph with its composites: [bold]{escape(str(asked.html))}[/]")
 
 
 def _partitioned(mod: Any, asked: Question) -> Any:

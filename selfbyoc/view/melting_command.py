@@ -13,6 +13,7 @@ from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
 from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
+from .console import SafeConsole
 
 WIDTH = 100  # the report's own; in a pipe or a file too
 
@@ -32,7 +33,7 @@ def show(console: Console, asked: Request) -> None:
     """Print the melting report of an ONNX model; nothing is built unless times are asked for."""
     found = _found(import_onnx(read_onnx(asked.model), asked.model.name), asked)
     if not console.is_terminal:
-        console = Console(file=console.file, width=WIDTH)
+        console = SafeConsole(file=console.file, width=WIDTH)
     for line in str(found).splitlines():
         console.print(_styled(line), soft_wrap=True)
     if asked.json is not None:

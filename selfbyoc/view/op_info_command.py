@@ -17,6 +17,7 @@ from ..codegen.info.unknown import UNKNOWN
 from ..codegen.target import host_target
 from ..language.known import default_registry
 from ..partition import check_target
+from .console import PlainTable
 
 COLUMNS = ("op", "kind", "attributes", "inputs", "outputs", "blocks", "blocks when scheduled")
 
@@ -83,7 +84,7 @@ def _blocks(info: OpInfo) -> str:
 def _rich(table: OpTable) -> Table:
     """Narrower: what belongs together shares a column."""
     title = f"\n{table.composite}, {table.level}, case {table.case}"
-    found = Table(title=title, title_justify="left", title_style="bold", show_edge=False)
+    found = PlainTable(title=title, title_justify="left", title_style="bold", show_edge=False)
     for name in ("op", "attributes", "inputs -> outputs", "blocks -> scheduled"):
         found.add_column(name, overflow="fold")
     for op, kind, attrs, ins, outs, blocks, scheduled in _rows(table):

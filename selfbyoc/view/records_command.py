@@ -19,6 +19,7 @@ from ..partition import check_target, partition_for_tefuse
 from ..tuning.lookup import Applied, apply_records
 from ..tuning.records import CHOSEN, Place, Record, best, read
 from ..tuning.workload import place_of
+from .console import PlainTable, SafeConsole
 from .tune_tables import WIDTH, ms, ratio, short
 
 
@@ -34,7 +35,7 @@ class Request:
 def show(console: Console, asked: Request) -> None:
     """One line a kernel and place; with a model, what its kernels take, and why they do not."""
     if not console.is_terminal:
-        console = Console(file=console.file, width=WIDTH)
+        console = SafeConsole(file=console.file, width=WIDTH)
     target = check_target(asked.target) if asked.target else host_target()
     with warnings.catch_warnings(record=True) as unread:
         warnings.simplefilter("always", RecordWarning)
@@ -60,7 +61,7 @@ def _table(found: Sequence[Record], here: Place, applied: Applied | None) -> Tab
     """The records of one place."""
     place = found[0].place
     title = str(place) if place == here else f"{place} (this is {here})"
-    table = Table(title=title, title_justify="left", title_style="bold", show_edge=False)
+    table = PlainTable(title=title, title_justify="left", title_style="bold", show_edge=False)
     table.add_column("task", overflow="fold")
     for name in ("tried", "hand ms", "best ms", "ratio", "date"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -12,11 +12,12 @@ from ..analysis.fusion.rules import tvms_fusion
 from ..language.composite import Composite
 from ..partition.report import Record, Report
 from ..runtime.timing import Latency
+from .console import PlainTable
 from .summary import Left, taken
 
 
 def _table(title: str, *columns: tuple[str, str]) -> Table:
-    table = Table(
+    table = PlainTable(
         title=title, title_justify="left", title_style="bold", show_edge=False, pad_edge=False
     )
     for name, justify in columns:

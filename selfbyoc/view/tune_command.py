@@ -17,6 +17,7 @@ from ..tuning.engine import tune
 from ..tuning.progress import Outcome, Tuning
 from ..tuning.tasks import extract_tasks
 from ..tuning.tracker import Tracker
+from .console import SafeConsole
 from .tune_progress import shown
 from .tune_tables import WIDTH, changed, gain_line, outcome_table, task_table
 
@@ -42,7 +43,7 @@ class Request:
 def show(console: Console, asked: Request) -> None:
     """List the tasks of an ONNX model, or tune them; a table at the end."""
     if not console.is_terminal:
-        console = Console(file=console.file, width=WIDTH)
+        console = SafeConsole(file=console.file, width=WIDTH)
     target = check_target(asked.target) if asked.target else host_target()
     tracker = tracker_of(asked)
     with console.status("partitioning"):

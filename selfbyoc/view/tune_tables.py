@@ -15,6 +15,7 @@ from ..errors import DecisionError, SelfbyocError, one_line
 from ..tuning.progress import Outcome
 from ..tuning.records import Record
 from ..tuning.tasks import Task
+from .console import PlainTable
 
 WIDTH = 140  # of the tables in a pipe or a file
 NO_CHOICES = "no choices"
@@ -23,7 +24,7 @@ _TENSOR = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 def task_table(tasks: Sequence[Task]) -> Table:
     """What would be tuned: calls in one run of the model, ops, and what is open."""
-    table = Table(show_edge=False)
+    table = PlainTable(show_edge=False)
     table.add_column("task", overflow="fold")
     table.add_column("weight", justify="right")
     table.add_column("ops", justify="right")
@@ -77,7 +78,7 @@ def _text(value: Any) -> str:
 
 def outcome_table(outcomes: Iterable[Outcome]) -> Table:
     """What tuning found of each task, with what it decided otherwise than the hand schedule."""
-    table = Table(show_edge=False)
+    table = PlainTable(show_edge=False)
     table.add_column("task", overflow="fold")
     for name in ("weight", "trials", "hand ms", "best ms", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)

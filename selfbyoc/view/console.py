@@ -1,0 +1,42 @@
+"""The terminal: rich's, which shows what others wrote without obeying it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from ..shown import shown
+
+
+class SafeConsole(Console):
+    """Rich drops a few control characters of text; the escape character is none of them."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The segments: rich's own control codes, and text without any."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(shown(segment.text), segment.style)
+
+
+class PlainTable(Table):
+    """A table whose title and cells are what they say: a name in brackets is no style."""
+
+    def __init__(self, *headers: str, title: str | None = None, **options: Any) -> None:
+        super().__init__(*headers, title=None if title is None else _plain(title), **options)
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """One more row."""
+        super().add_row(*map(_plain, cells), **options)
+
+
+def _plain(cell: Any) -> Any:
+    return Text(shown(cell)) if isinstance(cell, str) else cell
