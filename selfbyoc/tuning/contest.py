@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..codegen.tuned import Tuned
 from ..errors import SelfbyocError
 from .lane import Lane
 from .measure import Measured
+from .pairs import Ratio, ratio
 from .process import Failed
 from .records import CHOSEN
 from .run import Run
 from .search import Candidate, Search
 
+Turns = tuple[tuple[float, ...], ...]  # of each kernel, the default first
 TIMED = 0.3  # seconds of each in a round
 ROUNDS = 3  # in a process each: where memory lies in one changes a kernel's time by up to 5%
 FINALISTS = 3
@@ -60,25 +62,64 @@ def _choose(run: Run, search: Search, finalists: list[Candidate]) -> None:
         seconds = known.seconds or 0.0
         run.note(default, CHOSEN, seconds=seconds, default_seconds=seconds)
         return
-    hand, *found = (statistics.median(times) for times in zip(*rounds, strict=True))
-    best = min(range(len(finalists)), key=found.__getitem__)
-    always = all(times[best + 1] < times[0] for times in rounds)
-    is_better = always and found[best] < GAIN * hand
-    winner, seconds = (finalists[best], found[best]) if is_better else (default, hand)
-    run.note(winner, CHOSEN, seconds=seconds, default_seconds=hand)
+    hand = statistics.median(joined(rounds, 0))
+    best, found, why = verdict(rounds)
+    if best is None:
+        run.note(default, CHOSEN, seconds=hand, default_seconds=hand, error=why)
+        return
+    seconds = hand * found.median
+    run.note(finalists[best - 1], CHOSEN, seconds=seconds, default_seconds=hand)
 
 
-def _rounds(run: Run, candidates: list[Candidate]) -> Iterator[tuple[float, ...]]:
-    """Seconds of all, each time in a new process; no more than it takes to see that none wins."""
+def joined(rounds: Sequence[Turns], n: int) -> list[float]:
+    """One kernel's times of all rounds, turn by turn."""
+    return [seconds for turns in rounds for seconds in turns[n]]
+
+
+def ratios(rounds: Sequence[Turns]) -> list[Ratio]:
+    """Of each candidate to the default, over all rounds."""
+    found = []
+    for n in range(1, len(rounds[0])):
+        default = [s for turns in rounds for s in turns[0][: len(turns[n])]]
+        found.append(ratio(joined(rounds, n), default))
+    return found
+
+
+def verdict(rounds: Sequence[Turns]) -> tuple[int | None, Ratio, str]:
+    """Which candidate wins, its ratio, and '' or why nobody can tell.
+
+    It is faster for sure (the interval of its ratio ends below 1), by what is worth another code,
+    and in each round. Where none is, yet one may be, the machine was too busy to tell.
+    """
+    found = ratios(rounds)
+    sure = [n for n, r in enumerate(found) if r.high < 1 and r.median < GAIN]
+    sure = [n for n in sure if all(_one(turns, n + 1) < 1 for turns in rounds)]
+    if sure:
+        best = min(sure, key=lambda n: found[n].median)
+        return best + 1, found[best], ""
+    near = min(found, key=lambda r: r.median)
+    may_win = [r for r in found if r.low < GAIN]
+    text = f"cannot tell: the best candidate took {near}, of the default's time"
+    return None, near, text if may_win else ""
+
+
+def _one(turns: Turns, n: int) -> float:
+    return ratio(turns[n], turns[0][: len(turns[n])]).median
+
+
+def _rounds(run: Run, candidates: list[Candidate]) -> Iterator[Turns]:
+    """Turns of all, each time in a new process; no more than it takes to see that none wins."""
+    before: list[Turns] = []
     for _ in range(ROUNDS):
         try:
             [found] = run.lanes.map(lambda lane, all_: _anew(run, lane, all_), [candidates])
         except Failed:  # each of them ran before: the machine or the device is to blame
             return
-        if not found.seconds:
+        if not found.turns:
             return
-        yield found.seconds
-        if min(found.seconds[1:]) > GAIN * found.seconds[0]:
+        yield found.turns
+        before.append(found.turns)
+        if all(r.low > GAIN for r in ratios(before)):
             return
 
 

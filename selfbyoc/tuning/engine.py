@@ -243,6 +243,7 @@ def _interruptible(run: Run) -> Iterator[None]:
 def _outcome(search: Search) -> Outcome:
     failed, wrong = search.useless
     record = search.chosen
+    error = search.error or ("" if record is None else record.error)
     hand = search.records.get(search.default.code) if record is None else record
     times = (None, None) if hand is None else (hand.default_seconds, hand.seconds)
-    return Outcome(search.task, search.done, failed, wrong, *times, record, search.error)
+    return Outcome(search.task, search.done, failed, wrong, *times, record, error)

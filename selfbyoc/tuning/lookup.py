@@ -160,6 +160,8 @@ def _reason(record: Record, candidates: int) -> str:
     assert record.seconds is not None
     assert record.default_seconds is not None
     hand, of = 1e3 * record.default_seconds, f"of {candidates} candidates"
+    if record.is_default and record.error:
+        return f"the default decisions: {record.error}"
     if record.is_default:
         return f"the default decisions are the best {of}: {hand:.4g} ms"
     found = 1e3 * record.seconds

@@ -7,6 +7,7 @@ machine; another one has the same two methods.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -16,12 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._tvm import get_func, tensor, tvm
-from ..runtime.timing import Window, summary, window
+from ..runtime.timing import Window, window
 from ..runtime.tolerance import bound_of, difference
+from .pairs import ratio
 from .rounding import allowed
 
 WINDOW, WARM = 0.02, 0.002  # seconds; the threads of the kernel before still spin for a while
-SLOW = 3.0  # times as slow as the default: timed once
+SLOW = 3.0  # times as slow as the default: timed twice
 SEEDS = (0, 1)  # of random inputs; the first ones are for timing
 
 
@@ -55,10 +57,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds a call of each kernel; or which one is wrong first, and how."""
+    """Seconds a call of each kernel; or which one is wrong first, and how.
+
+    turns   of each kernel, seconds a call in each turn; fewer of one that is slow
+    """
 
     seconds: tuple[float, ...]
     wrong: str = ""
+    turns: tuple[tuple[float, ...], ...] = ()
 
 
 class Opened(Protocol):
@@ -113,7 +119,8 @@ def measured(device: Device, job: Job) -> Measured:
     if wrong := _wrong(device, job, opened, loaded):
         return Measured((), wrong)
     placed = [_sets(device, job, given[0]) for given in loaded]
-    return Measured(tuple(_times(opened, placed, job.seconds)))
+    turns = _turns(opened, placed, job.seconds)
+    return Measured(seconds(turns), turns=turns)
 
 
 def _sets(device: Device, job: Job, given: Sequence[np.ndarray]) -> list[list[Any]]:
@@ -185,20 +192,27 @@ def _off(found: np.ndarray, expected: np.ndarray, reduction: int, more: np.ndarr
     return "" if wrong is None else str(wrong)
 
 
-def _times(
+def _turns(
     opened: Sequence[Opened], placed: Sequence[Sequence[Sequence[Any]]], budget: float
-) -> list[float]:
-    """Medians over windows in turns, so that what disturbs, disturbs all alike."""
-    windows: list[list[Window]] = [[] for _ in opened]
-    slow: set[int] = set()
-    while sum(w.seconds for w in windows[0]) < budget or len(windows[0]) < 3:
-        for n, (kernel, sets) in enumerate(zip(opened, placed, strict=True)):
-            if n not in slow:
-                windows[n].append(kernel.window(sets))
-                if _a_call(windows[n][-1]) > SLOW * _a_call(windows[0][-1]):
-                    slow.add(n)
-    return [summary(found).milliseconds / 1e3 for found in windows]
+) -> tuple[tuple[float, ...], ...]:
+    """Windows in turns, forth and back, so that what disturbs, disturbs all alike."""
+    found: list[list[float]] = [[] for _ in opened]
+    order, spent = list(range(len(opened))), 0.0
+    while spent < budget or len(found[0]) < 3:
+        for n in order if len(found[0]) % 2 == 0 else order[::-1]:
+            turn = opened[n].window(placed[n])
+            spent += turn.seconds * (n == 0)
+            found[n].append(turn.seconds / turn.calls)
+        order = [n for n in order if not _is_slow(found[n], found[0])]
+    return tuple(map(tuple, found))
 
 
-def _a_call(found: Window) -> float:
-    return found.seconds / found.calls
+def _is_slow(times: Sequence[float], default: Sequence[float]) -> bool:
+    """Twice is no chance."""
+    return len(times) > 1 and all(a > SLOW * b for a, b in zip(times, default, strict=False))
+
+
+def seconds(turns: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Of each kernel: the default's median, times the median of the ratios to it, turn by turn."""
+    default = statistics.median(turns[0])
+    return tuple(default * ratio(t, turns[0][: len(t)]).median for t in turns)

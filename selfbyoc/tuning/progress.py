@@ -39,7 +39,7 @@ class Outcome:
                     failed (could not be built, crashed or hung) or were wrong
     default_seconds of the hand schedule, and of what was chosen, in the last comparison
     record          what a build takes within `apply_records`; None where nothing could be measured
-    error           why that is
+    error           why that is; or why nobody can tell which candidate is faster
     """
 
     task: Task
