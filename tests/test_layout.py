@@ -59,7 +59,7 @@ def test_tvm_is_reached_through_one_file(path):
 
 # The floors of the house, from the ground up: a file imports from its own floor and from below.
 FLOORS = (
-    ("errors", "extra", "shown", "trusted"),
+    ("errors", "extra", "interrupt", "shown", "trusted"),
     (
         "_tvm",
         *(f"_tvm_{name}" for name in ["alignment", "config", "rewrite", "rpc", "script", "tune"]),

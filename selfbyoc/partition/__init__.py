@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
+from ..interrupt import interruptible
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
 from .refusal import Refusal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..match.match import Match
 
 
+@interruptible()
 def partition_for_tefuse(
     mod: tvm.IRModule,
     params: Mapping[str, Any] | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ CHECK, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS,
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
 SLOWER = "profitability"
+LARGEST = 2**31 - 1
 # What `OpCall.needs_product` is about.
 PRODUCTS = ("batch_matmul", "conv2d", "dense", "matmul")
 
@@ -136,4 +138,14 @@ def _unknown_shape(match: Match) -> Refusal | None:
         if not value.is_static:
             text = f"{name} has an extent that is not known when compiling: {value.type}"
             return Refusal(SHAPE, text, name, "every extent known", value.type)
+    return _huge(match)
+
+
+def _huge(match: Match) -> Refusal | None:
+    """Kernels index with 32 bits: what is larger is TVM's."""
+    values = [*match.args.items(), *((c.name, v) for c in match.ops for v in c.outputs)]
+    for name, value in values:
+        if math.prod(max(int(e), 1) for e in value.shape) > LARGEST:
+            text = f"{name} has more than 2^31 - 1 elements: {value.type}"
+            return Refusal(SHAPE, text, name, "at most 2^31 - 1 elements", value.type)
     return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..cache.kernels import using
 from ..codegen.target import host_target
 from ..errors import InputError
+from ..interrupt import interruptible
 from ..partition import check_module, check_target, guarded, is_partitioned, partition_for_tefuse
 from ..partition.guard import Guard
 from ..partition.originals import without_originals
@@ -50,7 +51,7 @@ def build(
     in this folder. Otherwise as the environment's SELFBYOC_CACHE says (`library.cache`).
     """
     check_module(mod)
-    with using(cache) as use:
+    with interruptible(), using(cache) as use:
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout)
     return replace(library, cache=use)
