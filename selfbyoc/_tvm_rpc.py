@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import runpy
 import socket
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm import rpc
@@ -18,6 +20,10 @@ from ._tvm import GENERATION
 __all__ = ["REQUEST", "SUMMARY", "RPCSessionTimeoutError", "ask_tracker", "connect", "serve"]
 
 SUMMARY, REQUEST = base.TrackerCode.SUMMARY, base.TrackerCode.REQUEST
+_LOOPBACK = "127.0.0.1"
+_WARNING = """WARNING: this RPC server listens on {}. Whoever reaches it runs any code as this user, and
+writes any file of this user, also outside the server's folder: there is no password. Keep it in a
+network of your own, in a container or under a user that owns nothing."""
 _THREADS = "runtime.NumThreads"
 _IR_LOADER = "runtime.module.loadfile_ll"
 if GENERATION == "relax":
@@ -74,9 +80,23 @@ def use_threads(session: Any, count: int) -> int:
 
 
 def serve() -> None:
-    """TVM's own RPC server by its own command line, which outlives kernels that crash."""
+    """TVM's own RPC server by its own command line, which outlives kernels that crash. Without a
+    `--host` only this machine reaches it; with another one, it says what that means.
+    """
+    host = _host(sys.argv)
+    if host is None:
+        sys.argv.append(f"--host={_LOOPBACK}")
+    elif not host.startswith("127.") and host not in ("localhost", "::1"):
+        print(_WARNING.format(host), file=sys.stderr, flush=True)
     rpc.Server = functools.partial(rpc.Server, server_init_callback=_prepared())
     runpy.run_module("tvm.exec.rpc_server", run_name="__main__", alter_sys=True)
+
+
+def _host(args: Sequence[str]) -> str | None:
+    """What the command line says of the interface."""
+    found = argparse.ArgumentParser(add_help=False)
+    found.add_argument("--host")
+    return found.parse_known_args(args)[0].host
 
 
 def _prepared() -> Callable[[], None]:

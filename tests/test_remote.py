@@ -3,6 +3,7 @@
 import signal
 import socket
 import struct
+import sys
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -332,3 +333,25 @@ def test_one_folder_serves_one_key(loopback, tmp_path):
         TuningError, match="were measured through the key other; use another folder"
     ):
         tune(loopback.tracker, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], ""),
+        (["--host=127.0.0.1"], ""),
+        (["--host", "0.0.0.0"], "WARNING"),
+        (["--host=::"], "W"),
+    ],
+)
+def test_a_server_is_on_loopback_or_says_what_it_means(args, said, monkeypatch, capsys):
+    from selfbyoc import _tvm_rpc
+
+    found = []
+    monkeypatch.setattr(_tvm_rpc.rpc, "Server", _tvm_rpc.rpc.Server)  # put back after it
+    monkeypatch.setattr(_tvm_rpc.runpy, "run_module", lambda *_, **__: found.extend(sys.argv[1:]))
+    monkeypatch.setattr(sys, "argv", ["server", *args])
+    _tvm_rpc.serve()
+    assert found == (args or ["--host=127.0.0.1"])
+    assert capsys.readouterr().err.startswith(said)
+    assert bool(said) == ("127.0.0.1" not in " ".join(found))
