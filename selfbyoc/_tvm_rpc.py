@@ -21,9 +21,9 @@ __all__ = ["REQUEST", "SUMMARY", "RPCSessionTimeoutError", "ask_tracker", "conne
 
 SUMMARY, REQUEST = base.TrackerCode.SUMMARY, base.TrackerCode.REQUEST
 _LOOPBACK = "127.0.0.1"
-_WARNING = """WARNING: this RPC server listens on {}. Whoever reaches it runs any code as this user, and
-writes any file of this user, also outside the server's folder: there is no password. Keep it in a
-network of your own, in a container or under a user that owns nothing."""
+_WARNING = """WARNING: this RPC server listens on {}. Whoever reaches it runs any code as this
+user, and writes any file of this user, also outside the server's folder: there is no password.
+Keep it in a network of your own, in a container or under a user that owns nothing."""
 _THREADS = "runtime.NumThreads"
 _IR_LOADER = "runtime.module.loadfile_ll"
 if GENERATION == "relax":
