@@ -16,6 +16,7 @@ from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_inline import inlined, primitives
+from ._relax_scalars import one_for_each_scalar
 from ._relax_table import SaysItsOps, fusion_table
 from ._relax_table import in_order as in_order
 
@@ -99,6 +100,7 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
         return without_item_calls(mod)
     fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
     fused = without_item_calls(fuse(tied))
+    fused = one_for_each_scalar(fused, external_functions(fused))
     return _unique_symbols(fused, f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
 
 
