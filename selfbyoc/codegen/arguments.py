@@ -23,7 +23,7 @@ def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:
 
 
 def run_pack(
-    pack: Callable[..., Any], tensor: Any, match: Match, value: Value, plan: Any, *, ahead: bool
+    pack: Callable[..., Any], tensor: Any, match: Match, name: str, plan: Any, *, ahead: bool
 ) -> Any:
     """A composite's `pack` function, which may ask for the op that reads its argument; a kernel's
     gets the plan, too.
@@ -34,8 +34,14 @@ def run_pack(
     args = (tensor, plan)[:given]
     if not takes_reader(pack, given):
         return pack(*args)
-    reader = next(call for call in match.ops if any(v is value for v in call.inputs))
-    inputs = (replace(v, is_constant=ahead) if v is value else v for v in reader.inputs)
+    reader, position = next(
+        (call, i)
+        for call in match.ops
+        for i in range(len(call.inputs))
+        if match.role(call, i) == name
+    )
+    inputs = list(reader.inputs)
+    inputs[position] = replace(inputs[position], is_constant=ahead)
     return pack(*args, replace(reader, inputs=tuple(inputs)))
 
 

@@ -33,10 +33,15 @@ def packable(graph: OpGraph, match: Match) -> dict[int, str]:
         chain = argument_chain(graph, value)
         source = chain[0].inputs[0] if chain else value
         position = next((i for i, v in enumerate(graph.inputs) if v is source), None)
-        alone = len(graph.users(source)) == 1 and len(graph.users(value)) == 1
+        alone = _readings(graph, source) == 1 and _readings(graph, value) == 1
         if position is not None and alone and not graph.is_output(value):
             found[position] = name
     return found
+
+
+def _readings(graph: OpGraph, value: Value) -> int:
+    """How many inputs of ops a value is; one op may read it twice."""
+    return sum(v is value for call in graph.users(value) for v in call.inputs)
 
 
 def packed_types(graph: OpGraph, match: Match, wanted: Mapping[int, str]) -> dict[int, Packed]:
@@ -67,7 +72,7 @@ def _pack_stages(
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
     try:
-        return first, run_pack(pack, current, match, match.args[name], plan, ahead=True)
+        return first, run_pack(pack, current, match, name, plan, ahead=True)
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error

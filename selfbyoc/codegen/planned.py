@@ -37,12 +37,11 @@ def plan_of(match: Match, packed: Mapping[str, Shape | None]) -> Any:
     kernel = match.composite.kernel
     if kernel is None:
         return None
-    names = {id(value): name for name, value in match.args.items()}
     operands = {
         (call.name, i): Packing(name, name in packed, packed.get(name))
         for call in match.ops
-        for i, value in enumerate(call.inputs)
-        if (name := names.get(id(value))) is not None
+        for i in range(len(call.inputs))
+        if (name := match.role(call, i))
     }
     try:
         return kernel.plan(Ops([bare(c) for c in match.ops], operands=operands), machine_at_hand())

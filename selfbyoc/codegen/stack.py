@@ -75,7 +75,7 @@ class Builder:
 
     def __init__(self, graph: OpGraph, match: Match, packed: Mapping[int, Packed]) -> None:
         self.graph, self.match, self.composite = graph, match, match.composite
-        self.arg_of = {id(value): name for name, value in match.args.items()}
+        self.name_of = {id(value): name for name, value in match.args.items()}
         self.tensors: dict[int, Any] = {}
         self.stages: dict[int, list[Any]] = {}  # id of an op -> its te operations
         self.seen: set[Any] = set()
@@ -95,7 +95,7 @@ class Builder:
     def _input(self, position: int, value: Value) -> None:
         packed_as = self.packed.get(position)
         # A packed one may have been read through other ops before, or stand in for them now.
-        name = packed_as.arg if packed_as else self.arg_of.get(id(value), value.name)
+        name = packed_as.arg if packed_as else self.name_of.get(id(value), value.name)
         passed = packed_as.value if packed_as else value
         tensor = te.placeholder(passed.shape, passed.dtype, name=_identifier(name, position))
         self.params.append(tensor)
@@ -138,7 +138,10 @@ class Builder:
             self._whole(own, call)
             return
         override = own.get(call.kind) if isinstance(own, Mapping) else None
-        ins = [self._operand(value, packing=override is not None) for value in call.inputs]
+        ins = [
+            self._operand(value, self.match.role(call, i), packing=override is not None)
+            for i, value in enumerate(call.inputs)
+        ]
         if override is None:
             found = compute_of(call.kind)(ins, call)
         else:
@@ -149,11 +152,10 @@ class Builder:
         check_types(f"composite {self.composite.name}, {call.name}", tensors, call.outputs)
         self._record(call, tensors)
 
-    def _operand(self, value: Value, packing: bool) -> Any:
-        """An input as the op's compute sees it: packed, if the composite packs this argument."""
+    def _operand(self, value: Value, name: str, packing: bool) -> Any:
+        """A value as the compute sees it as this argument: packed, if the composite packs that."""
         if value.is_constant and value.scalar is not None and id(value) not in self.tensors:
             self.tensors[id(value)] = self._constant(value)
-        name = self.arg_of.get(id(value), "")
         pack = self.composite.pack_for(name)
         if pack is None or any(name == p.arg for p in self.packed.values()):
             return self.tensors[id(value)]
@@ -163,7 +165,7 @@ class Builder:
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
         what, given = f"pack of {name!r}", self.tensors[id(value)]
-        return self._users(what, run_pack, pack, given, self.match, value, self.plan, ahead=False)
+        return self._users(what, run_pack, pack, given, self.match, name, self.plan, ahead=False)
 
     def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Call a function of the composite; whatever it raises is reported as the composite's
@@ -193,7 +195,7 @@ class Builder:
         """
         results = self.match.outputs
         if not any(id(v) in self.tensors for v in results):
-            ready = {n: self._operand(v, packing=True) for n, v in self.match.args.items()}
+            ready = {n: self._operand(v, n, packing=True) for n, v in self.match.args.items()}
             asked = inspect.signature(compute).parameters
             known = {"ops": Ops([bare(c) for c in self.match.ops]), "plan": self.plan}
             options = {name: value for name, value in known.items() if name in asked}

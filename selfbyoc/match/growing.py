@@ -14,7 +14,7 @@ from ..ops.vocabulary import elementwise_kinds
 from .miss import KIND, OTHER_KIND, READER, RIGHT_KIND
 
 if TYPE_CHECKING:
-    from .matcher import Bound, Matcher
+    from .matcher import Bound, Input, Matcher
 
 
 @dataclass(frozen=True)
@@ -140,33 +140,50 @@ def _block(node: Repeat, depth: int) -> Node:
     return as_node(node.block(Rest(node, depth + 1), lambda name: Numbered(name, node, depth)))
 
 
-def arguments(bound: Bound, names: Sequence[str], ops: Sequence[OpCall]) -> Mapping[str, Value]:
-    """The arguments of a match by their names, those that get a number with it."""
+def arguments(
+    bound: Bound, names: Sequence[str], ops: Sequence[OpCall]
+) -> tuple[Mapping[str, Value], Mapping[Input, str]]:
+    """The arguments of a match by their names, those that get a number with it, and which of them
+    the inputs of the ops are.
+    """
     if not bound.counts:
-        return bound.args
+        return bound.args, bound.roles
     args = {name: value for name, value in bound.args.items() if "@" not in name}
-    _number_blocks(bound, args)
+    numbered = _number_blocks(bound, args)
+    roles = {at: numbered.get(name, name) for at, name in bound.roles.items()}
     known = {id(v) for v in args.values()} | {id(v) for call in ops for v in call.outputs}
     numbers: dict[str, int] = {}
     for base, value in bound.operands:
         if id(value) in known:  # an argument already, or computed inside
             continue
         known.add(id(value))
-        args[_free(base, numbers, {*args, *names})] = value
-    return args
+        args[name := _free(base, numbers, {*args, *names})] = value
+        roles |= {at: name for at in _readings(value, ops) if at not in roles}
+    return args, roles
 
 
-def _number_blocks(bound: Bound, args: dict[str, Value]) -> None:
-    """The first block's are `name_0`, a second repetition of the same name goes on."""
+def _readings(value: Value, ops: Sequence[OpCall]) -> Iterator[Input]:
+    """The inputs that are this value."""
+    return ((id(call), i) for call in ops for i, v in enumerate(call.inputs) if v is value)
+
+
+def _number_blocks(bound: Bound, args: dict[str, Value]) -> dict[str, str]:
+    """The first block's are `name_0`, a second repetition of the same name goes on; -> what each is
+    called now.
+    """
     offset: dict[str, int] = {}
+    numbered: dict[str, str] = {}
     for node, count in bound.counts:
         for base in sorted(node.names) if isinstance(node, Repeat) else ():
             first = offset.get(base, 0)
             for number in range(count):
-                value = bound.args.get(f"{base}@{id(node)}.{count - 1 - number}")
+                asked = f"{base}@{id(node)}.{count - 1 - number}"
+                value = bound.args.get(asked)
                 if value is not None:  # an option may do without
-                    args[f"{base}_{first + number}"] = value
+                    numbered[asked] = f"{base}_{first + number}"
+                    args[numbered[asked]] = value
             offset[base] = first + count
+    return numbered
 
 
 def _free(base: str, numbers: dict[str, int], taken: set[str]) -> str:

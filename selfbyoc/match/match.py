@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from ..language.declared import root_kinds
 from ..language.pattern import Item, Node
 from ..language.roots import alike
 from .growing import arguments
-from .matcher import Bound, Matcher
+from .matcher import Bound, Input, Matcher
 from .miss import LEAF, OUTPUT, RIGHT_KIND, Miss
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ class Match:
     args: Mapping[str, Value]
     ops: tuple[OpCall, ...]
     outputs: tuple[Value, ...]
+    # Which argument the inputs of the ops are: one value may be several
+    roles: Mapping[Input, str] = field(default_factory=dict, repr=False)
+
+    def role(self, call: OpCall, index: int) -> str:
+        """The argument that an input of a matched op is; empty for what is computed inside."""
+        return self.roles.get((id(call), index), "")
 
     @property
     def root(self) -> OpCall:
@@ -119,7 +125,8 @@ class Ways:
             taken = {id(call) for call in bound.ops}
             ops = tuple(call for call in graph.ops if id(call) in taken)
             outputs = tuple(_value_of(node, bound) for node in composite.outputs)
-            yield Match(composite, arguments(bound, composite.arg_names, ops), ops, outputs)
+            args, roles = arguments(bound, composite.arg_names, ops)
+            yield Match(composite, args, ops, outputs, roles)
 
     def bounds(self) -> Iterator[Bound]:
         """Every way, as what each node stands for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,8 @@ from .miss import (
     Nearest,
 )
 
+Input = tuple[int, int]  # id of an op, and the position among its inputs
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -40,6 +42,9 @@ class Bound:
     operands: tuple[tuple[str, Value], ...] = ()  # what ops of chains read besides them
     # How many ops a chain has, and how many blocks a repetition
     counts: tuple[tuple[Elementwise | Repeat, int], ...] = ()
+    # Which argument each input of an op is: one value may be several of them
+    roles: Mapping[Input, str] = field(default_factory=dict)
+    at: Input = (0, 0)  # the input that is matched now
     level: int = 0  # ops entered whose inputs are not matched yet
     reader: str = ""  # the innermost of these
 
@@ -99,10 +104,9 @@ class Matcher:
 
     def _arg(self, node: Arg, value: Value, bound: Bound) -> Iterator[Bound]:
         known = bound.args.get(node.name)
-        if known is None:
-            yield replace(bound, args={**bound.args, node.name: value})
-        elif known is value:
-            yield bound
+        if known is None or known is value:
+            args = bound.args if known is value else {**bound.args, node.name: value}
+            yield replace(bound, args=args, roles={**bound.roles, bound.at: node.name})
         else:
             wanted = f"the same value as {known!r}"
             self.missed(bound, RIGHT_KIND, VALUE, str(node), wanted, f"{value!r}")
@@ -164,18 +168,22 @@ class Matcher:
             wanted, found = f"{len(nodes)} inputs", _inputs_of(call)
             self.missed(bound, RIGHT_KIND, INPUTS, call.name, wanted, found)
             return
-        yield from self._all(nodes, call.inputs, bound)
+        order = range(len(nodes))
+        yield from self._all(nodes, call, order, bound)
         if KINDS[node.kind].is_commutative:
-            yield from self._all(nodes, call.inputs[::-1], bound)
+            yield from self._all(nodes, call, order[::-1], bound)
 
     def _all(
-        self, nodes: tuple[Node, ...], values: tuple[Value, ...], bound: Bound
+        self, nodes: tuple[Node, ...], call: OpCall, order: Sequence[int], bound: Bound
     ) -> Iterator[Bound]:
+        """Each node on the input of the op whose turn it is."""
         if not nodes:
             yield bound
             return
-        for first in self.match(nodes[0], values[0], bound):
-            yield from self._all(nodes[1:], values[1:], first)
+        first, *rest = order
+        here = replace(bound, at=(id(call), first))
+        for done in self.match(nodes[0], call.inputs[first], here):
+            yield from self._all(nodes[1:], call, rest, done)
 
 
 def _inputs_of(call: OpCall) -> str:
