@@ -18,7 +18,7 @@ from ._relay_register import call_of
 
 
 def _gelu(x: Expr) -> Expr:
-    half, one, root = (relay.const(v, "float32") for v in (0.5, 1.0, math.sqrt(2)))
+    half, one, root = (relay.const(v, dtype_of(x)) for v in (0.5, 1.0, math.sqrt(2)))
     return relay.multiply(relay.multiply(x, half), relay.add(relay.erf(relay.divide(x, root)), one))
 
 
@@ -74,8 +74,8 @@ def function_of(kind: str) -> Callable[..., Expr] | None:
 
 
 def constant(array: np.ndarray) -> Expr:
-    """A NumPy array as a constant of the IR."""
-    return relay.const(array)
+    """A NumPy array as a constant of the IR: without its dtype, 0.17 narrows 64 bits to 32."""
+    return relay.const(array, str(array.dtype))
 
 
 def dtype_of(expr: Expr) -> str:

@@ -12,13 +12,15 @@ those of Cephes (exp, log) and Eigen (erf, tanh). What holds for float32, over t
 * NaN gives NaN, and infinities give the limit, except where the formula itself is inf * 0:
   gelu(-inf) and silu(-inf) are NaN, as in PyTorch.
 
-Other dtypes keep TVM's own intrinsic.
+float16 is computed in float32, as TVM has no erf of it, and rounded once. float64 keeps TVM's own
+intrinsic.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .._tvm import dtype_of, te, tir
@@ -66,6 +68,20 @@ def _is_f32(x: Any) -> bool:
     return dtype_of(x) == "float32"
 
 
+def _in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of what is narrower than float32, computed in float32."""
+
+    @functools.wraps(function)
+    def wide(x: Any, *options: Any) -> Any:
+        dtype = dtype_of(x)
+        if dtype not in ("float16", "bfloat16"):
+            return function(x, *options)
+        return tir.Cast(dtype, function(tir.Cast("float32", x), *options))
+
+    return wide
+
+
+@_in_f32
 def exp(x: Any) -> Any:
     """e^x = 2^n e^r; 2^(n-1) is made of the exponent's bits, which reaches both ends of float32."""
     if not _is_f32(x):
@@ -85,6 +101,7 @@ _EXP_DIFFERENCE = (
 _ROUND = 1.5 * 2.0**23 + 127.0
 
 
+@_in_f32
 def exp_of_difference(x: Any) -> Any:
     """e^x for the x <= 0 of a softmax, in half of the steps that `exp` takes: twelve instructions.
 
@@ -102,6 +119,7 @@ def exp_of_difference(x: Any) -> Any:
     return _poly(r, _EXP_DIFFERENCE) * tir.reinterpret("float32", power)
 
 
+@_in_f32
 def erf(x: Any) -> Any:
     """The error function."""
     if not _is_f32(x):
@@ -123,6 +141,7 @@ def _log_parts(x: Any) -> tuple[Any, Any]:
     return e, m * (m * m) * _poly(m, _LOG) - _f(0.5) * (m * m) + m
 
 
+@_in_f32
 def log(x: Any) -> Any:
     """The natural logarithm: 0 gives -inf, inf gives inf, and what is below 0 or NaN gives NaN."""
     if not _is_f32(x):
@@ -141,6 +160,7 @@ def by_roots(exponent: float) -> bool:
     return exponent * 4 == int(exponent * 4) and 0 <= exponent <= 2
 
 
+@_in_f32
 def inverse_power(x: Any, exponent: float) -> Any:
     """x ** -exponent of finite x > 0: by roots where quarters of the exponent are whole numbers."""
     one = tir.const(1.0, dtype_of(x))
@@ -161,12 +181,14 @@ def inverse_power(x: Any, exponent: float) -> Any:
     return exp(r - log_m * _f(exponent)) * scale
 
 
+@_in_f32
 def sigmoid(x: Any) -> Any:
     """1 / (1 + e^-x)."""
     one = tir.const(1.0, dtype_of(x))
     return one / (one + exp(tir.const(0.0, dtype_of(x)) - x))
 
 
+@_in_f32
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent; beyond 9 it is 1 to float32's precision."""
     if not _is_f32(x):
@@ -175,6 +197,7 @@ def tanh(x: Any) -> Any:
     return x * _poly(x * x, _TANH_P) / _poly(x * x, _TANH_Q)
 
 
+@_in_f32
 def gelu(x: Any) -> Any:
     """x (1 + erf(x / sqrt 2)) / 2."""
     half, one = tir.const(0.5, dtype_of(x)), tir.const(1.0, dtype_of(x))

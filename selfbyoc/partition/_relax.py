@@ -12,6 +12,7 @@ from .._tvm import constant_numpy, structural_hash, tvm
 from ..errors import InputError
 from ..graph import Value
 from ..ir._relax import ITEM, Constant
+from ..ir._relax_emit import constant
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_declared import PrimFuncsAreOps
@@ -234,7 +235,7 @@ class _Swap(relax.PyExprMutator):
         name = call.op.name_hint
         arrays = next(self.waiting[name]) if name in self.waiting else {}
         args = [
-            relax.const(arrays[i]) if i in arrays else self.visit_expr(a)
+            constant(arrays[i]) if i in arrays else self.visit_expr(a)
             for i, a in enumerate(call.args)
         ]
         return relax.Call(self.fresh[name], args, call.attrs)

@@ -12,6 +12,7 @@ from tvm import relay
 
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
 from ..graph import Value
+from ..ir._relay_emit import constant
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
@@ -191,9 +192,7 @@ def update(
             and expr.op.name_hint in waiting
         ):
             arrays = next(waiting[expr.op.name_hint])
-            args = [
-                relay.const(arrays[i]) if i in arrays else a for i, a in enumerate(new[expr].args)
-            ]
+            args = [constant(arrays[i]) if i in arrays else a for i, a in enumerate(new[expr].args)]
             new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), whole)

@@ -11,6 +11,7 @@ from tvm import autotvm, relay
 from tvm.contrib import graph_executor
 
 from ..._tvm import tensor, tvm
+from ...ir._relay_emit import constant
 from ...ir._relay_walk import postorder
 
 
@@ -53,7 +54,7 @@ def subgraph(func: relay.Function, fixed: Mapping[int, np.ndarray]) -> tuple[Any
     """
     inner, positions = _composite(func)
     names = {i: p for i, p in zip(positions, inner.params, strict=True)}
-    bound = {names[i]: relay.const(fixed[i]) for i in fixed if i in names}
+    bound = {names[i]: constant(fixed[i]) for i in fixed if i in names}
     params = [p for p in inner.params if p not in bound]
     main = relay.Function(params, relay.bind(inner.body, bound))
     return tvm.IRModule.from_expr(main), [i for i in positions if names[i] not in bound]
