@@ -1,4 +1,4 @@
-"""Equal shapes with other constants of one element: the constant is part of what the function is."""
+"""Equal shapes with other constants of one element: they are part of what the function is."""
 
 import pytest
 from anyhow import normal, taken

@@ -166,7 +166,8 @@ def reduce_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
     fresh = Facts(sch, partial)
     sch.set_scope(partial, 0, "local")
     own = list(sch.get_loops(partial))[-len(fresh.axes) :]
-    lane, k = own[fresh.last_written().position], own[fresh.reduction[-1].position]
+    # Of a reduction over several axes, some of extent 1 (7 x 1), the outermost: all are sums.
+    lane, k = own[fresh.last_written().position], own[fresh.reduction[0].position]
     sch.reorder(*(loop for loop in own if not loop.same_as(lane)), lane)
     sch.vectorize(lane)
     sch.unroll(sch.get_loops(block.block)[-1])
