@@ -315,8 +315,7 @@ ROWS = [
                                   cause="check")),
     Row("a mask of more batches", A, attend(),
         shapes(ATTEND, q=(1, 7, 8), k=(1, 7, 8)), "batch_matmul_1",
-        refused("the mask has more elements than the scores: it makes float32[1, 7, 7] "
-                "float32[2, 7, 7]")),
+        refused("add makes float32[2, 7, 7] of float32[1, 7, 7] by broadcasting")),
     Row("a scale of each score", A, lambda q, k, v, mask: op.batch_matmul(
         op.softmax(op.multiply(op.batch_matmul(q, k, transpose_b=True), mask)), v),
         ATTEND, "batch_matmul_1",

@@ -28,6 +28,8 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | dropout; reshape, cast, ... that change nothing    | the op before, or after          |
 
 A rule that recognises an importer's form but cannot read it away says why: `Rewriter.decline`.
+Constants count by their value, whatever their shape; one of more axes than its tensor gives the
+result more axes (0.5 of [1, 1, 1]), which no op on the left does: `_read` declines those.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from collections.abc import Iterable
 
 from ..graph import OpCall, OpGraph, name_ops
 from .rules.general import RULES
-from .rules.rewriter import Declined, Rewriter
+from .rules.rewriter import Declined, Rewrite, Rewriter, Rule
 
 
 def canonicalize(graph: OpGraph) -> OpGraph:
@@ -53,15 +55,31 @@ def declined(graph: OpGraph) -> tuple[Declined, ...]:
     rewriter = Rewriter(graph)
     for call in graph.ops:
         for rule in RULES:
-            rule(rewriter, call)
+            _read(rule, rewriter, call)
     return tuple(rewriter.declined)
+
+
+def _read(rule: Rule, rewriter: Rewriter, call: OpCall) -> Rewrite | None:
+    """What a rule makes of an op, unless that has another shape than what it is computed from."""
+    found = rule(rewriter, call)
+    for made in found[0] if found is not None else ():
+        before, after = made.inputs[0], made.outputs[0]
+        if made.kind in _OF_ONE_SHAPE and before.shape != after.shape:
+            rewriter.decline(
+                call, made.kind, f"a constant in it makes {after.type} of {before.type}"
+            )
+            return None
+    return found
+
+
+_OF_ONE_SHAPE = frozenset({"clip", "gelu", "layer_norm", "lrn", "relu", "silu", "softmax"})
 
 
 def _one_pass(graph: OpGraph) -> tuple[OpGraph, bool]:
     rewriter = Rewriter(graph)
     for position, call in enumerate(graph.ops):
         for rule in RULES:
-            found = rule(rewriter, call)
+            found = _read(rule, rewriter, call)
             if found is None:
                 continue
             stand_in, absorbed = found

@@ -181,6 +181,10 @@ class Matcher:
             yield bound
             return
         first, *rest = order
+        if isinstance(nodes[0], Number) and (grown := _grown(call, first)):
+            wanted = f"the constant {nodes[0].value} of no more axes than {grown.type}"
+            self.missed(bound, RIGHT_KIND, CONSTANT, call.name, wanted, _leaf(call.inputs[first]))
+            return
         here = replace(bound, at=(id(call), first))
         for done in self.match(nodes[0], call.inputs[first], here):
             yield from self._all(nodes[1:], call, rest, done)
@@ -188,6 +192,13 @@ class Matcher:
 
 def _inputs_of(call: OpCall) -> str:
     return f"{len(call.inputs)} input{'s' * (len(call.inputs) != 1)}"
+
+
+def _grown(call: OpCall, index: int) -> Value | None:
+    """The tensor beside a constant that has so many axes that the result has more than it."""
+    others = [v for i, v in enumerate(call.inputs) if i != index and v.scalar is None]
+    grown = bool(others) and all(v.ndim < call.inputs[index].ndim for v in others)
+    return others[0] if grown else None
 
 
 def _leaf(value: Value) -> str:

@@ -54,6 +54,9 @@ def batch_matmul(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """matmul of batches; transposed operands are the next rule's."""
     if call.kind != "matmul" or call.inputs[1].ndim < 3:
         return None
+    if call.inputs[0].ndim < 2:
+        rw.decline(call, "batch_matmul", f"{call.inputs[0].name} is a vector: it has one axis")
+        return None
     attrs = {"transpose_a": False, "transpose_b": False, "out_dtype": call.outputs[0].dtype}
     return [replace(call, kind="batch_matmul", attrs=attrs)], []
 

@@ -11,6 +11,7 @@ from ...language.pattern import either, op
 from ..kernels.attention.compute import attention as compute
 from ..kernels.attention.plan import plan
 from ..kernels.attention.schedule import schedule
+from .sizes import check_sizes
 
 KERNEL = Kernel(plan, compute, schedule)
 
@@ -58,11 +59,9 @@ def _check(match: Any) -> None:
     require(
         not second.attrs["transpose_a"], "the probabilities are transposed before they are used"
     )
-    raw = first.outputs[0]
-    require(
-        raw.shape == scores.shape,
-        f"the mask has more elements than the scores: it makes {raw.type} {scores.type}",
-    )
+    check_sizes(match)
+    out, batch = second.outputs[0], scores.shape[:-2]
+    require(out.shape[:-2] == batch, f"the values have more batches than the scores: {out.type}")
     of_queries = any(
         c.kind in ("multiply", "divide") and c.outputs[0] is first.inputs[0] for c in match.ops
     )

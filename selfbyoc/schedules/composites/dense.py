@@ -18,6 +18,7 @@ from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
+from .sizes import check_sizes
 
 ACTIVATIONS = {
     "relu": lambda x: tir.Max(tir.const(0, dtype_of(x)), x),
@@ -39,6 +40,7 @@ def check_bias(match: Any) -> None:
 
 def check_residual(match: Any) -> None:
     """A residual is as large as what it is added to."""
+    check_sizes(match)
     residual, out = match.residual, match.root.outputs[0]
     require(
         residual is None or residual.shape == out.shape,

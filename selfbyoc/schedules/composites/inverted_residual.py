@@ -14,6 +14,7 @@ from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
 from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, norm_sizes, normed
+from .sizes import check_sizes
 
 
 def _active(y: Any) -> Any:
@@ -39,6 +40,7 @@ def _block(
 
 def _check_block(match: Any) -> None:
     direct_layout(match)
+    check_sizes(match)
     expand, _, project = match.of("conv2d")
     if not is_first(expand):
         check_pointwise(match, 0)
@@ -47,6 +49,9 @@ def _check_block(match: Any) -> None:
         require(out < hidden, f"{project.name} must project: {out} channels out of {hidden}")
     check_depthwise(match, 1)
     check_pointwise(match, 2)
+    out = match.root.outputs[0]
+    same = not match.of("add") or match.x.shape == out.shape
+    require(same, f"the input, {match.x.type}, is broadcast to the result's {out.type}")
 
 
 def _inverted(groups: int, residual: bool, last: Any = lambda y: y, **attrs: Any) -> Any:

@@ -13,6 +13,7 @@ from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
+from .sizes import check_sizes
 
 NCHW = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
 NARROW = ("int8", "uint8")
@@ -41,6 +42,7 @@ def _chain(sums: Any, bias: Any, rounding: Any, shift: Any, scale: Any) -> Any:
 
 
 def _check(match: Any) -> None:
+    check_sizes(match)
     conv = match.op("conv2d")
     for value in conv.inputs:
         require(value.dtype in NARROW, f"only int8 and uint8 are narrowed, found {value.type}")

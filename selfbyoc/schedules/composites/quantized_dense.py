@@ -20,6 +20,7 @@ from ..kernels.rows.pack import pack_widened
 from ..kernels.rows.rowwise import Rowwise, layer_norm
 from ..kernels.rows.schedule import schedule_normal
 from .dense import check_bias
+from .sizes import check_sizes
 
 
 def _pattern(
@@ -34,6 +35,7 @@ def _pattern(
 
 
 def _check(match: Any) -> None:
+    check_sizes(match)
     check_bias(match)
     axis, ndim = match.op("layer_norm").attrs["axis"], match.x.ndim
     require(axis in (-1, ndim - 1), f"layer_norm is over axis {axis}, not the last")
