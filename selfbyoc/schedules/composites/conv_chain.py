@@ -11,6 +11,12 @@ from ...language.composite import Composite
 from ...language.pattern import op
 from ..kernels.conv.chain.schedule import CHAIN
 from .convolution import biased, direct_layout
+from .sizes import check_steps
+
+
+def _check(match: Any) -> None:
+    direct_layout(match)
+    check_steps(match)
 
 
 def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
@@ -36,7 +42,7 @@ _PAD = {"padding": 1}
 conv2d_relu_conv2d_relu = Composite(
     "conv2d_relu_conv2d_relu",
     _pattern,
-    check=direct_layout,
+    check=_check,
     kernel=CHAIN,
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(

@@ -14,6 +14,7 @@ from ..kernels.separable import compute, pack
 from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
 from .convolution import activated, biased, direct_layout
+from .sizes import check_steps
 
 
 def check_depthwise(match: Any, index: int) -> None:
@@ -51,6 +52,7 @@ def _pair(
 
 def _check_pair(match: Any) -> None:
     direct_layout(match)
+    check_steps(match)
     check_depthwise(match, 0)
     check_pointwise(match, 1)
 

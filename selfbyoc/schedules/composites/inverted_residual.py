@@ -14,7 +14,7 @@ from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
 from .convolution import direct_layout
 from .depthwise import check_depthwise, check_pointwise, norm_sizes, normed
-from .sizes import check_sizes
+from .sizes import check_sizes, check_steps
 
 
 def _active(y: Any) -> Any:
@@ -41,6 +41,7 @@ def _block(
 def _check_block(match: Any) -> None:
     direct_layout(match)
     check_sizes(match)
+    check_steps(match)
     expand, _, project = match.of("conv2d")
     if not is_first(expand):
         check_pointwise(match, 0)

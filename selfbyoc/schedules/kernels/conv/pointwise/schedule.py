@@ -48,8 +48,10 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     image = Facts(sch, image.block)
     # 1. Register tiles of the image, in its flat pixels.
     n, o, p = sch.get_loops(image.block)
-    b, r = sch.split(o, [None, sums.shape[2]])
-    ro, ri = sch.split(r, [None, plan.tile.rows])
+    # No longer than the channels that there are: of a tile with one row, TVM 0.27 loses the loop.
+    rows = min(sums.shape[2], image.shape[1])
+    b, r = sch.split(o, [None, rows])
+    ro, ri = sch.split(r, [None, min(plan.tile.rows, rows)])
     group, t, v, lane = sch.split(p, [None, plan.step, plan.tile.vectors, plan.vector])
     in_task = plan.panels == IN_TASK
     outer = [n, b, group] if plan.by_channels else [n, group] if in_task else [n, group, b]
