@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from .._tvm import tvm
 from ..errors import CompositeError
 
 
@@ -40,9 +43,20 @@ class Case:
 
 def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
     """`(2, 3)` or `((2, 3), "int8")` as (shape, dtype)."""
-    is_sequence = isinstance(value, (tuple, list))
-    if is_sequence and len(value) == 2 and isinstance(value[1], str):
-        return tuple(value[0]), value[1]
-    if is_sequence and all(isinstance(extent, int) and extent >= 0 for extent in value):
-        return tuple(value), "float32"
-    raise CompositeError(f"argument {name!r}: expected a shape or (shape, dtype), found {value!r}")
+    shape, dtype = value, "float32"
+    is_pair = isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], str)
+    if is_pair:
+        shape, dtype = value
+    if isinstance(shape, (tuple, list)) and all(map(_is_extent, shape)):
+        return tuple(shape), dtype
+    raise CompositeError(
+        f"argument {name!r}: expected a shape or (shape, dtype), a shape's extents from 0 on or "
+        f"variables of TVM's, found {value!r}"
+    )
+
+
+def _is_extent(extent: Any) -> bool:
+    """A number, or what TVM has for one that is not known; for None, TVM 0.27 ends the process."""
+    if isinstance(extent, (int, np.integer)) and not isinstance(extent, bool):
+        return bool(extent >= 0)
+    return isinstance(extent, tvm.ir.Node)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -179,17 +179,23 @@ class Composite:
         """Schedules are of TensorIR; one that names kinds of op (schedules/each_op.py) names those
         of the pattern.
         """
+        if isinstance(self.compute, Mapping):
+            self._check_kinds("compute", self.compute)
         given = self.schedule
         functions = given.values() if isinstance(given, Mapping) else [given] if given else []
         for function in functions:
             if why := declared_in_te(function):
                 raise CompositeError(f"composite {self.name}: schedule: {why}")
-            known = kinds(self) if (named := getattr(function, "kinds", ())) else set()
-            if unknown := sorted(set(named) - known):
-                raise CompositeError(
-                    f"composite {self.name}: its schedule names {unknown}, which the pattern has "
-                    f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
-                )
+            self._check_kinds("schedule", getattr(function, "kinds", ()))
+
+    def _check_kinds(self, label: str, named: Iterable[str]) -> None:
+        """What is for single ops is for ops of the pattern: else nobody would ever call it."""
+        known = kinds(self) if named else set()
+        if unknown := sorted(set(named) - known):
+            raise CompositeError(
+                f"composite {self.name}: its {label} names {unknown}, which the pattern has "
+                f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
+            )
 
     @property
     def full_name(self) -> str:

@@ -66,8 +66,11 @@ def _built(
     verify_timeout: float | None,
 ) -> Library:
     target = host_target() if target is None else check_target(target)
-    if guard is not None and is_partitioned(mod):
-        raise InputError("guard: this module is partitioned already; hand it to partitioning")
+    if is_partitioned(mod):
+        late = {"guard": guard, "composites": composites, "params": params or None}
+        for name in (name for name, value in late.items() if value is not None):
+            text = f"{name}: this module is partitioned already; hand it to partitioning"
+            raise InputError(text)
     if verify_timeout is not None:
         composites = None if composites is None else list(composites)
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}

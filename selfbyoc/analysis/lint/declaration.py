@@ -12,7 +12,6 @@ from ...codegen.arguments import takes_reader
 from ...errors import did_you_mean
 from ...language.case import Case
 from ...language.composite import Composite
-from ...language.declared import kinds as kinds_of
 from ...language.growing import Elementwise, Repeat
 from ...language.pattern import Arg, Either, Many, Node, Op
 from ...ops.vocabulary import KINDS
@@ -82,12 +81,8 @@ def _functions(composite: Composite) -> Iterator[Finding]:
         yield from _all_arguments(composite, composite.compute, "compute")
         yield from _defaults(composite)
         return
-    kinds = kinds_of(composite)
     for kind, function in composite.compute.items():
         yield from _takes(function, f"compute of {kind!r}", ("inputs", "call", *planned))
-        if kind not in kinds:
-            text = f"compute has {kind!r}, which is no op of the pattern; it has {sorted(kinds)}"
-            yield _at("unknown-op", text + did_you_mean(kind, kinds), function)
 
 
 def _takes(function: Any, what: str, arguments: Sequence[str]) -> Iterator[Finding]:

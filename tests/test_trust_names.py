@@ -1,0 +1,64 @@
+"""What was taken without a word: unknown extents, names of no op, arguments that come too late."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import Case, Composite, op
+from selfbyoc.errors import CompositeError, InputError, TargetError
+from selfbyoc.ir.emit import emit
+
+
+def dense(x, w):
+    return op.dense(x, w)
+
+
+EXTENTS = [None, -1, "n", 2.5, True]
+
+
+@pytest.mark.parametrize("extent", EXTENTS, ids=str)
+@pytest.mark.parametrize("with_dtype", [False, True])
+def test_an_extent_that_is_none(extent, with_dtype):
+    shape = (extent, 32)
+    wanted = "argument 'x': expected a shape or .*, found"
+    with pytest.raises(CompositeError, match=wanted):
+        Case(x=(shape, "float32") if with_dtype else shape)
+
+
+def test_emit_does_not_end_the_process():
+    code = (
+        "from selfbyoc import op\nfrom selfbyoc.ir.emit import emit\n"
+        "emit(lambda x: op.relu(x), {'x': ((None, 32), 'float32')})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1].startswith("selfbyoc.errors.CompositeError")
+
+
+def test_numpy_extents():
+    assert Case(x=tuple(np.array([2, 3]))).args["x"] == ((2, 3), "float32")
+
+
+def test_a_compute_of_no_op():
+    wanted = r"compute names \['densee'\], .*did you mean 'dense'"
+    with pytest.raises(CompositeError, match=wanted):
+        Composite("mine", dense, compute={"densee": lambda ins, call: ins[0]})
+    with pytest.raises(CompositeError, match=r"compute names \['conv2d'\]"):
+        Composite("mine", dense, compute={"dense": print, "conv2d": print})
+
+
+@pytest.mark.parametrize("late", ["composites", "params"])
+def test_what_a_partitioned_module_cannot_take(late):
+    parted = selfbyoc.partition_for_tefuse(emit(dense, {"x": (2, 8), "w": (8, 8)}))
+    given = {"composites": [], "params": {"w": np.zeros((8, 8), "float32")}}
+    with pytest.raises(InputError, match=f"{late}: this module is partitioned already"):
+        selfbyoc.build(parted, **{late: given[late]})
+
+
+def test_an_unknown_cpu(capfd):
+    with pytest.raises(TargetError, match="knows no -mcpu=haswel"):
+        selfbyoc.build(emit(dense, {"x": (2, 8), "w": (8, 8)}), "llvm -mcpu=haswel")
+    assert not capfd.readouterr().err
