@@ -32,7 +32,7 @@ def test_one_axis(kind):
     shapes = {"x": (8,), "g": (8,), "b": (8,)}
     arrays = {n: normal(*shape) for n, shape in shapes.items() if kind != "softmax" or n == "x"}
     assert taken(program, arrays) == {}
-    assert "of one row without an axis of rows" in refusals(program, arrays)[kind]
+    assert "of one row has no rows to share out" in refusals(program, arrays)[kind]
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,10 @@ class _on_path:
 
 
 def _line(err: BaseException, path: Path) -> int:
-    """The line of the file that led to the error."""
+    """The line of the file that led to the error, or first of all to what it was made of."""
     frames = traceback.extract_tb(err.__traceback__)
+    if err.__cause__ is not None:
+        frames += traceback.extract_tb(err.__cause__.__traceback__)
     lines = [f.lineno for f in frames if Path(f.filename).resolve() == path.resolve()]
     return (lines[-1] or 0) if lines else 0
 

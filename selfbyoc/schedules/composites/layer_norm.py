@@ -31,7 +31,6 @@ def _check_rows(match: Any) -> None:
             require(x.ndim > 1, f"{kind} of one row has no rows to share out: found {x.type}")
             last = call.attrs["axis"] == -1 or call.attrs["axis"] == x.ndim - 1
             require(last, f"{kind} is over axis {call.attrs['axis']}, not the last")
-            require(x.ndim > 1, f"{call.name} is of one row without an axis of rows, {x.type}")
 
 
 def _check(match: Any) -> None:
