@@ -3,11 +3,18 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.threads import count
+
+HERE = Path(__file__).parent
+ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE / "no_torch"), *sys.path])}
 
 PROGRAM = """
 import os
@@ -26,7 +33,7 @@ print(tvm.get_global_func("runtime.NumThreads")(), len(before))
 
 
 def run(**variables):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TVM_", "OMP_"))}
+    clean = {k: v for k, v in ENV.items() if not k.startswith(("TVM_", "OMP_"))}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**clean, **variables},
@@ -61,3 +68,33 @@ def test_what_is_no_number_of_threads_is_an_error(name, text, monkeypatch):
 
 def test_openmps_variable_counts_too():
     assert run(OMP_NUM_THREADS="1")[0] == 1
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's builders keep nothing for the process")
+def test_each_thread_writes_its_own_model():
+    """TVM's BlockBuilder keeps one stack for the process, unless told otherwise."""
+    from tvm import relax
+
+    meeting = threading.Barrier(2)
+
+    def write(rows):
+        builder = relax.BlockBuilder()
+        x = relax.Var("x", relax.TensorType((rows, 4), "float32"))
+        with builder.function("main", [x]):
+            meeting.wait(timeout=60)  # both have begun
+            assert relax.BlockBuilder.current() is builder
+            builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+            meeting.wait(timeout=60)  # neither has ended
+        return builder.get()
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(write, (3, 5)))
+    assert [int(mod["main"].params[0].ty.shape[0]) for mod in found] == [3, 5]
+    assert relax.BlockBuilder.current() is None
+
+
+def test_eight_threads_build_and_call_at_once():
+    """Different models, equal models for different targets: all right, and no error."""
+    command = [sys.executable, str(HERE / "crowd.py"), "8", "2"]
+    done = subprocess.run(command, env=ENV, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]

@@ -12,6 +12,7 @@ from tvm import relax
 from .._tvm import Schedule, tensor, tir, tvm
 from .._tvm_alignment import any_alignment
 from .._tvm_config import kernel_config
+from ..codegen._relax import kernels
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..partition import check_target
@@ -26,8 +27,11 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     """
     with target, tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
         rest = ScheduleRest(target)
-        mod = rest(relax.transform.RunCodegen()(mod))
-        return tvm.compile(mod, target), rest.unscheduled
+        coded = relax.transform.RunCodegen()(mod)
+        try:
+            return tvm.compile(rest(coded), target), rest.unscheduled
+        finally:
+            kernels.forget(coded)
 
 
 class ScheduleRest:

@@ -10,8 +10,10 @@ from tvm.script import relax as R
 import selfbyoc
 from selfbyoc import Composite, host, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, module_source, register_func, target_dict, tensor, tvm
+from selfbyoc.codegen import _relax as coding
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
+from selfbyoc.runtime import _relax as runtime
 
 ARGS = {"x": ((1, 4, 9, 9), "float32"), "w": ((8, 4, 3, 3), "float32")}
 conv_relu = Composite("conv_relu", lambda x, w: op.relu(op.conv2d(x, w)))
@@ -112,6 +114,34 @@ def test_tvm_compile_for_another_target_than_told():
     parted = partition_for_tefuse(model(), target="llvm -mcpu=haswell", composites=[conv_relu])
     with pytest.raises(TargetError, match=r"built for .*haswell.*, but the module is compiled for"):
         tvm.compile(relax.transform.RunCodegen()(parted), make_target("llvm -mcpu=skylake-avx512"))
+
+
+def test_the_same_function_for_two_targets_at_once():
+    """Their symbol is one: what is known of the one kernel was taken for the other's."""
+    parted = partition_for_tefuse(model(), composites=[conv_relu])
+    first, second = make_target("llvm -mcpu=haswell"), make_target("llvm -mcpu=skylake-avx512")
+    coded = {}
+    for target in (first, second):
+        with target:
+            coded[target] = relax.transform.RunCodegen()(parted)
+    for target in (first, second):
+        tvm.compile(coded[target], target)
+    with pytest.raises(TargetError, match="compiled for"):
+        tvm.compile(coded[first], second)
+
+
+def test_kernels_are_forgotten_when_they_are_compiled(monkeypatch):
+    known = coding._Kernels(most=1)
+    monkeypatch.setattr(coding, "kernels", known)
+    monkeypatch.setattr(runtime, "kernels", known)
+    selfbyoc.build(model(), composites=[conv_relu])
+    assert not known._known
+    parted = partition_for_tefuse(model(), composites=[conv_relu])
+    waiting, newer = (relax.transform.RunCodegen()(parted) for _ in range(2))
+    assert len(known._known) == 1
+    tvm.compile(newer, host_target())
+    with pytest.raises(TargetError, match="which target this one is for is forgotten"):
+        tvm.compile(waiting, host_target())
 
 
 def test_calls_of_other_libraries_are_left_alone():
