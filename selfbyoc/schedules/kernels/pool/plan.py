@@ -55,12 +55,17 @@ class Window:
         return self.used if self.is_padded or whole > self.extent else whole
 
     def read(self, at: Expr, value: Callable[[Expr], Expr], fill: Expr) -> Expr:
-        """`value` at a place that counts from the padding, or `fill` outside; for whole vectors."""
+        """`value` at a place that counts from the padding, or `fill` outside; for whole vectors.
+
+        Both sides of a select are computed. Of `at >= 0 and at < extent` TVM's simplifier would
+        conclude that the place need not be clamped, and read outside the image; not of "clamped is
+        the same".
+        """
         if not self.is_padded:
             return value(at)
         at = at - self.before
         near = tir.Min(tir.Max(at, 0), self.extent - 1)
-        return tir.Select(tir.all(at >= 0, at < self.extent), value(near), fill)
+        return tir.Select(near == at, value(near), fill)
 
 
 @dataclass(frozen=True)
