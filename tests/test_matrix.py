@@ -27,7 +27,6 @@ else:
 
 # What TVM refuses, whatever the model: docs/tvm-notes.md.
 AT_LEVEL_0 = "Calls out of a let block are not supported"
-COMPILED = "Cannot find function"
 
 
 def cells(folder, *arguments):
@@ -50,9 +49,6 @@ def judge(said, expected_cells):
         if (level, executor) == ("0", "vm"):
             assert AT_LEVEL_0 in cell["refused"]
             assert cell["plain"], "TVM alone refuses it too, for this reason or an earlier one"
-        elif executor == "compiled" and "refused" in cell:
-            assert cell["refused"].startswith(COMPILED)
-            assert "fused" in cell["refused"]  # long names are cut in the middle
         else:
             assert "refused" not in cell, cell
             assert not any(cell["wrong"]), cell
@@ -64,9 +60,6 @@ def test_levels_and_executors(name, tmp_path):
     said = cells(tmp_path, name, "inputs,constants", LEVELS, EXECUTORS)
     assert [s["counts"] for s in said if "counts" in s] == [{name: 1}] * 2
     judge(said, 2 * 4 * len(EXECUTORS.split(",")))
-    if GENERATION == "relax":
-        refused = {s["done"][2] for s in said if "refused" in s}
-        assert refused == {"compiled"}
 
 
 def test_all_executors(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
 from typing import Any
 
 import tvm_ffi
@@ -15,68 +13,9 @@ from ..graph import OpGraph
 from ..ir._relax import read as read_graph
 from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
-from .lower import TARGET, External, external, finished, lower, read_attrs, schedule_external
-from .target import agree, same_machine
-
-
-@dataclass(frozen=True)
-class _Built:
-    """A kernel that RunCodegen got: what it was made of, for which target, and who chose that."""
-
-    source: External
-    target: Any
-    told: bool
-
-
-class _Kernels:
-    """What is known of the kernels that wait for tvm.compile, by the module that holds each.
-
-    The symbol is not enough: equal functions have one, and are built for several targets, by
-    several threads at once. A module's address is its own for as long as an IRModule refers to it,
-    and whoever gets the address next is written down in its place. Only so many are remembered: a
-    module that is coded and never compiled does not say so.
-    """
-
-    def __init__(self, most: int = 4096) -> None:
-        self.most = most
-        self._known: dict[int, _Built] = {}
-        self._lock = threading.Lock()
-
-    def note(self, module: Any, built: _Built) -> None:
-        """Write a new kernel down; the oldest is forgotten for it."""
-        with self._lock:
-            self._known.pop(_address(module), None)
-            self._known[_address(module)] = built
-            if len(self._known) > self.most:
-                del self._known[next(iter(self._known))]
-
-    def find(self, mod: tvm.IRModule, symbol: str) -> _Built | None:
-        """What was noted of the kernel that a module's calls of this symbol reach; None for a
-        symbol of somebody else's.
-        """
-        modules = list((mod.attrs or {}).get("external_mods", ()))
-        for module in modules:
-            built = self._known.get(_address(module))
-            if built is not None and built.source.symbol == symbol:
-                return built
-        if modules and "_tefuse_" in symbol:
-            raise errors.TargetError(
-                f"{symbol}: {self.most} kernels were built since, and which target this one is for "
-                f"is forgotten; expected tvm.compile soon after RunCodegen: run both again"
-            )
-        return None
-
-    def forget(self, mod: tvm.IRModule) -> None:
-        """A module is compiled and will not be asked about again."""
-        for module in (mod.attrs or {}).get("external_mods", ()):
-            self._known.pop(_address(module), None)
-
-
-def _address(module: Any) -> int:
-    return int(module.__chandle__())
-
-
-kernels = _Kernels()
+from ._relax_calls import Built, kernels, settled
+from .lower import TARGET, external, lower, read_attrs
+from .target import agree
 
 
 def composites(func: relax.Function) -> list[str]:
@@ -106,31 +45,8 @@ def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any
         source = external(symbol, composites(func), read(func), attrs)
         modules.append(lower(wired.with_record(source, target, packed=True), target))
         told = TARGET in attrs or build_target() is not None
-        kernels.note(modules[-1], _Built(source, target, told))
+        kernels.note(modules[-1], Built(source, target, told))
     return modules
-
-
-def _settle_target(builder: Any, call: relax.Call) -> relax.Call:
-    """Legalisation of a call of one of our kernels: tvm.compile's target is known only here.
-
-    RunCodegen runs before tvm.compile and is not told the target. A kernel that was built for the
-    host for want of a better word is built again, for the target that the user compiles for.
-    """
-    kernel = kernels.find(builder.get(), str(getattr(call.args[0], "global_symbol", "")))
-    target = tvm.target.Target.current(allow_none=True)
-    if kernel is None or target is None or same_machine(kernel.target, target):
-        return call
-    if kernel.told:
-        raise errors.TargetError(
-            f"{kernel.source.symbol}: built for {kernel.target}, but the module is compiled for "
-            f"{target}"
-        )
-    _, scheduled = schedule_external(wired.with_record(kernel.source, target, packed=True), target)
-    func = finished(scheduled.mod["main"], target).without_attr("global_symbol")
-    fresh = builder.add_func(func.with_attr("tirx.is_scheduled", True), kernel.source.symbol)
-    result = call.ty_args[0]
-    types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
-    return relax.call_tir(fresh, call.args[1], types if len(types) > 1 else types[0])
 
 
 def register() -> None:
@@ -142,4 +58,4 @@ def register() -> None:
     if tvm.ir.Op.get("relax.call_dps_packed").get_attr("FLegalize") is None:
         # An extern function has no shape, and LegalizeOps passes over calls with such arguments.
         tvm.ir.register_op_attr("relax.call_dps_packed", "RequiresArgumentShapes", False)
-        tvm.ir.register_op_attr("relax.call_dps_packed", "FLegalize", _settle_target)
+        tvm.ir.register_op_attr("relax.call_dps_packed", "FLegalize", settled)

@@ -12,11 +12,12 @@ from tvm import relax
 from .._tvm import Schedule, tensor, tir, tvm
 from .._tvm_alignment import any_alignment
 from .._tvm_config import kernel_config
-from ..codegen._relax import kernels
+from ..codegen._relax_calls import kernels
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..partition import check_target
 from ..wiring import wired
+from .system_compiler import check_compiler
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +92,15 @@ def weights_once(native: Any) -> Any:
 
 
 def session(native: Any) -> Any:
-    """A virtual machine on the CPU."""
+    """A virtual machine on the CPU; 0.27 compiles C sources when it makes one."""
+    if _has_sources(getattr(native, "mod", native)):
+        check_compiler("to call C sources")
     return relax.VirtualMachine(native, tvm.cpu())
+
+
+def _has_sources(module: Any) -> bool:
+    """Whether a module of the runtime is C source, or imports some."""
+    return module.kind == "c" or any(map(_has_sources, module.imports))
 
 
 def calling(machine: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from .. import host
 from .._tvm import tvm
 from ..errors import InputError
 from .generation import runtime
+from .system_compiler import check_compiler
 from .target_note import read_note, write_note
 
 if TYPE_CHECKING:
@@ -94,8 +95,9 @@ class Library:
 
     def export_library(self, path: str | Path) -> None:
         """Write one shared library with the kernels, each weight once, and the target, which `load`
-        reads; needs a C++ compiler.
+        reads; needs a C++ compiler (TargetError where there is none).
         """
+        check_compiler("export_library")
         with tempfile.TemporaryDirectory() as folder:
             note = [] if self.target is None else [write_note(Path(folder), self.target)]
             self.native.export_library(str(path), addons=note)

@@ -12,12 +12,17 @@ from models import ROAD_SHAPES, road_data, road_reference
 from packing import ROAD, ROAD_COUNTS, conv_relu, fc
 from tvm import relax
 from tvm.script import relax as R
+from tvm.support import cc
 
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
 from selfbyoc.codegen.lower import finished
+from selfbyoc.errors import TargetError
+from selfbyoc.ir.emit import emit
+from selfbyoc.ir.generation import ir
 from selfbyoc.partition._relax import external_functions
+from selfbyoc.runtime.numpy_ops import evaluate
 
 
 @pytest.fixture(name="data")
@@ -292,3 +297,47 @@ def test_onnx_sum_is_an_add():
     assert selfbyoc.report(parted).counts == {"residual": 1}
     x = np.random.default_rng(0).standard_normal((2, 5)).astype("float32")
     np.testing.assert_allclose(selfbyoc.build(parted)(x)[0], np.maximum(x, 0) + x)
+
+
+@pytest.mark.parametrize("around", [op.tanh, lambda x: x], ids=["neighbours", "alone"])
+@pytest.mark.parametrize("mode", ["bytecode", "compiled"])
+def test_modes_of_execution(around, mode, tmp_path):
+    """Code that calls a kernel finds it in memory, and in a library on disk."""
+    params = {"x": ((3, 17), "float32")}
+    mod = emit(lambda x: around(op.softmax(around(x))), params)
+    parted = partition_for_tefuse(mod)
+    assert selfbyoc.report(parted).counts == {"softmax": 1}
+    x = np.random.default_rng(0).standard_normal((3, 17)).astype("float32")
+    (expected,) = evaluate(ir.read(mod["main"]), [x])
+    coded = relax.transform.RunCodegen()(parted)
+    built = relax.build(coded, host_target(), exec_mode=mode)
+    built.export_library(str(tmp_path / "model.so"))
+    for module in (built, tvm.runtime.load_module(str(tmp_path / "model.so"))):
+        found = relax.VirtualMachine(module, tvm.cpu())["main"](tensor(x)).numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_compiled_with_two_results_and_shared_kernels():
+    """A kernel of several outputs, and one that is called twice."""
+    both = Composite("both", lambda x: (op.relu(x), op.tanh(op.relu(x))))
+    mod = emit(lambda x: both.pattern(both.pattern(x)[1]), {"x": ((5, 7), "float32")})
+    parted = partition_for_tefuse(mod, composites=[both])
+    x = np.random.default_rng(0).standard_normal((5, 7)).astype("float32")
+    expected = evaluate(ir.read(mod["main"]), [x])
+    coded = relax.transform.RunCodegen()(parted)
+    built = relax.build(coded, host_target(), exec_mode="compiled")
+    found = relax.VirtualMachine(built, tvm.cpu())["main"](tensor(x))
+    assert len(found) == len(expected) == 2
+    for result, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(result.numpy(), wanted, atol=1e-6)
+
+
+def test_a_fully_matched_model_needs_no_compiler(monkeypatch):
+    monkeypatch.setattr(cc, "get_cc", lambda: None)
+    library = selfbyoc.build(emit(lambda x: op.softmax(x), {"x": ((3, 17), "float32")}))
+    assert library.report.counts == {"softmax": 1}
+    assert not library.report.left
+    np.testing.assert_allclose(library(np.ones((3, 17), "float32"))[0], 1 / 17, rtol=1e-6)
+    sources = selfbyoc.build(emit(lambda x: op.softmax(x), {"x": ((3, 17), "float32")}), "c")
+    with pytest.raises(TargetError, match="to call C sources needs a C\\+\\+ compiler: found none"):
+        sources(np.ones((3, 17), "float32"))

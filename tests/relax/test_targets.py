@@ -11,6 +11,7 @@ import selfbyoc
 from selfbyoc import Composite, host, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, module_source, register_func, target_dict, tensor, tvm
 from selfbyoc.codegen import _relax as coding
+from selfbyoc.codegen import _relax_calls as calls
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime import _relax as runtime
@@ -131,9 +132,9 @@ def test_the_same_function_for_two_targets_at_once():
 
 
 def test_kernels_are_forgotten_when_they_are_compiled(monkeypatch):
-    known = coding._Kernels(most=1)
-    monkeypatch.setattr(coding, "kernels", known)
-    monkeypatch.setattr(runtime, "kernels", known)
+    known = calls.Kernels(most=1)
+    for module in (coding, calls, runtime):
+        monkeypatch.setattr(module, "kernels", known)
     selfbyoc.build(model(), composites=[conv_relu])
     assert not known._known
     parted = partition_for_tefuse(model(), composites=[conv_relu])
