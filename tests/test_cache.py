@@ -1,16 +1,19 @@
 """The compile cache: what is built again is not compiled again, and nothing stale is loaded."""
 
+import gc
 import os
+import resource
 import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import Case, op
+from selfbyoc import Case, emit, op, partition_for_tefuse
 from selfbyoc.cache import keys
 from selfbyoc.cache.kernels import folder
 from selfbyoc.cache.store import Store
@@ -262,3 +265,22 @@ def test_levels_and_op_info_do_not_come_from_it(tmp_path, monkeypatch):
     mod = selfbyoc.partition_for_tefuse(model(dense, CASE, args), composites=[dense])
     assert selfbyoc.melting(mod).kernels
     assert selfbyoc.verify(mod).ok
+
+
+def test_loaded_kernels_are_given_back(tmp_path):
+    """Memory is flat over builds and calls; 0.27's own loader keeps 1 MB of each kernel."""
+    x = np.ones((3, 17), "float32")
+    parted = partition_for_tefuse(emit(lambda x: op.softmax(x), {"x": ((3, 17), "float32")}))
+
+    def rounds(count):
+        for _ in range(count):
+            library = selfbyoc.build(parted, cache=tmp_path)
+            library(x)
+        assert len(library.cache.hits) == 1
+        del library
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    rounds(5)
+    before = rounds(5)
+    assert rounds(10) - before < 2e6  # bytes; it was 9e6

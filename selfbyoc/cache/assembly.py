@@ -79,7 +79,16 @@ def module_of(text: str, symbol: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ll"
         path.write_text(llvm_ir(text, symbol), encoding="utf-8")
-        return tvm.runtime.load_module(str(path))
+        return _loaded(str(path))
+
+
+def _loaded(path: str) -> Any:
+    """The module of an LLVM IR file. 0.27's `load_module` keeps a reference to what it loads, so
+    that its machine code stays for ever: 1 MB a kernel. The loader behind it keeps none.
+    """
+    if GENERATION == "relay":
+        return tvm.runtime.load_module(path)
+    return tvm.get_global_func("ffi.Module.load_from_file.ll")(path, "ll")
 
 
 def _escaped(line: str) -> str:
