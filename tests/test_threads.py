@@ -98,3 +98,41 @@ def test_eight_threads_build_and_call_at_once():
     command = [sys.executable, str(HERE / "crowd.py"), "8", "2"]
     done = subprocess.run(command, env=ENV, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+
+
+FORK = """
+import os, signal, sys
+import numpy as np
+from selfbyoc import build, emit, op
+x = np.random.default_rng(0).standard_normal((64, 1024)).astype("float32")
+library = build(emit(lambda x: op.softmax(x), {"x": (x.shape, "float32")}))
+session = library.session()
+tensor = session.tensor(x)
+expected = library(x)[0]  # starts the pool
+session(tensor)
+
+def right():
+    found = [library(x)[0], session(tensor)[0].numpy()]
+    assert all((f == expected).all() for f in found)
+    library.prepared(x)()
+
+def in_a_child(generations):
+    if (child := os.fork()) == 0:
+        signal.alarm(60)
+        right()
+        if generations > 1:
+            in_a_child(generations - 1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, generations
+
+in_a_child(2)
+right()
+print("right")
+"""
+
+
+def test_a_fork_after_a_call():
+    """The child's calls hung: the threads of its pool were not forked with it."""
+    command = [sys.executable, "-c", FORK]
+    done = subprocess.run(command, env=ENV, capture_output=True, text=True, timeout=200)
+    assert done.stdout == "right\n", done.stdout + done.stderr[-3000:]

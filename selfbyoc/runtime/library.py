@@ -14,6 +14,7 @@ import numpy as np
 from .. import host
 from .._tvm import tvm
 from ..errors import InputError
+from . import forked
 from .generation import runtime
 from .system_compiler import check_compiler
 from .target_note import read_note, write_note
@@ -55,8 +56,8 @@ class Library:
         mine = self._executors
         if not hasattr(mine, "call"):
             self._check_host()
-            mine.call = runtime.bound_arrays(self.native, self._names)
-        return mine.call(given)
+            mine.call = forked.run(runtime.bound_arrays, self.native, self._names)
+        return forked.run(mine.call, given)
 
     def session(self) -> Session:
         """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
@@ -67,7 +68,8 @@ class Library:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
         self._check_host()
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
-        return runtime.calling(runtime.session(self.native), self._names, tensors)[0]
+        call = runtime.calling(runtime.session(self.native), self._names, tensors)[0]
+        return lambda: forked.run(call)
 
     def _check_host(self) -> None:
         if self.target is not None:
@@ -116,7 +118,7 @@ class Session:
 
     def __call__(self, *tensors: Any) -> list[Any]:
         """Run the model."""
-        return self._call(tensors)
+        return forked.run(self._call, tensors)
 
     @staticmethod
     def tensor(array: Any) -> Any:
