@@ -12,6 +12,7 @@ from tvm.contrib import graph_executor
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from .._tvm import tensor, tvm
+from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
 
@@ -20,10 +21,23 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     """A partitioned module -> the executor factory; TVM schedules what no composite took."""
     # Typed: the hook gets the whole functions as they are here.
     mod = relay.transform.InferType()(mod)
+    _check_static(mod["main"])
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
     with tvm.transform.PassContext(opt_level=3):
         return weights_once(relay.build(mod, target=target)), {}
+
+
+def _check_static(main: relay.Function) -> None:
+    """The graph executor allocates all memory before it runs; TVM would say an InternalError."""
+    named = [(f"input {p.name_hint!r}", p.checked_type) for p in main.params]
+    for what, ty in [*named, ("the result", main.ret_type)]:
+        if relay.ty.is_dynamic(ty):
+            raise InputError(
+                f"{what}: expected extents that are known when compiling, found {ty}; Relay's "
+                f"graph executor runs no others: build what partition_for_tefuse returns with "
+                f"relay.vm.compile"
+            )
 
 
 def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:

@@ -316,6 +316,10 @@ def test_a_dynamic_extent_is_refused_and_left_to_the_vm():
     machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(parted, target="llvm"), tvm.cpu())
     a, b = np.ones((3, 8), "float32"), np.ones((5, 8), "float32")
     close(machine.run(a, b).numpy(), np.full((3, 5), 8.0))
+    expected = r"input 'x': expected extents that are known .* found Tensor\[\(\?, 8\), float32\]"
+    for given in (mod, parted):
+        with pytest.raises(InputError, match=expected):
+            selfbyoc.build(given, "llvm")
 
 
 def test_functions_of_another_partitioner_are_left_alone():
