@@ -1,5 +1,5 @@
 """The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint |
-op-info | bench | tune | records | cache`.
+op-info | bench | tune | records | cache | fuzz`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from . import BUILTIN, __version__
 from .errors import SelfbyocError
 from .view.bench_options import add_bench
 from .view.console import SafeConsole
+from .view.fuzz_command import add_fuzz
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -207,6 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tune(commands)
     _add_records(commands)
     _add_cache(commands)
+    add_fuzz(commands)
     return parser
 
 

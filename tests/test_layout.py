@@ -81,6 +81,7 @@ FLOORS = (
     ("analysis",),
     ("tuning",),
     ("bench",),
+    ("fuzz",),
     ("view",),
     ("demo",),
     ("__init__", "__main__"),
@@ -166,7 +167,8 @@ def test_analysis_asks_and_view_draws():
         if who not in ("view", "demo", "__main__.py"):
             assert not [n for n in names(path) if n.startswith("selfbyoc.view")], relative(path)
         # build(verify=True) is the one place on the road that asks, and it imports when asked.
-        asks = ("analysis", "bench", "view", "demo", "__main__.py", "__init__.py", "runtime")
+        asks = ("analysis", "bench", "fuzz", "view", "demo", "__init__.py", "runtime")
+        asks += ("__main__.py",)
         road = ("__init__", "decisions", "lookup", "records", "sampling", "workload")
         if who not in asks and not (who == "tuning" and path.stem not in road):
             assert not [n for n in names(path) if n.startswith("selfbyoc.analysis")], relative(path)

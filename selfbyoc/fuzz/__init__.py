@@ -1,0 +1,1 @@
+"""Programs grown from the composites, built and compared: what is wrong shows up here first."""

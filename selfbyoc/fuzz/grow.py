@@ -1,0 +1,83 @@
+"""The program of a number: the same seed and number always grow the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from . import compose, edits, shapes, spell
+from .infer import Invalid, infer
+from .program import Program
+
+_TRIES = 30
+_CHANGES = (0, 1, 1, 1, 2, 2, 3, 4)
+_PAIRS = 0.2  # of the programs are made of two
+EDITS: tuple[shapes.Edit, ...] = (
+    *edits.EDITS, *shapes.EDITS, spell.spell, spell.spell, compose.twice,
+)  # fmt: skip
+
+
+def grown(seeds: Sequence[Program], seed: int, number: int) -> Program:
+    """One of the seeds, made small, joined to another one, and changed a few times."""
+    for attempt in range(_TRIES):
+        rng = Random(f"{seed} {number} {attempt}")
+        found = _grown(seeds, rng)
+        if found is not None:
+            return replace(found, seed=rng.randrange(1 << 31))
+    return replace(seeds[number % len(seeds)], seed=number)
+
+
+def _grown(seeds: Sequence[Program], rng: Random) -> Program | None:
+    program = _small(seeds, rng)
+    if program is None:
+        return None
+    if rng.random() < _PAIRS:
+        other = _small(seeds, rng)
+        if other is None:
+            return None
+        joined = compose.chained(program, other, rng) if rng.random() < 0.6 else None
+        program = joined or compose.tied(program, other, rng)
+    for _ in range(rng.choice(_CHANGES)):
+        program = _changed(program, rng) or program
+    types = _types(program)
+    return (
+        program if types is not None and shapes.work(program, types) <= 4 * shapes.LIMIT else None
+    )
+
+
+def _small(seeds: Sequence[Program], rng: Random) -> Program | None:
+    return shapes.fitted(rng.choice(seeds), rng)
+
+
+def _changed(program: Program, rng: Random) -> Program | None:
+    """One change that leaves a program with a meaning; None if eight in turn do not."""
+    types = infer(program)
+    for _ in range(8):
+        new = _tried(rng.choice(EDITS), program, types, rng)
+        if new is not None and _types(new) is not None and new.kinds():
+            return new
+    return None
+
+
+def _tried(
+    edit: Callable[..., Program | None], program: Program, types: edits.Types, rng: Random
+) -> Program | None:
+    try:
+        return edit(program, types, rng)
+    except (RecursionError, Invalid):  # the change made a circle
+        return None
+
+
+def _types(program: Program) -> edits.Types | None:
+    try:
+        return infer(program)
+    except Invalid:
+        return None
+
+
+def twin(program: Program) -> Program | None:
+    """The same program in other words, which must match the same and give the same."""
+    rng = Random(f"twin {program.seed}")
+    found = spell.respelled(program, infer(program), rng, spell.TWINS)
+    return found if found is not None and _types(found) is not None else None

@@ -1,0 +1,243 @@
+"""The types of a program's values, by rules of our own: what does not fit is not written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..ops.vocabulary import KINDS, complete
+from .program import ITEM, Program
+
+Type = tuple[tuple[int, ...], str]
+Attrs = Mapping[str, Any]
+
+
+class Invalid(Exception):
+    """The program has no meaning: shapes that do not fit, an op on the wrong dtype."""
+
+
+def check(condition: bool, text: str) -> None:
+    """Raise Invalid with the text unless it holds."""
+    if not condition:
+        raise Invalid(text)
+
+
+def infer(program: Program) -> list[tuple[Type, ...]]:
+    """For each node the types of its outputs; raises Invalid."""
+    found: list[tuple[Type, ...]] = []
+    for node in program.nodes:
+        if node.is_leaf:
+            check(all(e > 0 for e in node.shape), "an empty leaf")
+            found.append(((node.shape, node.dtype),))
+        elif node.kind == ITEM:
+            found.append((found[node.inputs[0]][node.attrs["index"]],))
+        else:
+            ins = [found[i][0] for i in node.inputs]
+            found.append(_result(node.kind, ins, node.attrs))
+    for index in program.outputs:
+        check(len(found[index]) == 1, "an op with several outputs is returned whole")
+    return found
+
+
+def _result(kind: str, ins: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    rule = RULES.get(kind)
+    check(rule is not None, f"no rule for {kind}")
+    assert rule is not None
+    known = complete(kind, attrs) if kind in KINDS else dict(attrs)
+    try:
+        result = rule(ins, known)
+    except (IndexError, KeyError, ValueError, TypeError) as err:  # a rank that does not fit
+        raise Invalid(f"{kind}: {err}") from err
+    outputs = tuple(result) if isinstance(result, list) else (result,)
+    check(all(e > 0 for shape, _ in outputs for e in shape), f"{kind} is empty")
+    return outputs
+
+
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of them broadcast to; raises Invalid."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    found = []
+    for extents in zip(*padded, strict=True):
+        more = {e for e in extents if e != 1}
+        check(len(more) <= 1, f"{shapes} do not broadcast")
+        found.append(more.pop() if more else 1)
+    return tuple(found)
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith("float")
+
+
+def _same(ins: Sequence[Type], a: Attrs) -> Type:
+    return ins[0]
+
+
+def _floats(ins: Sequence[Type], a: Attrs) -> Type:
+    check(_is_float(ins[0][1]), f"of {ins[0][1]}")
+    return ins[0]
+
+
+def _binary(ins: Sequence[Type], a: Attrs) -> Type:
+    (left, dtype), (right, other) = ins
+    check(dtype == other, f"{dtype} and {other}")
+    return broadcast(left, right), dtype
+
+
+def _integers(ins: Sequence[Type], a: Attrs) -> Type:
+    check(not _is_float(ins[0][1]), "a shift of floats")
+    return _binary(ins, a)
+
+
+def _spatial(extent: int, kernel: int, pads: int, stride: int, dilation: int, up: bool) -> int:
+    room = extent + pads - dilation * (kernel - 1) - 1
+    check(room >= 0, "the window is larger than the image")
+    check(min(kernel, stride, dilation) > 0, "a window of nothing")
+    return (room + (stride - 1 if up else 0)) // stride + 1
+
+
+def _window(shape: tuple[int, ...], layout: str, kernel: Sequence[int], a: Attrs) -> dict[str, int]:
+    check(len(shape) == 4, f"an image of {len(shape)} axes")
+    at = dict(zip(layout, shape, strict=True))
+    top, left, bottom, right = a["padding"]
+    up = bool(a.get("ceil_mode"))
+    for n, (axis, pads) in enumerate((("H", top + bottom), ("W", left + right))):
+        at[axis] = _spatial(at[axis], kernel[n], pads, a["strides"][n], a["dilation"][n], up)
+    return at
+
+
+def _conv2d(ins: Sequence[Type], a: Attrs) -> Type:
+    (shape, dtype), (weight, other) = ins
+    check(dtype == other, f"{dtype} and {other}")
+    kernel = dict(zip(a["kernel_layout"], weight, strict=True))
+    channels = dict(zip(a["data_layout"], shape, strict=True))["C"]
+    groups = a["groups"]
+    check(groups > 0 and kernel["I"] * groups == channels, "input channels and groups")
+    check(kernel["O"] % groups == 0, "output channels and groups")
+    at = _window(shape, a["data_layout"], (kernel["H"], kernel["W"]), a)
+    at["C"] = kernel["O"]
+    return tuple(at[axis] for axis in a["data_layout"]), a["out_dtype"] or dtype
+
+
+def _pool(ins: Sequence[Type], a: Attrs) -> Type:
+    shape, dtype = ins[0]
+    check(_is_float(dtype), f"a pool of {dtype}")
+    at = _window(shape, a["layout"], a["pool_size"], a)
+    size, pads = a["pool_size"], a["padding"]
+    # A window of padding alone has no meaning that all agree on.
+    check(max(pads[0], pads[2]) < size[0] and max(pads[1], pads[3]) < size[1], "all padding")
+    return tuple(at[axis] for axis in a["layout"]), dtype
+
+
+def _global_pool(ins: Sequence[Type], a: Attrs) -> Type:
+    shape, dtype = ins[0]
+    check(len(shape) == 4 and _is_float(dtype), "no image")
+    return tuple(1 if x in "HW" else e for x, e in zip(a["layout"], shape, strict=True)), dtype
+
+
+def _dense(ins: Sequence[Type], a: Attrs) -> Type:
+    (shape, dtype), (weight, other) = ins
+    check(dtype == other and len(weight) == 2 and len(shape) >= 2, "a dense layer's inputs")
+    check(shape[-1] == weight[1], "the depth of a dense layer")
+    return (*shape[:-1], weight[0]), a["out_dtype"] or dtype
+
+
+def _product(ins: Sequence[Type], a: Attrs) -> Type:
+    (left, dtype), (right, other) = ins
+    check(dtype == other and min(len(left), len(right)) >= 2, "a product's inputs")
+    rows, depth = left[-2:] if not a.get("transpose_a") else left[:-3:-1]
+    other_depth, columns = right[-2:] if not a.get("transpose_b") else right[:-3:-1]
+    check(depth == other_depth, "the depth of a product")
+    return (*broadcast(left[:-2], right[:-2]), rows, columns), a.get("out_dtype") or dtype
+
+
+def _batch_matmul(ins: Sequence[Type], a: Attrs) -> Type:
+    check(len(ins[0][0]) == len(ins[1][0]) >= 3, "a product of batches")
+    return _product(ins, a)
+
+
+def _axis(axis: int, ndim: int) -> int:
+    check(-ndim <= axis < ndim, f"axis {axis} of {ndim}")
+    return axis % ndim
+
+
+def _along(ins: Sequence[Type], a: Attrs) -> Type:
+    """An op with vectors along one axis: bias_add, layer_norm, batch_norm."""
+    shape, dtype = ins[0]
+    extent = shape[_axis(a["axis"], len(shape))]
+    check(all(t == ((extent,), dtype) for t in ins[1:]), "vectors along an axis")
+    return ins[0]
+
+
+def _batch_norm(ins: Sequence[Type], a: Attrs) -> list[Type]:
+    _floats(ins, a)
+    return [_along(ins, a), ins[3], ins[4]]
+
+
+def _layer_norm(ins: Sequence[Type], a: Attrs) -> Type:
+    _floats(ins, a)
+    return _along(ins, a)
+
+
+def _one_axis(ins: Sequence[Type], a: Attrs) -> Type:
+    _axis(a["axis"], len(ins[0][0]))
+    return _floats(ins, a)
+
+
+def _reduced(ins: Sequence[Type], a: Attrs) -> Type:
+    shape, dtype = ins[0]
+    axes = range(len(shape)) if a["axis"] is None else a["axis"]
+    gone = {_axis(n, len(shape)) for n in ((axes,) if isinstance(axes, int) else axes)}
+    kept = [1 if n in gone else e for n, e in enumerate(shape) if n not in gone or a["keepdims"]]
+    return tuple(kept), dtype
+
+
+def _concatenate(ins: Sequence[Type], a: Attrs) -> Type:
+    shape, dtype = ins[0]
+    axis = _axis(a["axis"], len(shape))
+    rest = {(s[:axis], s[axis + 1 :], d) for s, d in ins}
+    check(len(rest) == 1, "what is concatenated differs")
+    return (*shape[:axis], sum(s[axis] for s, _ in ins), *shape[axis + 1 :]), dtype
+
+
+def _split(ins: Sequence[Type], a: Attrs) -> list[Type]:
+    shape, dtype = ins[0]
+    axis, parts = _axis(a["axis"], len(shape)), a["indices_or_sections"]
+    check(isinstance(parts, int) and shape[axis] % parts == 0, "the parts of a split")
+    return [((*shape[:axis], shape[axis] // parts, *shape[axis + 1 :]), dtype)] * parts
+
+
+def _reshape(ins: Sequence[Type], a: Attrs) -> Type:
+    check(math.prod(a["shape"]) == math.prod(ins[0][0]), "a reshape's elements")
+    return tuple(a["shape"]), ins[0][1]
+
+
+def _transpose(ins: Sequence[Type], a: Attrs) -> Type:
+    check(sorted(a["axes"]) == list(range(len(ins[0][0]))), "a transpose's axes")
+    return tuple(ins[0][0][n] for n in a["axes"]), ins[0][1]
+
+
+def _broadcast_to(ins: Sequence[Type], a: Attrs) -> Type:
+    check(broadcast(ins[0][0], tuple(a["shape"])) == tuple(a["shape"]), "a broadcast")
+    return tuple(a["shape"]), ins[0][1]
+
+
+RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
+    **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum"), _binary),
+    **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
+    **dict.fromkeys(("left_shift", "right_shift"), _integers),
+    **dict.fromkeys(("relu", "clip", "abs", "negative"), _same),
+    **dict.fromkeys(
+        ("erf", "exp", "gelu", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt",
+         "tanh"), _floats,
+    ),
+    **dict.fromkeys(("max", "mean", "sum"), _reduced),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pool),
+    "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
+    "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
+    "concatenate": _concatenate, "conv2d": _conv2d, "dense": _dense,
+    "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm,
+    "lrn": _one_axis, "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
+    "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,
+}  # fmt: skip

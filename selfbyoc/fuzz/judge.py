@@ -1,0 +1,145 @@
+"""The verdict on one program, by a worker process that may crash or hang on it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..tuning.process import Failed, Process
+from . import attempt
+from .attempt import Alone, Ours, Setting
+from .grow import twin
+from .limits import limit_of
+from .program import Program
+
+WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
+KINDS = (WRONG, CRASHED, HUNG, RAISED, MISSED)
+_CALLS = 150  # of one process: TVM's memory grows with every build
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A program that shows a fault: of which kind, and what it says."""
+
+    kind: str
+    text: str
+    program: Program
+    matched: str = ""
+    number: int = -1  # of the program it grew as
+
+    @property
+    def key(self) -> str:
+        """The same for findings that may well be one fault."""
+        text = re.sub(r"0x[0-9a-f]+|[\d.]+(e[-+]?\d+)?", "#", self.text)[:100]
+        where = self.program.grown[0].split()[0] if self.program.grown else ""
+        told = {WRONG: self.matched, CRASHED: where, HUNG: where, MISSED: self.text}
+        return f"{self.kind}: {told.get(self.kind, text)}"
+
+    def is_like(self, other: Finding) -> bool:
+        """Whether a smaller program shows the same fault."""
+        told = self.kind in (RAISED, MISSED)  # others may say anything about the same fault
+        return self.key == other.key if told else self.kind == other.kind
+
+
+class Judge:
+    """One worker process, started again after each crash."""
+
+    def __init__(self, setting: Setting, seconds: float) -> None:
+        self.setting, self.seconds = setting, seconds
+        self.process = Process()
+        self.counts: Counter[str] = Counter()
+        self.matches: Counter[str] = Counter()
+
+    def end(self) -> None:
+        """End the worker process."""
+        self.process.end()
+
+    def verdict(self, program: Program) -> Finding | None:
+        """What is wrong with a program and, now and then, with its twin; None if nothing is."""
+        self.counts["graphs"] += 1
+        found, done = self._checked(program)
+        if found is not None or done is None:
+            return found
+        other = twin(program)
+        if other is None or done.twin_counts is None:
+            return None
+        self.counts["twins"] += 1
+        if done.twin_counts != done.counts:
+            told = f"{other.grown[-1]}: {_told(done.counts)}; {_told(done.twin_counts)} after"
+            return Finding(MISSED, told, program, _told(done.counts))
+        if program.seed % 4 == 0:
+            self.counts["twins built"] += 1
+            return self._checked(other)[0]
+        return None
+
+    def _checked(self, program: Program) -> tuple[Finding | None, Ours | None]:
+        try:
+            done = self._call(attempt.ours, program.to_json(), self.setting)
+        except Failed as err:
+            return self._failed(program, err), None
+        if done.unwritten:
+            self.counts["unwritten"] += 1
+            return None, None
+        self.counts["builds"] += 1
+        self.matches.update(done.counts)
+        if done.raised:
+            return self._raised(program, done), None
+        return self._compared(program, done), done
+
+    def _compared(self, program: Program, done: Ours) -> Finding | None:
+        """Where NumPy disagrees, or has no meaning of an op, TVM alone is asked."""
+        self.counts["by NumPy"] += not done.unknown
+        for kind, found in done.found.items():
+            if kind not in done.wrong and not done.unknown:
+                continue
+            other = self._alone(program, kind, found)
+            if other.raised and done.unknown:
+                self.counts["not compared"] += 1
+            elif not (other.undecided or other.as_ours):
+                why = "" if other.as_numpy else f"; TVM alone: {other.raised or 'a third result'}"
+                text = f"{kind} inputs, {done.wrong.get(kind, 'not as TVM alone')}{why}"
+                return Finding(WRONG, text, program, _told(done.counts))
+            elif other.as_ours and not done.unknown:
+                self.counts["NumPy differs from both"] += 1
+        return None
+
+    def _raised(self, program: Program, done: Ours) -> Finding | None:
+        if limit_of(done.raised) is not None:
+            self.counts["known limits"] += 1
+            return None
+        if self._alone(program, "random", None).raised:
+            self.counts["refused by TVM too"] += 1
+            return None
+        return Finding(RAISED, f"{done.stage}: {done.raised}", program, _told(done.counts))
+
+    def _failed(self, program: Program, err: Failed) -> Finding | None:
+        """Our build ended the process, or did not end: does TVM alone, too?"""
+        ended = err.late or "its process ended" in str(err)
+        if not ended:
+            raise InputError(f"the fuzzer failed on {program.to_json()}: {err}") from err
+        self.counts["builds"] += 1
+        if self._alone(program, "random", None).raised:
+            self.counts["refused by TVM too"] += 1
+            return None
+        return Finding(HUNG if err.late else CRASHED, str(err), program)
+
+    def _alone(self, program: Program, kind: str, found: Any) -> Alone:
+        self.counts["by TVM alone"] += 1
+        try:
+            return self._call(attempt.alone, program.to_json(), self.setting, kind, found)
+        except Failed as err:
+            return Alone(raised=str(err))
+
+    def _call(self, function: Any, *args: Any) -> Any:
+        if self.process.calls >= _CALLS:
+            self.process.end()
+        if self.process.calls == 0:
+            self.process.start()
+        return self.process.call(function, *args, seconds=self.seconds)
+
+
+def _told(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "nothing matched"

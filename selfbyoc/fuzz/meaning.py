@@ -1,0 +1,101 @@
+"""A program as a model of the TVM at hand, as a neutral graph, and as numbers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from .._tvm import GENERATION
+from ..analysis.verify.inputs import arrays
+from ..graph import OpCall, OpGraph, Value, name_ops
+from ..ir.emit import emit
+from ..language.pattern import Arg, Item, Node, Op
+from ..ops.vocabulary import KINDS, complete
+from .infer import infer
+from .program import CONSTANT, ITEM, Program
+
+Array = np.ndarray
+
+
+def names(program: Program) -> dict[int, str]:
+    """Each leaf's name in the model."""
+    return {i: f"x{n}" for n, i in enumerate(program.leaves())}
+
+
+def graph_of(program: Program) -> OpGraph:
+    """The program as a graph, without any reader or rule of this library on the way."""
+    types, called = infer(program), names(program)
+    values: dict[int, tuple[Value, ...]] = {}
+    calls = []
+    for index, node in enumerate(program.nodes):
+        if node.is_leaf:
+            scalar, fixed = node.value, node.kind == CONSTANT
+            values[index] = (Value(node.shape, node.dtype, called[index], fixed, scalar),)
+        elif node.kind == ITEM:
+            values[index] = (values[node.inputs[0]][node.attrs["index"]],)
+        else:
+            outputs = tuple(Value(shape, dtype) for shape, dtype in types[index])
+            ins = tuple(values[i][0] for i in node.inputs)
+            known = complete(node.kind, node.attrs) if node.kind in KINDS else dict(node.attrs)
+            kind, more = _READ.get(node.kind, (node.kind, {}))
+            calls.append(OpCall(kind, ins, {**more, **known}, outputs))
+            values[index] = outputs
+    inputs = tuple(values[i][0] for i in program.leaves())
+    return OpGraph(inputs, name_ops(calls), tuple(values[i][0] for i in program.outputs))
+
+
+# What only readers set and no program has to write, and a kind that is never left as it is.
+_READ: dict[str, tuple[str, dict[str, Any]]] = {
+    "requantize": ("requantize", {"input_zero_point": 0, "output_zero_point": 0}),
+    "matmul": ("batch_matmul", {"transpose_a": False, "transpose_b": False}),
+    "conv2d": ("conv2d", {"out_layout": None}),
+    "round": ("round", {"ties": "away" if GENERATION == "relay" else "even"}),
+}
+
+
+def numbers(program: Program, graph: OpGraph, kind: str) -> dict[str, Array]:
+    """An array for each leaf by its name: constants always the same, inputs of this kind."""
+    fixed = {i: a for i, a in enumerate(_made(graph, "random", program.seed))}
+    constants = {i: a for i, a in fixed.items() if graph.inputs[i].is_constant}
+    made = arrays(graph, constants, kind, program.seed)
+    return {v.name: a for v, a in zip(graph.inputs, made, strict=True)}
+
+
+def _made(graph: OpGraph, kind: str, seed: int) -> list[Array]:
+    return arrays(graph, {}, kind, seed)
+
+
+def model(program: Program, given: dict[str, Array]) -> Any:
+    """The program as an IRModule of the generation at hand."""
+    called = names(program)
+    leaves = {called[i]: program.nodes[i] for i in program.leaves()}
+    constants = {n: given[n] for n, node in leaves.items() if node.kind == CONSTANT}
+    types = {name: (node.shape, node.dtype) for name, node in leaves.items()}
+    return emit(_Function(program), types, constants)
+
+
+class _Function:
+    """The program as `emit` wants it: a function whose arguments are the leaves."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        one = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        params = [inspect.Parameter(name, one) for name in names(program).values()]
+        self.__signature__ = inspect.Signature(params)
+
+    def __call__(self, **args: Arg) -> Any:
+        found: list[Any] = []
+        called = names(self.program)
+        for index, node in enumerate(self.program.nodes):
+            ins: list[Node] = [found[i] for i in node.inputs]
+            if node.is_leaf:
+                found.append(args[called[index]])
+            elif node.kind == ITEM:
+                assert isinstance(ins[0], Op)
+                found.append(Item(ins[0], node.attrs["index"]))
+            else:
+                found.append(Op(node.kind, tuple(ins), dict(node.attrs)))
+        outputs = tuple(found[i] for i in self.program.outputs)
+        return outputs if len(outputs) > 1 else outputs[0]

@@ -1,0 +1,153 @@
+"""A run of the fuzzer: programs grown one after the other, judged in worker processes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from ..errors import InputError
+from .attempt import Setting, composites_of
+from .grow import grown
+from .judge import Finding, Judge
+from .program import Program, from_json
+from .seeds import seeds
+from .shrink import shrunk
+from .writing import write
+
+SAME = 3  # of findings that may be one fault, so many are shrunk and written
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do: for how long or how many programs, from which seed, with how many workers."""
+
+    seconds: float = 60.0
+    count: int | None = None
+    seed: int = 0
+    jobs: int = 1
+    timeout: float = 120.0
+    runs: int = 150  # for shrinking one finding
+    folder: Path | None = None
+    setting: Setting = field(default_factory=Setting)
+
+
+@dataclass
+class Result:
+    """What a run did and found."""
+
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    matches: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    alike: Counter[str] = field(default_factory=Counter)  # all findings, by key
+
+    @property
+    def an_hour(self) -> float:
+        """Programs an hour."""
+        return 3600 * self.counts["graphs"] / self.seconds if self.seconds else 0.0
+
+    def to_json(self) -> str:
+        """The figures and the findings as data."""
+        found = [
+            {"kind": f.kind, "text": f.text, "matched": f.matched, "number": f.number,
+             "case": json.loads(f.program.to_json())}
+            for f in self.findings
+        ]  # fmt: skip
+        data = {
+            "seconds": round(self.seconds, 1), "graphs_an_hour": round(self.an_hour),
+            "counts": dict(self.counts), "matches": dict(self.matches),
+            "alike": dict(self.alike), "findings": found,
+        }  # fmt: skip
+        return json.dumps(data, indent=1)
+
+
+def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
+    """The programs of a plan with their numbers, without end unless it says how many."""
+    start = seeds(composites_of(plan.setting.composites))
+    if not start:
+        raise InputError("the composites have no cases to grow programs from")
+    numbers = itertools.count() if plan.count is None else range(plan.count)
+    return ((n, grown(start, plan.seed, n)) for n in numbers)
+
+
+def fuzz(plan: Plan, watch: Callable[[Finding], None] = lambda finding: None) -> Result:
+    """Run a plan; `watch` sees each finding, shrunk, when it is there."""
+    run = _Run(plan, watch)
+    with ThreadPoolExecutor(plan.jobs) as pool:
+        for done in [pool.submit(run.work) for _ in range(plan.jobs)]:
+            done.result()
+    run.result.seconds = time.monotonic() - run.begin
+    run.result.findings.sort(key=lambda f: f.number)
+    return run.result
+
+
+class _Run:
+    def __init__(self, plan: Plan, watch: Callable[[Finding], None]) -> None:
+        self.plan, self.watch = plan, watch
+        self.result, self.lock = Result(), Lock()
+        self.programs = programs(plan)
+        self.begin = time.monotonic()
+
+    def work(self) -> None:
+        """Judge programs until there are no more, or the time is up."""
+        judge = Judge(self.plan.setting, self.plan.timeout)
+        try:
+            while (taken := self._next()) is not None:
+                number, program = taken
+                found = judge.verdict(program)
+                if found is not None:
+                    self._found(judge, found, number)
+        finally:
+            judge.end()
+            with self.lock:
+                self.result.counts.update(judge.counts)
+                self.result.matches.update(judge.matches)
+
+    def _next(self) -> tuple[int, Program] | None:
+        with self.lock:
+            is_late = time.monotonic() - self.begin > self.plan.seconds
+            return None if is_late else next(self.programs, None)
+
+    def _found(self, judge: Judge, found: Finding, number: int) -> None:
+        found = Finding(found.kind, found.text, found.program, found.matched, number)
+        with self.lock:
+            self.result.alike[found.key] += 1
+            is_new = self.result.alike[found.key] <= SAME
+        if not is_new:
+            return
+        before = Counter(judge.counts), Counter(judge.matches)
+        small = shrunk(found, judge.verdict, self.plan.runs, 4 * self.plan.timeout)
+        judge.counts, judge.matches = before  # the figures are of what grew
+        judge.counts["runs to shrink"] += 1
+        with self.lock:
+            self.result.findings.append(small)
+            if self.plan.folder is not None:
+                write(self.plan.folder, small, found.program)
+            self.watch(small)
+
+
+def replay(
+    case: str | Path, setting: Setting | None = None, timeout: float = 120.0
+) -> Finding | None:
+    """The verdict on one case, a file or its text, in a process of its own."""
+    judge = Judge(setting or Setting(), timeout)
+    try:
+        return judge.verdict(from_json(_text(case)))
+    finally:
+        judge.end()
+
+
+def _text(case: str | Path) -> str:
+    if isinstance(case, str):
+        return case
+    try:
+        return case.read_text(encoding="utf-8")
+    except OSError as err:
+        raise InputError(f"{case} cannot be read: {err.strerror}") from err

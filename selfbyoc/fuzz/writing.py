@@ -1,0 +1,56 @@
+"""A finding as files: the case, and a test of it that is ready to be moved."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from .._tvm import GENERATION
+from ..errors import InputError
+from .judge import Finding
+from .program import Program
+
+_TEST = '''"""Found by `python -m selfbyoc fuzz` on {generation}: {kind}.
+
+{text}
+"""
+
+from selfbyoc.fuzz.run import replay
+
+# How it grew: {grown}
+CASE = """
+{case}"""
+
+
+def test_{name}():
+    found = replay(CASE)
+    assert found is None, found.text
+'''
+
+
+def write(folder: Path, finding: Finding, grown: Program) -> Path:
+    """Write NAME.json, NAME.grown.json (as it was found) and test_NAME.py; -> the first."""
+    text = finding.program.to_json()
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    name = f"{finding.kind}_{GENERATION}_{digest}"
+    test = _TEST.format(
+        generation=GENERATION,
+        kind=finding.kind,
+        text=_quoted(finding.text),
+        grown=_quoted("; ".join(finding.program.grown)),
+        case=text,
+        name=name,
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+        (folder / f"{name}.grown.json").write_text(grown.to_json(), encoding="utf-8")
+        (folder / f"test_{name}.py").write_text(test, encoding="utf-8")
+    except OSError as err:
+        raise InputError(f"{folder} cannot be written: {err.strerror}") from err
+    return folder / f"{name}.json"
+
+
+def _quoted(text: str) -> str:
+    """Text of an error as it may stand in a docstring."""
+    return text.replace("\\", "/").replace('"""', "'''").replace("\n", " ")

@@ -1,0 +1,122 @@
+"""`python -m selfbyoc fuzz`: what was grown, built and compared, and what was found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .. import host
+from .._tvm import GENERATION
+from ..errors import InputError
+from ..fuzz.attempt import Setting
+from ..fuzz.judge import KINDS, Finding
+from ..fuzz.run import Plan, Result, fuzz, replay
+
+_ROWS = (
+    "graphs", "builds", "unwritten", "by NumPy", "by TVM alone", "twins", "twins built",
+    "NumPy differs from both", "refused by TVM too", "known limits", "not compared",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks of the fuzzer."""
+
+    seconds: float = 60.0
+    seed: int = 0
+    count: int | None = None
+    jobs: int = 1
+    target: str | None = None
+    composites: tuple[Path, ...] = ()
+    timeout: float = 120.0
+    output: Path = Path("build/fuzz")
+    replay: Path | None = None
+    json: Path | None = None
+
+
+def add_fuzz(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("fuzz", help="grow programs from the composites; what is wrong?")
+    add = parser.add_argument
+    add("--seconds", type=float, default=60.0, help="how long; default: 60")
+    add("--seed", type=int, default=0, help="the same one grows the same programs")
+    add("--count", type=int, metavar="N", help="no more than so many programs")
+    add("--jobs", type=int, default=1, metavar="N", help="worker processes; default: 1")
+    add("--target", help="what to build for; default: this machine's CPU")
+    add("--composites", type=Path, action="append", default=[], metavar="FILE.py",
+        help="the composites of this file instead of the built-in ones")  # fmt: skip
+    add("--timeout", type=float, default=120.0, help="seconds for one program; default: 120")
+    add("--output", type=Path, default=Path("build/fuzz"), metavar="DIR",
+        help="where findings go; default: build/fuzz")  # fmt: skip
+    add("--replay", type=Path, metavar="CASE.json", help="only this case, as it was written")
+    add("--json", type=Path, metavar="FILE", help="also write all as data")
+    parser.set_defaults(run=_command)
+
+
+def _command(args: Any, console: Console) -> int:
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    return 0 if run(console, Request(**asked)) else 1
+
+
+def run(console: Console, asked: Request) -> bool:
+    """Fuzz, or replay one case; -> whether nothing was found."""
+    _check(asked)
+    setting = Setting(asked.target, tuple(str(path.resolve()) for path in asked.composites))
+    if asked.replay is not None:
+        found = replay(asked.replay, setting, asked.timeout)
+        console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)
+        return found is None
+    plan = Plan(
+        asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout,
+        folder=asked.output, setting=setting,
+    )  # fmt: skip
+    result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))
+    console.print(_table(result))
+    if result.findings:
+        console.print(f"each as a case and as a test: {asked.output}", soft_wrap=True)
+    if asked.json is not None:
+        _write(asked.json, result)
+    return not result.findings
+
+
+def _check(asked: Request) -> None:
+    for name, value in (("seconds", asked.seconds), ("timeout", asked.timeout)):
+        if not value > 0:
+            raise InputError(f"--{name}: expected a time above 0, found {value:g}")
+    for name, number in (("jobs", asked.jobs), ("count", asked.count)):
+        if number is not None and number < 1:
+            raise InputError(f"--{name}: expected 1 or more, found {number}")
+    if asked.target is not None:
+        host.check_runs(asked.target, "programs of the fuzzer")
+
+
+def _write(path: Path, result: Result) -> None:
+    try:
+        path.write_text(result.to_json(), encoding="utf-8")
+    except OSError as err:
+        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+
+
+def _line(found: Finding) -> str:
+    ops = ", ".join(found.program.kinds())
+    return f"[red]{found.kind:7}[/]{escape(ops)}\n       {escape(found.text)}"
+
+
+def _table(result: Result) -> Table:
+    table = Table("", GENERATION, title="what was done, and what was found")
+    for name in _ROWS:
+        table.add_row(name, str(result.counts[name]))
+    table.add_row("composites matched", str(sum(result.matches.values())))
+    table.add_row("different composites", str(len(+result.matches)))
+    table.add_row("graphs an hour", f"{result.an_hour:.0f}", end_section=True)
+    found = Counter(key.partition(":")[0] for key in result.alike.elements())
+    for kind in KINDS:
+        different = len({key for key in result.alike if key.startswith(f"{kind}:")})
+        table.add_row(f"findings: {kind}", f"{found[kind]}, {different} different")
+    return table
