@@ -26,7 +26,7 @@ help:
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
-	@echo 'make fuzz         random shapes against NumPy, N=500 of each kind'
+	@echo 'make fuzz         programs grown from the composites, with both TVMs, N=600 seconds each'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
@@ -73,9 +73,10 @@ test-slow: venv venv-relay
 	$(RELAX)/bin/python -m pytest -m slow
 	$(RELAY)/bin/python -m pytest -m slow
 
-# Random shapes for as long as you like: make fuzz N=2000
-fuzz: venv
-	SELFBYOC_FUZZ=$(or $(N),500) $(RELAX)/bin/python -m pytest tests/test_random_*.py
+# For as long as you like, and another seed for other programs: make fuzz N=3600 SEED=2
+fuzz: venv venv-relay
+	$(RELAX)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0)
+	$(RELAY)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0)
 
 # Minutes: NumPy computes whole models seven times over.
 verify: venv venv-relay

@@ -1,4 +1,4 @@
-"""How the random tests look for cases: a short run in the suite, `make fuzz` for longer."""
+"""How the random tests look for cases: a short run in the suite, SELFBYOC_FUZZ=500 for longer."""
 
 import os
 

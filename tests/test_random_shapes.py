@@ -1,7 +1,7 @@
 """Random shapes and attributes through the default schedule and the built-in composites, against
 NumPy.
 
-A short run belongs to the suite; `make fuzz` (SELFBYOC_FUZZ=500) looks longer and anew each time.
+A short run belongs to the suite; SELFBYOC_FUZZ=500 looks longer and anew each time.
 """
 
 from harness import assert_close, run_case

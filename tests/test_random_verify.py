@@ -1,6 +1,6 @@
 """Random shapes on edge inputs: borders, signs, denormals, large values, extreme integers.
 
-A short run belongs to the suite; `make fuzz` looks longer and anew each time.
+A short run belongs to the suite; SELFBYOC_FUZZ=500 looks longer and anew each time.
 """
 
 from harness import model, random_args

@@ -69,7 +69,8 @@ def extent(program: Program, types: Types, rng: Random) -> Program | None:
     if not axes:
         return None
     leaf, axis = rng.choice(axes)
-    return resized(program, leaf, axis, rng.choice(_EXTENTS), rng)
+    others = [e for e in _EXTENTS if e != program.nodes[leaf].shape[axis]]
+    return resized(program, leaf, axis, rng.choice(others), rng)
 
 
 def resized(program: Program, leaf: int, axis: int, new: int, rng: Random) -> Program | None:

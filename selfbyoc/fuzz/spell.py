@@ -165,12 +165,12 @@ def _raised(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
 _COMMUTE = ("add", "multiply", "maximum", "minimum")
 _ANY = "*"
 TWINS: dict[str, tuple[Spelling, ...]] = {
-    "clip": (_clip, _clip_from_above), "relu": (_relu,), "silu": (_silu,), "gelu": (_gelu,),
+    "clip": (_clip,), "relu": (_relu,), "silu": (_silu,), "gelu": (_gelu,),
     "bias_add": (_bias,), **dict.fromkeys(_COMMUTE, (_commuted, _raised)), "divide": (_raised,),
     _ANY: (_same_shape,),
 }  # fmt: skip
 _MORE: dict[str, tuple[Spelling, ...]] = {
-    "dense": (_rows, _batches), "subtract": (_subtract,), "softmax": (_softmax,),
+    "clip": (_clip_from_above,), "dense": (_rows, _batches), "subtract": (_subtract,), "softmax": (_softmax,),
     "layer_norm": (_layer_norm,), "global_avg_pool2d": (_pool,),
     _ANY: (_there_and_back, _turned_twice),
 }  # fmt: skip

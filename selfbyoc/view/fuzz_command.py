@@ -35,6 +35,7 @@ class Request:
     target: str | None = None
     composites: tuple[Path, ...] = ()
     timeout: float = 120.0
+    shrink: int = 150
     output: Path = Path("build/fuzz")
     replay: Path | None = None
     json: Path | None = None
@@ -52,6 +53,8 @@ def add_fuzz(commands: Any) -> None:
     add("--composites", type=Path, action="append", default=[], metavar="FILE.py",
         help="the composites of this file instead of the built-in ones")  # fmt: skip
     add("--timeout", type=float, default=120.0, help="seconds for one program; default: 120")
+    add("--shrink", type=int, default=150, metavar="N",
+        help="programs tried to make one finding smaller; default: 150")  # fmt: skip
     add("--output", type=Path, default=Path("build/fuzz"), metavar="DIR",
         help="where findings go; default: build/fuzz")  # fmt: skip
     add("--replay", type=Path, metavar="CASE.json", help="only this case, as it was written")
@@ -73,8 +76,8 @@ def run(console: Console, asked: Request) -> bool:
         console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)
         return found is None
     plan = Plan(
-        asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout,
-        folder=asked.output, setting=setting,
+        asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout, asked.shrink,
+        asked.output, setting,
     )  # fmt: skip
     result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))
     console.print(_table(result))
@@ -89,7 +92,7 @@ def _check(asked: Request) -> None:
     for name, value in (("seconds", asked.seconds), ("timeout", asked.timeout)):
         if not value > 0:
             raise InputError(f"--{name}: expected a time above 0, found {value:g}")
-    for name, number in (("jobs", asked.jobs), ("count", asked.count)):
+    for name, number in (("jobs", asked.jobs), ("count", asked.count), ("shrink", asked.shrink)):
         if number is not None and number < 1:
             raise InputError(f"--{name}: expected 1 or more, found {number}")
     if asked.target is not None:

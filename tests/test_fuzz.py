@@ -1,0 +1,153 @@
+"""What the fuzzer grows: sound, the same for a seed, small; and how a finding is made smaller."""
+
+import os
+import subprocess
+import sys
+from random import Random
+
+import numpy as np
+import pytest
+
+from selfbyoc import BUILTIN
+from selfbyoc.errors import InputError
+from selfbyoc.fuzz.grow import grown, twin
+from selfbyoc.fuzz.infer import infer
+from selfbyoc.fuzz.judge import WRONG, Finding
+from selfbyoc.fuzz.meaning import graph_of, model, numbers
+from selfbyoc.fuzz.program import CONSTANT, INPUT, Draft, Node, Program, from_json
+from selfbyoc.fuzz.run import Plan, programs
+from selfbyoc.fuzz.seeds import seeds
+from selfbyoc.fuzz.shapes import LIMIT, work
+from selfbyoc.fuzz.shrink import shrunk
+from selfbyoc.fuzz.spell import ALL
+from selfbyoc.ir.generation import ir
+from selfbyoc.runtime.numpy_ops import all_values
+
+SEEDS = seeds(BUILTIN)
+GROWN = [grown(SEEDS, 7, n) for n in range(40)]
+
+
+def values(program):
+    """What NumPy makes of a program's outputs, in float64."""
+    graph = graph_of(program)
+    made = numbers(program, graph, "random")
+    with np.errstate(all="ignore"):
+        known = all_values(graph, [made[v.name] for v in graph.inputs])
+    return graph, [known[id(v)] for v in graph.outputs]
+
+
+def test_every_case_is_a_seed_of_its_own_types():
+    assert len(SEEDS) > 100
+    for program in SEEDS:
+        assert infer(program)
+
+
+def test_the_same_seed_grows_the_same_programs():
+    again = [grown(SEEDS, 7, n) for n in range(40)]
+    assert [p.to_json() for p in again] == [p.to_json() for p in GROWN]
+    assert [p.to_json() for p in GROWN] != [grown(SEEDS, 8, n).to_json() for n in range(40)]
+
+
+def test_another_process_grows_the_same_programs():
+    code = "from selfbyoc.fuzz.run import *; print(next(programs(Plan(seed=7)))[1].to_json())"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "5"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.strip() == GROWN[0].to_json().strip()
+
+
+def test_programs_are_many_and_small():
+    assert len({p.to_json() for p in GROWN}) == len(GROWN)
+    assert all(work(p, infer(p)) <= 4 * LIMIT for p in GROWN)
+    told = " ".join(" ".join(p.grown[1:]) for p in (grown(SEEDS, 1, n) for n in range(300)))
+    for change in ("spelled", "then", "twice", "two roles", "leaf", "reader", "returned", "-> 1"):
+        assert change in told
+
+
+def test_a_case_is_text_and_back():
+    for program in GROWN:
+        assert from_json(program.to_json()) == program
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"nodes": []}', '{"seed": 0, "nodes": [], "outputs": [0]}',
+     '{"seed": 0, "nodes": [{"kind": "relu", "inputs": [0]}], "outputs": [0]}'],
+)  # fmt: skip
+def test_other_text_is_no_case(text):
+    with pytest.raises(InputError, match="case"):
+        from_json(text)
+
+
+@pytest.mark.parametrize("number", range(0, 40, 2))
+def test_types_are_those_of_the_model_and_of_numpy(number):
+    program = GROWN[number]
+    graph, found = values(program)
+    assert [a.shape for a in found] == [v.shape for v in graph.outputs]
+    read = ir.read(model(program, numbers(program, graph, "random"))["main"])
+    assert [v.type for v in read.outputs] == [v.type for v in graph.outputs]
+
+
+def leaf(value, *shape, kind=CONSTANT):
+    return Node(kind, shape=shape, dtype="float32", value=value)
+
+
+# One op of each kind that has spellings, on leaves that are full of one number each.
+SPELLED = {
+    "clip": (leaf(0.7, 2, 3, 4), {"a_min": -1.0, "a_max": 0.5}),
+    "relu": (leaf(-0.7, 2, 3), {}), "silu": (leaf(0.7, 2, 3), {}), "gelu": (leaf(0.7, 2, 3), {}),
+    "bias_add": (leaf(0.7, 2, 3, 4), leaf(0.2, 3), {}),
+    "add": (leaf(0.7, 2, 3), leaf(0.5), {}), "multiply": (leaf(0.7, 2, 3), leaf(0.5), {}),
+    "maximum": (leaf(0.7, 2, 3), leaf(0.9), {}), "minimum": (leaf(0.7, 2, 3), leaf(0.5), {}),
+    "divide": (leaf(0.7, 2, 3), leaf(0.5), {}), "subtract": (leaf(0.7, 2, 3), leaf(0.2, 3), {}),
+    "dense": (leaf(0.7, 2, 3), leaf(0.2, 5, 3), {}), "softmax": (leaf(0.7, 2, 3), {"axis": 0}),
+    "layer_norm": (leaf(0.7, 2, 3), leaf(2.0, 3), leaf(0.3, 3), {"epsilon": 0.1}),
+    "global_avg_pool2d": (leaf(0.7, 1, 2, 3, 4), {}),
+}  # fmt: skip
+
+
+def test_every_kind_with_spellings_is_tried():
+    assert set(SPELLED) | {"*"} == set(ALL)
+
+
+@pytest.mark.parametrize("kind", SPELLED)
+def test_a_spelling_means_the_same(kind):
+    *leaves, attrs = SPELLED[kind]
+    at = len(leaves)
+    program = Program((*leaves, Node(kind, tuple(range(at)), attrs)), (at,))
+    _, (wanted,) = values(program)
+    for how in (*ALL[kind], *ALL["*"]):
+        draft = Draft(program)
+        new = how(draft, program.nodes[at], infer(program), Random(3))
+        if new is None:
+            continue
+        draft.redirect(at, new, keep=range(at + 1, len(draft.nodes)))
+        _, (found,) = values(draft.done(how.__name__))
+        np.testing.assert_allclose(found, wanted, rtol=1e-7, err_msg=how.__name__)
+
+
+def test_a_twin_is_another_program():
+    pairs = [(p, twin(p)) for p in GROWN]
+    assert sum(t is not None for _, t in pairs) > 20
+    assert all(t is None or t.to_json() != p.to_json() for p, t in pairs)
+
+
+def test_shrinking_keeps_the_fault_and_drops_the_rest():
+    def judged(program):
+        types = infer(program)
+        wide = [i for i, n in enumerate(program.nodes) if n.kind == "exp"]
+        if any(types[i][0][0][-1] > 4 for i in wide):
+            return Finding(WRONG, "wide", program)
+        return None
+
+    nodes = (
+        leaf(None, 3, 40, kind=INPUT), leaf(None, 3, 40), leaf(0.5),
+        Node("add", (0, 1)), Node("exp", (3,)), Node("multiply", (4, 2)), Node("relu", (5,)),
+    )  # fmt: skip
+    found = shrunk(judged(Program(nodes, (6, 4))), judged, 200, 60.0)
+    assert found.program.kinds() == ["exp"]
+    assert found.program.nodes[0].shape == (1, 5)
+    assert judged(found.program) is not None
+
+
+def test_a_plan_ends_by_number():
+    assert [n for n, _ in programs(Plan(count=3))] == [0, 1, 2]

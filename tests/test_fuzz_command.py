@@ -1,0 +1,165 @@
+"""The fuzzer as a command: what is planted is found, shrunk, written and replayed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selfbyoc.__main__ import main
+from selfbyoc.errors import InputError
+from selfbyoc.fuzz.attempt import Alone, Ours, Setting, differing
+from selfbyoc.fuzz.infer import infer
+from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, WRONG, Judge
+from selfbyoc.fuzz.meaning import graph_of
+from selfbyoc.fuzz.program import INPUT, Node, Program, from_json
+from selfbyoc.fuzz.run import Plan, fuzz
+from selfbyoc.tuning.process import Failed
+
+HERE = Path(__file__).parent
+
+
+def faulty(folder, fault):
+    """A file that declares one composite with a fault."""
+    text = (HERE / "faulty.py").read_text(encoding="utf-8")
+    path = folder / f"{fault}.py"
+    path.write_text(f'{text}\n\nchosen = TABLE["{fault}"]\n', encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def found(tmp_path, capsys):
+    """Fuzz a composite with a fault, one program of a seed that has what it takes; -> the exit
+    status, the data, what was written and printed.
+    """
+
+    def run(fault, seed, *more):
+        path, out = faulty(tmp_path, fault), tmp_path / "found"
+        asked = ["fuzz", "--count", "1", "--seed", str(seed), "--composites", str(path), *more]
+        asked += ["--output", str(out), "--json", str(tmp_path / "all.json")]
+        status = main(asked)
+        data = json.loads((tmp_path / "all.json").read_text())
+        return status, data, out, capsys.readouterr().out
+
+    return run
+
+
+def test_a_planted_wrong_compute_is_found_shrunk_and_replayed(found, tmp_path):
+    status, data, out, printed = found("wrong", 7)
+    wrong = [f for f in data["findings"] if f["kind"] == WRONG]
+    assert status == 1
+    assert wrong
+    assert "findings: wrong" in printed
+    program = from_json(json.dumps(wrong[0]["case"]))
+    assert "add" in program.kinds()
+    assert len(program.kinds()) == 1
+    assert infer(program)[program.outputs[0]][0][0][-1] == 9  # the narrowest that shows it
+    case = next(out.glob("wrong_*[0-9a-f].json"))
+    replay = ["fuzz", "--replay", str(case)]
+    assert main([*replay, "--composites", str(tmp_path / "wrong.py")]) == 1
+    assert main(replay) == 0  # the built-in composites are right on it
+
+
+def test_what_is_written_is_a_test_that_runs(found):
+    _, data, out, _ = found("raised", 4)
+    assert {f["kind"] for f in data["findings"]} == {RAISED}
+    path = next(out.glob("test_raised_*.py"))
+    scope = {}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    (test,) = (f for name, f in scope.items() if name.startswith("test_"))
+    test()  # of the built-in composites, which do not raise
+    assert "planted" in path.read_text()
+
+
+def test_a_process_that_dies_is_a_finding_and_the_run_goes_on(found):
+    status, data, _, _ = found("crash", 12, "--count", "2", "--shrink", "2")
+    assert status == 1
+    assert data["counts"]["graphs"] == 2
+    crashed = [f for f in data["findings"] if f["kind"] == CRASHED]
+    assert crashed
+    assert "SIGSEGV" in crashed[0]["text"]
+    assert {f["kind"] for f in data["findings"]} == {CRASHED}
+
+
+def test_a_twin_that_matches_otherwise_is_a_finding(found):
+    _, data, _, _ = found("missed", 0)
+    missed = [f for f in data["findings"] if f["kind"] == MISSED]
+    assert missed
+    assert "maximum_commuted: 1 written_so; nothing matched after" in missed[0]["text"]
+
+
+class Answers(Judge):
+    """A judge whose worker process gives these answers instead of running."""
+
+    def __init__(self, *answers):
+        super().__init__(Setting(), 1.0)
+        self.answers = list(answers)
+
+    def _call(self, function, *args):
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+ONE = Program((Node(INPUT, shape=(3,), dtype="float32"), Node("exp", (0,))), (1,))
+BAD = {"found": {"random": [np.ones(3)]}, "wrong": {"random": "1 of 3 elements"}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind"),
+    [
+        ([Failed("it did not end within 1 s", late=True), Alone()], HUNG),
+        ([Failed("its process ended by SIGSEGV"), Alone()], CRASHED),
+        ([Failed("its process ended by SIGSEGV"), Failed("its process ended by SIGSEGV")], None),
+        ([Ours(raised="E"), Alone()], RAISED),
+        ([Ours(raised="E"), Alone(raised="E")], None),
+        ([Ours(unwritten="no")], None),
+        ([Ours(**BAD), Alone(as_numpy=True)], WRONG),
+        ([Ours(**BAD), Alone()], WRONG),
+        ([Ours(**BAD), Alone(as_ours=True)], None),
+        ([Ours(**BAD), Alone(undecided=True)], None),
+        ([Ours(unknown="x", found=BAD["found"]), Alone()], WRONG),
+        ([Ours(unknown="x", found=BAD["found"]), Alone(raised="E")], None),
+        ([Ours()], None),
+    ],
+)
+def test_verdicts(answers, kind):
+    judge = Answers(*answers)
+    found = judge.verdict(ONE)
+    assert (found.kind if found else None) == kind
+    assert judge.answers == []
+
+
+def test_a_fault_of_the_fuzzer_is_no_finding():
+    with pytest.raises(InputError, match="the fuzzer failed"):
+        Answers(Failed("KeyError: 'x'")).verdict(ONE)
+
+
+def test_results_differ_in_shape_number_and_places_of_nan():
+    graph = graph_of(ONE)
+    one, nan = np.ones(3, "float32"), np.array([1, np.nan, 1], "float32")
+    assert differing([one], [one], graph) == ""
+    assert differing([nan], [nan], graph) == ""
+    assert "nan" in differing([nan], [one], graph)
+    assert "outputs" in differing([one, one], [one], graph)
+    assert "expected float32[3]" in differing([one.astype("float64")], [one], graph)
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [(["--seconds", "0"], "--seconds"), (["--jobs", "0"], "--jobs"), (["--count", "0"], "--count"),
+     (["--replay", "missing.json"], "missing.json"), (["--composites", "missing.py"], "missing")],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(more, text, capsys):
+    assert main(["fuzz", *more]) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_a_short_run_finds_nothing(tmp_path):
+    done = fuzz(Plan(600.0, count=3, seed=3, jobs=1, folder=tmp_path))
+    assert [f.text for f in done.findings] == []
+    assert done.counts["graphs"] == 3
+    assert done.counts["builds"] >= 3
+    assert sum(done.matches.values()) > 0
+    assert list(tmp_path.iterdir()) == []
