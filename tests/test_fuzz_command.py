@@ -35,7 +35,18 @@ def found(tmp_path, capsys):
 
     def run(fault, seed, *more):
         path, out = faulty(tmp_path, fault), tmp_path / "found"
-        asked = ["fuzz", "--count", "1", "--seed", str(seed), "--composites", str(path), *more]
+        asked = [
+            "fuzz",
+            "--count",
+            "1",
+            "--seconds",
+            "900",
+            "--seed",
+            str(seed),
+            "--composites",
+            str(path),
+            *more,
+        ]
         asked += ["--output", str(out), "--json", str(tmp_path / "all.json")]
         status = main(asked)
         data = json.loads((tmp_path / "all.json").read_text())
