@@ -52,6 +52,7 @@ class Judge:
         self.process = Process()
         self.counts: Counter[str] = Counter()
         self.matches: Counter[str] = Counter()
+        self.notes: list[tuple[str, Program]] = []  # no findings, but worth a look
 
     def end(self) -> None:
         """End the worker process."""
@@ -82,6 +83,7 @@ class Judge:
             return self._failed(program, err), None
         if done.unwritten:
             self.counts["unwritten"] += 1
+            self.notes.append((f"unwritten: {done.unwritten}", program))
             return None, None
         self.counts["builds"] += 1
         self.matches.update(done.counts)
@@ -104,6 +106,7 @@ class Judge:
                 return Finding(WRONG, text, program, _told(done.counts))
             elif other.as_ours and not done.unknown:
                 self.counts["NumPy differs from both"] += 1
+                self.notes.append((f"NumPy alone: {kind}, {done.wrong[kind]}", program))
         return None
 
     def _raised(self, program: Program, done: Ours) -> Finding | None:
@@ -112,6 +115,7 @@ class Judge:
             return None
         if self._alone(program, "random", None).raised:
             self.counts["refused by TVM too"] += 1
+            self.notes.append((f"TVM too: {done.raised}", program))
             return None
         return Finding(RAISED, f"{done.stage}: {done.raised}", program, _told(done.counts))
 

@@ -47,6 +47,7 @@ class Result:
     matches: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     alike: Counter[str] = field(default_factory=Counter)  # all findings, by key
+    notes: list[tuple[str, Program]] = field(default_factory=list)  # no findings; worth a look
 
     @property
     def an_hour(self) -> float:
@@ -64,6 +65,7 @@ class Result:
             "seconds": round(self.seconds, 1), "graphs_an_hour": round(self.an_hour),
             "counts": dict(self.counts), "matches": dict(self.matches),
             "alike": dict(self.alike), "findings": found,
+            "notes": [{"text": t, "case": json.loads(p.to_json())} for t, p in self.notes],
         }  # fmt: skip
         return json.dumps(data, indent=1)
 
@@ -109,6 +111,7 @@ class _Run:
             with self.lock:
                 self.result.counts.update(judge.counts)
                 self.result.matches.update(judge.matches)
+                self.result.notes += judge.notes
 
     def _next(self) -> tuple[int, Program] | None:
         with self.lock:
@@ -122,9 +125,9 @@ class _Run:
             is_new = self.result.alike[found.key] <= SAME
         if not is_new:
             return
-        before = Counter(judge.counts), Counter(judge.matches)
+        before = Counter(judge.counts), Counter(judge.matches), list(judge.notes)
         small = shrunk(found, judge.verdict, self.plan.runs, 4 * self.plan.timeout)
-        judge.counts, judge.matches = before  # the figures are of what grew
+        judge.counts, judge.matches, judge.notes = before  # the figures are of what grew
         judge.counts["runs to shrink"] += 1
         with self.lock:
             self.result.findings.append(small)

@@ -170,7 +170,8 @@ TWINS: dict[str, tuple[Spelling, ...]] = {
     _ANY: (_same_shape,),
 }  # fmt: skip
 _MORE: dict[str, tuple[Spelling, ...]] = {
-    "clip": (_clip_from_above,), "dense": (_rows, _batches), "subtract": (_subtract,), "softmax": (_softmax,),
+    "clip": (_clip_from_above,), "dense": (_rows, _batches), "subtract": (_subtract,),
+    "softmax": (_softmax,),
     "layer_norm": (_layer_norm,), "global_avg_pool2d": (_pool,),
     _ANY: (_there_and_back, _turned_twice),
 }  # fmt: skip
