@@ -11,7 +11,7 @@ from selfbyoc.errors import InputError
 from selfbyoc.fuzz.attempt import Alone, Ours, Setting, differing
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, WRONG, Judge
-from selfbyoc.fuzz.meaning import graph_of
+from selfbyoc.fuzz.meaning import graph_of, is_undefined
 from selfbyoc.fuzz.program import INPUT, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, fuzz
 from selfbyoc.tuning.process import Failed
@@ -145,6 +145,22 @@ def test_verdicts(answers, kind):
 def test_a_fault_of_the_fuzzer_is_no_finding():
     with pytest.raises(InputError, match="the fuzzer failed"):
         Answers(Failed("KeyError: 'x'")).verdict(ONE)
+
+
+def test_what_has_no_meaning_is_not_compared():
+    def asked(kind, number, dtype, attrs):
+        leaves = (Node(INPUT, shape=(3,), dtype=dtype), Node(INPUT, shape=(3,), dtype=dtype))
+        inputs = (0,) if attrs else (0, 1)
+        graph = graph_of(Program((*leaves, Node(kind, inputs, attrs)), (2,)))
+        return is_undefined(graph, {id(v): np.full(3, number, dtype) for v in graph.inputs})
+
+    byte = {"dtype": "int8"}
+    assert not asked("cast", 127.5, "float32", byte)
+    assert asked("cast", 128.0, "float32", byte)
+    assert asked("cast", np.nan, "float32", byte)
+    assert not asked("cast", 300, "int32", byte)
+    shifts = [asked("right_shift", n, "int32", {}) for n in (0, 31, 32, -1)]
+    assert shifts == [False, False, True, True]
 
 
 def test_results_differ_in_shape_number_and_places_of_nan():

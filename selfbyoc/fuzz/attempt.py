@@ -27,7 +27,7 @@ from ..runtime.generation import runtime
 from ..runtime.numpy_ops import all_values
 from ..runtime.tolerance import difference, longest_reduction
 from .grow import twin
-from .meaning import graph_of, model, numbers
+from .meaning import graph_of, is_undefined, model, numbers
 from .program import CONSTANT, Program, from_json
 
 Array = np.ndarray
@@ -98,7 +98,7 @@ def ours(text: str, setting: Setting) -> Ours:
     except Exception as err:  # the finding: TVM alone is asked next
         result.raised = one_line(err)
         return result
-    for kind in result.found:
+    for kind in list(result.found):
         _compare(program, graph, kind, result)
     return result
 
@@ -148,6 +148,9 @@ def _compare(program: Program, graph: OpGraph, kind: str, result: Ours) -> None:
         _, values = _values(program, graph, kind)
     except UnsupportedOp as err:
         result.unknown = str(err)
+        return
+    if is_undefined(graph, values):
+        del result.found[kind]
         return
     wrong = differing(result.found[kind], [values[id(v)] for v in graph.outputs], graph)
     if wrong:

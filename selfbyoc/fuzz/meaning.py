@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,24 @@ def numbers(program: Program, graph: OpGraph, kind: str) -> dict[str, Array]:
 
 def _made(graph: OpGraph, kind: str, seed: int) -> list[Array]:
     return arrays(graph, {}, kind, seed)
+
+
+def is_undefined(graph: OpGraph, values: Mapping[int, Array]) -> bool:
+    """Whether an op is told what it has no meaning for: a float that its integer cannot hold is
+    cast, or bits are shifted by fewer than none or by all there are.
+    """
+    return any(_is_undefined(call, values) for call in graph.ops)
+
+
+def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
+    dtype = call.outputs[0].dtype
+    last, is_integer = values[id(call.inputs[-1])], not dtype.startswith("float")
+    if call.kind == "cast" and is_integer and last.dtype.kind == "f":
+        info = np.iinfo(dtype)
+        return not bool(((last > info.min - 1) & (last < info.max + 1)).all())
+    if call.kind in ("left_shift", "right_shift"):
+        return bool(((last < 0) | (last >= np.iinfo(dtype).bits)).any())
+    return False
 
 
 def model(program: Program, given: dict[str, Array]) -> Any:
