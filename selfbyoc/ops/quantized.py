@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from ..language.types import Tensor
 
 
+def _ratio(attrs: Mapping[str, Any]) -> float:
+    """Of the scales as a model has them: in float32."""
+    return float(np.float32(attrs["input_scale"])) / float(np.float32(attrs["output_scale"]))
+
+
 def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     """Fixed-point rescaling, bit for bit as Relay's qnn.requantize with rounding UPWARD."""
     (x,) = ins
@@ -26,7 +31,7 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         raise UnsupportedOp(f"{call.name}: scales that differ by channel have no compute here")
     dtype = call.outputs[0].dtype
     low, high = tir.min_value(dtype), tir.max_value(dtype)
-    multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
+    multiplier, shift = fixed_point(_ratio(a))
 
     def element(*i: Any) -> Any:
         def wide(value: int) -> Any:
@@ -42,7 +47,7 @@ def _requantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 def _numpy_requantize(ins: Sequence[Array], call: OpCall) -> Array:
     a, dtype = call.attrs, np.dtype(call.outputs[0].dtype)
-    multiplier, shift = fixed_point(a["input_scale"] / a["output_scale"])
+    multiplier, shift = fixed_point(_ratio(a))
     wide = (ins[0].astype(np.int64) - a["input_zero_point"]) * multiplier + (1 << (shift - 1))
     value = (wide >> shift) + a["output_zero_point"]
     return np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from planting import planted
 from tvm import relay
 from tvm.contrib import graph_executor
 
 import selfbyoc
+from selfbyoc import Composite, op
 from selfbyoc._tvm import tvm
 from selfbyoc.ops.fixed_point import fixed_point
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
@@ -70,6 +72,24 @@ def test_requantize_is_that_of_relay(scale):
     np.testing.assert_array_equal(
         build_and_run(mod, x=sums), np.clip(np.array(by_hand) + 3, -128, 127)
     )
+
+
+def test_halves_of_a_ratio_of_scales():
+    """Of float32, as a model has them; found by fuzzing (`python -m selfbyoc fuzz`)."""
+    sums = np.arange(-9000, 9000, dtype="int32").reshape(90, 200)
+
+    def program(x):
+        return op.relu(op.requantize(x, input_scale=0.002, output_scale=0.9, out_dtype="int8"))
+
+    mod = selfbyoc.emit(program, {"x": (sums.shape, "int32")})
+    composites = [Composite("narrow", lambda x: op.relu(op.requantize(x)))]
+    parted = selfbyoc.partition_for_tefuse(mod, composites=composites)
+    assert selfbyoc.report(parted).counts == {"narrow": 1}
+    exact = planted(mod, "qnn.requantize", rounding="UPWARD", compute_dtype="int64")
+    np.testing.assert_array_equal(
+        selfbyoc.build(parted, "llvm")(-sums)[0], build_and_run(exact, x=-sums)
+    )
+    assert selfbyoc.verify(mod, composites=composites).ok
 
 
 @pytest.mark.parametrize("zero_point", [0, -7])
