@@ -14,6 +14,14 @@ from selfbyoc.ir.emit import emit
 ARGS = {"x": ((4, 8), "float32")}
 
 
+@pytest.fixture(autouse=True)
+def _handler():
+    """Python's own: a shell's background process ignores the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted(*_):
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..graph import OpCall, OpGraph
+from ..language.decisions import undecided
 from ..match.match import Match, find_whole
 from ..ops.attrs import NORMALIZERS, Noted
 from ..ops.vocabulary import KINDS
@@ -71,11 +72,12 @@ def _read(match: Match) -> set[Place]:
     args = tuple({id(value): value for value in match.args.values()}.values())
     graph = OpGraph(args, ops, match.outputs)
     again = find_whole(match.composite, graph)
-    again = again if isinstance(again, Match) else replace(match, ops=ops)
+    again = again if isinstance(again, Match) else match.with_ops(ops)
     try:
-        if match.composite.check is not None:
-            match.composite.check(again)
-        Builder(graph, again, {})
+        with undecided():
+            if match.composite.check is not None:
+                match.composite.check(again)
+            Builder(graph, again, {})
     except Exception:  # the build does the same, and reports it as the composite's error
         logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
         return {(n, name) for n, attrs in enumerate(noted) for name in attrs}

@@ -83,6 +83,16 @@ def deciding(told: Mapping[str, Any] | None = None, *, fitted: bool = False) -> 
         _current.reset(token)
 
 
+@contextmanager
+def undecided() -> Iterator[None]:
+    """Run functions of a composite with their defaults; nobody collects what they ask for."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def choose(name: str, candidates: Sequence[T], default: T) -> T:
     """One of `candidates`: `default`, unless the tuner or a record decides otherwise.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,12 @@ class Match:
     outputs: tuple[Value, ...]
     # Which argument the inputs of the ops are: one value may be several
     roles: Mapping[Input, str] = field(default_factory=dict, repr=False)
+
+    def with_ops(self, ops: Sequence[OpCall]) -> Match:
+        """The same match with another op for each."""
+        new = {id(call): id(other) for call, other in zip(self.ops, ops, strict=True)}
+        roles = {(new[at], index): name for (at, index), name in self.roles.items() if at in new}
+        return replace(self, ops=tuple(ops), roles=roles)
 
     def role(self, call: OpCall, index: int) -> str:
         """The argument that an input of a matched op is; empty for what is computed inside."""

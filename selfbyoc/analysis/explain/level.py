@@ -54,7 +54,7 @@ def _by_itself(match: Match) -> Match:
         number = counts[call.kind]
         counts[call.kind] += 1
         ops.append(replace(call, name=f"{call.kind}_{number}" if number else call.kind))
-    return replace(match, ops=tuple(ops))
+    return match.with_ops(ops)
 
 
 def levels_of_kernels(mod: Any, target: Any) -> Leveler:
