@@ -95,4 +95,4 @@ def test_every_attribute_of_an_op_is_known(name):
 def test_these_are_most_ops():
     seen = {read_as(name) for name in CALLS}
     told = {name for name in KINDS if forms(KINDS[name]) and KINDS[name].is_written}
-    assert len(seen & told) > 0.8 * len(told)
+    assert len(seen & told) > 0.7 * len(told)
