@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow lint format fuzz verify matrix portability emulate venv venv-relay clean
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify matrix portability emulate venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -68,9 +68,15 @@ test-relax: venv
 test-relay: venv-relay
 	$(RELAY)/bin/python -m pytest
 
-# What would take make test past a few minutes.
+# What would take make test past a few minutes; both at once, too.
+test-slow: export OPENBLAS_NUM_THREADS := 1
 test-slow: venv venv-relay
+	@$(MAKE) --no-print-directory -k -j2 --output-sync=target slow-relax slow-relay
+
+slow-relax: venv
 	$(RELAX)/bin/python -m pytest -m slow
+
+slow-relay: venv-relay
 	$(RELAY)/bin/python -m pytest -m slow
 
 # For as long as you like, and another seed for other programs: make fuzz N=3600 SEED=2
