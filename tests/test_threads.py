@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc._tvm import GENERATION, te
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.threads import count
 
@@ -91,6 +91,21 @@ def test_each_thread_writes_its_own_model():
         found = list(threads.map(write, (3, 5)))
     assert [int(mod["main"].params[0].ty.shape[0]) for mod in found] == [3, 5]
     assert relax.BlockBuilder.current() is None
+
+
+def test_each_thread_has_its_own_tag():
+    """TOPI's computes run under one."""
+    meeting = threading.Barrier(2)
+
+    def compute(name):
+        with te.tag_scope(name):
+            meeting.wait(timeout=60)  # both have begun
+            made = te.compute((3,), lambda i: i, name="made")
+            meeting.wait(timeout=60)  # neither has ended
+        return made.op.tag, te.compute((3,), lambda i: i).op.tag
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(compute, ("a", "b"))) == [("a", ""), ("b", "")]
 
 
 def test_eight_threads_build_and_call_at_once():

@@ -16,6 +16,7 @@ from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
+from .thread_tags import tags_of_each_thread
 
 
 def composites(func: relax.Function) -> list[str]:
@@ -52,6 +53,7 @@ def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any
 def register() -> None:
     """Make the hook known to TVM, and our errors to its FFI, which knows others as RuntimeError."""
     builders_of_each_thread()
+    tags_of_each_thread()
     for error in errors.ALL:
         tvm_ffi.register_error(f"selfbyoc.{error.__name__}", error)
     register_func("relax.ext.tefuse", codegen, override=True)

@@ -18,6 +18,7 @@ from ..ir._relay_walk import postorder
 from ..wiring import wired
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
+from .thread_tags import tags_of_each_thread
 
 
 def composites(func: relay.Function) -> list[str]:
@@ -138,6 +139,7 @@ def no_constants(func: relay.Function, symbol: str) -> dict[str, Any]:
 
 def register() -> None:
     """Make the hook known to TVM."""
+    tags_of_each_thread()
     register_func("relay.ext.tefuse", codegen, override=True)
     register_func("relay.ext.tefuse.constant_updater", no_constants, override=True)
 
