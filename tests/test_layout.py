@@ -62,7 +62,10 @@ FLOORS = (
     ("errors", "extra", "interrupt", "shown", "trusted"),
     (
         "_tvm",
-        *(f"_tvm_{name}" for name in ["alignment", "config", "rewrite", "rpc", "script", "tune"]),
+        *(
+            f"_tvm_{name}"
+            for name in ["alignment", "config", "rewrite", "rpc", "script", "tags", "tune"]
+        ),
     ),
     ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),
     ("graph",),

@@ -9,6 +9,7 @@ from tvm import relax
 
 from .. import errors
 from .._tvm import register_func, tvm
+from .._tvm_tags import tags_of_each_thread
 from ..graph import OpGraph
 from ..ir._relax import read as read_graph
 from ..wiring import wired
@@ -16,7 +17,6 @@ from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
-from .thread_tags import tags_of_each_thread
 
 
 def composites(func: relax.Function) -> list[str]:

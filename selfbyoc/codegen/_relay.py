@@ -10,6 +10,7 @@ from typing import Any
 from tvm import relay
 
 from .._tvm import make_target, register_func, tvm
+from .._tvm_tags import tags_of_each_thread
 from ..errors import TargetError
 from ..graph import OpGraph
 from ..ir._relay import read as read_graph
@@ -18,7 +19,6 @@ from ..ir._relay_walk import postorder
 from ..wiring import wired
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
-from .thread_tags import tags_of_each_thread
 
 
 def composites(func: relay.Function) -> list[str]:
