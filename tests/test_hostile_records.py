@@ -37,6 +37,7 @@ CRAFTED = [
     {"trace": [[*BEGIN, ["Fuse", [None], [1], ["f"]]], []]},
     {"trace": [[*BEGIN, ["Split", ["l1", None, None], [1], ["a", "b"]]], []]},
     {"trace": [[*BEGIN, ["Split", ["l1", None, "b0"], [1, 0], ["a", "b"]]], []]},
+    {"trace": [[*BEGIN, ["Split", ["l1", None, "None"], [1], ["a", "b"]]], []]},
     {"trace": [[*BEGIN, ["Split", [], [1], ["a", "b"]]], []]},
     {"trace": [[*BEGIN, ["Annotate", ["b0", '"x"'], ["pragma_import_llvm"], []]], []]},
     {"trace": [[*BEGIN, ["UnsafeSetDType", ["b0"], [0, "int8"], []]], []]},
@@ -57,6 +58,14 @@ def test_what_is_no_record_is_named(tmp_path, changed):
     (text,) = said(tmp_path)
     assert f"{records.FILE} line 1 is not read: " in text
     assert len(text) < len(str(tmp_path)) + 200
+
+
+@pytest.mark.parametrize("factors", [[None, 8], ["None", 8], ["v3", None], [4, "v3", 2], [64, 1]])
+def test_a_split_as_tvm_writes_it_is_read(tmp_path, factors):
+    """TVM 0.17 writes the open factor as a text."""
+    split = ["Split", ["l1", *factors], [1, 0], ["a", "b"]]
+    (tmp_path / records.FILE).write_text(json.dumps(GOOD | {"trace": [[*BEGIN, split], []]}))
+    assert len(records.read(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("name", ["workload", "composite", "about", "place", "status"])

@@ -15,6 +15,7 @@ _DEPTH = 32  # levels of lists and objects; a trace has 5
 _TEXTS = ("workload", "composite", "about", "status", "code", "error")
 _NEEDED = ("workload", "composite", "about", "place", "status")
 _TIMES = ("seconds", "default_seconds")
+_OPEN = (None, "None")  # an open factor of a split: TVM 0.17 spells it as a text
 # What a schedule may not do on a record's word: put other code into the kernel, or drop checks.
 _FOREIGN, _UNSAFE = "pragma_import", "Unsafe"
 
@@ -104,6 +105,6 @@ def _is_instruction(found: Any) -> bool:
 def _is_split(inputs: Sequence[Any]) -> bool:
     """A loop and its factors: numbers, or values that were sampled, at most one of them open."""
     loop, *factors = inputs or [None]
-    values = [f for f in factors if f is not None]
+    values = [f for f in factors if f not in _OPEN]
     is_known = all(type(f) is int or (isinstance(f, str) and f.startswith("v")) for f in values)
     return isinstance(loop, str) and is_known and len(factors) - len(values) <= 1
