@@ -3,6 +3,7 @@
 import numpy as np
 
 import selfbyoc
+from selfbyoc import op
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import evaluate
@@ -42,3 +43,11 @@ def refusals(program, args, constants=None):
     parted = selfbyoc.partition_for_tefuse(emit(program, types, constants))
     refused = [r for r in selfbyoc.report(parted).records if r.status == "refused"]
     return {r.composite: r.reason for r in refused}
+
+
+def normalised(x, gamma, beta, epsilon):
+    """A layer_norm as ONNX's importers write it."""
+    centred = op.subtract(x, op.mean(x, axis=-1, keepdims=True))
+    variance = op.mean(op.multiply(centred, centred), axis=-1, keepdims=True)
+    divided = op.divide(centred, op.sqrt(op.add(variance, epsilon)))
+    return op.add(op.multiply(divided, gamma), beta)

@@ -7,7 +7,8 @@ from planting import op_calls, planted
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION
+from selfbyoc._tvm import GENERATION, te
+from selfbyoc.errors import ComputeError
 from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, forms, read_as, read_op
 
 MOMENTS = {name: (5,) for name in ("gamma", "beta", "mean", "var")}
@@ -96,3 +97,23 @@ def test_these_are_most_ops():
     seen = {read_as(name) for name in CALLS}
     told = {name for name in KINDS if forms(KINDS[name]) and KINDS[name].is_written}
     assert len(seen & told) > 0.7 * len(told)
+
+
+def test_a_trial_that_raises_says_nothing_of_others():
+    """A compute that fails for one shape is asked again for the next."""
+
+    def rows(x):
+        if int(x.shape[0]) == 3:
+            raise ValueError("three rows")
+        k = te.reduce_axis((0, x.shape[1]), name="k")
+        total = te.compute((x.shape[0],), lambda i: te.sum(te.exp(x[i, k]), axis=k), name="total")
+        return te.compute(x.shape, lambda i, j: te.exp(x[i, j]) / total[i], name="rows")
+
+    composite = selfbyoc.Composite("rows", lambda x: op.softmax(x), compute=rows)
+    for shape, counts in (((3, 9), {"rows": 1}), ((4, 9), {})):
+        mod = selfbyoc.emit(lambda x: op.softmax(x, axis=0), {"x": shape})
+        parted = selfbyoc.partition_for_tefuse(mod, composites=[composite])
+        assert selfbyoc.report(parted).counts == counts
+        if counts:
+            with pytest.raises(ComputeError, match="ValueError: three rows"):
+                selfbyoc.build(parted, "llvm")

@@ -1,7 +1,7 @@
 """Equal shapes with other constants of one element: they are part of what the function is."""
 
 import pytest
-from anyhow import normal, taken
+from anyhow import normal, normalised, taken
 from test_lrn import meaning
 
 import selfbyoc
@@ -14,14 +14,6 @@ from selfbyoc.runtime.tolerance import first_wrong
 
 def clipped(x, weight, high):
     return op.minimum(op.maximum(op.conv2d(x, weight, padding=1), 0.0), high)
-
-
-def normalised(x, gamma, beta, epsilon):
-    """As ONNX's importers write it."""
-    centred = op.subtract(x, op.mean(x, axis=-1, keepdims=True))
-    variance = op.mean(op.multiply(centred, centred), axis=-1, keepdims=True)
-    divided = op.divide(centred, op.sqrt(op.add(variance, epsilon)))
-    return op.add(op.multiply(divided, gamma), beta)
 
 
 def attended(q, scale):

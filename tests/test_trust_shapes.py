@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from anyhow import normal, refusals, taken
+from anyhow import normal, normalised, refusals, taken
 
 from selfbyoc import Composite, op
 from selfbyoc._tvm import GENERATION, te
@@ -126,13 +126,6 @@ def test_a_query_of_one_axis():
 def erf_gelu(x, half, one, root):
     gate = op.add(op.erf(op.divide(x, root)), one)
     return op.multiply(op.multiply(x, half), gate)
-
-
-def normalised(x, epsilon, gamma, beta):
-    centred = op.subtract(x, op.mean(x, axis=-1, keepdims=True))
-    variance = op.mean(op.multiply(centred, centred), axis=-1, keepdims=True)
-    divided = op.divide(centred, op.sqrt(op.add(variance, epsilon)))
-    return op.add(op.multiply(divided, gamma), beta)
 
 
 def number(value, ndim):

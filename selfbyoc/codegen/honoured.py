@@ -33,7 +33,10 @@ def unread(match: Match) -> tuple[OpCall, str] | None:
     places = {(n, name): call for n, call in enumerate(match.ops) for name in _said(call)}
     seen = _seen(match.composite, tuple(call.kind for call in match.ops), tuple(match.args))
     if not places.keys() <= seen:
-        seen |= _read(match)
+        read = _read(match)
+        if read is None:
+            return None
+        seen |= read
     return next(((call, place[1]) for place, call in places.items() if place not in seen), None)
 
 
@@ -61,12 +64,14 @@ def _normal(name: str, value: Any, call: OpCall) -> Any:
     if value is not None and name in NORMALIZERS:
         return NORMALIZERS[name](value)
     if name == "axis" and isinstance(value, int):
-        return value % max(v.ndim for v in call.inputs)
+        return value % max(1, *(v.ndim for v in call.inputs))
     return tuple(value) if isinstance(value, list) else value
 
 
-def _read(match: Match) -> set[Place]:
-    """What matching, checking and computing the ops look at, by doing it once."""
+def _read(match: Match) -> set[Place] | None:
+    """What matching, checking and computing the ops look at, by doing it once. None where that
+    raises: the build does the same, and reports it as the composite's error.
+    """
     noted = [Noted(call.attrs) for call in match.ops]
     ops = tuple(replace(call, attrs=n) for call, n in zip(match.ops, noted, strict=True))
     args = tuple({id(value): value for value in match.args.values()}.values())
@@ -78,7 +83,7 @@ def _read(match: Match) -> set[Place]:
             if match.composite.check is not None:
                 match.composite.check(again)
             Builder(graph, again, {})
-    except Exception:  # the build does the same, and reports it as the composite's error
+    except Exception:  # whatever a user's function raises
         logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
-        return {(n, name) for n, attrs in enumerate(noted) for name in attrs}
+        return None
     return {(n, name) for n, attrs in enumerate(noted) for name in attrs.names}

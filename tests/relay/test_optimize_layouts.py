@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+from moved import same
 from tvm import relay
 
 import selfbyoc
@@ -27,14 +28,6 @@ def moving(mod):
 def typed(body, *inputs):
     mod = tvm.IRModule.from_expr(relay.Function(list(inputs), body))
     return relay.transform.InferType()(mod)
-
-
-def same(mod, done, *shapes):
-    rng = np.random.default_rng(1)
-    args = [rng.standard_normal(shape).astype("float32") for shape in shapes]
-    before, after = (selfbyoc.build(m)(*args) for m in (mod, done))
-    for one, other in zip(before, after, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 def test_after_convert_layout():

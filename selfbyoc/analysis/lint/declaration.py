@@ -13,14 +13,8 @@ from ...errors import did_you_mean
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
-from ...language.pattern import Arg, Either, Many, Node, Op
-from ...ops.vocabulary import KINDS
+from ...language.pattern import Arg, Either, Many, Node
 from .records import Finding, place
-
-
-def attributes(kind: str) -> set[str]:
-    """The names of the attributes of a neutral op."""
-    return {*KINDS[kind].attrs, *KINDS[kind].read_attrs} if kind in KINDS else set()
 
 
 def nodes(outputs: Sequence[Node]) -> list[Node]:
@@ -58,13 +52,6 @@ def _pattern(composite: Composite) -> Iterator[Finding]:
     for name in composite.arg_names:
         if name not in used:
             yield _at("unused-argument", f"no op of the pattern uses its argument {name!r}")
-    for node in (node for node in found if isinstance(node, Op)):
-        known = attributes(node.kind)
-        for name in node.attrs:
-            if name not in known:
-                meant = did_you_mean(name, known)
-                text = f"op.{node.kind} has no attribute {name!r}; it has {sorted(known)}{meant}"
-                yield _at("unknown-attribute", text)
     if not composite.why:
         yield _at("no-why", "`why` is empty: say what is gained by one kernel")
 
