@@ -80,6 +80,10 @@ class RecordWarning(SelfbyocWarning):
     """A tuning record cannot be read, does not fit, or was not used."""
 
 
+class FallbackWarning(SelfbyocWarning):
+    """A built-in composite raised in a build; the default schedule serves instead."""
+
+
 class UnsupportedOp(SelfbyocError, NotImplementedError):
     """An op has no compute, no emitter or no NumPy meaning here."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.apply import Scheduled
+from ..codegen.fallback import or_default
 from ..codegen.hook import hook
 from ..codegen.lower import External, external, match_of, read_attrs, schedule_external
 from ..codegen.stack import Stacked
@@ -35,7 +36,7 @@ class Kernel:
 
     def schedule(self, target: Any) -> tuple[Stacked, Scheduled]:
         """As the hook does it: the stacked function, and its scheduled form with the level."""
-        return schedule_external(self.source, target)
+        return or_default(schedule_external, self.source, target)
 
 
 def kernels(mod: Any) -> list[Kernel]:

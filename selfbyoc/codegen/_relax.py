@@ -15,6 +15,7 @@ from ..ir._relax import read as read_graph
 from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
+from .fallback import or_default
 from .lower import TARGET, external, lower, read_attrs
 from .target import agree
 
@@ -44,7 +45,8 @@ def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any
         symbol = str(func.attrs["global_symbol"])
         target = agree(attrs.get(TARGET), build_target(), symbol)
         source = external(symbol, composites(func), read(func), attrs)
-        modules.append(lower(wired.with_record(source, target, packed=True), target))
+        recorded = wired.with_record(source, target, packed=True)
+        modules.append(or_default(lower, recorded, target))
         told = TARGET in attrs or build_target() is not None
         kernels.note(modules[-1], Built(source, target, told))
     return modules

@@ -12,6 +12,7 @@ from tvm import relax
 from .. import errors
 from .._tvm import te, tir, tvm
 from ..wiring import wired
+from .fallback import or_default
 from .lower import External, finished, schedule_external
 from .target import same_machine
 
@@ -116,7 +117,8 @@ def _built_within(builder: Any, source: External, target: Any) -> Any:
     """The kernel as a function of the module itself, under a name that is not the first one's: in
     an exported library both would have one symbol.
     """
-    _, scheduled = schedule_external(wired.with_record(source, target, packed=True), target)
+    told = wired.with_record(source, target, packed=True)
+    _, scheduled = or_default(schedule_external, told, target)
     func = finished(scheduled.mod["main"], target).without_attr("global_symbol")
     name = f"{source.symbol}_within"
     return builder.add_func(func.with_attr("tirx.is_scheduled", True), name)

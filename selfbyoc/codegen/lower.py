@@ -145,10 +145,12 @@ def schedule_external(external: External, target: Any) -> tuple[Stacked, Schedul
 
 def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
     """The stacked function; for a trace that of the plain ops, where they have a schedule of ours:
-    what the composite computes otherwise was written for that schedule.
+    what the composite computes otherwise was written for that schedule. So is what a kernel
+    computes, but weights that came packed nobody else can read.
     """
     match = match_of(external)
-    if takes_plain_ops(match.composite, target, tuned):
+    is_told = NOT_OWN in external.attrs and not external.attrs.get(PACKED)
+    if takes_plain_ops(match.composite, target, tuned) or (is_told and match.composite.kernel):
         plain = replace(match.composite, kernel=None, compute=None, pack={})
         match = replace(match, composite=plain)
     return stack(external.graph, match, packed_params(external))

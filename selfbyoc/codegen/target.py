@@ -52,3 +52,9 @@ def host_target() -> Any:
     if off := host.switched_off():
         found["mattr"] = list(off)
     return make_target(found)
+
+
+def short_text(target: Any) -> str:
+    """The kind of a target and its CPU, for messages."""
+    known = target_dict(target)
+    return " ".join(str(known[name]) for name in ("kind", "mcpu") if known.get(name))

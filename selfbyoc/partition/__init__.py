@@ -53,10 +53,11 @@ def guarded(
     target: Any | None,
     composites: Iterable[Composite] | None,
     guard: Guard | None,
+    refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[Partitioning, dict[Place, Refusal]]:
     """What remains when the guard has nothing more to leave out, and what it left out."""
     asked = None if composites is None else list(composites)
-    return settled(lambda told: partitioning(mod, params, target, asked, told), guard)
+    return settled(lambda told: partitioning(mod, params, target, asked, told), guard, refused)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ packed values.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._tvm import target_dict
+from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
 from ..codegen.lower import (
     COMPOSITE,
@@ -31,6 +33,7 @@ from ..codegen.lower import (
 from ..codegen.pack import described, pack_constants, packable, packed_types
 from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
+from ..errors import FallbackWarning, SelfbyocError, one_line
 from ..graph import type_text
 from ..language.known import remember
 from ..language.registry import Registry
@@ -52,7 +55,7 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
         source = external("", hook.composites(func), hook.read(func), attrs)
         with target or host_target():  # a plan asks for it
-            source, arrays = _packed(source, target, sites if pack else [])
+            source, arrays = _packed_or_not(source, target, sites if pack else [])
         if arrays:
             packed[name] = arrays
             originals |= _originals(nodes[name], sites, arrays)
@@ -93,6 +96,23 @@ def _scalars(sites: Sequence[Arrays]) -> dict[int, float | int]:
         for i, a in first.items()
         if a.size == 1 and all(i in s and np.array_equal(s[i], a) for s in others)
     }
+
+
+def _packed_or_not(
+    source: External, target: Any | None, sites: Sequence[Arrays]
+) -> tuple[External, list[Arrays]]:
+    """Unpacked, where the plan or the packing of a built-in composite raises: the hook then finds
+    something to take the ops with.
+    """
+    try:
+        return _packed(source, target, sites)
+    except SelfbyocError as err:
+        composite = builtin_of(source) if sites else None
+        if composite is None:
+            raise
+        text = f"composite {composite.name}: its weights are not packed: {one_line(err)}"
+        warnings.warn(FallbackWarning(text), stacklevel=4)
+        return _packed(source, target, [])
 
 
 def _packed(

@@ -18,13 +18,16 @@ Guard = Callable[["Partitioning"], Mapping[Place, Refusal]]
 Decide = Callable[[Mapping[Place, Refusal]], "Partitioning"]
 
 
-def settled(decide: Decide, guard: Guard | None) -> tuple[Partitioning, dict[Place, Refusal]]:
+def settled(
+    decide: Decide, guard: Guard | None, refused: Mapping[Place, Refusal] | None = None
+) -> tuple[Partitioning, dict[Place, Refusal]]:
     """Partition again until the guard refuses nothing new; -> the partitioning, and all refusals.
+    `refused` are those from before.
 
     What is refused may be taken by the next composite, which the guard sees too. It ends: each
     round refuses a composite at one more place.
     """
-    refused: dict[Place, Refusal] = {}
+    refused = dict(refused or {})
     while True:
         decided = decide(refused)
         new = {p: r for p, r in guard(decided).items() if p not in refused} if guard else {}

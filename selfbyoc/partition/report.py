@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ..codegen.apply import DEFAULT
 from ..errors import InputError
 from ..language.declared import Declared
 
@@ -18,6 +19,7 @@ REPORT = "tefuse.report"  # the module's attribute that carries it
 MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN, UNFUSED = (
     "matched", "missed", "refused", "taken", "part", "broken", "unfused",
 )  # fmt: skip
+FALLBACK = "fallback"  # cause: a built-in composite raised in the build
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Record:
     level: str = ""  # of a match, for one target: which schedule it takes
     level_reason: str = ""
     plan: str = ""  # tiles, blocks and tasks of the kernel, where its composite plans them
-    # Of everything else: what kind of thing stood in the way, and where.
+    # Of everything else, and of a kernel that fell back: what stood in the way, and where.
     cause: str = ""
     where: str = ""  # an op, an argument of the pattern, or an input of the model
     wanted: str = ""
@@ -95,6 +97,17 @@ class Report:
         )
         return replace(self, records=records)
 
+    def with_levels(self, reason_of: Callable[[str], str]) -> Report:
+        """The report that knows which kernels (by symbol) took the default schedule, and why."""
+        reasons = {r.symbol: reason_of(r.symbol) for r in self.matched}
+        records = tuple(
+            replace(r, cause=FALLBACK, level=DEFAULT, level_reason=reasons[r.symbol])
+            if reasons.get(r.symbol)
+            else r
+            for r in self.records
+        )
+        return replace(self, records=records)
+
     def why_not(self, root: str) -> list[Record]:
         """The decisions against a root op."""
         return [r for r in self.records if r.root == root and r.status != MATCHED]
@@ -135,7 +148,9 @@ class Report:
         ]
         told: dict[tuple[str, str, str], list[str]] = {}
         for r in self.records:
-            if r.status in (REFUSED, UNFUSED):
+            if r.cause == FALLBACK and r.status == MATCHED:
+                told.setdefault((r.level, r.composite, r.level_reason), []).append(r.root)
+            elif r.status in (REFUSED, UNFUSED):
                 told.setdefault((r.status, r.composite, r.reason), []).append(r.root)
         for (status, composite, reason), roots in told.items():
             more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""

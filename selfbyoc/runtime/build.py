@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache.kernels import using
+from ..codegen.fallback import ended, reason_of
 from ..codegen.target import host_target
-from ..errors import InputError
+from ..errors import FallbackWarning, InputError
 from ..interrupt import interruptible
-from ..partition import check_module, check_target, guarded, is_partitioned, partition_for_tefuse
-from ..partition.guard import Guard
+from ..partition import check_module, check_target, guarded, is_partitioned
+from ..partition.guard import Guard, Place
 from ..partition.originals import without_originals
-from ..partition.report import report
+from ..partition.refusal import Refusal
+from ..partition.report import FALLBACK, report
 from ..wiring import wired
 from .generation import runtime
 from .library import Library
@@ -38,7 +41,8 @@ def build(
 
     target None is the host's CPU with its real vector width; params are weights by name, bound as
     constants. Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a
-    composite that fails.
+    composite of a user's that fails. Where a built-in one fails, the default schedule or TVM
+    serves, with a FallbackWarning and a line in `library.report`.
 
     `verify` runs every kernel against references first, in a process of its own. A schedule or a
     composite that raises, crashes, hangs or computes something else is left out with a
@@ -77,14 +81,42 @@ def _built(
         found = wired.verified(mod, params, target, composites, verify_timeout, refused)
         library = _compiled(found.mod, target)
         return replace(library, disabled=found.disabled, verification=found.verification)
-    if not is_partitioned(mod):
-        mod = partition_for_tefuse(mod, params, target, composites, guard=guard)
-    return _compiled(mod, target)
+    if is_partitioned(mod):
+        return _compiled(mod, target)
+    asked = None if composites is None else list(composites)
+    return _without_what_raises(
+        lambda refused: guarded(mod, params, target, asked, guard, refused), target
+    )
+
+
+def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
+    """Partition and compile; again without a built-in composite where it raised and not even the
+    default schedule could serve. It ends: each round refuses a composite at one more place.
+    """
+    refused: dict[Place, Refusal] = {}
+    while True:
+        decided, refused = partition(refused)
+        parted = decided.finish(pack=True)
+        try:
+            return _compiled(parted, target)
+        except Exception:
+            raised = {
+                (r.composite, r.root): Refusal(FALLBACK, text)
+                for r in report(parted).matched
+                if (text := ended(r.symbol, target)) and (r.composite, r.root) not in refused
+            }
+            if not raised:
+                raise
+        for (composite, root), why in raised.items():
+            text = f"composite {composite} at {root} {why.reason}; it is left out there"
+            warnings.warn(FallbackWarning(text), stacklevel=4)
+        refused |= raised
 
 
 def _compiled(mod: Any, target: Any) -> Library:
     native, unscheduled = runtime.compile_module(without_originals(mod), target)
-    return Library(native, _inputs(mod), unscheduled, report=report(mod), target=target)
+    told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
+    return Library(native, _inputs(mod), unscheduled, report=told, target=target)
 
 
 def _inputs(mod: Any) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import target_dict, tvm
-from ...codegen.target import host_target
+from ..._tvm import tvm
+from ...codegen.target import host_target, short_text
 from ...errors import InputError
 from ...language.known import registry_of
 from ...partition import check_module, check_target, decide, is_partitioned
@@ -125,9 +125,4 @@ def _with_levels(decided: Report, target: Any, level: Leveler) -> Explanation:
                 problems.append(f"level of {record.composite} at {record.root}: {err}")
         records.append(record)
     done = replace(decided, records=tuple(records), problems=tuple(problems))
-    return Explanation(done, _text(target))
-
-
-def _text(target: Any) -> str:
-    known = target_dict(target)
-    return " ".join(str(known[name]) for name in ("kind", "mcpu") if known.get(name))
+    return Explanation(done, short_text(target))

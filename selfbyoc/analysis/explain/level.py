@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..._tvm import make_target
-from ...codegen.apply import Level, level_of
+from ...codegen.apply import DEFAULT, Level, level_of
+from ...codegen.fallback import reason_of
 from ...codegen.hook import hook
 from ...codegen.lower import (
     COMPOSITE,
@@ -21,7 +22,8 @@ from ...codegen.lower import (
 )
 from ...codegen.planned import plan_of
 from ...codegen.tuned import Tuned, told_by
-from ...language.known import composite_of
+from ...errors import SelfbyocError, one_line
+from ...language.known import composite_of, is_builtin
 from ...language.registry import Registry
 from ...match.match import Match
 from ...partition.generation import ir
@@ -70,7 +72,8 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
         assert composite is not None, f"no composite for {hook.composites(func)}"
         told = make_target(attrs[TARGET]) if TARGET in attrs else target
         tuned = Tuned.of(attrs)
-        decided = level_of(composite, told, attrs.get(NOT_OWN, ""), tuned)
+        why_not = attrs.get(NOT_OWN, "") or reason_of(record.symbol, told)
+        decided = level_of(composite, told, why_not, tuned)
         if composite.kernel is None:
             return decided
         source = external(record.symbol, hook.composites(func), hook.read(func), attrs)
@@ -81,8 +84,13 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
 
 
 def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packed: Packed) -> Level:
-    """The level with the plan of the composite's kernel, if it has one."""
-    if match.composite.kernel is None:
+    """The level with the plan of the composite's kernel, if it has one and follows it."""
+    if match.composite.kernel is None or level.name == DEFAULT:
         return level
-    with target, told_by(tuned):
-        return replace(level, plan=str(plan_of(match, packed)))
+    try:
+        with target, told_by(tuned):
+            return replace(level, plan=str(plan_of(match, packed)))
+    except SelfbyocError as err:
+        if not is_builtin(match.composite):
+            raise
+        return Level(DEFAULT, one_line(err))
