@@ -23,6 +23,7 @@ from .language.pattern import either, many, op
 from .language.registry import Registry
 from .layouts.optimize import optimize_layouts
 from .machine import Machine
+from .models.from_onnx import from_onnx
 from .partition import partition_for_tefuse
 from .partition.report import report
 from .partition.unfuse import unfuse
@@ -82,6 +83,7 @@ __all__ = [
     "emit",
     "explain",
     "extract_tasks",
+    "from_onnx",
     "host_target",
     "intrinsic",
     "lint",

@@ -17,6 +17,7 @@ from .errors import SelfbyocError
 from .view.bench_options import add_bench
 from .view.console import SafeConsole
 from .view.fuzz_command import add_fuzz
+from .view.model_file import add_model
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def _explain(args: argparse.Namespace, console: Console) -> int:
 
 def _add_explain(commands: Any) -> None:
     explain = commands.add_parser("explain", help="what matches in a model, what nearly does, why")
-    explain.add_argument("model", type=Path, metavar="MODEL.onnx")
+    add_model(explain)
     explain.add_argument("--composite", metavar="NAME", help="about this composite alone")
     explain.add_argument("--root", metavar="OP", help="every decision about this op")
     explain.add_argument("--all", action="store_true", help="every decision")
@@ -72,7 +73,7 @@ def _melting(args: argparse.Namespace, console: Console) -> int:
 
 def _add_melting(commands: Any) -> None:
     melting = commands.add_parser("melting", help="each kernel's loop nest, and what it saves")
-    melting.add_argument("model", type=Path, metavar="MODEL.onnx")
+    add_model(melting)
     melting.add_argument("--composite", metavar="NAME", help="about this composite alone")
     melting.add_argument("--target", help="what to build for; default: this machine's CPU")
     melting.add_argument("--time", action="store_true", help="also build and time each kernel")
@@ -88,7 +89,7 @@ def _verify(args: argparse.Namespace, console: Console) -> int:
 
 def _add_verify(commands: Any) -> None:
     verify = commands.add_parser("verify", help="each kernel on edge inputs, against references")
-    verify.add_argument("model", type=Path, metavar="MODEL.onnx")
+    add_model(verify)
     verify.add_argument("--target", help="what to build for; default: this machine's CPU")
     verify.add_argument("--kind", action="append", help="a kind of input; default: all of them")
     verify.add_argument("--seed", type=int, default=0, help="of the random inputs")
@@ -141,7 +142,7 @@ def _tune(args: argparse.Namespace, console: Console) -> int:
 def _add_tune(commands: Any) -> None:
     tune = commands.add_parser("tune", help="search better numbers for the schedules of a model")
     add = tune.add_argument
-    add("model", type=Path, metavar="MODEL.onnx")
+    add_model(tune)
     add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
     add("--records", type=Path, default=Path("records"), metavar="DIR", help="default: records")
     add("--seconds", type=float, metavar="S", help="end after this time at the latest")
@@ -161,15 +162,15 @@ def _add_tune(commands: Any) -> None:
 def _records(args: argparse.Namespace, console: Console) -> int:
     from .view.records_command import Request, show
 
-    show(console, Request(args.folder, args.model, args.target))
+    show(console, Request(**_asked(args)))
     return 0
 
 
 def _add_records(commands: Any) -> None:
     records = commands.add_parser("records", help="the records of tuning in a folder")
     records.add_argument("folder", type=Path, metavar="DIR")
-    records.add_argument("model", type=Path, nargs="?", metavar="MODEL.onnx", help="also say which "
-                         "of them a build of this model takes, and why not the rest")  # fmt: skip
+    add_model(records, nargs="?", help="also say which of them a build of this model takes, and "
+              "why not the rest")  # fmt: skip
     records.add_argument("--target", help="what is built for; default: this machine's CPU")
     records.set_defaults(run=_records)
 

@@ -80,6 +80,10 @@ class RecordWarning(SelfbyocWarning):
     """A tuning record cannot be read, does not fit, or was not used."""
 
 
+class ModelWarning(SelfbyocWarning):
+    """A model file is not as its format demands, and is read all the same."""
+
+
 class FallbackWarning(SelfbyocWarning):
     """A built-in composite raised in a build; the default schedule serves instead."""
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import OpCall, OpGraph
-from ..models.onnx_model import graph_of, import_onnx
+from ..models.from_onnx import from_onnx
+from ..models.onnx_model import graph_of
 from ..runtime.tolerance import longest_reduction
 
 
@@ -45,7 +46,7 @@ class Work:
 
 def work_of(model: Any) -> Work:
     """Counted on the graph that partitioning sees; only convolutions and products count."""
-    graph = graph_of(import_onnx(model))
+    graph = graph_of(from_onnx(model))
     return Work(sum(map(_flops, graph.ops)), _traffic(graph), longest_reduction(graph))
 
 

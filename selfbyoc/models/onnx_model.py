@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, one_line
 from ..extra import extra
 from ..graph import OpGraph
 from ..ir.generation import ir
@@ -17,15 +17,26 @@ from ..partition.generation import ir as partitioner
 from .generation import tvm_road
 
 
-def read_onnx(path: str | Path) -> Any:
-    """An ONNX model file, checked."""
+def load_onnx(path: str | Path) -> Any:
+    """An ONNX model file with its weights, as it is."""
     onnx = extra("onnx")
     try:
-        # By path: so a model's external weights are found beside it.
-        onnx.checker.check_model(str(path))
-        return onnx.load(str(path))
-    except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as err:
-        raise InputError(f"{path} is no ONNX model that can be read: {_first_line(err)}") from err
+        model = onnx.load(str(path))
+    except Exception as err:  # protobuf's, the system's, and onnx's for weights beside it
+        raise InputError(f"{path} is no ONNX model that can be read: {one_line(err)}") from err
+    if not model.graph.node and not model.graph.output:
+        raise InputError(f"{path} is no ONNX model that can be read: it holds no graph")
+    return model
+
+
+def read_onnx(path: str | Path) -> Any:
+    """An ONNX model file, checked."""
+    onnx, model = extra("onnx"), load_onnx(path)
+    try:
+        onnx.checker.check_model(str(path))  # by path: it asks where external weights lie
+    except (ValueError, RuntimeError, onnx.checker.ValidationError) as err:
+        raise InputError(f"{path} is no ONNX model that can be read: {one_line(err)}") from err
+    return model
 
 
 def import_onnx(model: Any, name: str = "the model") -> Any:
@@ -37,12 +48,7 @@ def import_onnx(model: Any, name: str = "the model") -> Any:
     except (
         Exception
     ) as err:  # TVM's frontends raise plain errors of many kinds, and KeyError for an unknown op
-        raise InputError(f"TVM's ONNX frontend cannot import {name}: {_first_line(err)}") from err
-
-
-def _first_line(err: Exception) -> str:
-    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
-    return lines[0] if lines else type(err).__name__
+        raise InputError(f"TVM's ONNX frontend cannot import {name}: {one_line(err)}") from err
 
 
 def light_model(name: str, seed: int = 0) -> Any:

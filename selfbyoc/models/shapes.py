@@ -44,27 +44,41 @@ class _Axis:
 
 
 def fix_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
-    """The model with these shapes for its inputs, all sizes known; changed, and returned.
+    """`give_shapes`, and an InputError where a size is open still."""
+    model = give_shapes(model, shapes, where)
+    for value in real_inputs(model):
+        _check_closed(value, where)
+    return model
+
+
+def give_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
+    """The model with these shapes for its inputs; changed, and returned. Other sizes stay open.
 
     A symbol such as `batch` has one size: what fixes it in one input fixes it in all.
     Shapes of inputs that the model does not have are left out: see `check_known`.
     """
     inputs = real_inputs(model)
-    mine = {value.name: shapes[value.name] for value in inputs if value.name in shapes}
     symbols: dict[str, int] = {}
     for value in inputs:
-        if value.name in mine:
-            _bind(symbols, _axes(value, where), mine[value.name], f"{where}: input {value.name}")
-    changed = bool(mine)
-    for value in inputs:
-        shape = mine.get(value.name) or _closed(value, symbols, where)
-        tensor = value.type.tensor_type.shape
-        changed |= [d.dim_value for d in tensor.dim] != list(shape)
+        if value.name in shapes:
+            _bind(symbols, _axes(value, where), shapes[value.name], f"{where}: input {value.name}")
+    changed = [_give(value, shapes.get(value.name), symbols) for value in inputs]
+    return _inferred(model) if any(changed) else model
+
+
+def _give(value: Any, shape: Shape | None, symbols: Mapping[str, int]) -> bool:
+    """Write an input's shape, or the sizes of its symbols; -> whether that changed it."""
+    tensor = value.type.tensor_type.shape
+    before = tensor.SerializeToString()
+    if shape is not None:
         del tensor.dim[:]
         tensor.SetInParent()
         for size in shape:
             tensor.dim.add().dim_value = size
-    return _inferred(model) if changed else model
+    for dim in tensor.dim:
+        if dim.dim_value <= 0 and dim.dim_param in symbols:
+            dim.dim_value = symbols[dim.dim_param]
+    return bool(tensor.SerializeToString() != before)
 
 
 def real_inputs(model: Any) -> list[Any]:
@@ -72,6 +86,11 @@ def real_inputs(model: Any) -> list[Any]:
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     return [value for value in model.graph.input if value.name not in weights]
+
+
+def open_inputs(model: Any) -> list[str]:
+    """The inputs with sizes that are not known."""
+    return [v.name for v in real_inputs(model) if any(a.size is None for a in _axes(v, "") or ())]
 
 
 def check_known(models: Sequence[Any], shapes: Mapping[str, Shape]) -> None:
@@ -106,22 +125,19 @@ def _bind(symbols: dict[str, int], axes: Sequence[_Axis] | None, shape: Shape, w
             raise InputError(f"{where}: {axis.name} is {size} here and {was} in another input")
 
 
-def _closed(value: Any, symbols: Mapping[str, int], where: str) -> Shape:
-    """The shape of an input that was given none; an InputError where a size is open."""
+def _check_closed(value: Any, where: str) -> None:
     axes = _axes(value, where)
     if axes is None:
         raise InputError(
             f"{where}: the shape of input {value.name} is not known; "
             f"fix it, for example --shape '{value.name}=1x3x224x224'"
         )
-    sizes = [symbols.get(a.name) if a.size is None else a.size for a in axes]
-    if None in sizes:
-        example = spelled([size or 1 for size in sizes])
+    if any(axis.size is None for axis in axes):
+        example = spelled([axis.size or 1 for axis in axes])
         raise InputError(
             f"{where}: input {value.name} is {spelled(axes)}, with open sizes; "
             f"fix them, for example --shape '{value.name}={example}'"
         )
-    return tuple(size for size in sizes if size is not None)
 
 
 def _inferred(model: Any) -> Any:

@@ -4,7 +4,7 @@ reasons. Nothing is built, unless a guard measures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ from ..analysis.explain.grouping import left
 from ..analysis.guard import MeasuredGuard
 from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
-from ..models.onnx_model import graph_of, import_onnx, read_onnx
+from ..models.onnx_model import graph_of
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole
 from .explaining import show_all, show_root, show_short
+from .model_file import imported
 from .page import Page, render
 
 WIDTH = 100  # in a pipe or a file
@@ -39,11 +40,12 @@ class Question:
     json: Path | None = None
     html: Path | None = None
     guard: bool = False
+    shape: Sequence[str] = ()
 
 
 def inspect(console: Console, asked: Question) -> None:
     """Print what the built-in composites take of a model, and why not the rest."""
-    mod = import_onnx(read_onnx(asked.model), asked.model.name)
+    mod = imported(asked.model, asked.shape)
     parted = _partitioned(mod, asked) if asked.guard else None
     found = _explained(mod if parted is None else parted, asked)
     if asked.composite is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from rich.text import Text
 
 from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
-from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole
+from .model_file import imported
 
 WIDTH = 100  # the report's own; in a pipe or a file too
 
@@ -27,11 +28,12 @@ class Request:
     target: str | None = None
     time: bool = False
     json: Path | None = None
+    shape: Sequence[str] = ()
 
 
 def show(console: Console, asked: Request) -> None:
     """Print the melting report of an ONNX model; nothing is built unless times are asked for."""
-    found = _found(import_onnx(read_onnx(asked.model), asked.model.name), asked)
+    found = _found(imported(asked.model, asked.shape), asked)
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
     for line in str(found).splitlines():

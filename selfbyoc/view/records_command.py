@@ -14,12 +14,12 @@ from rich.text import Text
 
 from ..codegen.target import host_target
 from ..errors import RecordWarning
-from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
 from ..tuning.lookup import Applied, apply_records
 from ..tuning.records import CHOSEN, Place, Record, best, read
 from ..tuning.workload import place_of
 from .console import PlainTable, SafeConsole
+from .model_file import imported
 from .tune_tables import WIDTH, ms, ratio, short
 
 
@@ -30,6 +30,7 @@ class Request:
     folder: Path
     model: Path | None = None
     target: str | None = None
+    shape: Sequence[str] = ()
 
 
 def show(console: Console, asked: Request) -> None:
@@ -40,7 +41,7 @@ def show(console: Console, asked: Request) -> None:
     with warnings.catch_warnings(record=True) as unread:
         warnings.simplefilter("always", RecordWarning)
         found = read(asked.folder)
-    applied = None if asked.model is None else _applied(asked.folder, asked.model, target)
+    applied = None if asked.model is None else _applied(asked, asked.model, target)
     here = place_of(target)
     for place in dict.fromkeys(str(r.place) for r in found):
         console.print("", _table([r for r in found if str(r.place) == place], here, applied))
@@ -48,11 +49,11 @@ def show(console: Console, asked: Request) -> None:
         console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def _applied(folder: Path, model: Path, target: Any) -> Applied:
-    mod = import_onnx(read_onnx(model), model.name)
+def _applied(asked: Request, model: Path, target: Any) -> Applied:
+    mod = imported(model, asked.shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # the table says it all
-        with apply_records(folder) as applied:
+        with apply_records(asked.folder) as applied:
             partition_for_tefuse(mod, target=target)
     return applied
 

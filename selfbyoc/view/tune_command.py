@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from rich.console import Console
 
 from ..codegen.target import host_target
 from ..errors import InputError, SelfbyocError, one_line
-from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target, partition_for_tefuse
 from ..tuning.engine import tune
 from ..tuning.progress import Outcome, Tuning
 from ..tuning.tasks import extract_tasks
 from ..tuning.tracker import Tracker
 from .console import SafeConsole
+from .model_file import imported
 from .tune_progress import shown
 from .tune_tables import WIDTH, changed, gain_line, outcome_table, task_table
 
@@ -38,6 +39,7 @@ class Request:
     key: str | None = None
     json: Path | None = None
     list: bool = False
+    shape: Sequence[str] = ()
 
 
 def show(console: Console, asked: Request) -> None:
@@ -47,7 +49,7 @@ def show(console: Console, asked: Request) -> None:
     target = check_target(asked.target) if asked.target else host_target()
     tracker = tracker_of(asked)
     with console.status("partitioning"):
-        mod = _partitioned(asked.model, target)
+        mod = _partitioned(asked.model, asked.shape, target)
     options: dict[str, Any] = {
         "include_simple_tasks": asked.include_simple_tasks,
         "min_ops": asked.min_ops,
@@ -84,8 +86,8 @@ def tracker_of(asked: Request) -> Tracker | None:
     return Tracker.parse(asked.tracker, asked.key)
 
 
-def _partitioned(model: Path, target: Any) -> Any:
-    mod = import_onnx(read_onnx(model), model.name)
+def _partitioned(model: Path, shape: Sequence[str], target: Any) -> Any:
+    mod = imported(model, shape)
     try:
         return partition_for_tefuse(mod, target=target)
     except SelfbyocError:

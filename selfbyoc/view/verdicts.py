@@ -15,7 +15,7 @@ from ..analysis.verify.checks import TIMEOUT
 from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
 from ..analysis.verify.verification import check_kinds, check_timeout, verify
 from ..errors import InputError, SelfbyocError
-from ..models.onnx_model import import_onnx, read_onnx
+from .model_file import imported
 
 _STYLES = {PASSED: "green", REFUSED: "yellow"}
 
@@ -30,13 +30,14 @@ class Request:
     seed: int = 0
     timeout: float = TIMEOUT
     json: Path | None = None
+    shape: Sequence[str] = ()
 
 
 def run(console: Console, asked: Request) -> bool:
     """Verify an ONNX model, one line a kernel as it is done; -> whether all is well."""
     check_kinds(asked.kind)
     check_timeout(asked.timeout)
-    mod = import_onnx(read_onnx(asked.model), asked.model.name)
+    mod = imported(asked.model, asked.shape)
     with console.status("partitioning") as status:
 
         def watch(verdict: Verdict) -> None:

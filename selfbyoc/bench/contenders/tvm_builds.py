@@ -7,18 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import InputError
-from ...extra import extra
 from ...language.known import default_registry
+from ...models.from_onnx import from_onnx
 from ...models.generation import tvm_road
-from ...models.onnx_model import import_onnx
 from ...runtime.build import build
 from ...runtime.generation import runtime
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
-
-
-def _imported(path: str) -> Any:
-    return import_onnx(extra("onnx").load(path))
 
 
 def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") -> Built:
@@ -35,7 +30,7 @@ def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") ->
 
 
 def _selfbyoc(path: str, inputs: Inputs, setting: Setting) -> Built:
-    library = build(_imported(path), setting.tvm_target())
+    library = build(from_onnx(path), setting.tvm_target())
     return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
 
 
@@ -49,12 +44,12 @@ def _stacked(path: str, inputs: Inputs, setting: Setting) -> Built:
     """The same groups of ops in one function each, but no schedule, packing or compute of ours."""
     nothing: dict[str, Any] = {"kernel": None, "schedule": None, "compute": None, "pack": {}}
     plain = [replace(c, **nothing) for c in default_registry()]
-    library = build(_imported(path), setting.tvm_target(), composites=plain)
+    library = build(from_onnx(path), setting.tvm_target(), composites=plain)
     return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
 
 
 def _default(path: str, inputs: Inputs, setting: Setting) -> Built:
-    native = tvm_road.default_build(_imported(path), setting.tvm_target())
+    native = tvm_road.default_build(from_onnx(path), setting.tvm_target())
     return _built(native, list(inputs), inputs)
 
 

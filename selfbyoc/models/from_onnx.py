@@ -1,0 +1,87 @@
+"""`from_onnx`: an ONNX model as users have it -> an IRModule."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, MissingExtra, ModelWarning, one_line
+from ..extra import extra
+from .folding import folded
+from .onnx_model import import_onnx, load_onnx
+from .shapes import Shape, check_known, give_shapes, open_inputs
+
+
+def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Any:
+    """An ONNX model, a file or a ModelProto, as an IRModule of the TVM at hand; weights are
+    constants.
+
+    shapes   of inputs by name, `{"images": (1, 3, 224, 224)}`; a symbol has one size in all inputs.
+             Sizes that nobody gives stay open, where TVM can import that.
+
+    What depends on small constants alone is computed first, shapes above all (models/folding.py).
+    A file that onnx's checker objects to is read with a ModelWarning, if ONNX Runtime opens it.
+
+    Raises InputError where the file cannot be read, an input is not there or has other axes, or
+    TVM's frontend does not know an op; MissingExtra without the package onnx.
+    """
+    is_file = isinstance(model, (str, Path))
+    name = Path(model).name if is_file else "the model"
+    proto = load_onnx(model) if is_file else _copied(model)
+    given = {key: _shape(key, shape) for key, shape in (shapes or {}).items()}
+    check_known([proto], given)
+    proto = give_shapes(proto, given, name)
+    proto, notes = _ready(proto, _objection(model if is_file else proto), name)
+    try:
+        mod = import_onnx(proto, name)
+    except InputError as err:
+        opened = open_inputs(proto)
+        hint = [f"its sizes are open: give {', '.join(opened)} a shape"] if opened else []
+        raise InputError("; ".join([str(err), *notes, *hint])) from err
+    for note in notes:
+        warnings.warn(ModelWarning(f"{name}: {note}"), stacklevel=2)
+    return mod
+
+
+def _copied(model: Any) -> Any:
+    if not isinstance(model, extra("onnx").ModelProto):
+        raise InputError(
+            f"model: expected a path or an onnx.ModelProto, found {type(model).__name__}"
+        )
+    copy = type(model)()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _shape(name: str, shape: Sequence[int]) -> Shape:
+    sizes = tuple(shape)
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise InputError(f"shapes: expected sizes of 1 and more for {name}, found {shape!r}")
+    return sizes
+
+
+def _objection(model: Any) -> str:
+    """What onnx's checker says against a model (by path: its weights may lie beside it)."""
+    checker = extra("onnx").checker
+    try:
+        checker.check_model(str(model) if isinstance(model, (str, Path)) else model)
+    except (ValueError, RuntimeError, checker.ValidationError) as err:
+        return one_line(err)
+    return ""
+
+
+def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
+    """The model, folded, and what is to be said of it. Where ONNX Runtime does not open it: an
+    error if onnx's checker objects too, else the model as it is, maybe with an op of one's own.
+    """
+    try:
+        done = folded(proto)
+    except (InputError, MissingExtra) as err:
+        if objection:
+            text = f"{name} is no ONNX model that can be read: {objection}; {err}"
+            raise InputError(text) from err
+        return proto, [f"constants are not folded: {err}"]
+    said = f"onnx's checker objects, ONNX Runtime opens it: {objection}"
+    return done, [said] if objection else []
