@@ -6,7 +6,7 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import GENERATION
+from selfbyoc._tvm import GENERATION, te
 from selfbyoc.ir.canonical import declined
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir, writer
@@ -441,7 +441,7 @@ def test_lrn_of_the_onnx_importer():
     np.testing.assert_allclose(library(image)[0], expected, rtol=1e-5)
 
 
-def guarded_module(mask, factor):
+def guarded_module(mask, factor, queries=5, *, whole=False):
     """PyTorch's softmax: rows of -inf alone give 0."""
     from tvm import relax
 
@@ -454,10 +454,11 @@ def guarded_module(mask, factor):
         some = relax.op.astype(relax.op.logical_not(is_inf), "int8")
         some = relax.op.astype(relax.op.max(some, axis=-1, keepdims=True), "bool")
         zeros = relax.op.full_like(soft, relax.const(0.0, "float32"))
-        return [relax.op.where(relax.op.logical_not(some), zeros, soft)]
+        safe = relax.op.where(relax.op.logical_not(some), zeros, soft)
+        return [relax.op.matmul(safe, k) if whole else safe]
 
-    square = ((2, 5, 5), "float32")
-    mod = writer.emit_module({"q": square, "k": square, "m": square}, body)
+    rows = ((2, queries, 5), "float32")
+    mod = writer.emit_module({"q": rows, "k": ((2, 5, 5), "float32"), "m": rows}, body)
     return relax.transform.Normalize()(mod)
 
 
@@ -466,24 +467,43 @@ def guarded(mask, factor):
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
-def test_a_guarded_softmax():
-    assert [c.kind for c in guarded("none", 0.5)] == ["batch_matmul", "multiply", "softmax"]
-    for graph in (guarded("added", 0.5), guarded("multiplied", 0.5), guarded("none", np.inf)):
-        assert graph.ops[-1].kind == "where"
-        (found,) = [d for d in declined(graph) if d.kind == "softmax"]
-        assert found.op == "where"
-        assert "rows of -inf alone, which a mask can make" in found.reason
+@pytest.mark.parametrize("mask", ["none", "added", "multiplied"])
+@pytest.mark.parametrize("factor", [0.5, np.inf])
+def test_a_guarded_softmax(mask, factor):
+    last = guarded(mask, factor).ops[-1]
+    assert (last.kind, last.attrs["guarded"]) == ("softmax", True)
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
-def test_a_guarded_softmax_is_not_cut_out_without_its_product():
-    mod = guarded_module("none", 0.5)
-    composites = [
-        Composite("rows", lambda x: op.softmax(op.multiply(x, 0.5))),
-        Composite("whole", lambda q, k: op.softmax(op.multiply(op.batch_matmul(q, k), 0.5))),
-    ]
-    rows, whole = selfbyoc.explain(mod, composites=composites).records
-    assert rows.reason == "softmax is read so because of batch_matmul, which the group has not"
-    assert (rows.cause, whole.status) == ("read by context", "matched")
-    parted = selfbyoc.partition_for_tefuse(mod, composites=composites)
-    assert selfbyoc.report(parted).counts == {"whole": 1}
+def test_a_compute_that_does_not_guard_is_refused():
+    def plain(ins, call):
+        (x,), axis = ins, call.attrs["axis"]
+        return te.compute(x.shape, lambda *i: te.exp(x(*i)) + float(axis), name="plain")
+
+    own = Composite("own", lambda x: op.softmax(x), compute={"softmax": plain})
+    (record,) = selfbyoc.explain(guarded_module("none", 0.5), composites=[own]).records
+    assert record.status == "refused"
+    assert "guarded" in record.reason
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
+@pytest.mark.parametrize(
+    ("taken", "queries"),
+    [("attention", 37), ("attention", 3), ("softmax", 37), ("softmax", 3), ("rows", 5)],
+)
+def test_a_row_of_minus_infinity_alone_gives_zeros(taken, queries):
+    """By attention of many and of few queries, by softmax, and by the op's own compute; with NaN
+    where there was one.
+    """
+    mod = guarded_module("added", 0.5, queries, whole=taken == "attention")
+    own = [Composite("rows", lambda x: op.softmax(x))] if taken == "rows" else None
+    library = selfbyoc.build(mod, composites=own)
+    assert library.report.counts == {taken: 1}
+    rng = np.random.default_rng(0)
+    q, k, m = (rng.standard_normal((2, n, 5)).astype("float32") for n in (queries, 5, queries))
+    m[0, 1], m[0, 2, :4], m[1, 2, 0], m[1, 0, 2] = -np.inf, -np.inf, np.nan, -np.inf
+    (found,) = library(q, k, m)
+    (plain,) = selfbyoc.build(selfbyoc.partition_for_tefuse(mod, composites=[]))(q, k, m)
+    np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-6)
+    assert not found[0, 1].any()
+    assert np.isnan(found[1, 2]).all()

@@ -207,3 +207,29 @@ def test_a_transformer_block_from_pytorch(name):
         "attention": 1, "dense_gelu_dense": 1, "layer_norm": 1, **counts,
     }  # fmt: skip
     np.testing.assert_allclose(selfbyoc.build(mod)(x.numpy())[0], expected, atol=2e-6)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
+@pytest.mark.parametrize("mask", ["causal", "float", "bool"])
+def test_masked_attention_of_pytorch(mask):
+    """Its safe softmax gives a row that is masked whole zeros; so does the kernel."""
+    torch = needs_torch()
+    from tvm.relax.frontend.torch import from_exported_program
+
+    class Masked(torch.nn.Module):
+        def forward(self, q, k, v, m):
+            given = {"is_causal": True} if mask == "causal" else {"attn_mask": m}
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, **given)
+
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 3, 19, 24) for _ in range(3))
+    seen = torch.rand(2, 1, 19, 19) < 0.5
+    seen[1, 0, 4], seen[0, 0, 0, 1] = False, True
+    m = seen if mask == "bool" else torch.zeros(2, 1, 19, 19).masked_fill(~seen, -np.inf)
+    mod = from_exported_program(torch.export.export(Masked(), (q, k, v, m)))
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"attention": 1}
+    expected = Masked()(q, k, v, m).numpy()
+    assert mask == "causal" or not expected[1, :, 4].any()
+    (found,) = library(*(a.numpy() for a in (q, k, v, m)))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -18,8 +18,12 @@ _AFFINE = {"center": must(True), "scale": must(True)}  # gamma and beta count
 
 def _numpy_softmax(ins: Sequence[Array], call: OpCall) -> Array:
     axis = call.attrs["axis"]
-    e = np.exp(ins[0] - ins[0].max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+    peak = ins[0].max(axis=axis, keepdims=True)
+    if not call.attrs.get("guarded"):
+        e = np.exp(ins[0] - peak)
+        return e / e.sum(axis=axis, keepdims=True)
+    e = np.exp(ins[0] - np.maximum(peak, np.finfo(peak.dtype).min))
+    return e / np.maximum(e.sum(axis=axis, keepdims=True), 1)
 
 
 def _numpy_layer_norm(ins: Sequence[Array], call: OpCall) -> Array:
@@ -56,6 +60,7 @@ KINDS = (
         softmax,
         _numpy_softmax,
         attrs={"axis": -1},
+        read_attrs=("guarded",),  # a row of -inf alone gives zeros, no NaN
         **in_both("nn.softmax", only("axis")),
         fuses=SUMS,
     ),

@@ -74,12 +74,15 @@ def softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     (x,) = ins
     axis = call.attrs["axis"] % len(x.shape)
     kept = _drop(tuple(x.shape), axis)
+    largest, summed = M.softmax_parts(bool(call.attrs.get("guarded")))
     peak = _over(x, (axis,), kept, "max", call)
     power = te.compute(
-        x.shape, lambda *i: M.exp(x(*i) - peak(*_drop(i, axis))), name=f"{call.name}_exp"
+        x.shape, lambda *i: M.exp(x(*i) - largest(peak(*_drop(i, axis)))), name=f"{call.name}_exp"
     )
     total = _over(power, (axis,), kept, "sum", call)
-    return te.compute(x.shape, lambda *i: power(*i) / total(*_drop(i, axis)), name=call.name)
+    return te.compute(
+        x.shape, lambda *i: power(*i) / summed(total(*_drop(i, axis))), name=call.name
+    )
 
 
 def layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:

@@ -12,10 +12,7 @@ _GUARD = ("logical_not", "cast", "max", "cast", "logical_not", "equal")
 
 
 def guarded_softmax(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """where(all scores of the row are -inf, 0, softmax(scores)) of scores that no mask made -inf.
-
-    Products that overflow to -inf in a whole row would be NaN instead of 0.
-    """
+    """where(all scores of the row are -inf, 0, softmax(scores))"""
     if call.kind != "where" or len(call.inputs) != 3:
         return None
     condition, zeros, soft = call.inputs
@@ -29,15 +26,9 @@ def guarded_softmax(rw: Rewriter, call: OpCall) -> Rewrite | None:
     readers = [user for user in rw.graph.users(soft) if user is not filled and user is not call]
     if readers or rw.graph.is_output(soft) or not rw.only_reader(zeros):
         return None
-    if not _is_product(rw, scores):
-        text = "the softmax gives rows of -inf alone, which a mask can make, the value 0"
-        rw.decline(call, "softmax", text)
-        return None
     gone = [softmax, *reversed(guard), filled]
-    done = absorb(
-        call, gone, kind="softmax", inputs=(scores,), attrs=softmax.attrs, needs_product=True
-    )
-    return [done], gone
+    attrs = {**softmax.attrs, "guarded": True}
+    return [absorb(call, gone, kind="softmax", inputs=(scores,), attrs=attrs)], gone
 
 
 def _chain(rw: Rewriter, condition: Value) -> list[OpCall]:
@@ -59,18 +50,3 @@ def _is_guard(guard: list[OpCall], scores: Value) -> bool:
     last = (axis,) if isinstance(axis, int) else tuple(axis or ())
     over_rows = [a % scores.ndim for a in last] == [scores.ndim - 1] and largest.attrs["keepdims"]
     return bool(over_rows and equal.inputs[0] is scores and equal.inputs[1].scalar == -math.inf)
-
-
-def _is_product(rw: Rewriter, scores: Value) -> bool:
-    """Whether the scores are a product, perhaps times a constant, and no mask is in them."""
-    call = rw.producer(scores)
-    while call is not None and call.kind in ("divide", "multiply", "reshape"):
-        tensor, *factors = sorted(call.inputs, key=lambda v: v.scalar is not None)
-        if not all(map(_is_finite, factors)):
-            return False
-        call = rw.producer(tensor)
-    return call is not None and call.kind in ("batch_matmul", "matmul")
-
-
-def _is_finite(value: Value) -> bool:
-    return value.scalar is not None and math.isfinite(value.scalar) and value.scalar != 0

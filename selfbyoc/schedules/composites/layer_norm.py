@@ -127,7 +127,8 @@ def _layer_norm_compute(
 
 def _softmax_compute(x: Tensor, *, ops: Ops, plan: RowwisePlan) -> Rowwise:
     shape = ops.softmax.outputs[0][0]
-    normal, before = softmax_stages(x, shape, plan)
+    guarded = bool(ops.softmax.attrs.get("guarded"))
+    normal, before = softmax_stages(x, shape, plan, guarded)
     return Rowwise(before, te.compute(shape, normal, name="result"))
 
 

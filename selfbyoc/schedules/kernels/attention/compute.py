@@ -55,13 +55,14 @@ def attention(
     keys = rows_of(k, interleaved, not first.attrs["transpose_b"])
     transposed = second.attrs["transpose_b"] and not interleaved
     values = rows_of(v, interleaved, transposed)
+    guarded = bool(ops.softmax.attrs.get("guarded"))
     if isinstance(plan, FewPlan):
-        return attention_of_few(queries, keys, values, masked_scores(mask, ops), plan)
+        return attention_of_few(queries, keys, values, masked_scores(mask, ops), guarded, plan)
     laid = _values(values, transposed, plan)
     queries = _queries(queries, plan)
     products = _products(queries, keys, plan)
     scores = _scores(products, masked_scores(mask, ops), plan)
-    peak, power, total, inverse = _softmax(scores, plan)
+    peak, power, total, inverse = _softmax(scores, guarded, plan)
     weighted, normalised = _weighted(power, inverse, values if laid is None else laid, plan)
     result = _result(normalised, plan)
     return BlockStages(
@@ -102,22 +103,24 @@ def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
     return te.compute(products.shape, element, name="scores")
 
 
-def _softmax(scores: Tensor, plan: BlockPlan) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _softmax(
+    scores: Tensor, guarded: bool, plan: BlockPlan
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The peak, the powers, and the inverse of their sum; it multiplies the result, which has fewer
     elements.
     """
-    keys = plan.shape.keys
+    keys, (largest, summed) = plan.shape.keys, mathfn.softmax_parts(guarded)
     rows = (*plan.shape.batch, plan.blocks, plan.lanes)
     n, s = te.reduce_axis((0, plan.key_rows), name="n"), te.reduce_axis((0, keys), name="s")
     peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
     power = te.compute(
         (*rows[:-1], keys, plan.lanes),
-        lambda *i: mathfn.exp_of_difference(scores(*i) - peak(*i[:-2], i[-1])),
+        lambda *i: mathfn.exp_of_difference(scores(*i) - largest(peak(*i[:-2], i[-1]))),
         name="power",
     )
     total = te.compute(rows, lambda *i: te.sum(power(*i[:-1], s, i[-1]), axis=s), name="total")
     one = tir.const(1.0, "float32")
-    return peak, power, total, te.compute(rows, lambda *i: one / total(*i), name="inverse")
+    return peak, power, total, te.compute(rows, lambda *i: one / summed(total(*i)), name="inverse")
 
 
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:

@@ -38,10 +38,10 @@ class FewStages:
 
 
 def attention_of_few(
-    queries: Read, keys: Read, values: Read, masked: Read, plan: FewPlan
+    queries: Read, keys: Read, values: Read, masked: Read, guarded: bool, plan: FewPlan
 ) -> FewStages:
     """The whole composite, from its arguments as functions of (batch ..., row, column)."""
-    shape = plan.shape
+    shape, (largest, summed) = plan.shape, mathfn.softmax_parts(guarded)
     rows = (*shape.batch, shape.queries)
     partial, products = _products(queries, keys, plan)
     scores = te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
@@ -51,11 +51,13 @@ def attention_of_few(
     peak, peak_lanes = over_keys(scores, how=te.max, name="peak")
     power = te.compute(
         scores.shape,
-        lambda *i: mathfn.exp_of_difference(scores(*i) - peak(*i[:-1])),
+        lambda *i: mathfn.exp_of_difference(scores(*i) - largest(peak(*i[:-1]))),
         name="power",
     )
     total, total_lanes = over_keys(power, how=te.sum, name="total")
-    inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
+    inverse = te.compute(
+        rows, lambda *i: tir.const(1.0, "float32") / summed(total(*i)), name="inverse"
+    )
     n = te.reduce_axis((0, shape.keys), name="n")
     weighted = te.compute(
         (*rows, shape.columns),

@@ -109,16 +109,21 @@ def layer_norm(
 
 
 def softmax(
-    read: Read, shape: tuple[int, ...], plan: RowwisePlan
+    read: Read, shape: tuple[int, ...], plan: RowwisePlan, guarded: bool = False
 ) -> tuple[Read, tuple[Tensor, ...]]:
     """-> the element at (row ..., k) of the softmax of each row, and the stages before it."""
     *lead, count = shape
     rows = tuple(lead)
+    largest, summed = mathfn.softmax_parts(guarded)
     peak, peak_lanes = reduced_in_lanes(read, rows, count, te.max, "peak", plan.partial)
     power = te.compute(
-        (*rows, count), lambda *i: mathfn.exp_of_difference(read(*i) - peak(*i[:-1])), name="power"
+        (*rows, count),
+        lambda *i: mathfn.exp_of_difference(read(*i) - largest(peak(*i[:-1]))),
+        name="power",
     )
     total, total_lanes = reduced_in_lanes(power, rows, count, te.sum, "total", plan.partial)
-    inverse = te.compute(rows, lambda *i: tir.const(1.0, "float32") / total(*i), name="inverse")
+    inverse = te.compute(
+        rows, lambda *i: tir.const(1.0, "float32") / summed(total(*i)), name="inverse"
+    )
     before = (inverse, total, total_lanes, power, peak, peak_lanes)
     return lambda *i: power(*i) * inverse(*i[:-1]), before
