@@ -14,6 +14,8 @@ from typing import Any
 import tvm
 from tvm import te, topi  # re-exported: schedules reach TVM through this module
 
+from ._target_data import target_data
+
 GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
 
 if GENERATION == "relax":
@@ -26,6 +28,7 @@ if GENERATION == "relax":
     register_func = tvm.register_global_func
     tensor = tvm.runtime.tensor
     empty = tvm.runtime.empty
+    IR_LOADER = "ffi.Module.load_from_file.ll"
     structural_equal = tvm_ffi.structural_equal
     structural_hash = tvm_ffi.structural_hash
     Analyzer = tvm.sym.Analyzer
@@ -37,6 +40,7 @@ else:
     register_func = tvm.register_func
     tensor = tvm.nd.array
     empty = tvm.nd.empty
+    IR_LOADER = "runtime.module.loadfile_ll"
     structural_equal = tvm.ir.structural_equal
     structural_hash = tvm.ir.structural_hash
     Analyzer = tvm.arith.Analyzer
@@ -64,28 +68,11 @@ __all__ = [
 ]
 
 
-def _parse_cli(text: str) -> dict[str, Any]:
-    """`llvm -mcpu=znver4 -num-cores=2` as a dict; 0.27 refuses the command-line form."""
-    kind, *options = text.split()
-    found: dict[str, Any] = {"kind": kind}
-    for option in options:
-        name, _, value = option.lstrip("-").partition("=")
-        if name in ("mattr", "keys", "libs"):
-            found[name] = value.split(",")
-        else:
-            found[name] = int(value) if value.isdigit() else value
-    return found
-
-
 def make_target(target: Any) -> tvm.target.Target:
     """A Target from a Target, a dict, a kind's name, JSON, or the command-line form."""
     if isinstance(target, tvm.target.Target):
         return target
-    if isinstance(target, str) and not target.lstrip().startswith("{"):
-        target = _parse_cli(target)
-    elif isinstance(target, str):
-        target = json.loads(target)
-    return tvm.target.Target(target)
+    return tvm.target.Target(target_data(target))
 
 
 def current_target() -> tvm.target.Target | None:

@@ -15,19 +15,26 @@ from tvm import rpc
 from tvm.error import RPCSessionTimeoutError
 from tvm.rpc import base
 
-from ._tvm import GENERATION
+from ._tvm import IR_LOADER
 
-__all__ = ["REQUEST", "SUMMARY", "RPCSessionTimeoutError", "ask_tracker", "connect", "serve"]
+__all__ = [
+    "REQUEST",
+    "SUMMARY",
+    "RPCSessionTimeoutError",
+    "ask_tracker",
+    "connect",
+    "serve",
+    "track",
+]
 
 SUMMARY, REQUEST = base.TrackerCode.SUMMARY, base.TrackerCode.REQUEST
 _LOOPBACK = "127.0.0.1"
-_WARNING = """WARNING: this RPC server listens on {}. Whoever reaches it runs any code as this
+_SERVER = """WARNING: this RPC server listens on {}. Whoever reaches it runs any code as this
 user, and writes any file of this user, also outside the server's folder: there is no password.
 Keep it in a network of your own, in a container or under a user that owns nothing."""
+_TRACKER = """WARNING: this RPC tracker listens on {}. Whoever reaches it may register a server, and
+gets the addresses of all others: there is no password. Keep it in a network of your own."""
 _THREADS = "runtime.NumThreads"
-_IR_LOADER = "runtime.module.loadfile_ll"
-if GENERATION == "relax":
-    _IR_LOADER = "ffi.Module.load_from_file.ll"
 
 
 def ask_tracker(address: tuple[str, int], question: list[Any], patience: float) -> Any:
@@ -65,7 +72,7 @@ def is_alive(session: Any) -> bool:
 def loads_ir(session: Any) -> bool:
     """Whether the server's TVM can load LLVM IR."""
     try:
-        session.get_function(_IR_LOADER)
+        session.get_function(IR_LOADER)
     except AttributeError:
         return False
     return True
@@ -83,13 +90,24 @@ def serve() -> None:
     """TVM's own RPC server by its own command line, which outlives kernels that crash. Without a
     `--host` only this machine reaches it; with another one, it says what that means.
     """
+    _on_loopback(_SERVER)
+    rpc.Server = functools.partial(rpc.Server, server_init_callback=_prepared())
+    runpy.run_module("tvm.exec.rpc_server", run_name="__main__", alter_sys=True)
+
+
+def track() -> None:
+    """TVM's own RPC tracker by its own command line; on loopback as `serve` is."""
+    _on_loopback(_TRACKER)
+    runpy.run_module("tvm.exec.rpc_tracker", run_name="__main__", alter_sys=True)
+
+
+def _on_loopback(warning: str) -> None:
+    """TVM's default is all interfaces."""
     host = _host(sys.argv)
     if host is None:
         sys.argv.append(f"--host={_LOOPBACK}")
     elif not host.startswith("127.") and host not in ("localhost", "::1"):
-        print(_WARNING.format(host), file=sys.stderr, flush=True)
-    rpc.Server = functools.partial(rpc.Server, server_init_callback=_prepared())
-    runpy.run_module("tvm.exec.rpc_server", run_name="__main__", alter_sys=True)
+        print(warning.format(host), file=sys.stderr, flush=True)
 
 
 def _host(args: Sequence[str]) -> str | None:

@@ -59,7 +59,7 @@ def test_tvm_is_reached_through_one_file(path):
 
 # The floors of the house, from the ground up: a file imports from its own floor and from below.
 FLOORS = (
-    ("errors", "extra", "interrupt", "shown", "trusted"),
+    ("_target_data", "errors", "extra", "files", "interrupt", "shown", "structured", "trusted"),
     (
         "_tvm",
         *(

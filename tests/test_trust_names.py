@@ -58,6 +58,15 @@ def test_what_a_partitioned_module_cannot_take(late):
         selfbyoc.build(parted, **{late: given[late]})
 
 
+@pytest.mark.parametrize("field", ["kind", "mcpu", "keys", "num-cores"])
+@pytest.mark.parametrize("value", [None, [None]], ids=str)
+def test_a_target_that_holds_none(field, value):
+    """TVM 0.17 ends the process at it."""
+    mod = emit(dense, {"x": (2, 8), "w": (8, 8)})
+    with pytest.raises(TargetError, match=rf"\['{field}'\].* is None; expected a value"):
+        selfbyoc.build(mod, {"kind": "llvm", "keys": ["cpu"], field: value})
+
+
 def test_an_unknown_cpu(capfd):
     with pytest.raises(TargetError, match="knows no -mcpu=haswel"):
         selfbyoc.build(emit(dense, {"x": (2, 8), "w": (8, 8)}), "llvm -mcpu=haswel")

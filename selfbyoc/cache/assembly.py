@@ -10,12 +10,13 @@ of assembly: the function itself, and the variables that hold functions of TVM's
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from .._tvm import GENERATION, module_source, packed_symbol, tvm
+from .._tvm import GENERATION, IR_LOADER, module_source, packed_symbol, tvm
 
 # Stands for the function's own symbol, which holds a hash of the model, and for its code.
 _SYMBOL, _CODE = "selfbyoc_kernel_symbol", "selfbyoc_kernel_code"
@@ -76,19 +77,24 @@ def llvm_ir(text: str, symbol: str) -> str:
 
 def module_of(text: str, symbol: str) -> Any:
     """The runtime module that `text_of` wrote down, for a function of this symbol."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.ll"
-        path.write_text(llvm_ir(text, symbol), encoding="utf-8")
-        return _loaded(str(path))
+    ir = llvm_ir(text, symbol).encode()
+    if not hasattr(os, "memfd_create"):  # no Linux
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "kernel.ll"
+            path.write_bytes(ir)
+            return _loaded(str(path))
+    # A file in memory: no disk can be full, and whoever is killed leaves nothing.
+    with os.fdopen(os.memfd_create("kernel.ll"), "wb") as file:
+        file.write(ir)
+        file.flush()
+        return _loaded(f"/proc/self/fd/{file.fileno()}")
 
 
 def _loaded(path: str) -> Any:
     """The module of an LLVM IR file. 0.27's `load_module` keeps a reference to what it loads, so
     that its machine code stays for ever: 1 MB a kernel. The loader behind it keeps none.
     """
-    if GENERATION == "relay":
-        return tvm.runtime.load_module(path)
-    return tvm.get_global_func("ffi.Module.load_from_file.ll")(path, "ll")
+    return tvm.get_global_func(IR_LOADER)(path, "ll")
 
 
 def _escaped(line: str) -> str:

@@ -17,6 +17,7 @@ from .._tvm import GENERATION, tvm
 from ..analysis.melting.report import melting
 from ..codegen.target import host_target
 from ..extra import extra
+from ..files import write_text
 from ..graph import OpGraph
 from ..models.generation import tvm_road
 from ..models.onnx_model import graph_of, import_onnx, light_model, random_inputs
@@ -74,10 +75,9 @@ def demo(
     _print(console, decided, library.unscheduled, checked, measured)
     page = _page(title, decided, checked, measured)
     path = folder / f"{title.lower()}.html"
-    folder.mkdir(parents=True, exist_ok=True)
     with _step(console, "the loop nest of each kernel"):
         melted = melting(parted, target)
-    path.write_text(render(page, graph, decided, melted), encoding="utf-8")
+    write_text(path, render(page, graph, decided, melted))
     console.print(f"\nThe graph with its composites: [bold]{escape(str(path))}[/]")
     return checked.wrong is None
 

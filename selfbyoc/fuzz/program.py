@@ -7,14 +7,17 @@ of the vocabulary, by their neutral names, or one output (`item`) of an op that 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .. import structured
 from ..errors import InputError
 
 INPUT, CONSTANT, ITEM = "input", "constant", "item"
 LEAVES = (INPUT, CONSTANT)
+LARGEST = 1 << 24  # elements of a leaf in a case that is read
 
 
 @dataclass(frozen=True)
@@ -76,30 +79,23 @@ class Program:
 def from_json(text: str) -> Program:
     """The program that `to_json` wrote, or an InputError."""
     try:
-        data = json.loads(text)
-        nodes = tuple(_node(entry) for entry in data["nodes"])
-        outputs = tuple(int(i) for i in data["outputs"])
-        program = Program(nodes, outputs, int(data["seed"]), tuple(data.get("grown", ())))
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
-        raise InputError(f"this is no case of the fuzzer: {type(err).__name__}: {err}") from err
+        found = structured.read(Program, text)
+    except ValueError as err:
+        raise InputError(f"this is no case of the fuzzer: {err}") from err
+    nodes, outputs = tuple(map(_with_tuples, found.nodes)), found.outputs
     for index, node in enumerate(nodes):
         if not all(0 <= i < index for i in node.inputs):
             raise InputError(f"node {index} of the case reads {node.inputs}, expected nodes before")
+        if min((*node.shape, 0)) < 0 or math.prod(node.shape) > LARGEST:
+            wanted = f"expected extents from 0 on, at most {LARGEST} elements"
+            raise InputError(f"node {index} of the case has the shape {node.shape}; {wanted}")
     if not outputs or not all(0 <= i < len(nodes) for i in outputs):
         raise InputError(f"the case returns {outputs}, expected some of {len(nodes)} nodes")
-    return program
+    return replace(found, nodes=nodes)
 
 
-def _node(entry: Mapping[str, Any]) -> Node:
-    attrs = {name: _tuples(value) for name, value in entry.get("attrs", {}).items()}
-    return Node(
-        str(entry["kind"]),
-        tuple(int(i) for i in entry.get("inputs", ())),
-        attrs,
-        tuple(int(e) for e in entry.get("shape", ())),
-        str(entry.get("dtype", "")),
-        entry.get("value"),
-    )
+def _with_tuples(node: Node) -> Node:
+    return replace(node, attrs={name: _tuples(value) for name, value in node.attrs.items()})
 
 
 def _tuples(value: Any) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 
 from ..errors import InputError
+from ..files import read_text
 from .attempt import Setting, composites_of
 from .grow import grown
 from .judge import Finding, Judge
@@ -150,7 +151,4 @@ def replay(
 def _text(case: str | Path) -> str:
     if isinstance(case, str):
         return case
-    try:
-        return case.read_text(encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{case} cannot be read: {err.strerror}") from err
+    return read_text(case)

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from .._tvm import GENERATION
-from ..errors import InputError
+from ..files import write_text
 from .judge import Finding
 from .program import Program
 
@@ -41,13 +41,9 @@ def write(folder: Path, finding: Finding, grown: Program) -> Path:
         case=text,
         name=name,
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_text(text, encoding="utf-8")
-        (folder / f"{name}.grown.json").write_text(grown.to_json(), encoding="utf-8")
-        (folder / f"test_{name}.py").write_text(test, encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{folder} cannot be written: {err.strerror}") from err
+    write_text(folder / f"{name}.json", text)
+    write_text(folder / f"{name}.grown.json", grown.to_json())
+    write_text(folder / f"test_{name}.py", test)
     return folder / f"{name}.json"
 
 

@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .. import structured
 from .._tvm import tvm
+from ..errors import InputError
 
 LAYOUTS = "tefuse.layouts"  # the module's attribute that carries it
 
@@ -45,4 +47,9 @@ def _amount(size: int) -> str:
 def told_layouts(mod: tvm.IRModule) -> str:
     """What was done to a module; empty if it was not asked for."""
     text: Any = mod.attrs.get(LAYOUTS) if mod.attrs is not None else None
-    return "" if text is None else str(Layouts(**json.loads(str(text))))
+    if text is None:
+        return ""
+    try:
+        return str(structured.read(Layouts, str(text)))
+    except ValueError as err:
+        raise InputError(f"mod: its attribute {LAYOUTS} is damaged: {err}") from err

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from .. import structured
 from ..codegen.apply import DEFAULT
 from ..errors import InputError
 from ..language.declared import Declared
@@ -20,6 +21,7 @@ MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN, UNFUSED = (
     "matched", "missed", "refused", "taken", "part", "broken", "unfused",
 )  # fmt: skip
 FALLBACK = "fallback"  # cause: a built-in composite raised in the build
+STATUSES = (MATCHED, MISSED, REFUSED, TAKEN, PART, BROKEN, UNFUSED)
 
 
 @dataclass(frozen=True)
@@ -130,17 +132,28 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str) -> Report:
-        """Read what `to_json` wrote."""
-        return cls.from_data(json.loads(text))
+        """Read what `to_json` wrote. Raises InputError that names the field."""
+        try:
+            return cls.from_data(structured.loads(text))
+        except ValueError as err:
+            raise InputError(f"mod: its attribute {REPORT} is damaged: {err}") from err
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Report:
-        """The inverse of `data`."""
-        records = tuple(Record(**_tupled(r)) for r in data["records"])
-        composites = tuple(Declared(**_tupled(c)) for c in data["composites"])
-        edges, absorbed, problems = (_tupled(data[n]) for n in ("edges", "absorbed", "problems"))
-        told = data.get("layouts", "")
-        return cls(records, _tupled(data["ops"]), composites, edges, absorbed, problems, told)
+    def from_data(cls, data: Any) -> Report:
+        """The inverse of `data`. Raises ValueError that names the field."""
+        found = structured.checked(cls, data, "")
+        for n, composite in enumerate(found.composites):
+            _require(composite.depth > 0, f"composites[{n}].depth", composite.depth, "1 or more")
+        known = [c.name for c in found.composites]
+        for n, record in enumerate(found.records):
+            where = f"records[{n}]"
+            _require(record.composite in known, f"{where}.composite", record.composite, known)
+            is_known = not record.owner or record.owner in known
+            _require(is_known, f"{where}.owner", record.owner, known)
+            _require(record.status in STATUSES, f"{where}.status", record.status, STATUSES)
+        for n, (_, _, owner) in enumerate(found.ops):
+            _require(not owner or owner in known, f"ops[{n}][2]", owner, known)
+        return found
 
     def __str__(self) -> str:
         lines = [f"{count:4} x {name}" for name, count in self.counts.items()] or [
@@ -160,11 +173,9 @@ class Report:
         return "\n".join([*lines, *([f"  layouts: {self.layouts}"] if self.layouts else [])])
 
 
-def _tupled(value: Any) -> Any:
-    """JSON has lists where there were tuples."""
-    if isinstance(value, Mapping):
-        return {name: _tupled(inner) for name, inner in value.items()}
-    return tuple(map(_tupled, value)) if isinstance(value, (list, tuple)) else value
+def _require(is_right: bool, where: str, found: Any, wanted: Any) -> None:
+    if not is_right:
+        raise ValueError(f"{where}: found {found!r:.60}; expected {wanted!s:.200}")
 
 
 def owners(matches: Iterable[Any]) -> dict[int, str]:

@@ -11,8 +11,9 @@ import mmap
 from pathlib import Path
 from typing import Any
 
+from .. import structured
 from .._tvm import make_target, target_dict
-from ..errors import TargetError
+from ..errors import TargetError, one_line
 
 _BEGIN = b'selfbyoc.target={"'  # compiled; the source below has a backslash before the quote
 _LONGEST = 4096
@@ -43,6 +44,8 @@ def read_note(path: Path) -> Any | None:
     if not found:
         return None
     try:
-        return make_target(json.loads(found.partition(b"\0")[0]))
-    except ValueError as err:
-        raise TargetError(f"{path}: the note of its target cannot be read: {err}") from err
+        text = found.partition(b"\0")[0].decode()
+        return make_target(structured.checked(dict[str, Any], structured.loads(text), ""))
+    except Exception as err:  # TVM raises plain errors of many kinds for what is no target
+        said = f"{path}: the note of its target cannot be read: {one_line(err)}"
+        raise TargetError(said) from err

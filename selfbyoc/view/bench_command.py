@@ -18,6 +18,7 @@ from ..bench.run import Selection, run
 from ..bench.setting import make_setting
 from ..bench.suite import MODELS, NAMED, SWEEP, suite
 from ..errors import InputError
+from ..files import write_text
 from ..shown import shown
 from .bench_tables import TITLES, group_table, row_line, summary_lines
 from .console import PlainTable, SafeConsole
@@ -71,10 +72,7 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
 
 
 def _draw(path: Path, report: Report) -> None:
-    try:
-        path.write_text(roofline(report), encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+    write_text(path, roofline(report))
 
 
 def _all_right(report: Report) -> bool:

@@ -14,6 +14,7 @@ from rich.table import Table
 from .. import host
 from .._tvm import GENERATION
 from ..errors import InputError
+from ..files import write_text
 from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
 from ..fuzz.run import Plan, Result, fuzz, replay
@@ -100,10 +101,7 @@ def _check(asked: Request) -> None:
 
 
 def _write(path: Path, result: Result) -> None:
-    try:
-        path.write_text(result.to_json(), encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+    write_text(path, result.to_json())
 
 
 def _line(found: Finding) -> str:

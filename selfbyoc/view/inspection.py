@@ -18,6 +18,7 @@ from ..analysis.explain.grouping import left
 from ..analysis.guard import MeasuredGuard
 from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
+from ..files import write_text
 from ..models.onnx_model import graph_of
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole
@@ -111,8 +112,4 @@ def _melted(parted: Any, asked: Question) -> Melting:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+    write_text(path, text)

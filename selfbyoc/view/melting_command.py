@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ..analysis.melting.report import Melting, melting
 from ..errors import InputError, SelfbyocError
+from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole
 from .model_file import imported
@@ -39,10 +40,7 @@ def show(console: Console, asked: Request) -> None:
     for line in str(found).splitlines():
         console.print(_styled(line), soft_wrap=True)
     if asked.json is not None:
-        try:
-            asked.json.write_text(found.to_json(), encoding="utf-8")
-        except OSError as err:
-            raise InputError(f"{asked.json} cannot be written: {err.strerror}") from err
+        write_text(asked.json, found.to_json())
 
 
 def _found(mod: Any, asked: Request) -> Melting:

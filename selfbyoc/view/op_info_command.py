@@ -15,6 +15,7 @@ from ..analysis.op_table import OpTable, op_tables
 from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..codegen.info.unknown import UNKNOWN
 from ..codegen.target import host_target
+from ..files import write_text
 from ..language.known import default_registry
 from ..partition import check_target
 from .console import PlainTable
@@ -40,7 +41,7 @@ def show(console: Console, request: Request) -> None:
     tables = op_tables(chosen, target)
     if request.json is not None:
         data = [table.to_dict() for table in tables]
-        request.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        write_text(request.json, json.dumps(data, indent=1) + "\n")
     if request.markdown:
         print(markdown(tables))
         return

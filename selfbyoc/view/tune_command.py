@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ..codegen.target import host_target
 from ..errors import InputError, SelfbyocError, one_line
+from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
 from ..tuning.engine import tune
 from ..tuning.progress import Outcome, Tuning
@@ -111,11 +112,7 @@ def _write(path: Path, asked: Request, target: Any, found: Tuning) -> None:
         "seconds": found.seconds,
         "outcomes": [_outcome(o) for o in found.outcomes],
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+    write_text(path, json.dumps(data, indent=1) + "\n")
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

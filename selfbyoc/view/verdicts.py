@@ -15,6 +15,7 @@ from ..analysis.verify.checks import TIMEOUT
 from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
 from ..analysis.verify.verification import check_kinds, check_timeout, verify
 from ..errors import InputError, SelfbyocError
+from ..files import write_text
 from .model_file import imported
 
 _STYLES = {PASSED: "green", REFUSED: "yellow"}
@@ -63,10 +64,7 @@ def _verified(mod: Any, asked: Request, watch: Any) -> Verification:
 
 
 def _write(path: Path, found: Verification) -> None:
-    try:
-        path.write_text(found.to_json(), encoding="utf-8")
-    except OSError as err:
-        raise InputError(f"{path} cannot be written: {err.strerror}") from err
+    write_text(path, found.to_json())
 
 
 def _print(console: Console, verdict: Verdict) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ... import structured
 from ..._tvm import tvm
 from ...codegen.target import host_target, short_text
 from ...errors import InputError
@@ -65,12 +66,13 @@ class Explanation:
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote. Raises InputError that names the field."""
         try:
-            data = json.loads(text)
-            return cls(Report.from_data(data), data["target"])
-        except (ValueError, TypeError, LookupError) as err:
-            raise InputError(f"this is not what to_json wrote: {err!r}") from err
+            data = structured.checked(dict[str, Any], structured.loads(text), "")
+            target = structured.checked(str, data.pop("target", None), "target")
+            return cls(Report.from_data(data), target)
+        except ValueError as err:
+            raise InputError(f"this is not what to_json wrote: {err}") from err
 
     def __str__(self) -> str:
         lines = [f"Kernels, for {self.target}"]

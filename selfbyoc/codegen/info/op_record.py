@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ... import structured
 from ...errors import OpInfoError
 from .accesses import Accesses, from_data
 from .layout_rules import layouts_of, sensitive
@@ -130,7 +131,7 @@ def to_json(recorded: Recorded) -> str:
 def from_json(text: str) -> Recorded:
     """The inverse; OpInfoError for a text that is no op info."""
     try:
-        data = json.loads(text)
+        data = structured.loads(text)
         ops = tuple(map(info_from, data["ops"]))
         refs = tuple((_refs(ins), _refs(outs)) for ins, outs in data["refs"])
         accesses = from_data(data["accesses"])
