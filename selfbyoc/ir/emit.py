@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CompositeError
+from ..errors import CompositeError, SelfbyocError, one_line
 from ..language.case import typed
 from ..language.growing import Elementwise, Repeat
 from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
@@ -34,12 +34,21 @@ def emit(
     nodes = outputs if isinstance(outputs, tuple) else (outputs,)
     params = {n: typed(n, args[n]) for n in names if n not in constants}
 
+    large: list[str] = []
+
     def body(**variables: Any) -> list[Any]:
         known = {**variables, **{n: writer.constant(a) for n, a in constants.items()}}
-        emitter = _Emitter(known)
+        emitter = _Emitter(known, large)
         return [emitter.value(as_node(node)) for node in nodes]
 
-    return writer.emit_module(params, body)
+    try:
+        return writer.emit_module(params, body)
+    except SelfbyocError:
+        raise
+    except Exception as err:  # TVM raises plain errors of many kinds
+        if not large:
+            raise
+        raise CompositeError(f"{large[0]}; TVM: {one_line(err)[:300]}") from err
 
 
 class _Emitter:
@@ -47,8 +56,8 @@ class _Emitter:
     Python's stack, so nothing here calls itself.
     """
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        self.known = known
+    def __init__(self, known: Mapping[str, Any], large: list[str]) -> None:
+        self.known, self.large = known, large
         self.done: dict[int, Any] = {}
         self.has_args: dict[int, bool] = {}
         self.programs: dict[int, Node] = {}  # id of an op -> the ops that it is written as
@@ -88,7 +97,9 @@ class _Emitter:
             return writer.emit_item(read[0], node.index)
         if not isinstance(node, Op) or id(node) in self.programs:
             return read[0]
-        return writer.emit_call(node.kind, _inputs(node, read), complete(node.kind, node.attrs))
+        attrs = complete(node.kind, node.attrs)
+        self.large += [f"op.{node.kind}: {text}" for text in _large(attrs)]
+        return writer.emit_call(node.kind, _inputs(node, read), attrs)
 
     def _has_args(self, root: Node) -> bool:
         """Whether all arguments of an alternative are given."""
@@ -99,6 +110,14 @@ class _Emitter:
                 found = node.name in self.known
             self.has_args[id(node)] = found and not isinstance(node, Many)
         return self.has_args[id(root)]
+
+
+def _large(attrs: Mapping[str, Any]) -> Iterator[str]:
+    """Attributes with a number of more than 32 bits, which TVM may not take, in words."""
+    for name, value in attrs.items():
+        for number in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(number, int) and abs(number) >= 1 << 31:
+                yield f"{name}: expected numbers of 32 bits, found {number}"
 
 
 def _asked(node: Node) -> Sequence[Node]:

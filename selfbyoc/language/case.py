@@ -50,13 +50,13 @@ def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
     if isinstance(shape, (tuple, list)) and all(map(_is_extent, shape)):
         return tuple(shape), dtype
     raise CompositeError(
-        f"argument {name!r}: expected a shape or (shape, dtype), a shape's extents from 0 on or "
-        f"variables of TVM's, found {value!r}"
+        f"argument {name!r}: expected a shape or (shape, dtype), a shape's extents from 0 to "
+        f"2^63 - 1 or variables of TVM's, found {value!r}"
     )
 
 
 def _is_extent(extent: Any) -> bool:
     """A number, or what TVM has for one that is not known; for None, TVM 0.27 ends the process."""
     if isinstance(extent, (int, np.integer)) and not isinstance(extent, bool):
-        return bool(extent >= 0)
+        return bool(0 <= extent < 1 << 63)
     return isinstance(extent, tvm.ir.Node)

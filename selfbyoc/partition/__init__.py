@@ -10,6 +10,7 @@ from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..interrupt import interruptible
+from .extents import sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
 from .refusal import Refusal
@@ -43,8 +44,10 @@ def partition_for_tefuse(
     Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error:
     `report(mod)`.
     """
-    decided, _ = guarded(mod, params, target, composites, guard)
-    return decided.finish(pack=pack)
+    check_module(mod)
+    with sizes_told(mod):
+        decided, _ = guarded(mod, params, target, composites, guard)
+        return decided.finish(pack=pack)
 
 
 def guarded(

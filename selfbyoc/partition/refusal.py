@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from ..graph import OpGraph, Value
 from ..match.match import Match
 from ..match.miss import READER
+from .extents import MOST, PRODUCTS, beyond
 from .report import REFUSED
 
 # Why a match is turned down, beside the differences that miss.py names.
@@ -18,9 +18,6 @@ CHECK, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS,
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
 SLOWER = "profitability"
-LARGEST = 2**31 - 1
-# What `OpCall.needs_product` is about.
-PRODUCTS = ("batch_matmul", "conv2d", "dense", "matmul")
 
 
 @dataclass(frozen=True)
@@ -143,9 +140,5 @@ def _unknown_shape(match: Match) -> Refusal | None:
 
 def _huge(match: Match) -> Refusal | None:
     """Kernels index with 32 bits: what is larger is TVM's."""
-    values = [*match.args.items(), *((c.name, v) for c in match.ops for v in c.outputs)]
-    for name, value in values:
-        if math.prod(max(int(e), 1) for e in value.shape) > LARGEST:
-            text = f"{name} has more than 2^31 - 1 elements: {value.type}"
-            return Refusal(SHAPE, text, name, "at most 2^31 - 1 elements", value.type)
-    return None
+    name, text, found = beyond(match.ops, list(match.args.items()))
+    return Refusal(SHAPE, f"{name} {text}: {found}", name, MOST, found) if name else None

@@ -14,6 +14,7 @@ from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError
 from ..interrupt import interruptible
 from ..partition import check_module, check_target, guarded, is_partitioned
+from ..partition.extents import sizes_told
 from ..partition.guard import Guard, Place
 from ..partition.originals import without_originals
 from ..partition.refusal import Refusal
@@ -55,7 +56,7 @@ def build(
     in this folder. Otherwise as the environment's SELFBYOC_CACHE says (`library.cache`).
     """
     check_module(mod)
-    with interruptible(), using(cache) as use:
+    with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout)
     return replace(library, cache=use)
