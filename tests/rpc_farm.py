@@ -29,7 +29,7 @@ class Farm:
         self.tracker = Tracker(HOST, self.port, KEY)
 
     def start_tracker(self):
-        self._start("tracker", "tvm.exec.rpc_tracker", self.port)
+        self._start("tracker", "selfbyoc.tuning.tracking", self.port)
         _until(lambda: _listens(self.port))  # a server that finds none sleeps for 5 s
 
     def start_servers(self, *names, **modules):

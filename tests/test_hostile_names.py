@@ -31,6 +31,8 @@ NAMES = {
     "long": "x" * 100_000,
     "dot": "out",
     "empty": " ",
+    "nul": "x\0y",
+    "symbol": "malloc",
 }
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 
@@ -121,6 +123,30 @@ def test_a_build(name, tmp_path):
     from math import erf
 
     np.testing.assert_allclose(library(x)[0], np.full((4, 16), erf(8.0)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["escapes", "path", "nul", "symbol", "long"])
+def test_an_exported_library(name, tmp_path):
+    """The linker gets no name of the model's, and the model's calls are still its own."""
+    library = selfbyoc.build(import_onnx(model(NAMES[name])), cache=False)
+    library.export_library(tmp_path / "model.so")
+    assert [p.name for p in tmp_path.iterdir()] == ["model.so"]
+    again = selfbyoc.load(tmp_path / "model.so", library)
+    x = np.ones((4, 8), "float32")
+    np.testing.assert_array_equal(again(x)[0], library(x)[0])
+
+
+@pytest.mark.parametrize("name", ["escapes", "path", "nul"])
+def test_a_search(name, tmp_path):
+    """Its folder holds the records and TVM's own log files; what they say steers nothing."""
+    pytest.importorskip("psutil")
+    folder = tmp_path / "work"
+    mod = import_onnx(model(NAMES[name]))
+    selfbyoc.tune(mod, trials=1, work_dir=folder, cost_model="none")
+    assert [p.name for p in tmp_path.iterdir()] == ["work"]
+    assert all(re.fullmatch(r"[\w.-]+", p.name) for p in folder.rglob("*"))
+    text = (folder / "records.jsonl").read_text(encoding="utf-8")
+    assert not STEERING.search(text.replace("\n", ""))
 
 
 def test_an_op_that_nobody_knows(tmp_path, capsys):

@@ -344,14 +344,15 @@ def test_one_folder_serves_one_key(loopback, tmp_path):
         (["--host=::"], "W"),
     ],
 )
-def test_a_server_is_on_loopback_or_says_what_it_means(args, said, monkeypatch, capsys):
+@pytest.mark.parametrize("start", ["serve", "track"])
+def test_it_is_on_loopback_or_says_what_it_means(start, args, said, monkeypatch, capsys):
     from selfbyoc import _tvm_rpc
 
     found = []
     monkeypatch.setattr(_tvm_rpc.rpc, "Server", _tvm_rpc.rpc.Server)  # put back after it
     monkeypatch.setattr(_tvm_rpc.runpy, "run_module", lambda *_, **__: found.extend(sys.argv[1:]))
     monkeypatch.setattr(sys, "argv", ["server", *args])
-    _tvm_rpc.serve()
+    getattr(_tvm_rpc, start)()
     assert found == (args or ["--host=127.0.0.1"])
     assert capsys.readouterr().err.startswith(said)
     assert bool(said) == ("127.0.0.1" not in " ".join(found))

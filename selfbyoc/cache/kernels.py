@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..errors import InputError, one_line
+from ..files import expanded
 from .assembly import module_of, text_of
-from .store import Store
+from .store import Store, warn
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class KernelCache:
         try:
             assembled = module_of(text, symbol)
         except Exception as err:  # what cannot be loaded is not kept
-            logger.warning("%s cannot be kept in the compile cache: %s", symbol, err)
+            warn(f"kernels cannot be kept in the compile cache: {one_line(err)}")
             return module
         self.store.put(key, text, about)
         return assembled
@@ -84,9 +86,13 @@ def folder() -> Path | None:
     if asked.lower() in _OFF:
         return None
     if asked:
-        return Path(asked).expanduser()
+        return expanded(asked)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "selfbyoc"
+    try:
+        return expanded(base) / "selfbyoc"
+    except InputError as err:  # nobody asked for it by name
+        warn(f"the compile cache is not used: {err}; SELFBYOC_CACHE says where else")
+        return None
 
 
 def current() -> KernelCache | None:
@@ -101,10 +107,9 @@ def current() -> KernelCache | None:
 @contextmanager
 def using(cache: bool | str | Path) -> Iterator[CacheUse | None]:
     """Build with the cache in a folder, with the environment's (True), or without one (False)."""
-    if cache is True:
-        chosen = current()
-    else:
-        chosen = KernelCache(Store(Path(cache).expanduser())) if cache else None
+    chosen = current() if cache is True else None
+    if cache and cache is not True:
+        chosen = KernelCache(Store(expanded(cache)))
     token = _chosen.set(chosen)
     try:
         yield chosen.use if chosen else None

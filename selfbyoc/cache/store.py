@@ -44,7 +44,7 @@ class Store:
         try:
             name = file_name(key, _SUFFIX)
         except ValueError as err:
-            _warn(f"{self.folder} is asked for a key that is none: {err}")
+            warn(f"{self.folder} is asked for a key that is none: {err}")
             return None
         text = None
         with self._quietly("read"), opened(self.folder) as folder:
@@ -56,7 +56,7 @@ class Store:
         try:
             text, _ = unpacked(folder.read(name, LARGEST), key, secret)
         except (ValueError, Untrusted) as err:
-            _warn(f"{self.folder / name} is not used and is dropped: {err}")
+            warn(f"{self.folder / name} is not used and is dropped: {err}")
             self._drop(folder, name)
             return None
         with suppress(OSError):  # read-only, or dropped meanwhile: only its age is not renewed
@@ -77,7 +77,7 @@ class Store:
         try:
             data = packed(key, text, about, folder.make_secret())
         except ValueError as err:
-            _warn(f"{name} is not kept in the compile cache: {err}")
+            warn(f"{name} is not kept in the compile cache: {err}")
             return
         folder.write(name, data)
         if self._writes % _EVERY == 0:
@@ -124,22 +124,30 @@ class Store:
         try:
             folder.drop(name)
         except OSError as err:  # a read-only folder
-            _warn(f"{self.folder / name} cannot be dropped: {err}")
+            warn(f"{self.folder / name} cannot be dropped: {err}")
             return False
         return True
 
     @contextmanager
     def _quietly(self, done: str) -> Iterator[None]:
-        """Go on without the cache where its folder is of no use: one warning, of each kind."""
+        """Go on without the cache where its folder is of no use: one warning of each folder."""
         try:
             yield
         except FileNotFoundError as err:
             if done == "written":
-                _warn(f"the compile cache {self.folder} cannot be {done}: {err.strerror}")
+                self._warn_once(f"cannot be {done}: {err.strerror}")
+        except (NotADirectoryError, FileExistsError):  # reading and writing say it differently
+            self._warn_once("is not used: expected a folder, found a file")
         except Untrusted as err:
-            _warn(f"the compile cache {self.folder} is not used: {err}")
+            self._warn_once(f"is not used: {err}")
         except OSError as err:
-            _warn(f"the compile cache {self.folder} cannot be {done}: {err.strerror}")
+            self._warn_once(f"cannot be {done}: {err.strerror}")
+
+    def _warn_once(self, text: str) -> None:
+        """What cannot be read cannot be written either, and the other way round."""
+        if str(self.folder) not in _told:
+            _told.add(str(self.folder))
+            logger.warning("the compile cache %s %s", self.folder, text)
 
 
 def _by_age(folder: Folder) -> list[tuple[str, int, float]]:
@@ -148,7 +156,8 @@ def _by_age(folder: Folder) -> list[tuple[str, int, float]]:
     return sorted(found, key=lambda f: f[2], reverse=True)
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """Once in a process."""
     if text not in _told:
         _told.add(text)
         logger.warning(text)

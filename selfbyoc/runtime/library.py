@@ -13,7 +13,8 @@ import numpy as np
 
 from .. import host
 from .._tvm import tvm
-from ..errors import InputError
+from ..errors import InputError, one_line
+from ..files import written
 from . import forked
 from .generation import runtime
 from .system_compiler import check_compiler
@@ -97,12 +98,16 @@ class Library:
 
     def export_library(self, path: str | Path) -> None:
         """Write one shared library with the kernels, each weight once, and the target, which `load`
-        reads; needs a C++ compiler (TargetError where there is none).
+        reads; needs a C++ compiler (TargetError where there is none). Whole or not at all:
+        InputError where it cannot be written.
         """
         check_compiler("export_library")
-        with tempfile.TemporaryDirectory() as folder:
+        with written(Path(path)) as part, tempfile.TemporaryDirectory() as folder:
             note = [] if self.target is None else [write_note(Path(folder), self.target)]
-            self.native.export_library(str(path), addons=note)
+            try:
+                self.native.export_library(str(part), addons=note)
+            except RuntimeError as err:  # so TVM hands on what the linker said
+                raise InputError(f"{path} cannot be written: {_said(err)}") from err
 
 
 class Session:
@@ -138,6 +143,12 @@ def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -
             f"input {name!r}: expected {dtype}{list(shape)}, found {found.dtype}{list(found.shape)}"
         )
     return found
+
+
+def _said(err: RuntimeError) -> str:
+    """The linker's own line."""
+    lines = [line for line in str(err).splitlines() if line.strip()]
+    return next((line for line in lines if "ld:" in line or ": error:" in line), one_line(err))
 
 
 def load(path: str | Path, like: Library | None = None) -> Library:

@@ -16,6 +16,7 @@ from .. import host
 from .._tvm_tune import meta_schedule, xgboost_model
 from ..codegen.target import host_target
 from ..errors import InputError, MissingExtra, TuningError
+from ..files import expanded
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from .build import Builders
 from .contest import finish
@@ -124,7 +125,7 @@ def _tasks(
 
 
 def _folder(work_dir: str | Path) -> Path:
-    folder = Path(work_dir).expanduser()
+    folder = expanded(work_dir)
     try:
         begin(folder)
     except OSError as err:

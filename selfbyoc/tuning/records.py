@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, RecordWarning
+from ..files import expanded
 from ..trusted import EVERYBODY, Untrusted, open_to_append, read_file
 from .record_data import parsed
 
@@ -123,7 +124,7 @@ def read(place: str | Path) -> list[Record]:
 
     Raises InputError where there is no such folder or file.
     """
-    path = Path(place).expanduser()
+    path = expanded(place)
     path = path / FILE if path.is_dir() else path.resolve()  # whoever names a link means it
     try:
         data = read_file(path, LARGEST, writers=EVERYBODY)
