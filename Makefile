@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify matrix portability emulate venv venv-relay clean
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate venv venv-relay clean
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -28,6 +28,7 @@ help:
 	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
 	@echo 'make fuzz         programs grown from the composites, with both TVMs, N=600 seconds each'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
+	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
@@ -88,6 +89,11 @@ fuzz: venv venv-relay
 verify: venv venv-relay
 	$(RELAX)/bin/python -m pytest tests/verify_all.py
 	$(RELAY)/bin/python -m pytest tests/verify_all.py
+
+# An hour of one core each: threads, a thousand builds, signals at any moment, disks that are full.
+load: venv venv-relay
+	$(RELAX)/bin/python tools/load.py --write docs/load.md
+	$(RELAY)/bin/python tools/load.py --write docs/load.md
 
 # Half an hour and more: every composite by every executor and level, and after other passes.
 matrix: venv venv-relay
