@@ -107,7 +107,7 @@ def _number(value: Any, where: str) -> float:
     if value is None:
         return math.nan
     is_number = type(value) is float or (type(value) is int and abs(value) < _LARGEST)
-    return float(_is(is_number, value, where, "a number"))
+    return _is(is_number, value, where, "a number")
 
 
 def _nothing(value: Any, where: str) -> None:
