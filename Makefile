@@ -14,9 +14,11 @@ unexport TVM_LIBRARY_PATH
 # TVM 0.17 lies there as sources: every process that the tests start would compile them, 2 seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
+BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate venv venv-relay clean
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate venv venv-relay clean bounds
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -29,6 +31,7 @@ help:
 	@echo 'make fuzz         programs grown from the composites, with both TVMs, N=600 seconds each'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
+	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
@@ -94,6 +97,13 @@ verify: venv venv-relay
 load: venv venv-relay
 	$(RELAX)/bin/python tools/load.py --write docs/load.md
 	$(RELAY)/bin/python tools/load.py --write docs/load.md
+
+# Many minutes: every case for three CPUs, with a line of JSON a kernel; both make docs/reports/bounds.md.
+bounds: venv venv-relay
+	@mkdir -p build/bounds
+	$(RELAX)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --json build/bounds/relax.jsonl
+	$(RELAY)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --json build/bounds/relay.jsonl
+	$(RELAX)/bin/python -m selfbyoc bounds --tables build/bounds/relax.jsonl --tables build/bounds/relay.jsonl
 
 # Half an hour and more: every composite by every executor and level, and after other passes.
 matrix: venv venv-relay

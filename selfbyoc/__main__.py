@@ -1,5 +1,5 @@
-"""The command line: `python -m selfbyoc demo | composites | explain | melting | verify | lint |
-op-info | bench | tune | records | cache | fuzz`.
+"""The command line: `python -m selfbyoc demo | composites | explain | melting | verify | bounds |
+lint | op-info | bench | tune | records | cache | fuzz`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rich.console import Console
 from . import BUILTIN, __version__
 from .errors import SelfbyocError
 from .view.bench_options import add_bench
+from .view.bounds_command import add_bounds
 from .view.console import SafeConsole
 from .view.fuzz_command import add_fuzz
 from .view.model_file import add_model
@@ -203,6 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_melting(commands)
     _add_verify(commands)
+    add_bounds(commands)
     _add_lint(commands)
     _add_op_info(commands)
     add_bench(commands)

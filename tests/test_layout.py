@@ -64,7 +64,16 @@ FLOORS = (
         "_tvm",
         *(
             f"_tvm_{name}"
-            for name in ["alignment", "config", "rewrite", "rpc", "script", "tags", "tune"]
+            for name in [
+                "alignment",
+                "bounds",
+                "config",
+                "rewrite",
+                "rpc",
+                "script",
+                "tags",
+                "tune",
+            ]
         ),
     ),
     ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -219,17 +219,26 @@ def _inputs_key(external: External, target: Any) -> str | None:
     return of_inputs(external.composites, external.graph, attrs, target)
 
 
-def _at_last(func: Any) -> Any:
+def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
     func = with_tiles_on_stack(with_transposes(with_copies(with_broadcasts(func))))
     return lowered_for_any_alignment(func)
 
 
-def machine_code(func: Any, symbol: str, target: Any) -> Any:
-    """The runtime module of a finished function, whatever TVM raises."""
-    with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-        last = _at_last if str(target.kind) == "llvm" else None
-        return build_module(tvm.IRModule({symbol: func}), target, last)
+def machine_code(
+    func: Any,
+    symbol: str,
+    target: Any,
+    last: Callable[[Any], Any] = at_last,
+    config: Mapping[str, Any] | None = None,
+) -> Any:
+    """The runtime module of a finished function, whatever TVM raises. `last` and `config` differ
+    where somebody looks at what is lowered (analysis/bounds).
+    """
+    options = {**kernel_config(target), **(config or {})}
+    with tvm.transform.PassContext(opt_level=3, config=options):
+        changed = last if str(target.kind) == "llvm" else None
+        return build_module(tvm.IRModule({symbol: func}), target, changed)
 
 
 def _compiled(external: External, made: _Function, target: Any) -> Any:

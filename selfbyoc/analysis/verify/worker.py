@@ -49,7 +49,7 @@ def can_isolate() -> bool:
 
 def _one_fork(subjects: Sequence[Subject], plan: Plan) -> Iterator[tuple[Subject, list[Check]]]:
     """The subjects that one worker gets through; the last may be the one that it crashed on."""
-    worker = _Worker(lambda send: _work(subjects, plan, send), plan.timeout)
+    worker = Worker(lambda send: _work(subjects, plan, send), plan.timeout)
     try:
         for subject in subjects:
             found: list[Check] = []
@@ -74,7 +74,7 @@ def _work(subjects: Sequence[Subject], plan: Plan, send: Callable[[Any], None]) 
         send("done")
 
 
-class _Worker:
+class Worker:
     """A forked process that sends pickled objects."""
 
     def __init__(self, body: Callable[[Callable[[Any], None]], None], timeout: float) -> None:

@@ -1,0 +1,1 @@
+"""`bounds`: does a kernel stay in its buffers, and does it write every element of its outputs?"""

@@ -1,0 +1,258 @@
+"""A lowered function as its accesses: which buffer, at which index, in which loops, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..._tvm import dtype_of, param_buffers, region_buffer, tir
+from ..._tvm_rewrite import is_conditional, substitute
+from ...codegen.vectors import found_in
+
+LOADS = ("BufferLoad", "TensorLoad")
+PARALLEL = 1  # ForKind
+# What an expression is made of, by the name of its node; others have `a` and `b`, or nothing.
+_PARTS = {
+    "Cast": ("value",), "Broadcast": ("value",), "Ramp": ("base", "stride"), "Not": ("a",),
+    "Select": ("condition", "true_value", "false_value"), "Shuffle": (), "Let": ("value", "body"),
+}  # fmt: skip
+_LEAVES = ("Var", "SizeVar", "IntImm", "FloatImm", "StringImm")
+
+
+@dataclass(eq=False)
+class Root:
+    """Memory: an argument (by its position), or a workspace."""
+
+    name: str
+    bytes: int
+    position: int | None
+    loops: tuple[Loop, ...]  # around its allocation
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop around an access."""
+
+    var: Any
+    first: Any
+    extent: Any
+    is_parallel: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """A load or a store of one element or a vector, by a flat index."""
+
+    root: Root
+    buffer: Any
+    raw: Any  # the index as it stands, and
+    index: Any  # with values for the names of a let
+    loops: tuple[Loop, ...]
+    guards: tuple[Any, ...]  # conditions around it
+    elements: int  # of the buffer, in the access's dtype
+    value: Any = None  # of a store
+    open: str = ""  # why nothing can be said of it
+
+    @property
+    def is_store(self) -> bool:
+        """Whether it writes."""
+        return self.value is not None
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the walk is."""
+
+    loops: tuple[Loop, ...] = ()
+    guards: tuple[Any, ...] = ()
+
+    def under(self, *guards: Any) -> _Place:
+        return _Place(self.loops, (*self.guards, *guards))
+
+
+@dataclass
+class Accesses:
+    """All accesses of a lowered function, and what is no access but may touch memory."""
+
+    roots: list[Root] = field(default_factory=list)
+    found: list[Access] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)  # that take the address of a buffer
+
+
+def accesses(lowered: Any, source: Any) -> Accesses:
+    """The accesses of a function just before it becomes machine code; `source` is the same
+    function before it was lowered, whose parameters are the arguments.
+    """
+    walk = _Walk([b for b in param_buffers(source) if hasattr(b, "shape")], {}, {}, Accesses())
+    for position, buffer in enumerate(param_buffers(lowered)):
+        if hasattr(buffer, "data"):  # 0.17; in 0.27 the arguments are unpacked in the body
+            walk.argument(buffer.data, position)
+    walk.statement(lowered.body, _Place())
+    return walk.result
+
+
+@dataclass
+class _Walk:
+    arguments: list[Any]
+    roots: dict[Any, Root]  # by the variable of the memory
+    lets: dict[Any, Any]
+    result: Accesses
+
+    def argument(self, var: Any, position: int) -> None:
+        buffer = self.arguments[position]
+        self._add(var, Root(str(buffer.name), _bytes(buffer.shape, buffer.dtype), position, ()))
+
+    def _add(self, var: Any, root: Root) -> None:
+        self.roots[var] = root
+        self.result.roots.append(root)
+
+    def statement(self, stmt: Any, place: _Place) -> None:
+        """Everything in a statement."""
+        kind = type(stmt).__name__
+        visit = getattr(self, f"_{kind}", None)
+        if visit is not None:
+            visit(stmt, place)
+            return
+        if kind != "Return":
+            self.result.calls.append(f"a statement {kind}")
+
+    def _SeqStmt(self, stmt: Any, place: _Place) -> None:
+        for each in stmt.seq:
+            self.statement(each, place)
+
+    def _For(self, stmt: Any, place: _Place) -> None:
+        first, extent = self._plain(stmt.min), self._plain(stmt.extent)
+        loop = Loop(stmt.loop_var, first, extent, int(stmt.kind) == PARALLEL)
+        self.statement(stmt.body, _Place((*place.loops, loop), place.guards))
+
+    def _IfThenElse(self, stmt: Any, place: _Place) -> None:
+        self._expression(stmt.condition, place)
+        condition = self._plain(stmt.condition)
+        self.statement(stmt.then_case, place.under(condition))
+        if stmt.else_case is not None:
+            self.statement(stmt.else_case, place.under(tir.Not(condition)))
+
+    def _LetStmt(self, stmt: Any, place: _Place) -> None:
+        self._Bind(stmt, place)
+        self.statement(stmt.body, place)
+
+    def _Bind(self, stmt: Any, place: _Place) -> None:
+        self._expression(stmt.value, place)
+        if _is_index(stmt.value):
+            self.lets[stmt.var] = self._plain(stmt.value)
+
+    def _AttrStmt(self, stmt: Any, place: _Place) -> None:
+        self.statement(stmt.body, place)
+
+    def _AssertStmt(self, stmt: Any, place: _Place) -> None:
+        self._expression(stmt.condition, place)
+        if hasattr(stmt, "body"):
+            self.statement(stmt.body, place)
+
+    def _Evaluate(self, stmt: Any, place: _Place) -> None:
+        self._expression(stmt.value, place)
+
+    def _Allocate(self, stmt: Any, place: _Place) -> None:
+        name, size = str(stmt.buffer_var.name), _bytes(stmt.extents, stmt.dtype)
+        self._add(stmt.buffer_var, Root(name, size, None, place.loops))
+        self.statement(stmt.body, place)
+
+    def _AllocBuffer(self, stmt: Any, place: _Place) -> None:
+        buffer = stmt.buffer
+        size = _bytes(buffer.shape, buffer.dtype)
+        self._add(buffer, Root(str(buffer.name), size, None, place.loops))
+
+    def _DeclBuffer(self, stmt: Any, place: _Place) -> None:
+        if hasattr(stmt, "body"):  # 0.17
+            self.statement(stmt.body, place)
+            return
+        base = self.roots.get(stmt.data.args[0]) if stmt.data.args else None
+        if base is None:  # an argument, taken out of what was passed
+            taken = sum(root.position is not None for root in self.result.roots)
+            self.argument(stmt.buffer, taken)
+        else:
+            self.roots[stmt.buffer] = base
+
+    def _BufferStore(self, stmt: Any, place: _Place) -> None:
+        self._expression(stmt.value, place)
+        self._access(stmt.buffer, stmt.indices, place, stmt.value)
+
+    def _expression(self, expr: Any, place: _Place) -> None:
+        kind = type(expr).__name__
+        if kind in _LEAVES:
+            return
+        if kind in LOADS:
+            self._access(region_buffer(expr), expr.indices, place, None)
+        elif kind == "Call":
+            self._call(expr, place)
+        else:
+            for part in _parts(expr, kind):
+                self._expression(part, place)
+
+    def _call(self, call: Any, place: _Place) -> None:
+        name = str(getattr(call.op, "name", call.op)).rpartition(".")[2]
+        if name == "prefetch":  # a hint; an address that nobody may touch is none
+            return
+        if is_conditional(call):
+            self._expression(call.args[0], place)
+            condition = self._plain(call.args[0])
+            self._expression(call.args[1], place.under(condition))
+            self._expression(call.args[2], place.under(tir.Not(condition)))
+            return
+        if name in ("address_of", "tvm_access_ptr", "call_extern", "tvm_call_packed"):
+            self.result.calls.append(f"{name} {str(call)[:120]}")
+        for arg in call.args:
+            if type(arg).__name__ in ("BufferRegion", "StringImm"):
+                continue
+            self._expression(arg, place)
+
+    def _access(self, buffer: Any, indices: Sequence[Any], place: _Place, value: Any) -> None:
+        for index in indices:
+            self._expression(index, place)
+        root = self.roots.get(buffer) or self.roots.get(getattr(buffer, "data", None))
+        if root is None:
+            self.result.calls.append(f"memory of unknown size: {buffer.name}")
+            return
+        why, index = "", self._plain(indices[0])
+        if len(indices) != 1 or not _is_zero(getattr(buffer, "elem_offset", 0)):
+            why = "its index is not flat"
+        elif found_in(index, lambda node: type(node).__name__ in LOADS):
+            why = "its index is data"
+        elements = root.bytes // _bytes((), buffer.dtype)
+        self.result.found.append(
+            Access(root, buffer, indices[0], index, place.loops, place.guards, elements, value, why)
+        )
+
+    def _plain(self, expr: Any) -> Any:
+        """An expression of loop variables alone."""
+        return substitute(expr, self.lets) if self.lets else expr
+
+
+def _parts(expr: Any, kind: str) -> Iterator[Any]:
+    if kind == "Shuffle":
+        yield from expr.vectors
+    elif kind in _PARTS:
+        yield from (getattr(expr, name) for name in _PARTS[kind])
+    else:
+        yield from (expr.a, expr.b)
+
+
+def _is_index(value: Any) -> bool:
+    dtype = str(dtype_of(value))
+    return dtype.startswith(("int", "bool")) and not found_in(
+        value, lambda node: type(node).__name__ in (*LOADS, "Call")
+    )
+
+
+def _is_zero(offset: Any) -> bool:
+    return int(getattr(offset, "value", offset)) == 0 if offset is not None else True
+
+
+def _bytes(extents: Sequence[Any], dtype: Any) -> int:
+    scalar, _, lanes = str(dtype).partition("x")
+    bits = 8 if scalar == "bool" else np.dtype(scalar).itemsize * 8
+    return prod(int(extent) for extent in extents) * int(lanes or 1) * bits // 8

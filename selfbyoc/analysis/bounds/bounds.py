@@ -1,0 +1,119 @@
+"""`bounds`: kernels proved and run, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import host
+from ..._tvm import GENERATION
+from ...codegen.lower import finished
+from ...ir.emit import emit
+from ...partition import partitioning
+from ..verify.inputs import arrays
+from ..verify.subjects import Subject, subjects
+from ..verify.worker import Worker
+from .proof import proof
+from .records import CRASHED, FAILED, HUNG, LEFT_OUT, KernelBounds, Proof, Run
+from .runs import RUNS, built
+
+if TYPE_CHECKING:
+    from ...language.case import Case
+    from ...language.composite import Composite
+
+BUILD, PROOF, DONE = "build", "proof", "done"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to check for which target, and how long one step may take."""
+
+    target: Any
+    seed: int = 0
+    timeout: float = 300.0
+    is_run: bool = True
+
+
+def of_cases(composites: Iterable[Composite], plan: Plan) -> Iterator[KernelBounds]:
+    """The kernels of all cases of composites, of those that this generation has."""
+    for composite in composites:
+        for case in composite.cases:
+            if GENERATION in case.generations:
+                for subject in of_case(composite, case, plan, case.constants):
+                    yield check(subject, case.name, plan)
+
+
+def of_case(
+    composite: Composite, case: Case, plan: Plan, constants: Iterable[str]
+) -> list[Subject]:
+    """The kernels of a case, where some arguments are constants."""
+    rng = np.random.default_rng(plan.seed)
+    weights = {name: _weight(rng, *case.args[name]) for name in constants}
+    mod = emit(case.program or composite.pattern, case.args, weights)
+    return of_module(mod, plan, [composite])
+
+
+def _weight(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
+    """A variance is one too, so it is above zero."""
+    if dtype.startswith(("int", "uint")):
+        return rng.integers(0, 100, shape).astype(dtype)
+    return (np.abs(rng.standard_normal(shape)) + 0.1).astype(dtype)
+
+
+def of_module(mod: Any, plan: Plan, composites: Iterable[Composite] | None = None) -> list[Subject]:
+    """The different kernels of a module."""
+    decided = partitioning(mod, None, plan.target, composites)
+    return subjects(decided.finish(pack=True), decided.finish(pack=False), plan.seed)
+
+
+def check(subject: Subject, case: str, plan: Plan) -> KernelBounds:
+    """Prove and run one kernel: in a fork, and in another one after each crash."""
+    todo, found, ran = [BUILD, PROOF, *(RUNS if plan.is_run else ())], None, []
+    if plan.is_run and (why := host.cannot_run(plan.target)):
+        todo, ran = [BUILD, PROOF], [Run("all runs", LEFT_OUT, why)]
+    while todo:
+        for event in _one_fork(subject, plan, tuple(todo)):
+            if isinstance(event, Proof):
+                found = event
+                todo.remove(PROOF)
+            else:
+                ran.append(event)
+                todo = [] if event.name == BUILD else [t for t in todo if t != event.name]
+        todo = [] if todo == [BUILD] else todo
+    return KernelBounds(subject.kernel.composite.name, case, str(plan.target), found, tuple(ran))
+
+
+def _one_fork(subject: Subject, plan: Plan, todo: Sequence[str]) -> Iterator[Run | Proof]:
+    """What one process finds out; at last the check that it crashed in."""
+    stage, done = BUILD, False
+    worker = Worker(lambda send: _work(subject, plan, todo, send), plan.timeout)
+    try:
+        while not done and (event := worker.receive()) is not None:
+            if isinstance(event, str):
+                stage, done = event, event == DONE
+            else:
+                yield event
+        if not done:
+            yield Run(stage, HUNG if worker.late else CRASHED, worker.ending())
+    finally:
+        worker.end()
+
+
+def _work(subject: Subject, plan: Plan, todo: Sequence[str], send: Callable[[Any], None]) -> None:
+    """In the fork: the name of each step, and what came of it."""
+    outputs, stage = len(subject.graph.outputs), BUILD
+    try:
+        _, scheduled = subject.kernel.schedule(plan.target)
+        func = finished(scheduled.mod["main"], plan.target)
+        inputs = subject.passed(arrays(subject.graph, subject.constants, "random", plan.seed))
+        kernel = built(func, plan.target, inputs, outputs)
+        for stage in todo[1:]:
+            send(stage)
+            is_proof = stage == PROOF
+            send(proof(kernel.lowered, kernel.func, outputs) if is_proof else RUNS[stage](kernel))
+    except Exception as err:  # a user's schedule, or TVM, raises what it likes
+        send(Run(stage, FAILED, f"{type(err).__name__}: {err}"[-500:]))
+    send(DONE)

@@ -1,0 +1,159 @@
+"""A kernel run where bounds show: between fences, with poisoned workspaces, under TVM's checker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._tvm import get_func, make_target, param_buffers, target_dict
+from ..._tvm_bounds import checker_config, memory_of, with_bound_checks, with_poison
+from ..._tvm_rewrite import is_conditional
+from ...codegen.lower import at_last, machine_code
+from ...codegen.vectors import found_in, lanes_of
+from .accesses import Access, accesses
+from .fences import as_tensor, fenced
+from .records import FAILED, LEFT_OUT, PASSED, Run
+
+SYMBOL = "kernel"
+QUICKLY = 0
+POISONS = (0xFF, 0x7B)  # bytes of the outputs before: NaN, and numbers
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A scheduled function, its lowered form and its machine code."""
+
+    func: Any
+    lowered: Any
+    function: Function
+    target: Any
+    inputs: Sequence[np.ndarray]
+    outputs: int
+
+    def call(self, function: Function, at_end: bool, poison: int) -> list[np.ndarray]:
+        """Run it on fenced copies of the inputs; -> its outputs."""
+        arrays = []
+        for n, buffer in enumerate(param_buffers(self.func)):
+            shape = tuple(int(extent) for extent in buffer.shape)
+            arrays.append(fenced(shape, str(buffer.dtype), at_end))
+            if n < len(self.inputs):
+                arrays[-1][...] = self.inputs[n]
+            else:
+                arrays[-1].view("uint8")[...] = poison
+        function(*map(as_tensor, arrays))
+        return arrays[-self.outputs :]
+
+
+def built(func: Any, target: Any, inputs: Sequence[np.ndarray], outputs: int) -> Kernel:
+    """The machine code of a finished function, and what it was made of."""
+    func = func.with_attr("global_symbol", SYMBOL)
+    lowered: list[Any] = []
+
+    def last(made: Any) -> Any:
+        lowered.append(at_last(made))
+        return lowered[-1]
+
+    function = get_func(machine_code(func, SYMBOL, target, last), SYMBOL)
+    return Kernel(func, lowered[-1], function, target, inputs, outputs)
+
+
+def _fence_after(kernel: Kernel) -> Run:
+    """Pages without access after each argument; and outputs full of other bytes the second time."""
+    one, other = (kernel.call(kernel.function, True, poison) for poison in POISONS)
+    return Run("fence after", *_same(one, other))
+
+
+def _fence_before(kernel: Kernel) -> Run:
+    kernel.call(kernel.function, False, POISONS[0])
+    return Run("fence before", PASSED)
+
+
+def _same(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> tuple[str, str]:
+    """Outputs that were full of other bytes before must be the same bits after."""
+    for n, (a, b) in enumerate(zip(one, other, strict=True)):
+        bits = [
+            np.ascontiguousarray(x).reshape(-1).view("uint8").reshape(x.size, -1) for x in (a, b)
+        ]
+        differ = (bits[0] != bits[1]).any(1)
+        if differ.any():
+            at = int(differ.argmax())
+            where = [int(i) for i in np.unravel_index(at, a.shape)]
+            text = (
+                f"{int(differ.sum())} elements of output {n} depend on what lay there before, the "
+                f"first is {where} ({a.flat[at]}, then {b.flat[at]})"
+            )
+            return FAILED, text
+    return PASSED, ""
+
+
+def _workspaces(kernel: Kernel) -> Run:
+    """Each workspace is full of NaN before its first use: none may reach an output."""
+    seen = accesses(kernel.lowered, kernel.func)
+    if all(root.position is not None for root in seen.roots):
+        return Run("workspaces", LEFT_OUT, "it has none")
+    module = machine_code(
+        kernel.func, SYMBOL, kernel.target, lambda made: with_poison(at_last(made))
+    )
+    # Full of zeros before: what an output lacks is not the question here.
+    expected = kernel.call(kernel.function, False, 0)
+    found = kernel.call(get_func(module, SYMBOL), False, 0)
+    for n, (one, other) in enumerate(zip(found, expected, strict=True)):
+        wide = [np.asarray(array, "float64") for array in (one, other)]
+        scale = np.abs(wide[1]).max(initial=0.0) if one.dtype.kind == "f" else 0.0
+        differ = ~(np.abs(wide[0] - wide[1]) <= 1e-2 * scale)
+        if differ.any():
+            where = [int(i) for i in np.unravel_index(int(differ.argmax()), one.shape)]
+            text = f"output {n} at {where} is made of a workspace's element that nobody wrote"
+            return Run("workspaces", FAILED, text)
+    return Run("workspaces", PASSED)
+
+
+def _bound_checker(kernel: Kernel) -> Run:
+    """TVM's own checker, on the same loops without vectors."""
+    left: list[int] = []
+
+    def last(made: Any) -> Any:
+        found = accesses(made, kernel.func).found
+        left.append(sum(_is_unchecked(access) for access in found if access.is_store))
+        left.append(sum(access.is_store for access in found))
+        return with_bound_checks(made, _buffers(found))
+
+    # Optimised, so many assertions take LLVM up to a minute.
+    quickly = make_target({**target_dict(kernel.target), "opt-level": QUICKLY})
+    module = machine_code(kernel.func, SYMBOL, quickly, last, checker_config())
+    try:
+        kernel.call(get_func(module, SYMBOL), False, POISONS[0])
+    except Exception as err:  # TVM 0.27 raises what Python has
+        if "OUT OF THE BOUNDS" not in str(err):
+            raise
+        return Run("bound checker", FAILED, "an assertion of TVM's bound checker fails")
+    note = f"{left[0]} of {left[1]} stores are not checked" if left[0] else ""
+    return Run("bound checker", LEFT_OUT if left[0] == left[1] else PASSED, note)
+
+
+def _is_unchecked(store: Access) -> bool:
+    """TVM's checker leaves out a store of a conditional value, and we leave out vectors: it takes
+    the last index of a vector for one more than it is.
+    """
+    return bool(found_in(store.value, is_conditional)) or lanes_of(store.index) > 1
+
+
+def _buffers(found: Sequence[Access]) -> list[tuple[Any, int]]:
+    """The buffers that are accessed by elements alone, with their numbers of elements."""
+    chosen: dict[Any, tuple[Any, int]] = {}
+    vectors = {memory_of(access.buffer) for access in found if lanes_of(access.index) > 1}
+    for access in found:
+        chosen[memory_of(access.buffer)] = access.buffer, access.elements
+    return [value for memory, value in chosen.items() if memory not in vectors]
+
+
+RUNS: Mapping[str, Callable[[Kernel], Run]] = {
+    "fence after": _fence_after,
+    "fence before": _fence_before,
+    "workspaces": _workspaces,
+    "bound checker": _bound_checker,
+}
