@@ -38,19 +38,19 @@ def contiguous(index: Any, ranges: Mapping[Any, Any], condition: Any) -> tuple[i
     return int(base), int(extent)
 
 
-def with_poison(func: Any) -> Any:
-    """A lowered PrimFunc that fills each workspace before its first use: NaN, or bits that no
-    integer has by chance.
+def with_poison(func: Any, sign: int) -> Any:
+    """A lowered PrimFunc that fills each workspace before its first use with large numbers of a
+    sign. (A maximum would drop a NaN.)
     """
     if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.SeqStmt, _poisoned_sequence),))
+        return tvm_ffi.structural_map(func, ((tir.SeqStmt, lambda node: _poisoned(node, sign)),))
 
     def filled(node: Any) -> Any:
         buffer = tir.decl_buffer(
             node.extents, node.dtype, "poisoned", data=node.buffer_var,
             scope=node.buffer_var.type_annotation.storage_scope,
         )  # fmt: skip
-        body = tir.SeqStmt([_fill(buffer), node.body])
+        body = tir.SeqStmt([_fill(buffer, sign), node.body])
         return tir.Allocate(
             node.buffer_var, node.dtype, node.extents, node.condition, body, dict(node.annotations)
         )
@@ -59,21 +59,25 @@ def with_poison(func: Any) -> Any:
     return func.with_body(body)
 
 
-def _poisoned_sequence(node: Any) -> Any:
+def _poisoned(node: Any, sign: int) -> Any:
     stmts: list[Any] = []
     for stmt in node.seq:
         stmts.append(stmt)
         if type(stmt).__name__ == "AllocBuffer":
-            stmts.append(_fill(stmt.buffer))
+            stmts.append(_fill(stmt.buffer, sign))
     return tir.SeqStmt(stmts)
 
 
-def _fill(buffer: Any) -> Any:
+def _fill(buffer: Any, sign: int) -> Any:
     """A loop that fills a flat buffer."""
     dtype = str(buffer.dtype)
-    value = float("nan") if dtype.startswith(("float", "bfloat")) else 0x55
+    value: Any = 0x55 if sign > 0 else 0x2A if dtype.startswith("uint") else -0x55
+    if dtype.startswith(("float", "bfloat")):
+        value = sign * (6e4 if dtype.startswith("float16") else 1e30)
+    if dtype.startswith("bool"):
+        value = int(sign > 0)
     var = tir.Var("poison", "int32")
-    store = tir.BufferStore(buffer, tir.const(1 if "bool" in dtype else value, dtype), [var])
+    store = tir.BufferStore(buffer, tir.const(value, dtype), [var])
     (extent,) = buffer.shape
     return tir.For(var, tir.const(0, "int32"), tir.const(int(extent), "int32"), 0, store)
 

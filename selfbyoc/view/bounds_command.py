@@ -30,6 +30,7 @@ class Request:
     file: Path | None = None
     composite: Sequence[str] | None = None
     target: Sequence[str] | None = None
+    cases: int | None = None
     no_run: bool = False
     seed: int = 0
     timeout: float = 300.0
@@ -49,6 +50,7 @@ def add_bounds(commands: Any) -> None:
         action="append",
         help="what to build for, again for more; default: host, this CPU",
     )
+    add("--cases", type=int, metavar="N", help="only the N smallest of each composite")
     add("--no-run", action="store_true", help="only prove")
     add("--seed", type=int, default=0, help="of the random inputs")
     add("--timeout", type=float, default=300.0, help="seconds for one step; default: 300")
@@ -92,7 +94,7 @@ def _found(asked: Request) -> Iterator[KernelBounds]:
             for subject in of_module(mod, plan, chosen):
                 yield check(subject, ", ".join(subject.roots), plan)
         else:
-            yield from of_cases(_composites(asked), plan)
+            yield from of_cases(_composites(asked), plan, asked.cases)
 
 
 def _composites(asked: Request) -> list[Any]:

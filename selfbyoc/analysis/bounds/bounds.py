@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,13 +38,19 @@ class Plan:
     is_run: bool = True
 
 
-def of_cases(composites: Iterable[Composite], plan: Plan) -> Iterator[KernelBounds]:
-    """The kernels of all cases of composites, of those that this generation has."""
+def of_cases(
+    composites: Iterable[Composite], plan: Plan, most: int | None = None
+) -> Iterator[KernelBounds]:
+    """The kernels of the cases that this generation has, the smallest first; of `most` of them."""
     for composite in composites:
-        for case in composite.cases:
-            if GENERATION in case.generations:
-                for subject in of_case(composite, case, plan, case.constants):
-                    yield check(subject, case.name, plan)
+        here = [case for case in composite.cases if GENERATION in case.generations]
+        for case in sorted(here, key=_size)[:most]:
+            for subject in of_case(composite, case, plan, case.constants):
+                yield check(subject, case.name, plan)
+
+
+def _size(case: Case) -> int:
+    return sum(prod(shape) for shape, _ in case.args.values())
 
 
 def of_case(
