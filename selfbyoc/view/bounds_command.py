@@ -18,9 +18,9 @@ from ..analysis.verify.verification import check_timeout
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..language.known import default_registry
-from ..models.onnx_model import import_onnx, read_onnx
 from ..partition import check_target
 from .bounds_tables import markdown
+from .model_file import imported
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Request:
     file: Path | None = None
     composite: Sequence[str] | None = None
     target: Sequence[str] | None = None
+    shape: Sequence[str] = ()
     cases: int | None = None
     no_run: bool = False
     seed: int = 0
@@ -50,6 +51,8 @@ def add_bounds(commands: Any) -> None:
         action="append",
         help="what to build for, again for more; default: host, this CPU",
     )
+    add("--shape", action="append", default=[], metavar="INPUT=1x3x224x224",
+        help="of an input of a .onnx model; for each one with open sizes")  # fmt: skip
     add("--cases", type=int, metavar="N", help="only the N smallest of each composite")
     add("--no-run", action="store_true", help="only prove")
     add("--seed", type=int, default=0, help="of the random inputs")
@@ -89,7 +92,7 @@ def _found(asked: Request) -> Iterator[KernelBounds]:
     for target in targets:
         plan = Plan(target, asked.seed, asked.timeout, not asked.no_run)
         if asked.file is not None and asked.file.suffix != ".py":
-            mod = import_onnx(read_onnx(asked.file), asked.file.name)
+            mod = imported(asked.file, asked.shape)
             chosen = _builtin(asked) if asked.composite else None
             for subject in of_module(mod, plan, chosen):
                 yield check(subject, ", ".join(subject.roots), plan)

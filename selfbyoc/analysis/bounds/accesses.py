@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
-import numpy as np
-
-from ..._tvm import dtype_of, param_buffers, region_buffer, tir
+from ..._tvm import param_buffers, region_buffer, tir
 from ..._tvm_rewrite import is_conditional, substitute
 from ...codegen.vectors import found_in
+from .expressions import LOADS, bytes_of, is_index, is_zero, parts
 
-LOADS = ("BufferLoad", "TensorLoad")
 PARALLEL = 1  # ForKind
-# What an expression is made of, by the name of its node; others have `a` and `b`, or nothing.
-_PARTS = {
-    "Cast": ("value",), "Broadcast": ("value",), "Ramp": ("base", "stride"), "Not": ("a",),
-    "Select": ("condition", "true_value", "false_value"), "Shuffle": (), "Let": ("value", "body"),
-}  # fmt: skip
 _LEAVES = ("Var", "SizeVar", "IntImm", "FloatImm", "StringImm")
 
 
@@ -104,7 +96,7 @@ class _Walk:
 
     def argument(self, var: Any, position: int) -> None:
         buffer = self.arguments[position]
-        self._add(var, Root(str(buffer.name), _bytes(buffer.shape, buffer.dtype), position, ()))
+        self._add(var, Root(str(buffer.name), bytes_of(buffer.shape, buffer.dtype), position, ()))
 
     def _add(self, var: Any, root: Root) -> None:
         self.roots[var] = root
@@ -142,7 +134,7 @@ class _Walk:
 
     def _Bind(self, stmt: Any, place: _Place) -> None:
         self._expression(stmt.value, place)
-        if _is_index(stmt.value):
+        if is_index(stmt.value):
             self.lets[stmt.var] = self._plain(stmt.value)
 
     def _AttrStmt(self, stmt: Any, place: _Place) -> None:
@@ -157,13 +149,13 @@ class _Walk:
         self._expression(stmt.value, place)
 
     def _Allocate(self, stmt: Any, place: _Place) -> None:
-        name, size = str(stmt.buffer_var.name), _bytes(stmt.extents, stmt.dtype)
+        name, size = str(stmt.buffer_var.name), bytes_of(stmt.extents, stmt.dtype)
         self._add(stmt.buffer_var, Root(name, size, None, place.loops))
         self.statement(stmt.body, place)
 
     def _AllocBuffer(self, stmt: Any, place: _Place) -> None:
         buffer = stmt.buffer
-        size = _bytes(buffer.shape, buffer.dtype)
+        size = bytes_of(buffer.shape, buffer.dtype)
         self._add(buffer, Root(str(buffer.name), size, None, place.loops))
 
     def _DeclBuffer(self, stmt: Any, place: _Place) -> None:
@@ -190,7 +182,7 @@ class _Walk:
         elif kind == "Call":
             self._call(expr, place)
         else:
-            for part in _parts(expr, kind):
+            for part in parts(expr, kind):
                 self._expression(part, place)
 
     def _call(self, call: Any, place: _Place) -> None:
@@ -218,11 +210,11 @@ class _Walk:
             self.result.calls.append(f"memory of unknown size: {buffer.name}")
             return
         why, index = "", self._plain(indices[0])
-        if len(indices) != 1 or not _is_zero(getattr(buffer, "elem_offset", 0)):
+        if len(indices) != 1 or not is_zero(getattr(buffer, "elem_offset", 0)):
             why = "its index is not flat"
         elif found_in(index, lambda node: type(node).__name__ in LOADS):
             why = "its index is data"
-        elements = root.bytes // _bytes((), buffer.dtype)
+        elements = root.bytes // bytes_of((), buffer.dtype)
         self.result.found.append(
             Access(root, buffer, indices[0], index, place.loops, place.guards, elements, value, why)
         )
@@ -230,29 +222,3 @@ class _Walk:
     def _plain(self, expr: Any) -> Any:
         """An expression of loop variables alone."""
         return substitute(expr, self.lets) if self.lets else expr
-
-
-def _parts(expr: Any, kind: str) -> Iterator[Any]:
-    if kind == "Shuffle":
-        yield from expr.vectors
-    elif kind in _PARTS:
-        yield from (getattr(expr, name) for name in _PARTS[kind])
-    else:
-        yield from (expr.a, expr.b)
-
-
-def _is_index(value: Any) -> bool:
-    dtype = str(dtype_of(value))
-    return dtype.startswith(("int", "bool")) and not found_in(
-        value, lambda node: type(node).__name__ in (*LOADS, "Call")
-    )
-
-
-def _is_zero(offset: Any) -> bool:
-    return int(getattr(offset, "value", offset)) == 0 if offset is not None else True
-
-
-def _bytes(extents: Sequence[Any], dtype: Any) -> int:
-    scalar, _, lanes = str(dtype).partition("x")
-    bits = 8 if scalar == "bool" else np.dtype(scalar).itemsize * 8
-    return prod(int(extent) for extent in extents) * int(lanes or 1) * bits // 8

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..._tvm import Analyzer, tvm
 from ...codegen.vectors import found_in, lanes_of
-from .accesses import LOADS, Loop
+from .accesses import Loop
+from .expressions import LOADS
 
 AT_ONCE, AT_MOST = 1 << 20, 1 << 26  # elements of an array; iterations in all
 
