@@ -36,9 +36,9 @@ def compiled(monkeypatch):
     found = []
     own = lower.machine_code
 
-    def noted(func, symbol, target):
+    def noted(func, *how):
         found.append(func)
-        return own(func, symbol, target)
+        return own(func, *how)
 
     monkeypatch.setattr(lower, "machine_code", noted)
     return found

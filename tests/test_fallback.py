@@ -133,10 +133,10 @@ def test_what_cannot_be_lowered(monkeypatch):
     """TVM refuses the scheduled function, not the default one."""
     composite, real = taken(), lower.machine_code
 
-    def refusing(func, symbol, target):
+    def refusing(func, symbol, target, **options):
         if is_own(func):
             raise ValueError("planted")
-        return real(func, symbol, target)
+        return real(func, symbol, target, **options)
 
     seen = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tvm import relay
@@ -57,6 +58,7 @@ def codegen(func: relay.Function) -> Any:
         with _kept_targets():
             func = typed(func)
             source = external(symbol, composites(func), read(func), attrs)
+            source = replace(source, is_checked=_build() is not None)
             source = wired.with_record(source, target, packed=True)
             done[symbol] = or_default(lower, source, target)
     return done[symbol]
@@ -68,10 +70,18 @@ def _modules_of_this_build() -> dict[str, Any]:
     Equal functions have one symbol, and TVM asks for each once, but for the AOT executor: it notes
     the memory in use on every function (AnnotateUsedMemory, 0.17), so that they differ again.
     """
+    build = _build()
+    return {} if build is None else vars(build).setdefault("tefuse_modules", {})
+
+
+def _build() -> Any | None:
+    """The relay.build that calls the hook. None for the Relay VM, which alone calls kernels with
+    arguments that nobody has looked at.
+    """
     for frame in _callers():
         if frame.f_globals.get("__name__") == "tvm.relay.build_module" and "self" in frame.f_locals:
-            return vars(frame.f_locals["self"]).setdefault("tefuse_modules", {})
-    return {}
+            return frame.f_locals["self"]
+    return None
 
 
 def _callers() -> Iterator[Any]:

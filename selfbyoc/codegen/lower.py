@@ -50,12 +50,15 @@ ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED)
 
 @dataclass(frozen=True)
 class External:
-    """An external function as the hook sees it, without its IR."""
+    """An external function as the hook sees it, without its IR. `is_checked`: the executor looks at
+    the shapes and dtypes of what it calls the kernel with.
+    """
 
     symbol: str
     composites: tuple[str, ...]
     graph: OpGraph
     attrs: Mapping[str, Any]
+    is_checked: bool = True
 
 
 def external(
@@ -183,7 +186,7 @@ def lower(external: External, target: Any) -> Any:
     if module is not None:
         return module
     lowered = _function(external, target)
-    key = of_function(lowered.func, target, kernel_config(target))
+    key = of_function(lowered.func, target, kernel_config(target, external.is_checked))
     about = {"composite": lowered.composite, "target": str(target), "generation": GENERATION}
     module = cache.load(key, external.symbol)
     if module is None:
@@ -216,6 +219,7 @@ def _inputs_key(external: External, target: Any) -> str | None:
     if composite is None or not is_builtin(composite):
         return None
     attrs = {name: value for name, value in external.attrs.items() if name != COMPOSITE}
+    attrs["is_checked"] = external.is_checked
     return of_inputs(external.composites, external.graph, attrs, target)
 
 
@@ -244,7 +248,8 @@ def machine_code(
 def _compiled(external: External, made: _Function, target: Any) -> Any:
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
-        module = machine_code(made.func, external.symbol, target)
+        config = kernel_config(target, external.is_checked)
+        module = machine_code(made.func, external.symbol, target, config=config)
     except Exception as err:
         raise LoweringError(
             f"composite {made.composite}: TVM could not lower it with its {made.level}: {err}"
