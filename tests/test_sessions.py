@@ -7,6 +7,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import emit, op
+from selfbyoc.errors import InputError
 from selfbyoc.runtime.library import Session
 
 SHAPES = {"x": ((33, 65), "float32"), "weight": ((17, 65), "float32"), "bias": ((17,), "float32")}
@@ -47,6 +48,24 @@ def test_a_session_runs_on_tensors():
         session(x)[0].numpy(), expected(x.numpy(), weights), rtol=1e-4, atol=1e-5
     )
     assert np.abs(first - session(x)[0].numpy()).max() > 0.1
+
+
+@pytest.mark.parametrize("around", [op.exp, lambda x: x], ids=["kernels alone", "passed on"])
+def test_tensors_of_another_type(around):
+    """On Relay a smaller dtype was read as float32, past its end; a missing tensor was the last."""
+    given = {"x": ((5, 17), "float32"), "y": ((5, 17), "float32")}
+    run = selfbyoc.build(emit(lambda x, y: (op.softmax(x), around(y)), given)).session()
+    good = run.tensor(np.ones((5, 17), "float32"))
+    run(good, good)
+    others = [np.ones((5, 17), d) for d in ("int8", "int32", "float64")]
+    for array in [*others, np.ones((4, 17), "float32"), np.ones(85, "float32")]:
+        for tensors in ([run.tensor(array), good], [good, run.tensor(array)]):
+            with pytest.raises((InputError, ValueError, RuntimeError)):  # TVM's own, some of them
+                run(*tensors)
+    for tensors in ([good], [good, good, good]):
+        with pytest.raises((InputError, TypeError, RuntimeError, ValueError)):
+            run(*tensors)
+    np.testing.assert_allclose(run(good, good)[0].numpy(), 1 / 17, rtol=1e-6)
 
 
 def test_what_a_call_returned_stays():

@@ -60,11 +60,17 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
         relay.transform.AnnotateTarget(COMPILER, include_non_call_ops=False),
         relay.transform.PartitionGraph(_model_name(mod), bind_constants=False),
     ]
-    empty = _with_functions(merged, {"main": with_composites(merged["main"], hollow)})
+    empty = _with_functions(merged, {"main": with_composites(merged["main"], _hollow_if_ours)})
     parted = tvm.transform.Sequential(passes)(relay.transform.InferType()(empty))
     external = external_functions(parted).items()
     filled = {name: with_composites(func, whole) for name, func in external}
     return relay.transform.InferType()(_with_functions(parted, filled))
+
+
+def _hollow_if_ours(func: relay.Function) -> relay.Function:
+    """Any other function that main calls stays there, and must not be left hollow."""
+    name = str((func.attrs or {}).get("Composite", ""))
+    return hollow(func) if name.startswith(f"{COMPILER}.") else func
 
 
 def _with_functions(mod: tvm.IRModule, functions: Mapping[str, Any]) -> tvm.IRModule:

@@ -83,16 +83,36 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     last: list[Any] = [None] * len(given)
 
     def call(tensors: Sequence[Any]) -> list[Any]:
+        if len(tensors) != len(given):
+            raise InputError(f"expected tensors for {list(names)}, found {len(tensors)}")
         for n, value in enumerate(tensors):
+            if last[n] is not value:
+                _check_type(names[n], value, given[n])
+                last[n] = value  # also kept alive: the executor holds but an address
+                if n not in passed:
+                    put(n, value)
             if n in passed:
                 given[n].copyfrom(value)
-            elif last[n] is not value:
-                put(n, value)
-                last[n] = value  # also kept alive: the executor holds but an address
         execute()
         return list(found)
 
     return call
+
+
+def _check_type(name: str, tensor: Any, like: Any) -> None:
+    """TVM 0.17 looks at the shape alone where it reads a tensor, and reads on past the end of
+    smaller elements; at the number of bytes alone where it copies one.
+    """
+    if not isinstance(tensor, type(like)):
+        raise InputError(
+            f"input {name!r}: expected a TVM tensor (session.tensor makes one of an array), found "
+            f"{type(tensor).__name__}"
+        )
+    if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+        raise InputError(
+            f"input {name!r}: expected {like.dtype}{list(like.shape)}, found "
+            f"{tensor.dtype}{list(tensor.shape)}"
+        )
 
 
 def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:

@@ -114,8 +114,9 @@ class Session:
     """One executor of a library, with as little around its kernels as there can be.
 
     It takes TVM tensors (`session.tensor(array)` makes them) in the order of the model's inputs and
-    returns TVM tensors. It checks nothing, copies nothing, and belongs to one thread at a time. On
-    Relay the outputs are the executor's own memory, and the next call overwrites them.
+    returns TVM tensors. It copies nothing, and belongs to one thread at a time. Tensors of another
+    shape or dtype are an error. On Relay the outputs are the executor's own memory, and the next
+    call overwrites them.
     """
 
     def __init__(self, call: Callable[[Sequence[Any]], list[Any]]) -> None:

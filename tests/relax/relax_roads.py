@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,24 +11,22 @@ import tvm
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tensor
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+from executor_cells import _relax as roads  # isort: skip
 
 TARGET = selfbyoc.host_target()
 
 
-def _in_mode(mode: str) -> Any:
+def _executor(mode: str) -> Any:
     def run(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
-        with tvm.transform.PassContext(opt_level=level):
-            with_kernels = relax.transform.RunCodegen()(mod)
-            executable = relax.build(with_kernels, TARGET, exec_mode=mode)
-        main = relax.VirtualMachine(executable, tvm.cpu())["main"]
-        found = main(*(tensor(a) for a in args.values()))
-        return [found.numpy()] if hasattr(found, "numpy") else [f.numpy() for f in found]
+        built = roads.build(mode, mod, TARGET, level, {})
+        return roads.run(mode, roads.session(mode, built), args)
 
     return run
 
 
-EXECUTORS = {mode: _in_mode(mode) for mode in ("bytecode", "compiled")}
+EXECUTORS = {mode: _executor(mode) for mode in roads.EXECUTORS}
 
 
 def _by(*passes: Any) -> Any:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-import tempfile
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relay
-from tvm.contrib import graph_executor
 
 import selfbyoc
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+from executor_cells import _relay as roads  # isort: skip
+from executor_cells.reload import reloaded  # isort: skip
 
 TARGET = selfbyoc.host_target()
 
@@ -20,43 +24,17 @@ def context(level: int) -> Any:
     return tvm.transform.PassContext(opt_level=level)
 
 
-def graph(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
-    with context(level):
-        lib = relay.build(mod, target=TARGET)
-    return _run(graph_executor.GraphModule(lib["default"](tvm.cpu())), args)
+def _executor(name: str) -> Any:
+    def run(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
+        built = roads.build(name, mod, TARGET, level, {})
+        if name == "aot":  # it does not run in memory
+            built = reloaded(roads, name, built)
+        return roads.run(name, roads.session(name, built), args)
+
+    return run
 
 
-def aot(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
-    packed = {"interface-api": "packed", "unpacked-api": False}
-    with context(level):
-        lib = relay.build(
-            mod,
-            target=TARGET,
-            executor=relay.backend.Executor("aot", packed),
-            runtime=relay.backend.Runtime("cpp"),
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        lib.export_library(f"{folder}/aot.so")
-        loaded = tvm.runtime.load_module(f"{folder}/aot.so")
-        module = tvm.runtime.executor.AotModule(loaded["default"](tvm.cpu()))
-    return _run(module, args)
-
-
-def _run(module: Any, args: dict[str, np.ndarray]) -> list[np.ndarray]:
-    for name, value in args.items():
-        module.set_input(name, value)
-    module.run()
-    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
-
-
-def vm(mod: Any, level: int, args: dict[str, np.ndarray]) -> list[np.ndarray]:
-    with context(level):
-        executable = relay.vm.compile(mod, target=TARGET)
-    found = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu()).run(**args)
-    return [found.numpy()] if hasattr(found, "numpy") else [f.numpy() for f in found]
-
-
-EXECUTORS = {"graph": graph, "vm": vm, "aot": aot}
+EXECUTORS = {name: _executor(name) for name in roads.EXECUTORS}
 
 
 def _by(*passes: Any) -> Any:

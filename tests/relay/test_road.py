@@ -332,3 +332,22 @@ def test_functions_of_another_partitioner_are_left_alone():
     report = selfbyoc.report(partition_for_tefuse(mod, composites=[fc]))
     assert report.counts == {}
     assert report.left == {"call": 1, "tanh": 1}
+
+
+@pytest.mark.parametrize("attrs", [{}, {"Composite": "theirs.dense"}], ids=["plain", "composite"])
+def test_functions_that_main_calls_stay_what_they_are(attrs):
+    """Their bodies became zeros, as those of our composites do while TVM's passes run."""
+    x, w = relay.var("x", shape=(3, 8)), relay.var("w", shape=(5, 8))
+    inner_x, inner_w = relay.var("a", shape=(3, 8)), relay.var("b", shape=(5, 8))
+    inner = relay.Function([inner_x, inner_w], relay.nn.dense(inner_x, inner_w))
+    for name, value in attrs.items():
+        inner = inner.with_attr(name, value)
+    outer = relay.nn.relu(relay.nn.dense(relay.Call(inner, [x, w]), relay.ones((7, 5), "float32")))
+    parted = partition_for_tefuse(
+        tvm.IRModule.from_expr(relay.Function([x, w], outer)), composites=[fc]
+    )
+    assert selfbyoc.report(parted).counts == {"fc": 1}
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(parted, target="llvm"), tvm.cpu())
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((3, 8), (5, 8)))
+    close(machine.run(a, b).numpy(), np.maximum(a @ b.T @ np.ones((5, 7), "float32"), 0))

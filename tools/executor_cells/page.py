@@ -1,0 +1,170 @@
+"""The document: what all cells gave, on both generations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+HEAD = """\
+# Executors
+
+What runs a partitioned module, and what comes of it: every program below by every executor at
+every opt_level, judged against NumPy. `make executors` builds and runs all of it, with both TVMs,
+in processes that may crash, and writes this page (`tools/executors.py`; the data are in
+`docs/reports/executors-*.json`, and `tests/test_executors.py` looks whether both are of today's
+programs). `make matrix` beside it takes every built-in composite through the same executors, and
+through other passes before partitioning.
+
+**right**: the results are NumPy's, within the tolerance of all tests; partitioning took exactly the
+composites in the column "taken", so that nothing but their kernels computes their ops any more; and
+the hook compiled each of them for this build. A number in brackets is a note below: what was
+refused, in whose words, and what TVM alone says to the same module. Where a cell names no level, it
+holds for `opt_level` 0, 1, 2 and 3 with this machine's target, and for 3 with a target that names
+no CPU (`llvm`).
+
+In short:
+
+- Relax's virtual machine takes everything, as bytecode and with `exec_mode="compiled"`.
+- `selfbyoc.build` takes the graph executor on Relay. A batch that is known only at the call runs on
+  the Relay VM alone: `build` raises InputError, which says so; `relay.build` itself refuses it, for
+  the graph and the AOT executor, in TVM's words, before it asks any external compiler.
+- A library of the AOT executor must be exported and loaded. TVM 0.17's code calls external
+  functions, whosever, by symbols that only a linker resolves: to run it in memory ends the process.
+- The Relay VM takes no module at `opt_level=0`, partitioned or not.
+- The Relay VM looks at no argument, so there our kernels do, as TVM's own: another shape or dtype
+  is an error. The other executors look by themselves.
+"""
+
+
+@dataclass
+class Notes:
+    """Numbered notes; equal ones have one number."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def number(self, text: str) -> str:
+        """`[2]`."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"[{self.texts.index(text) + 1}]"
+
+    def lines(self) -> list[str]:
+        """As Markdown."""
+        return [f"{n}. {text}" for n, text in enumerate(self.texts, 1)]
+
+
+Row = dict[str, Any]
+
+
+def page(reports: Sequence[dict[str, Any]]) -> str:
+    """The whole document."""
+    return HEAD + "".join("\n" + _section(report) for report in reports)
+
+
+def _section(report: dict[str, Any]) -> str:
+    rows, executors = report["cells"], report["executors"]
+    right = sum(row["kind"] == "right" for row in rows)
+    lines = [
+        f"## {report['title']}",
+        "",
+        f"{report['versions']}. {report['machine']}. {len(rows)} cells: {right} right, "
+        f"{len(rows) - right} not, for the reasons in the notes.",
+    ]
+    notes = Notes()
+    plain = [row for row in rows if not row.get("variant") and not row.get("call")]
+    lines += ["", "### Programs", "", *_programs(plain, executors, report["taken"], notes)]
+    lines += ["", "### Called from memory, from a file, by another process", ""]
+    lines += [f"The program {report['exported']!r}.", ""]
+    lines += _table(plain, executors, "way", report["exported"], notes)
+    lines += ["", "### Other ways to build", "", f"The program {report['built']!r}.", ""]
+    lines += _variants([row for row in rows if row.get("variant")], executors, notes)
+    calls = [row for row in rows if row.get("call")]
+    if calls:
+        lines += ["", "### Calls", "", *_calls(calls, notes)]
+    lines += ["", *(notes.lines() or ["No notes."])]
+    return "\n".join(lines) + "\n"
+
+
+def _header(first: Sequence[str], executors: Iterable[str]) -> list[str]:
+    names = [*first, *executors]
+    return ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+
+
+def _programs(
+    rows: list[Row], executors: list[str], taken: dict[str, str], notes: Notes
+) -> list[str]:
+    lines = _header(("program", "taken"), executors)
+    for program in taken:
+        cells = []
+        for executor in executors:
+            mine = [r for r in rows if r["program"] == program and r["executor"] == executor]
+            usual = mine[0]["way"]
+            cells.append(_levels([r for r in mine if r["way"] == usual], notes))
+        lines.append(f"| {program} | {taken[program]} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _levels(rows: list[Row], notes: Notes) -> str:
+    """The outcomes of one program by one executor: levels that agree are put together."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        name = str(row["level"]) if row["target"] == "host" else row["target"]
+        said.setdefault(_said(row, notes), []).append(name)
+    if len(said) == 1:
+        return next(iter(said))
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in said.items())
+
+
+def _said(row: Row, notes: Notes) -> str:
+    if row["kind"] == "right":
+        return "right"
+    return f"{row['kind']} {notes.number(_note(row))}"
+
+
+def _note(row: Row) -> str:
+    alone = row.get("alone", "")
+    same = alone == row["kind"] and _plain(row.get("alone_says", "")) == _plain(row.get("says", ""))
+    theirs = "TVM alone: the same" if same else f"TVM alone: {alone}"
+    if not same and row.get("alone_says"):
+        theirs += f", `{_plain(row['alone_says'])}`"
+    why = f" {row['why']}." if row.get("why") else ""
+    return f"`{_plain(row.get('says', ''))}` {theirs}.{why}"
+
+
+def _plain(text: str) -> str:
+    """Without what differs from run to run or would end the code span: names made of hashes."""
+    text = re.sub(r"0x[0-9a-f]+", "0x...", text.replace("`", "'"))
+    text = re.sub(r"m[0-9a-f]{12}", "m...", text)
+    return text if len(text) < 260 else text[:257] + "..."
+
+
+def _table(
+    rows: list[Row], executors: list[str], key: str, program: str, notes: Notes
+) -> list[str]:
+    rows = [
+        r for r in rows if r["program"] == program and r["level"] == 3 and r["target"] == "host"
+    ]
+    lines = _header((key,), executors)
+    for name in dict.fromkeys(r[key] for r in rows):
+        mine = {r["executor"]: _said(r, notes) for r in rows if r[key] == name}
+        lines.append(f"| {name} | " + " | ".join(mine.get(e, "") for e in executors) + " |")
+    return lines
+
+
+def _variants(rows: list[Row], executors: list[str], notes: Notes) -> list[str]:
+    lines = _header(("build",), executors)
+    for name in dict.fromkeys(r["variant"] for r in rows):
+        mine = {r["executor"]: _said(r, notes) for r in rows if r["variant"] == name}
+        lines.append(f"| {name} | " + " | ".join(mine.get(e, "") for e in executors) + " |")
+    return lines
+
+
+def _calls(rows: list[Row], notes: Notes) -> list[str]:
+    callers = list(dict.fromkeys(r["executor"] for r in rows))
+    lines = _header(("call",), callers)
+    for name in dict.fromkeys(r["call"] for r in rows):
+        mine = {r["executor"]: _said(r, notes) for r in rows if r["call"] == name}
+        lines.append(f"| {name} | " + " | ".join(mine.get(c, "") for c in callers) + " |")
+    return lines
