@@ -18,7 +18,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate venv venv-relay clean bounds
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate venv venv-relay clean bounds executors
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -33,6 +33,7 @@ help:
 	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
+	@echo 'make executors    the matrix of docs/executors.md: programs by every executor, with both TVMs'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make lint         check style and types'
@@ -109,6 +110,11 @@ bounds: venv venv-relay
 matrix: venv venv-relay
 	SELFBYOC_MATRIX=1 $(RELAX)/bin/python -m pytest -m '' tests/test_matrix.py
 	SELFBYOC_MATRIX=1 $(RELAY)/bin/python -m pytest -m '' tests/test_matrix.py
+
+# Ten minutes on a quiet machine; CONTINUE=1 goes on where it was interrupted.
+executors: venv venv-relay
+	$(RELAX)/bin/python tools/executors.py $(if $(CONTINUE),--continue)
+	$(RELAY)/bin/python tools/executors.py $(if $(CONTINUE),--continue)
 
 # Many minutes: compiles every composite for every CPU, runs what this machine and qemu-user can run,
 # and asks llvm-mca about the hot loops; says which programs are missing.

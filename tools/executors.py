@@ -42,12 +42,11 @@ def data_file(generation: str) -> Path:
 
 def report(found: dict[Cell, Outcome]) -> dict[str, Any]:
     """All outcomes as data, with what built them and where."""
-    info = {str(k): str(v) for k, v in tvm.support.libinfo().items()}
     return {
         "title": f"{GENERATION.capitalize()}, TVM {tvm.__version__}",
-        "versions": f"selfbyoc {version()}, LLVM {info['LLVM_VERSION']}, Python "
+        "versions": f"selfbyoc {version()}, LLVM {tvm.target.codegen.llvm_version_major()}, Python "
         f"{platform.python_version()}",
-        "machine": f"{host.cores()} cores, {selfbyoc.host_target()}",
+        "machine": f"{host.cores()} cores of {host.cpu()}",
         "executors": list(roads.EXECUTORS),
         "exported": EXPORTED,
         "built": BUILT,

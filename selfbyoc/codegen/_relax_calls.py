@@ -120,6 +120,9 @@ def _built_within(builder: Any, source: External, target: Any) -> Any:
     told = wired.with_record(source, target, packed=True)
     _, scheduled = or_default(schedule_external, told, target)
     func = finished(scheduled.mod["main"], target).without_attr("global_symbol")
+    if str(target.kind) == "c":  # the user's PassContext leaves vectors in, which no C has
+        serial = tir.transform.VectorizeLoop(enable_vectorize=False)
+        func = serial(tvm.IRModule({"main": func}))["main"]
     name = f"{source.symbol}_within"
     return builder.add_func(func.with_attr("tirx.is_scheduled", True), name)
 

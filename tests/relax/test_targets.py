@@ -106,9 +106,9 @@ def test_the_target_of_tvm_compile_alone(target, vector):
         assert any(vector in module_source(m, "asm") for m in main)
         if not host.runs(target):
             return
-        found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(X)).numpy()
-        expected = selfbyoc.build(model(), composites=[conv_relu])(X)[0]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+    found = relax.VirtualMachine(executable, tvm.cpu())["main"](tensor(X)).numpy()
+    expected = selfbyoc.build(model(), composites=[conv_relu])(X)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_tvm_compile_for_another_target_than_told():
