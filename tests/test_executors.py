@@ -8,13 +8,13 @@ import pytest
 
 from selfbyoc._tvm import GENERATION
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from executor_cells.cells import EXPORTED, USUAL, Cell, Outcome, cells, roads  # isort: skip
 from executor_cells.known import to_be_mended  # isort: skip
 from executor_cells.matrix import judged  # isort: skip
 from executor_cells.page import page  # isort: skip
 
+ROOT = Path(__file__).parents[1]
 FILES = [ROOT / f"docs/reports/executors-{name}.json" for name in ("relax", "relay")]
 
 

@@ -26,7 +26,6 @@ from executor_cells.matrix import judged
 from executor_cells.page import page
 from executor_cells.programs import PROGRAMS
 
-import selfbyoc
 from selfbyoc import host
 from selfbyoc._tvm import GENERATION, tvm
 

@@ -125,6 +125,10 @@ def _said(row: Row, notes: Notes) -> str:
 
 def _note(row: Row) -> str:
     alone = row.get("alone", "")
+    if row["kind"] == "wrong" and row.get("why"):  # other numbers in each cell
+        return f"TVM alone: {alone}. {row['why']}."
+    if not alone:  # a call that TVM does not have
+        return f"`{_plain(row.get('says', ''))}`"
     same = alone == row["kind"] and _plain(row.get("alone_says", "")) == _plain(row.get("says", ""))
     theirs = "TVM alone: the same" if same else f"TVM alone: {alone}"
     if not same and row.get("alone_says"):
