@@ -50,15 +50,13 @@ ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED)
 
 @dataclass(frozen=True)
 class External:
-    """An external function as the hook sees it, without its IR. `is_checked`: the executor looks at
-    the shapes and dtypes of what it calls the kernel with.
-    """
+    """An external function as the hook sees it, without its IR."""
 
     symbol: str
     composites: tuple[str, ...]
     graph: OpGraph
     attrs: Mapping[str, Any]
-    is_checked: bool = True
+    is_checked: bool = True  # by the executor: shapes and dtypes of what the kernel is called with
 
 
 def external(
