@@ -36,9 +36,9 @@ def compiled(monkeypatch):
     found = []
     own = lower.machine_code
 
-    def noted(func, *how):
+    def noted(func, *how, **options):
         found.append(func)
-        return own(func, *how)
+        return own(func, *how, **options)
 
     monkeypatch.setattr(lower, "machine_code", noted)
     return found

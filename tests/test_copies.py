@@ -7,7 +7,7 @@ import pytest
 
 from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor, tir
 from selfbyoc.codegen import copies as module
-from selfbyoc.codegen.lower import machine_code
+from selfbyoc.codegen.final import machine_code
 from selfbyoc.schedules.steps.loops import transpose
 
 

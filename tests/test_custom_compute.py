@@ -6,7 +6,7 @@ import pytest
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc._tvm import te, tir
-from selfbyoc.codegen import lower
+from selfbyoc.codegen import final
 from selfbyoc.errors import ComputeError
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.default import schedule as default_schedule
@@ -219,7 +219,7 @@ def _doubles(ins, call):
 )
 def test_a_wrong_result_is_an_error_before_anything_is_lowered(monkeypatch, compute, found, whole):
     lowered = []
-    monkeypatch.setattr(lower, "build_module", lambda *args: lowered.append(args))
+    monkeypatch.setattr(final, "build_module", lambda *args: lowered.append(args))
 
     def all_of_it(x, weight, *, ops):
         return compute([x, weight], _Call(ops.conv2d))

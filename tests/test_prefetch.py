@@ -21,7 +21,7 @@ from selfbyoc._tvm import (
 )  # fmt: skip
 from selfbyoc._tvm_rewrite import substitute
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.lower import finished
+from selfbyoc.codegen.final import finished
 from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
 from selfbyoc.codegen.prefetch_early import with_early
 from selfbyoc.ir.emit import emit

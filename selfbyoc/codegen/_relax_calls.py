@@ -13,7 +13,8 @@ from .. import errors
 from .._tvm import te, tir, tvm
 from ..wiring import wired
 from .fallback import or_default
-from .lower import External, finished, schedule_external
+from .final import finished
+from .lower import External, schedule_external
 from .target import same_machine
 
 

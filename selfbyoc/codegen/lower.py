@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import GENERATION, build_module, has_symbol, tvm
-from .._tvm_alignment import any_alignment, lowered_for_any_alignment
+from .._tvm import GENERATION, has_symbol
 from .._tvm_config import kernel_config
-from .._tvm_rewrite import with_broadcasts, without_max_min
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
 from ..errors import CompositeError, LoweringError
@@ -22,13 +20,8 @@ from ..match.match import Match, find_whole
 from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
-from .copies import with_copies
-from .prefetch import with_prefetch
-from .prefetch_early import with_early
-from .slices import without_concatenates
+from .final import finished, machine_code
 from .stack import Packed, Stacked, stack
-from .stack_tiles import with_tiles_on_stack
-from .transposes import with_transposes
 from .tuned import TUNED, Tuned, told_by
 
 if TYPE_CHECKING:
@@ -163,16 +156,6 @@ def takes_plain_ops(composite: Composite, target: Any, tuned: Tuned | None) -> b
     return is_trace and composite.schedule_for(str(target.kind)) is not None
 
 
-def finished(func: Any, target: Any) -> Any:
-    """A scheduled PrimFunc with what TensorIR has no step for."""
-    func = without_concatenates(func)
-    if str(target.kind) == "c":
-        return without_max_min(any_alignment(func))
-    if str(target.kind) == "llvm":
-        func = with_early(with_prefetch(func))
-    return any_alignment(func)
-
-
 def lower(external: External, target: Any) -> Any:
     """External function -> runtime.Module that holds its symbol, compiled now or earlier."""
     cache = current() if str(target.kind) == "llvm" else None
@@ -219,28 +202,6 @@ def _inputs_key(external: External, target: Any) -> str | None:
     attrs = {name: value for name, value in external.attrs.items() if name != COMPOSITE}
     attrs["is_checked"] = external.is_checked
     return of_inputs(external.composites, external.graph, attrs, target)
-
-
-def at_last(func: Any) -> Any:
-    """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    func = with_tiles_on_stack(with_transposes(with_copies(with_broadcasts(func))))
-    return lowered_for_any_alignment(func)
-
-
-def machine_code(
-    func: Any,
-    symbol: str,
-    target: Any,
-    last: Callable[[Any], Any] = at_last,
-    config: Mapping[str, Any] | None = None,
-) -> Any:
-    """The runtime module of a finished function, whatever TVM raises. `last` and `config` differ
-    where somebody looks at what is lowered (analysis/bounds).
-    """
-    options = {**kernel_config(target), **(config or {})}
-    with tvm.transform.PassContext(opt_level=3, config=options):
-        changed = last if str(target.kind) == "llvm" else None
-        return build_module(tvm.IRModule({symbol: func}), target, changed)
 
 
 def _compiled(external: External, made: _Function, target: Any) -> Any:

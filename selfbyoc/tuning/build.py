@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tvm import make_target, module_source
 from ..cache.assembly import llvm_ir, text_of
-from ..codegen.lower import finished, machine_code
+from ..codegen.final import finished, machine_code
 from .process import Failed, Pool, Process
 
 SECONDS = 60.0  # to lower and compile one candidate

@@ -17,7 +17,7 @@ from tvm.support import cc
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
-from selfbyoc.codegen.lower import finished
+from selfbyoc.codegen.final import finished
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir

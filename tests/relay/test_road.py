@@ -16,7 +16,8 @@ import selfbyoc
 from selfbyoc import partition_for_tefuse
 from selfbyoc._tvm import structural_equal, tvm
 from selfbyoc.codegen import _relay as hook
-from selfbyoc.codegen.lower import finished, lower
+from selfbyoc.codegen.final import finished
+from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import host
 from ..._tvm import GENERATION
-from ...codegen.lower import finished
+from ...codegen.final import finished
 from ...ir.emit import emit
 from ...partition import partitioning
 from ..verify.inputs import arrays

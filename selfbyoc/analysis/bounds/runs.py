@@ -10,8 +10,9 @@ import numpy as np
 
 from ..._tvm import get_func, make_target, param_buffers, target_dict
 from ..._tvm_bounds import checker_config, memory_of, with_bound_checks, with_poison
+from ..._tvm_config import kernel_config
 from ..._tvm_rewrite import is_conditional
-from ...codegen.lower import at_last, machine_code
+from ...codegen.final import at_last, machine_code
 from ...codegen.vectors import found_in, lanes_of
 from .accesses import Access, accesses
 from .fences import as_tensor, fenced
@@ -117,7 +118,9 @@ def _bound_checker(kernel: Kernel) -> Run:
 
     # Optimised, so many assertions take LLVM up to a minute.
     quickly = make_target({**target_dict(kernel.target), "opt-level": QUICKLY})
-    module = machine_code(kernel.func, SYMBOL, quickly, last, checker_config())
+    module = machine_code(
+        kernel.func, SYMBOL, quickly, last, {**kernel_config(quickly), **checker_config()}
+    )
     try:
         kernel.call(get_func(module, SYMBOL), False, POISONS[0])
     except Exception as err:  # TVM 0.27 raises what Python has

@@ -1,0 +1,51 @@
+"""A scheduled function -> machine code: what TensorIR has no step for, before and after TVM lowers
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._tvm import build_module, tvm
+from .._tvm_alignment import any_alignment, lowered_for_any_alignment
+from .._tvm_config import kernel_config
+from .._tvm_rewrite import with_broadcasts, without_max_min
+from .copies import with_copies
+from .prefetch import with_prefetch
+from .prefetch_early import with_early
+from .slices import without_concatenates
+from .stack_tiles import with_tiles_on_stack
+from .transposes import with_transposes
+
+
+def finished(func: Any, target: Any) -> Any:
+    """A scheduled PrimFunc with what TensorIR has no step for."""
+    func = without_concatenates(func)
+    if str(target.kind) == "c":
+        return without_max_min(any_alignment(func))
+    if str(target.kind) == "llvm":
+        func = with_early(with_prefetch(func))
+    return any_alignment(func)
+
+
+def at_last(func: Any) -> Any:
+    """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
+    func = with_tiles_on_stack(with_transposes(with_copies(with_broadcasts(func))))
+    return lowered_for_any_alignment(func)
+
+
+def machine_code(
+    func: Any,
+    symbol: str,
+    target: Any,
+    last: Callable[[Any], Any] = at_last,
+    config: Mapping[str, Any] | None = None,
+) -> Any:
+    """The runtime module of a finished function, whatever TVM raises. `last` and `config` (instead
+    of the usual ones) differ where somebody looks at what is lowered (analysis/bounds).
+    """
+    options = kernel_config(target) if config is None else config
+    with tvm.transform.PassContext(opt_level=3, config=options):
+        changed = last if str(target.kind) == "llvm" else None
+        return build_module(tvm.IRModule({symbol: func}), target, changed)
