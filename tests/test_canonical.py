@@ -18,8 +18,11 @@ CONV = {"x": (2, 4, 8, 8), "w": (6, 4, 3, 3)}
 
 
 def kinds(program, **shapes):
-    graph = ir.read(emit(program, {n: (s, "float32") for n, s in shapes.items()})["main"])
-    return [call.kind for call in graph]
+    return [call.kind for call in graph_of(program, **shapes)]
+
+
+def graph_of(program, **shapes):
+    return ir.read(emit(program, {n: (s, "float32") for n, s in shapes.items()})["main"])
 
 
 def conv(x, w):
@@ -214,6 +217,39 @@ def test_a_matrix_that_is_repeated_for_others_too():
 def test_relu_written_as_maximum():
     assert kinds(lambda x: op.maximum(x, 0.0), x=(3, 8)) == ["relu"]
     assert kinds(lambda x: op.maximum(x, 1.0), x=(3, 8)) == ["maximum"]
+
+
+CLIPS = {
+    "from below": (lambda x: op.minimum(op.maximum(x, -1.0), 6.0), (-1.0, 6.0)),
+    "from above": (lambda x: op.maximum(op.minimum(x, 6.0), -1.0), (-1.0, 6.0)),
+    "numbers first": (lambda x: op.maximum(-1.0, op.minimum(6.0, x)), (-1.0, 6.0)),
+    "relu below": (lambda x: op.minimum(op.relu(x), 6.0), (0.0, 6.0)),
+    "relu above": (lambda x: op.relu(op.minimum(x, 6.0)), (0.0, 6.0)),
+    "maximum with 0": (lambda x: op.maximum(op.minimum(x, 6.0), 0.0), (0.0, 6.0)),
+    "crossing, as a clip": (lambda x: op.maximum(op.minimum(x, -1.0), 2.0), (2.0, -1.0)),
+    "crossing relu": (lambda x: op.relu(op.minimum(x, -3.0)), (0.0, -3.0)),
+}
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_clip_written_as_minimum_and_maximum(name):
+    program, limits = CLIPS[name]
+    (call,) = graph_of(program, x=(3, 8)).ops
+    assert call.kind == "clip"
+    assert (call.attrs["a_min"], call.attrs["a_max"]) == limits
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: op.minimum(op.maximum(x, 2.0), -1.0),  # the upper limit counts: no clip
+        lambda x: op.maximum(op.maximum(x, 2.0), -1.0),
+        lambda x: op.minimum(op.maximum(x, op.abs(x)), 1.0),
+        lambda x: (lambda below: op.add(op.relu(below), below))(op.minimum(x, 6.0)),
+    ],
+)
+def test_no_clip(program):
+    assert "clip" not in kinds(program, x=(3, 8))
 
 
 def test_global_pool_written_as_mean():

@@ -21,6 +21,8 @@ Spelling = Callable[[Draft, Node, Types, Random], "int | None"]
 def _clip(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     dtype = t[n.inputs[0]][0][1]
     low, high = n.attrs.get("a_min", 0.0), n.attrs.get("a_max", 6.0)
+    if low > high:
+        return None
     above = d.op("maximum", n.inputs[0], d.scalar(low, dtype))
     return d.op("minimum", above, d.scalar(high, dtype))
 
@@ -28,9 +30,9 @@ def _clip(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
 def _clip_from_above(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     dtype = t[n.inputs[0]][0][1]
     low, high = n.attrs.get("a_min", 0.0), n.attrs.get("a_max", 6.0)
-    if low > high:
-        return None
     below = d.op("minimum", d.scalar(high, dtype), n.inputs[0])
+    if low == 0 and rng.random() < 0.5:
+        return d.op("relu", below)
     return d.op("maximum", below, d.scalar(low, dtype))
 
 
@@ -165,12 +167,12 @@ def _raised(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
 _COMMUTE = ("add", "multiply", "maximum", "minimum")
 _ANY = "*"
 TWINS: dict[str, tuple[Spelling, ...]] = {
-    "clip": (_clip,), "relu": (_relu,), "silu": (_silu,), "gelu": (_gelu,),
+    "clip": (_clip, _clip_from_above), "relu": (_relu,), "silu": (_silu,), "gelu": (_gelu,),
     "bias_add": (_bias,), **dict.fromkeys(_COMMUTE, (_commuted, _raised)), "divide": (_raised,),
     _ANY: (_same_shape,),
 }  # fmt: skip
 _MORE: dict[str, tuple[Spelling, ...]] = {
-    "clip": (_clip_from_above,), "dense": (_rows, _batches), "subtract": (_subtract,),
+    "dense": (_rows, _batches), "subtract": (_subtract,),
     "softmax": (_softmax,),
     "layer_norm": (_layer_norm,), "global_avg_pool2d": (_pool,),
     _ANY: (_there_and_back, _turned_twice),

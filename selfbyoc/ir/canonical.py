@@ -15,7 +15,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | x * (0.5 + 0.5 * erf(x / sqrt 2))                  | gelu                             |
 | maximum(x, 0)                                      | relu                             |
-| minimum(maximum(x, low), high)                     | clip                             |
+| minimum(maximum(x, low), high), and the reverse    | clip                             |
 | (x - mean) / sqrt(variance + eps) * gamma + beta   | layer_norm                       |
 | sum(stack(broadcast_to(a), broadcast_to(b)))       | add                              |
 | mean over the spatial axes                         | global_avg_pool2d                |

@@ -106,25 +106,34 @@ def gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 def clip(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """minimum(maximum(x, low), high) of constants, the maximum with 0 read as relu already."""
-    if call.kind != "minimum":
-        return None
-    for inner, high in either_order(call):
-        lower = rw.producer(inner)
-        if high.scalar is None or lower is None or not rw.only_reader(inner):
+    """Minimum and maximum of constants in either order; a maximum with 0 is read as relu already.
+
+    The outer one has the last word where the limits cross: the lower limit as in a clip, or the
+    upper one, and then no clip says so.
+    """
+    for x, last, kind in _limited(call):
+        other = "minimum" if kind == "maximum" else "maximum"
+        inner = rw.producer(x)
+        if inner is None or not rw.only_reader(x):
             continue
-        if lower.kind == "relu":
-            x, low = lower.inputs[0], 0.0
-        elif lower.kind == "maximum":
-            pair = next(((v, c) for v, c in either_order(lower) if c.scalar is not None), None)
-            if pair is None:
-                continue
-            x, low = pair[0], float(pair[1].scalar or 0.0)
-        else:
+        first = next(((v, c) for v, c, k in _limited(inner) if k == other), None)
+        if first is None:
             continue
-        if low > high.scalar:  # a clip gives the lower limit then, this the upper one
-            rw.decline(call, "clip", f"it is the minimum of {high.scalar:g} and at least {low:g}")
-        elif x.shape == call.outputs[0].shape:
-            attrs = {"a_min": low, "a_max": float(high.scalar)}
-            return [absorb(call, [lower], kind="clip", inputs=(x,), attrs=attrs)], [lower]
+        source, limit = first
+        low, high = (last, limit) if kind == "maximum" else (limit, last)
+        if kind == "minimum" and low > high:
+            rw.decline(call, "clip", f"it is the minimum of {high:g} and at least {low:g}")
+        elif source.shape == call.outputs[0].shape:
+            attrs = {"a_min": low, "a_max": high}
+            return [absorb(call, [inner], kind="clip", inputs=(source,), attrs=attrs)], [inner]
     return None
+
+
+def _limited(call: OpCall) -> list[tuple[Value, float, str]]:
+    """What a minimum, maximum or relu limits, its limit, and which of the two it is."""
+    if call.kind == "relu":
+        return [(call.inputs[0], 0.0, "maximum")]
+    if call.kind not in ("minimum", "maximum"):
+        return []
+    pairs = either_order(call)
+    return [(v, float(c.scalar), call.kind) for v, c in pairs if c.scalar is not None]
