@@ -38,6 +38,31 @@ def test_bias_through_reshape():
     assert kinds(program, **CONV, b=(6,)) == ["conv2d", "bias_add"]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_a_bias_that_is_stored_in_another_dtype(dtype):
+    def program(x, w, b):
+        return op.relu(op.add(op.cast(b, dtype="float32"), op.dense(x, w)))
+
+    case = Case(program, x=(3, 8), w=(5, 8), b=((5,), dtype), constants=("w", "b"))
+    run = run_case(BUILTIN["dense"], case, composites=selfbyoc.BUILTIN)
+    assert run.counts == {"dense": 1}
+    assert_close(run)
+    shapes = {"x": ((3, 8), "float32"), "w": ((5, 8), "float32"), "b": ((5,), dtype)}
+    assert [c.kind for c in ir.read(emit(program, shapes)["main"])] == [
+        "cast", "dense", "bias_add", "relu",
+    ]  # fmt: skip
+
+
+def test_a_bias_that_is_computed_is_none():
+    def program(x, w, b):
+        return op.add(op.dense(x, w), op.cast(op.exp(b), dtype="float32"))
+
+    shapes = {"x": ((3, 8), "float32"), "w": ((5, 8), "float32"), "b": ((5,), "float16")}
+    assert [c.kind for c in ir.read(emit(program, shapes)["main"])] == [
+        "dense", "exp", "cast", "add",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("x", "w"), [
     ((1, 4, 3, 3), (6, 4, 3, 3)), ((1, 4, 3, 3), (1, 4, 3, 3)), ((1, 4, 8, 8), (1, 4, 3, 3)),
     ((2, 4, 3, 3), (1, 4, 3, 3)),

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from selfbyoc import BUILTIN
 from selfbyoc.errors import InputError
+from selfbyoc.fuzz.generation import planter
 from selfbyoc.fuzz.grow import grown, twin
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import WRONG, Finding
@@ -80,7 +82,7 @@ def test_other_text_is_no_case(text):
 
 @pytest.mark.parametrize("number", range(0, 40, 2))
 def test_types_are_those_of_the_model_and_of_numpy(number):
-    program = GROWN[number]
+    program = replace(GROWN[number], plant=None)
     graph, found = values(program)
     assert [a.shape for a in found] == [v.shape for v in graph.outputs]
     read = ir.read(model(program, numbers(program, graph, "random"))["main"])
@@ -147,6 +149,28 @@ def test_shrinking_keeps_the_fault_and_drops_the_rest():
     assert found.program.kinds() == ["exp"]
     assert found.program.nodes[0].shape == (1, 5)
     assert judged(found.program) is not None
+
+
+PLANTED = next(p for p in (grown(SEEDS, 7, n) for n in range(80)) if p.plant is not None)
+
+
+def test_an_attribute_is_planted_in_the_model():
+    assert from_json(PLANTED.to_json()) == PLANTED
+    plant = PLANTED.plant
+    mods = [
+        model(p, numbers(p, graph_of(p), "random")) for p in (PLANTED, replace(PLANTED, plant=None))
+    ]
+    found, before = (
+        [attrs[plant.name] for op, attrs in planter.op_calls(mod) if op == plant.op][plant.index]
+        for mod in mods
+    )
+    assert str(found) != str(before)
+    assert twin(PLANTED) is None
+
+
+def test_a_planted_attribute_goes_before_all_else_if_it_is_not_the_fault():
+    found = shrunk(Finding(WRONG, "", PLANTED), lambda p: Finding(WRONG, "", p), 100, 60.0)
+    assert found.program.plant is None
 
 
 def test_a_plan_ends_by_number():

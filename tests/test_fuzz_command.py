@@ -154,11 +154,21 @@ def test_what_has_no_meaning_is_not_compared():
         graph = graph_of(Program((*leaves, Node(kind, inputs, attrs)), (2,)))
         return is_undefined(graph, {id(v): np.full(3, number, dtype) for v in graph.inputs})
 
+    def asked_of_exp(dtype, number):
+        leaf = Node(INPUT, shape=(3,), dtype=dtype)
+        graph = graph_of(Program((leaf, Node("exp", (0,))), (1,)))
+        (x,), (y,) = graph.inputs, graph.outputs
+        return is_undefined(graph, {id(x): np.full(3, number), id(y): np.exp(np.full(3, number))})
+
     byte = {"dtype": "int8"}
     assert not asked("cast", 127.5, "float32", byte)
     assert asked("cast", 128.0, "float32", byte)
     assert asked("cast", np.nan, "float32", byte)
     assert not asked("cast", 300, "int32", byte)
+    assert [asked_of_exp(dtype, 89.0) for dtype in ("float16", "float32", "float64")] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert not asked_of_exp("float32", np.inf)
     shifts = [asked("right_shift", n, "int32", {}) for n in (0, 31, 32, -1)]
     assert shifts == [False, False, True, True]
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from harness import CASES, model, random_args
-from planting import op_calls, planted
 
 import selfbyoc
 from selfbyoc import op
 from selfbyoc._tvm import GENERATION, te
 from selfbyoc.errors import ComputeError
+from selfbyoc.fuzz.generation import planter
 from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, forms, read_as, read_op
 
 MOMENTS = {name: (5,) for name in ("gamma", "beta", "mean", "var")}
@@ -55,7 +55,7 @@ def given(shapes):
 
 @pytest.mark.parametrize(("program", "shapes", "name", "attrs"), UNHONOURED)
 def test_what_no_compute_honours_is_left_to_tvm(program, shapes, name, attrs):
-    mod = planted(selfbyoc.emit(program, shapes), name, **attrs)
+    mod = planter.planted(selfbyoc.emit(program, shapes), name, **attrs)
     everything = [*selfbyoc.BUILTIN, selfbyoc.Composite("all_of_it", program)]
     parted = selfbyoc.partition_for_tefuse(mod, composites=everything)
     told = f"{read_as(name)}[{next(iter(attrs))}="
@@ -78,7 +78,7 @@ OTHERS = {"bias_add", "cast", "left_shift", "requantize", "right_shift", "round"
 SIMPLE = sorted(elementwise_kinds() - OTHERS)
 MODULES = [model(*param.values, random_args(param.values[1])) for param in CASES]
 MODULES += [alone(kind) for kind in SIMPLE]
-CALLS = {name: attrs for mod in MODULES for name, attrs in op_calls(mod)}
+CALLS = {name: attrs for mod in MODULES for name, attrs in planter.op_calls(mod)}
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

@@ -6,11 +6,11 @@ TVM alone is the oracle; what it does not build so is not asked.
 import numpy as np
 import pytest
 from harness import model, random_args
-from planting import op_calls, planted
 
 import selfbyoc
 from selfbyoc import Case, op
 from selfbyoc._tvm import GENERATION
+from selfbyoc.fuzz.generation import planter
 
 BUILTIN = {composite.name: composite for composite in selfbyoc.BUILTIN}
 SIZE = 8  # of all axes, so that a norm may be along any of them
@@ -99,7 +99,7 @@ def test_a_norm_along_another_axis(name, index, axis):
     program, shapes, _ = NORMED[name]
     case = Case(program, **shapes)
     args = random_args(case)
-    mod = planted(model(BUILTIN[name], case, args), "nn.batch_norm", index, axis=axis)
+    mod = planter.planted(model(BUILTIN[name], case, args), "nn.batch_norm", index, axis=axis)
     counts = agree(mod, BUILTIN[name], args, case)
     assert counts.get(name, 0) == 1 or axis != 1
 
@@ -135,13 +135,13 @@ def test_another_value_anywhere(name):
     args = random_args(case)
     mod = model(composite, case, args)
     seen: dict[str, int] = {}
-    for call, attrs in op_calls(mod):
+    for call, attrs in planter.op_calls(mod):
         index = seen[call] = seen.get(call, -1) + 1
         for attr, value in attrs.items():
             # Relay takes any number of groups, and reads out of bounds.
             for other in others(value) if attr != "groups" else ():
                 try:
-                    changed = planted(mod, call, index, **{attr: other})
+                    changed = planter.planted(mod, call, index, **{attr: other})
                     selfbyoc.build(selfbyoc.partition_for_tefuse(changed, composites=[]), "llvm")
                 except Exception:
                     continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..analysis.lint.file import load_file
-from ..analysis.verify.reference import Question, Rounding, no_worse, rounding
+from ..analysis.verify.reference import Question, no_worse, rounding
 from ..codegen.target import host_target
-from ..errors import InputError, UnsupportedOp, one_line
+from ..errors import InputError, one_line
 from ..graph import OpGraph
 from ..language.composite import Composite
 from ..language.known import default_registry, registry_of
@@ -24,11 +24,10 @@ from ..partition.generation import ir
 from ..partition.report import report
 from ..runtime.build import build
 from ..runtime.generation import runtime
-from ..runtime.numpy_ops import all_values
-from ..runtime.tolerance import difference, longest_reduction
 from .grow import twin
-from .meaning import graph_of, is_undefined, model, numbers
-from .program import CONSTANT, Program, from_json
+from .meaning import graph_of, inputs, model, numbers
+from .oracle import differing, typed_as, wanted
+from .program import Program, from_json
 
 Array = np.ndarray
 OTHER_INPUTS = ("borders", "negative", "zeros")
@@ -53,7 +52,8 @@ class Ours:
     twin_counts: dict[str, int] | None = None
     found: dict[str, list[Array]] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)  # by kind of input
-    unknown: str = ""  # an op that NumPy has no meaning of
+    oracle: str = ""  # who knows what is right, beside TVM alone
+    unknown: str = ""  # why nobody else does
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def ours(text: str, setting: Setting) -> Ours:
         return result
     try:
         library = _built(mod, program, setting, result)
-        for kind in ("random", Random(program.seed).choice(OTHER_INPUTS)):
+        for kind in _kinds(program):
             result.stage = "run"
             result.found[kind] = _run(library, program, graph, kind)
     except Exception as err:  # the finding: TVM alone is asked next
@@ -101,6 +101,12 @@ def ours(text: str, setting: Setting) -> Ours:
     for kind in list(result.found):
         _compare(program, graph, kind, result)
     return result
+
+
+def _kinds(program: Program) -> tuple[str, ...]:
+    """The kinds of inputs; of a planted program one, as TVM alone is built for each."""
+    other = Random(program.seed).choice(OTHER_INPUTS)
+    return ("random",) if program.plant is not None else ("random", other)
 
 
 def _built(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
@@ -125,64 +131,21 @@ def _matched(other: Program, composites: Sequence[Composite]) -> dict[str, int] 
     return dict(told.counts)
 
 
-def _inputs(program: Program, graph: OpGraph, kind: str) -> dict[str, Array]:
-    made = numbers(program, graph, kind)
-    leaves = zip(program.leaves(), graph.inputs, strict=True)
-    return {v.name: made[v.name] for i, v in leaves if program.nodes[i].kind != CONSTANT}
-
-
 def _run(library: Any, program: Program, graph: OpGraph, kind: str) -> list[Array]:
-    given = _inputs(program, graph, kind)
+    given = inputs(program, graph, kind)
     return library(**{name: given[name] for name, _, _ in library.inputs})
 
 
-def _values(program: Program, graph: OpGraph, kind: str) -> tuple[list[Array], Mapping[int, Array]]:
-    made = numbers(program, graph, kind)
-    arrays = [made[v.name] for v in graph.inputs]
-    with np.errstate(all="ignore"):
-        return arrays, all_values(graph, arrays)
-
-
 def _compare(program: Program, graph: OpGraph, kind: str, result: Ours) -> None:
-    try:
-        _, values = _values(program, graph, kind)
-    except UnsupportedOp as err:
-        result.unknown = str(err)
-        return
-    if is_undefined(graph, values):
+    known = wanted(program, graph, kind)
+    if known.undefined:
         del result.found[kind]
         return
-    wrong = differing(result.found[kind], [values[id(v)] for v in graph.outputs], graph)
-    if wrong:
-        result.wrong[kind] = wrong
-
-
-def differing(
-    found: Sequence[Array],
-    wanted: Sequence[Array],
-    graph: OpGraph,
-    moved: Sequence[Rounding] = (),
-) -> str:
-    """'' where all outputs are the same within their tolerance (and what rounding moves),
-    not-a-number at the same places.
-    """
-    if len(found) != len(wanted):
-        return f"{len(found)} outputs, expected {len(wanted)}"
-    reduction = longest_reduction(graph)
-    for n, (value, a, b) in enumerate(zip(graph.outputs, found, wanted, strict=True)):
-        if a.shape != b.shape or str(a.dtype) != value.dtype:
-            return f"output {n}: {a.dtype}{list(a.shape)}, expected {value.type}"
-        if a.dtype.kind == "f":
-            both = np.isnan(a) & np.isnan(b)
-            a, b = np.where(both, 0, a), np.where(both, 0, b)
-        slack = 0.0
-        if moved:
-            slack = np.inf if moved[n].decides else moved[n].slack
-            a = np.where(moved[n].left_out, b, a)
-        wrong = difference(a, b, value.dtype, reduction, slack)
-        if wrong is not None:
-            return f"output {n}: {wrong}"
-    return ""
+    result.oracle, result.unknown = known.by, known.why
+    if known.outputs is not None:
+        wrong = differing(result.found[kind], known.outputs, graph)
+        if wrong:
+            result.wrong[kind] = wrong
 
 
 def alone(text: str, setting: Setting, kind: str, found: Sequence[Array] | None) -> Alone:
@@ -199,27 +162,27 @@ def alone(text: str, setting: Setting, kind: str, found: Sequence[Array] | None)
         raised = ""
     if found is None:
         return Alone(raised)
-    try:
-        arrays, values = _values(program, graph, kind)
-    except UnsupportedOp:
-        return Alone(raised, theirs is not None and not differing(found, theirs, graph))
-    exact = [values[id(v)] for v in graph.outputs]
-    with np.errstate(all="ignore"):
-        moved = rounding(graph, Question(kind, arrays, values), exact, program.seed)
-    if not differing(found, exact, graph, moved):
-        return Alone(raised, undecided=True)
+    known = wanted(program, graph, kind)
+    if known.values is not None and known.outputs is not None:
+        with np.errstate(all="ignore"):
+            asked = Question(kind, known.inputs, known.values)
+            moved = rounding(graph, asked, known.outputs, program.seed)
+        if not differing(found, known.outputs, graph, moved):
+            return Alone(raised, undecided=True)
     if theirs is None:
         return Alone(raised)
-    if no_worse(found, theirs, exact):
+    same = not differing(found, theirs, typed_as(graph, theirs))
+    if known.outputs is None:
+        return Alone("", same)
+    if no_worse(found, theirs, known.outputs):
         return Alone(undecided=True)
-    same, right = (not differing(a, b, graph) for a, b in ((found, theirs), (theirs, exact)))
-    return Alone("", same, right)
+    return Alone("", same, not differing(theirs, known.outputs, graph))
 
 
 def _tvm_run(program: Program, graph: OpGraph, setting: Setting, kind: str) -> list[Array]:
     target = host_target() if setting.target is None else check_target(setting.target)
     mod = model(program, numbers(program, graph, "random"))
     native = tvm_road.default_build(mod, target)
-    given = _inputs(program, graph, kind)
+    given = inputs(program, graph, kind)
     call = runtime.bound_arrays(native, list(given))
     return call(list(given.values()))

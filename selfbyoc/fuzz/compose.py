@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -120,7 +121,7 @@ def _other_numbers(program: Program, rng: Random) -> Program:
             name = rng.choice(known)
             attrs = {**node.attrs, name: rng.choice(_NUMBERS[name])}
             draft.change(index, attrs=attrs)
-    return Program(tuple(draft.nodes), program.outputs, program.seed, program.grown)
+    return replace(program, nodes=tuple(draft.nodes))
 
 
 def _attributes(kind: str) -> tuple[str, ...]:

@@ -6,29 +6,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from . import compose, edits, shapes, spell
+from . import compose, onnx_ops, shapes, spell
+from .edits import EDITS as OPS
+from .edits import Types
 from .infer import Invalid, infer
+from .plant import with_plant
 from .program import Program
 
 _TRIES = 30
 _CHANGES = (0, 1, 1, 1, 2, 2, 3, 4)
 _PAIRS = 0.2  # of the programs are made of two
+_PLANTED = 0.15  # have an attribute of TVM's at another value
 EDITS: tuple[shapes.Edit, ...] = (
-    *edits.EDITS, *shapes.EDITS, spell.spell, spell.spell, compose.twice,
+    *OPS, *shapes.EDITS, spell.spell, spell.spell, compose.twice,
 )  # fmt: skip
 
 
-def grown(seeds: Sequence[Program], seed: int, number: int) -> Program:
+def grown(seeds: Sequence[Program], seed: int, number: int, onnx: bool = False) -> Program:
     """One of the seeds, made small, joined to another one, and changed a few times."""
     for attempt in range(_TRIES):
         rng = Random(f"{seed} {number} {attempt}")
-        found = _grown(seeds, rng)
-        if found is not None:
-            return replace(found, seed=rng.randrange(1 << 31))
-    return replace(seeds[number % len(seeds)], seed=number)
+        found = _grown(seeds, rng, (*EDITS, *onnx_ops.EDITS) if onnx else EDITS)
+        if found is None:
+            continue
+        found = replace(found, seed=rng.randrange(1 << 31), onnx=onnx)
+        is_planted = not onnx and rng.random() < _PLANTED
+        return (with_plant(found, rng) if is_planted else None) or found
+    return replace(seeds[number % len(seeds)], seed=number, onnx=onnx)
 
 
-def _grown(seeds: Sequence[Program], rng: Random) -> Program | None:
+def _grown(seeds: Sequence[Program], rng: Random, edits: Sequence[shapes.Edit]) -> Program | None:
     program = _small(seeds, rng)
     if program is None:
         return None
@@ -39,7 +46,7 @@ def _grown(seeds: Sequence[Program], rng: Random) -> Program | None:
         joined = compose.chained(program, other, rng) if rng.random() < 0.6 else None
         program = joined or compose.tied(program, other, rng)
     for _ in range(rng.choice(_CHANGES)):
-        program = _changed(program, rng) or program
+        program = _changed(program, edits, rng) or program
     types = _types(program)
     return (
         program if types is not None and shapes.work(program, types) <= 4 * shapes.LIMIT else None
@@ -50,18 +57,18 @@ def _small(seeds: Sequence[Program], rng: Random) -> Program | None:
     return shapes.fitted(rng.choice(seeds), rng)
 
 
-def _changed(program: Program, rng: Random) -> Program | None:
+def _changed(program: Program, edits: Sequence[shapes.Edit], rng: Random) -> Program | None:
     """One change that leaves a program with a meaning; None if eight in turn do not."""
     types = infer(program)
     for _ in range(8):
-        new = _tried(rng.choice(EDITS), program, types, rng)
+        new = _tried(rng.choice(edits), program, types, rng)
         if new is not None and _types(new) is not None and new.kinds():
             return new
     return None
 
 
 def _tried(
-    edit: Callable[..., Program | None], program: Program, types: edits.Types, rng: Random
+    edit: Callable[..., Program | None], program: Program, types: Types, rng: Random
 ) -> Program | None:
     try:
         return edit(program, types, rng)
@@ -69,7 +76,7 @@ def _tried(
         return None
 
 
-def _types(program: Program) -> edits.Types | None:
+def _types(program: Program) -> Types | None:
     try:
         return infer(program)
     except Invalid:
@@ -78,6 +85,8 @@ def _types(program: Program) -> edits.Types | None:
 
 def twin(program: Program) -> Program | None:
     """The same program in other words, which must match the same and give the same."""
+    if program.plant is not None:
+        return None
     rng = Random(f"twin {program.seed}")
     found = spell.respelled(program, infer(program), rng, spell.TWINS)
     return found if found is not None and _types(found) is not None else None

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ops.vocabulary import KINDS, complete
+from . import onnx_ops
 from .program import ITEM, Program
+from .types import Attrs, Invalid, Type, axis_of, check
 
-Type = tuple[tuple[int, ...], str]
-Attrs = Mapping[str, Any]
-
-
-class Invalid(Exception):
-    """The program has no meaning: shapes that do not fit, an op on the wrong dtype."""
-
-
-def check(condition: bool, text: str) -> None:
-    """Raise Invalid with the text unless it holds."""
-    if not condition:
-        raise Invalid(text)
+__all__ = ["Invalid", "Type", "broadcast", "infer"]
 
 
 def infer(program: Program) -> list[tuple[Type, ...]]:
@@ -157,15 +148,10 @@ def _batch_matmul(ins: Sequence[Type], a: Attrs) -> Type:
     return _product(ins, a)
 
 
-def _axis(axis: int, ndim: int) -> int:
-    check(-ndim <= axis < ndim, f"axis {axis} of {ndim}")
-    return axis % ndim
-
-
 def _along(ins: Sequence[Type], a: Attrs) -> Type:
     """An op with vectors along one axis: bias_add, layer_norm, batch_norm."""
     shape, dtype = ins[0]
-    extent = shape[_axis(a["axis"], len(shape))]
+    extent = shape[axis_of(a["axis"], len(shape))]
     check(all(t == ((extent,), dtype) for t in ins[1:]), "vectors along an axis")
     return ins[0]
 
@@ -181,21 +167,21 @@ def _layer_norm(ins: Sequence[Type], a: Attrs) -> Type:
 
 
 def _one_axis(ins: Sequence[Type], a: Attrs) -> Type:
-    _axis(a["axis"], len(ins[0][0]))
+    axis_of(a["axis"], len(ins[0][0]))
     return _floats(ins, a)
 
 
 def _reduced(ins: Sequence[Type], a: Attrs) -> Type:
     shape, dtype = ins[0]
     axes = range(len(shape)) if a["axis"] is None else a["axis"]
-    gone = {_axis(n, len(shape)) for n in ((axes,) if isinstance(axes, int) else axes)}
+    gone = {axis_of(n, len(shape)) for n in ((axes,) if isinstance(axes, int) else axes)}
     kept = [1 if n in gone else e for n, e in enumerate(shape) if n not in gone or a["keepdims"]]
     return tuple(kept), dtype
 
 
 def _concatenate(ins: Sequence[Type], a: Attrs) -> Type:
     shape, dtype = ins[0]
-    axis = _axis(a["axis"], len(shape))
+    axis = axis_of(a["axis"], len(shape))
     rest = {(s[:axis], s[axis + 1 :], d) for s, d in ins}
     check(len(rest) == 1, "what is concatenated differs")
     return (*shape[:axis], sum(s[axis] for s, _ in ins), *shape[axis + 1 :]), dtype
@@ -203,7 +189,7 @@ def _concatenate(ins: Sequence[Type], a: Attrs) -> Type:
 
 def _split(ins: Sequence[Type], a: Attrs) -> list[Type]:
     shape, dtype = ins[0]
-    axis, parts = _axis(a["axis"], len(shape)), a["indices_or_sections"]
+    axis, parts = axis_of(a["axis"], len(shape)), a["indices_or_sections"]
     check(isinstance(parts, int) and shape[axis] % parts == 0, "the parts of a split")
     return [((*shape[:axis], shape[axis] // parts, *shape[axis + 1 :]), dtype)] * parts
 
@@ -240,4 +226,5 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm,
     "lrn": _one_axis, "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,
+    **onnx_ops.RULES,
 }  # fmt: skip

@@ -93,7 +93,8 @@ class Judge:
 
     def _compared(self, program: Program, done: Ours) -> Finding | None:
         """Where NumPy disagrees, or has no meaning of an op, TVM alone is asked."""
-        self.counts["by NumPy"] += not done.unknown
+        if done.oracle:
+            self.counts[f"by {done.oracle}"] += 1
         for kind, found in done.found.items():
             if kind not in done.wrong and not done.unknown:
                 continue

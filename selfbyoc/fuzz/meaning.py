@@ -13,8 +13,11 @@ from ..analysis.verify.inputs import arrays
 from ..graph import OpCall, OpGraph, Value, name_ops
 from ..ir.emit import emit
 from ..language.pattern import Arg, Item, Node, Op
+from ..models.onnx_model import import_onnx
 from ..ops.vocabulary import KINDS, complete
+from .generation import planter
 from .infer import infer
+from .onnx_writer import onnx_model
 from .program import CONSTANT, ITEM, Program
 
 Array = np.ndarray
@@ -64,18 +67,28 @@ def numbers(program: Program, graph: OpGraph, kind: str) -> dict[str, Array]:
     return {v.name: a for v, a in zip(graph.inputs, made, strict=True)}
 
 
+def inputs(program: Program, graph: OpGraph, kind: str) -> dict[str, Array]:
+    """The arrays that a model is called with: those of the leaves that are no constants."""
+    made = numbers(program, graph, kind)
+    leaves = zip(program.leaves(), graph.inputs, strict=True)
+    return {v.name: made[v.name] for i, v in leaves if program.nodes[i].kind != CONSTANT}
+
+
 def _made(graph: OpGraph, kind: str, seed: int) -> list[Array]:
     return arrays(graph, {}, kind, seed)
 
 
 def is_undefined(graph: OpGraph, values: Mapping[int, Array]) -> bool:
     """Whether an op is told what it has no meaning for: a float that its integer cannot hold is
-    cast, or bits are shifted by fewer than none or by all there are.
+    cast, or bits are shifted by fewer than none or by all there are; or a value is larger than its
+    dtype can say, and what is made of infinity then is a matter of order.
     """
     return any(_is_undefined(call, values) for call in graph.ops)
 
 
 def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
+    if any(_is_beyond(value, values) for value in call.outputs):
+        return True
     dtype = call.outputs[0].dtype
     last, is_integer = values[id(call.inputs[-1])], not dtype.startswith("float")
     if call.kind == "cast" and is_integer and last.dtype.kind == "f":
@@ -86,13 +99,28 @@ def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
     return False
 
 
+def _is_beyond(value: Value, values: Mapping[int, Array]) -> bool:
+    """Whether a float is finite in NumPy's float64 and not in its own dtype."""
+    array = values.get(id(value))
+    if array is None or not value.dtype.startswith("float"):
+        return False
+    size = np.abs(array[np.isfinite(array)]).max(initial=0)
+    return bool(size > np.finfo(value.dtype).max)
+
+
 def model(program: Program, given: dict[str, Array]) -> Any:
     """The program as an IRModule of the generation at hand."""
+    if program.onnx:
+        return import_onnx(onnx_model(program, given))
     called = names(program)
     leaves = {called[i]: program.nodes[i] for i in program.leaves()}
     constants = {n: given[n] for n, node in leaves.items() if node.kind == CONSTANT}
     types = {name: (node.shape, node.dtype) for name, node in leaves.items()}
-    return emit(_Function(program), types, constants)
+    mod = emit(_Function(program), types, constants)
+    if program.plant is None:
+        return mod
+    plant = program.plant
+    return planter.planted(mod, plant.op, plant.index, **{plant.name: plant.value})
 
 
 class _Function:

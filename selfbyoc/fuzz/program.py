@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from .. import structured
@@ -46,20 +46,36 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Plant:
+    """An attribute of TVM's, which our vocabulary may not know, at the `index`-th op of a name."""
+
+    op: str
+    index: int
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True)
 class Program:
-    """Nodes in order, which of them are returned, the seed of its numbers, and how it grew."""
+    """Nodes in order, which of them are returned, the seed of its numbers, how it grew, and what is
+    changed in the model of it.
+    """
 
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
     seed: int = 0
     grown: tuple[str, ...] = ()
+    plant: Plant | None = None
+    onnx: bool = False  # written as an ONNX model, which TVM's frontend reads
 
     def to_json(self) -> str:
         """A line for each node."""
         nodes = ",\n  ".join(json.dumps(n.data()) for n in self.nodes)
         told = json.dumps(list(self.grown))
+        more = f' "plant": {json.dumps(asdict(self.plant))},\n' if self.plant else ""
+        more += ' "onnx": true,\n' if self.onnx else ""
         return (
-            f'{{"seed": {self.seed}, "grown": {told},\n "nodes": [\n  {nodes}],\n'
+            f'{{"seed": {self.seed}, "grown": {told},\n{more} "nodes": [\n  {nodes}],\n'
             f' "outputs": {json.dumps(list(self.outputs))}}}\n'
         )
 
@@ -160,7 +176,7 @@ class Draft:
         )
         outputs = tuple(place[i] for i in self.outputs)
         grown = (*self.program.grown, told) if told else self.program.grown
-        return Program(nodes, outputs, self.program.seed, grown)
+        return replace(self.program, nodes=nodes, outputs=outputs, grown=grown)
 
 
 def _visit(nodes: Sequence[Node], root: int, seen: set[int], order: list[int]) -> None:

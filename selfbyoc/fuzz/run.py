@@ -37,6 +37,7 @@ class Plan:
     runs: int = 150  # for shrinking one finding
     folder: Path | None = None
     setting: Setting = field(default_factory=Setting)
+    onnx: bool = False  # programs are ONNX models
 
 
 @dataclass
@@ -74,10 +75,12 @@ class Result:
 def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
     """The programs of a plan with their numbers, without end unless it says how many."""
     start = seeds(composites_of(plan.setting.composites))
+    if plan.onnx:  # which has quantised ops of its own
+        start = [p for p in start if all("float" in p.nodes[i].dtype for i in p.leaves())]
     if not start:
         raise InputError("the composites have no cases to grow programs from")
     numbers = itertools.count() if plan.count is None else range(plan.count)
-    return ((n, grown(start, plan.seed, n)) for n in numbers)
+    return ((n, grown(start, plan.seed, n, plan.onnx)) for n in numbers)
 
 
 def fuzz(plan: Plan, watch: Callable[[Finding], None] = lambda finding: None) -> Result:

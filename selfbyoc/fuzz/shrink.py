@@ -51,6 +51,10 @@ def smaller(program: Program) -> Iterator[Program]:
     yield from _plain_attributes(program)
     yield from _extents(program)
     yield from _plain_leaves(program)
+    if program.plant is not None:
+        yield replace(program, plant=None)
+        for index in range(program.plant.index):
+            yield replace(program, plant=replace(program.plant, index=index))
 
 
 def _outputs(program: Program, single: list[bool]) -> Iterator[Program]:

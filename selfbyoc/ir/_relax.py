@@ -37,7 +37,7 @@ def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
     return (Value((None,), "opaque", name),)
 
 
-class _Raw(Mapping[str, Any]):
+class Attributes(Mapping[str, Any]):
     """An attribute node as a mapping: 0.27's have neither keys() nor []."""
 
     def __init__(self, node: Any) -> None:
@@ -120,7 +120,7 @@ class _Reader(Reader):
             return inputs
         if name == ITEM and isinstance(call.args[0].ty, relax.TupleType):
             return inputs  # last ops side by side (partition/_relax_beside.py)
-        kind, attrs = read_op(name, _Raw(call.attrs))
+        kind, attrs = read_op(name, Attributes(call.attrs))
         attrs |= _argument_attrs(kind, call)
         if kind == "transpose":
             ndim = inputs[0].ndim

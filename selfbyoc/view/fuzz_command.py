@@ -20,8 +20,8 @@ from ..fuzz.judge import KINDS, Finding
 from ..fuzz.run import Plan, Result, fuzz, replay
 
 _ROWS = (
-    "graphs", "builds", "unwritten", "by NumPy", "by TVM alone", "twins", "twins built",
-    "NumPy differs from both", "refused by TVM too", "known limits", "not compared",
+    "graphs", "builds", "unwritten", "by NumPy", "by ONNX Runtime", "by TVM alone", "twins",
+    "twins built", "NumPy differs from both", "refused by TVM too", "known limits", "not compared",
 )  # fmt: skip
 
 
@@ -40,6 +40,7 @@ class Request:
     output: Path = Path("build/fuzz")
     replay: Path | None = None
     json: Path | None = None
+    onnx: bool = False
 
 
 def add_fuzz(commands: Any) -> None:
@@ -53,6 +54,8 @@ def add_fuzz(commands: Any) -> None:
     add("--target", help="what to build for; default: this machine's CPU")
     add("--composites", type=Path, action="append", default=[], metavar="FILE.py",
         help="the composites of this file instead of the built-in ones")  # fmt: skip
+    add("--onnx", action="store_true",
+        help="write the programs as ONNX models, with ops of ONNX's own among theirs")  # fmt: skip
     add("--timeout", type=float, default=120.0, help="seconds for one program; default: 120")
     add("--shrink", type=int, default=150, metavar="N",
         help="programs tried to make one finding smaller; default: 150")  # fmt: skip
@@ -78,7 +81,7 @@ def run(console: Console, asked: Request) -> bool:
         return found is None
     plan = Plan(
         asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout, asked.shrink,
-        asked.output, setting,
+        asked.output, setting, asked.onnx,
     )  # fmt: skip
     result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))
     console.print(_table(result))

@@ -37,7 +37,7 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
         return None
     for data, bias in either_order(call):
         heavy = rw.producer(data)
-        # A bias is data, never computed from activations: only re-shaping ops may stand before it.
+        # A bias is data, never computed from activations: only a reshape or cast may be before it.
         if heavy is None or heavy.kind not in HEAVY:
             _decline_between(rw, call, data, bias)
             continue
@@ -52,11 +52,19 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
                 continue
             absorbed, bias = [spread], spread.inputs[0]
             axis = _bias_axis(heavy, data, bias)
-        if axis is None or rw.producer(bias) not in (None, rw.producer(bias, "reshape")):
+        if axis is None or not _is_data(rw, bias):
             _decline_bias(rw, call, heavy, bias)
             continue
         return _finish_bias(rw, call, data, bias, axis, absorbed)
     return None
+
+
+def _is_data(rw: Rewriter, bias: Value) -> bool:
+    """Whether nothing computes it but an op that changes its shape or its dtype."""
+    shaping = rw.producer(bias)
+    if shaping is not None and shaping.kind == "cast":
+        return rw.producer(shaping.inputs[0]) is None
+    return shaping is None or shaping.kind == "reshape"
 
 
 def _is_column(rw: Rewriter, bias: Value) -> bool:

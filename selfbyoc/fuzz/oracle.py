@@ -1,0 +1,91 @@
+"""What is right, by somebody else than TVM: NumPy where it knows all ops, else ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..analysis.verify.reference import Rounding
+from ..errors import UnsupportedOp
+from ..graph import OpGraph, Value
+from ..runtime.numpy_ops import all_values
+from ..runtime.tolerance import difference, longest_reduction
+from .meaning import Array, inputs, is_undefined, numbers
+from .onnx_writer import by_onnx_runtime, onnx_model
+from .program import Program
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The outputs as somebody knows them; with NumPy's, all values on the way."""
+
+    outputs: list[Array] | None
+    by: str
+    why: str = ""  # nobody knows them
+    undefined: bool = False  # by the ops' own definitions
+    inputs: Sequence[Array] = ()
+    values: Mapping[int, Array] | None = None
+
+
+def wanted(program: Program, graph: OpGraph, kind: str) -> Wanted:
+    """What a program's outputs should be for a kind of inputs."""
+    made = numbers(program, graph, kind)
+    arrays = [made[v.name] for v in graph.inputs]
+    try:
+        with np.errstate(all="ignore"):
+            values = all_values(graph, arrays)
+    except UnsupportedOp as err:
+        return (
+            _by_onnx_runtime(program, graph, kind) if program.onnx else Wanted(None, "", str(err))
+        )
+    if is_undefined(graph, values):
+        return Wanted(None, "", undefined=True)
+    if program.plant is not None:
+        return Wanted(None, "", "an attribute is planted")
+    outputs = [values[id(v)] for v in graph.outputs]
+    return Wanted(outputs, "NumPy", inputs=arrays, values=values)
+
+
+def _by_onnx_runtime(program: Program, graph: OpGraph, kind: str) -> Wanted:
+    written = onnx_model(program, numbers(program, graph, "random"))
+    try:
+        outputs = by_onnx_runtime(written, inputs(program, graph, kind))
+    except UnsupportedOp as err:
+        return Wanted(None, "", str(err))
+    return Wanted(outputs, "ONNX Runtime")
+
+
+def differing(
+    found: Sequence[Array],
+    wanted: Sequence[Array],
+    graph: OpGraph,
+    moved: Sequence[Rounding] = (),
+) -> str:
+    """'' where all outputs are the same within their tolerance (and what rounding moves),
+    not-a-number at the same places.
+    """
+    if len(found) != len(wanted):
+        return f"{len(found)} outputs, expected {len(wanted)}"
+    reduction = longest_reduction(graph)
+    for n, (value, a, b) in enumerate(zip(graph.outputs, found, wanted, strict=True)):
+        if a.shape != b.shape or str(a.dtype) != value.dtype:
+            return f"output {n}: {a.dtype}{list(a.shape)}, expected {value.type}"
+        if a.dtype.kind == "f":
+            both = np.isnan(a) & np.isnan(b)
+            a, b = np.where(both, 0, a), np.where(both, 0, b)
+        slack = 0.0
+        if moved:
+            slack = np.inf if moved[n].decides else moved[n].slack
+            a = np.where(moved[n].left_out, b, a)
+        wrong = difference(a, b, value.dtype, reduction, slack)
+        if wrong is not None:
+            return f"output {n}: {wrong}"
+    return ""
+
+
+def typed_as(graph: OpGraph, found: Sequence[Array]) -> OpGraph:
+    """A graph whose outputs have these arrays' types: a planted attribute may change them."""
+    outputs = tuple(Value(a.shape, str(a.dtype)) for a in found)
+    return replace(graph, outputs=outputs)
