@@ -76,4 +76,5 @@ def others(name: str, value: Any) -> list[Any]:
     if not sizes or not all(type(v).__name__ in ("int", "IntImm") for v in sizes):
         return []
     numbers = [int(v) for v in sizes]
-    return [[n + 1 for n in numbers], [numbers[0] + 1, *numbers[1:]], numbers[::-1]]
+    found = [[n + 1 for n in numbers], [numbers[0] + 1, *numbers[1:]], numbers[::-1]]
+    return [each for each in found if each != numbers]
