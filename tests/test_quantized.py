@@ -8,6 +8,8 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
+from selfbyoc.models.onnx_model import graph_of
+from selfbyoc.ops.vocabulary import numpy_of
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 from selfbyoc.schedules.composites.quantized_dense import layer_norm_dense_int8
 
@@ -247,3 +249,17 @@ def test_integer_batch_matmul_is_exact(wanted):
     assert result.counts == {"product": 1}
     np.testing.assert_array_equal(result.found[0], result.expected[0])
     assert np.abs(result.expected[0]).max() > 127
+
+
+@pytest.mark.skipif(GENERATION != "relay", reason="Relax has no requantize")
+def test_a_requantize_that_no_composite_takes_is_exact():
+    """Left open, TVM would round these in float32 where the target has SSE4.1."""
+
+    def program(x):
+        return op.requantize(x, input_scale=0.002, output_scale=0.9, out_dtype="int8")
+
+    sums = np.arange(-9000, 9000, dtype="int32")
+    mod = selfbyoc.emit(program, {"x": (sums.shape, "int32")})
+    built = selfbyoc.build(selfbyoc.partition_for_tefuse(mod, composites=[]))
+    (call,) = graph_of(mod)
+    np.testing.assert_array_equal(built(sums)[0], numpy_of("requantize")([sums], call))

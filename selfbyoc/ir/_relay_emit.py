@@ -30,6 +30,9 @@ def _requantize_call(x: Expr, **a: Any) -> Expr:
         relay.const(zero[0], "int32"),
         relay.const(a["output_scale"], "float32"),
         relay.const(zero[1], "int32"),
+        # What the vocabulary's op means; left open, TVM rounds halves by the CPU.
+        rounding="UPWARD",
+        compute_dtype="int64",
         out_dtype=a.get("out_dtype", "int8"),
     )
 
