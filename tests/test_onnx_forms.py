@@ -66,6 +66,35 @@ def test_a_clip_with_one_bound_is_a_relu():
     assert kinds(mod) == ["conv2d", "relu"]
 
 
+@pytest.mark.parametrize("form", ["relu", "clip", "clip from above", "maximum"])
+def test_max_and_min_of_two(form):
+    """Relax's importer stacks them and reduces."""
+    weight = RNG.standard_normal((5, 3, 1, 1), dtype="float32")
+    node = helper.make_node
+    wanted, numpy, *nodes = {
+        "relu": (["relu"], lambda a: np.maximum(a, 0), node("Max", ["c", "zero"], ["y"])),
+        "clip": (
+            ["clip"], lambda a: np.clip(a, 0, 6),
+            node("Max", ["zero", "c"], ["d"]), node("Min", ["d", "six"], ["y"]),
+        ),
+        "clip from above": (
+            ["clip"], lambda a: np.clip(a, 0, 6),
+            node("Min", ["six", "c"], ["d"]), node("Max", ["d", "zero"], ["y"]),
+        ),
+        "maximum": (
+            ["negative", "maximum"], lambda a: np.abs(a),
+            node("Neg", ["c"], ["d"]), node("Max", ["d", "c"], ["y"]),
+        ),
+    }[form]  # fmt: skip
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), *nodes]
+    mod = build(nodes, (1, 3, 5, 7), (1, 5, 5, 7), 13, w=weight, zero=0.0, six=6.0)
+    assert [kind for kind in kinds(mod) if kind != "conv2d"] == wanted
+    library, x, found = run(mod, (1, 3, 5, 7))
+    assert [r.composite for r in library.report.matched] == ["conv2d"]
+    expected = numpy(np.einsum("oc,ncyx->noyx", weight[:, :, 0, 0], x))
+    assert first_wrong(found, expected, "float32", 3) is None
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="0.17's importer clips to nan")
 def test_a_bound_that_is_no_number_stays():
     """ONNX takes it for no bound: nothing is read there."""

@@ -17,7 +17,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | maximum(x, 0)                                      | relu                             |
 | minimum(maximum(x, low), high), and the reverse    | clip                             |
 | (x - mean) / sqrt(variance + eps) * gamma + beta   | layer_norm                       |
-| sum(stack(broadcast_to(a), broadcast_to(b)))       | add                              |
+| sum, max, min of stack(broadcast_to(a), b)         | add, maximum, minimum            |
 | mean over the spatial axes                         | global_avg_pool2d                |
 | requantize(x, scales and zero points)              | requantize(x), they as attributes |
 | reshape(dense(reshape(x)) + bias) of merged rows   | bias_add(dense(x), bias)         |

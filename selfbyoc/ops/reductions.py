@@ -37,6 +37,7 @@ KINDS = (
     _reduction("mean", np.mean, ("comm_reduce", "out_elemwise_fusable")),
     _reduction("sum", np.sum),
     # Only ever read as part of others.
+    OpKind("min", relax=form("min", _axis), fuses="comm_reduce"),
     OpKind(
         "variance", relay=form("variance", only("axis", "keepdims", "unbiased"), needs=_EXCLUDE)
     ),

@@ -130,9 +130,12 @@ def _finish_bias(
     return [*stand_in, done], absorbed
 
 
-def _sum_of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
-    """ONNX Sum of two tensors, which Relax's importer writes with a stack."""
-    stacked = rw.producer(call.inputs[0], "stack") if call.kind == "sum" else None
+_OF_TWO = {"sum": "add", "max": "maximum", "min": "minimum"}
+
+
+def _of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """ONNX Sum, Max and Min of two tensors, which Relax's importer writes with a stack."""
+    stacked = rw.producer(call.inputs[0], "stack") if call.kind in _OF_TWO else None
     if stacked is None or len(stacked.inputs) != 2 or not rw.only_reader(call.inputs[0]):
         return None
     if stacked.attrs["axis"] != 0 or call.attrs["axis"] not in (0, (0,)) or call.attrs["keepdims"]:
@@ -144,7 +147,9 @@ def _sum_of_two(rw: Rewriter, call: OpCall) -> Rewrite | None:
             absorbed.insert(0, spread)
             term = spread.inputs[0]
         terms.append(term)
-    return [absorb(call, absorbed, kind="add", inputs=tuple(terms), attrs={})], absorbed
+    return [
+        absorb(call, absorbed, kind=_OF_TWO[call.kind], inputs=tuple(terms), attrs={})
+    ], absorbed
 
 
 def _global_pool(rw: Rewriter, call: OpCall) -> Rewrite | None:
@@ -204,7 +209,7 @@ RULES: tuple[Rule, ...] = (
     merged_rows,
     guarded_softmax,
     local_response,
-    _sum_of_two,
+    _of_two,
     _global_pool,
     declared,
 )
