@@ -1,6 +1,7 @@
 """The fuzzer as a command: what is planted is found, shrunk, written and replayed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,14 @@ import pytest
 
 from selfbyoc.__main__ import main
 from selfbyoc.errors import InputError
-from selfbyoc.fuzz.attempt import Alone, Ours, Setting, differing
+from selfbyoc.fuzz.attempt import Alone, Ours, Setting, ours
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, WRONG, Judge
 from selfbyoc.fuzz.meaning import graph_of, is_undefined
-from selfbyoc.fuzz.program import INPUT, Node, Program, from_json
+from selfbyoc.fuzz.oracle import differing
+from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, fuzz
+from selfbyoc.language.known import default_registry
 from selfbyoc.tuning.process import Failed
 
 HERE = Path(__file__).parent
@@ -145,6 +148,35 @@ def test_verdicts(answers, kind):
 def test_a_fault_of_the_fuzzer_is_no_finding():
     with pytest.raises(InputError, match="the fuzzer failed"):
         Answers(Failed("KeyError: 'x'")).verdict(ONE)
+
+
+@pytest.fixture
+def broken_dense():
+    """The built-in `dense` with a schedule that raises."""
+    (dense,) = (c for c in default_registry() if c.name == "dense")
+
+    def fault(*args):
+        raise ValueError("planted")
+
+    kernel = replace(dense.kernel, schedule=fault)
+    new = {"kernel": kernel, "schedule": dict.fromkeys(kernel.targets, fault)}
+    old = {name: getattr(dense, name) for name in new}
+    for name, value in new.items():
+        object.__setattr__(dense, name, value)
+    yield
+    for name, value in old.items():
+        object.__setattr__(dense, name, value)
+
+
+def test_a_built_in_composite_that_raises_is_a_fault(broken_dense):
+    """Though the build goes on with the default schedule."""
+    nodes = (
+        Node(INPUT, shape=(3, 8), dtype="float32"), Node(CONSTANT, shape=(5, 8), dtype="float32"),
+        Node("dense", (0, 1)),
+    )  # fmt: skip
+    found = ours(Program(nodes, (2,)).to_json(), Setting())
+    assert "planted" in found.raised
+    assert found.stage == "build"
 
 
 def test_what_has_no_meaning_is_not_compared():

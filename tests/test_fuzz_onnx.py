@@ -5,11 +5,11 @@ import pytest
 
 from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import UnsupportedOp
-from selfbyoc.fuzz.attempt import Setting, differing, ours
+from selfbyoc.fuzz.attempt import Setting, ours
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.meaning import graph_of, inputs, numbers
 from selfbyoc.fuzz.onnx_ops import RULES
-from selfbyoc.fuzz.oracle import wanted
+from selfbyoc.fuzz.oracle import differing, wanted
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, fuzz, programs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +15,7 @@ import numpy as np
 from ..analysis.lint.file import load_file
 from ..analysis.verify.reference import Question, no_worse, rounding
 from ..codegen.target import host_target
-from ..errors import InputError, one_line
+from ..errors import FallbackWarning, InputError, one_line
 from ..graph import OpGraph
 from ..language.composite import Composite
 from ..language.known import default_registry, registry_of
@@ -110,6 +111,17 @@ def _kinds(program: Program) -> tuple[str, ...]:
 
 
 def _built(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
+    """The library. A built-in composite that raises is a fault, whoever takes over."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", FallbackWarning)
+        library = _built_anyhow(mod, program, setting, result)
+    for warning in told:
+        if issubclass(warning.category, FallbackWarning):
+            raise InputError(str(warning.message))
+    return library
+
+
+def _built_anyhow(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
     composites = composites_of(setting.composites)
     result.stage = "partition"
     parted = partition_for_tefuse(mod, target=setting.target, composites=composites)
