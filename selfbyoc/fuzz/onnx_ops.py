@@ -96,6 +96,8 @@ def insert(program: Program, types: Types, rng: Random) -> Program | None:
         attrs = _OTHERS[op](shape, rng)
         of = 4 if op == "BatchNormalization" else 2 if op == "InstanceNormalization" else 0
         more = [draft.leaf(shape[1:2], dtype, CONSTANT) for _ in range(of)]
+        if of == 4:  # a variance, for the importer that uses it in training too
+            draft.change(more[3], value=0.5)
     draft.redirect(at, draft.op(PREFIX + op, at, *more, **attrs))
     return draft.done(f"{op} after {program.nodes[at].kind}")
 
