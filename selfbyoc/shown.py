@@ -1,8 +1,13 @@
-"""Text of others, as a terminal or a page may show it: what would steer it is written out."""
+"""Text of others, as a terminal or a page may show it: what would steer it is written out, and what
+a library prints unasked is not there.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Control characters of ASCII and Latin-1 (escape sequences begin with one), what breaks lines
 # elsewhere, what reverses the direction of writing or is not seen, and halves of characters.
@@ -26,3 +31,16 @@ def shown_name(text: str) -> str:
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No stderr, not even of libraries in C."""
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as null:
+            os.dup2(null.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from ..shown import quiet
 from .generation import planter
 from .meaning import graph_of, model, numbers
 from .program import Plant, Program
@@ -44,7 +45,8 @@ def with_plant(program: Program, rng: Random) -> Program | None:
 
 def _model(program: Program) -> Any:
     try:
-        return model(program, numbers(program, graph_of(program), "random"))
+        with quiet():  # the type rules print, too
+            return model(program, numbers(program, graph_of(program), "random"))
     except Exception:  # TVM's type rules raise whatever they like; the worker tells of it
         return None
 

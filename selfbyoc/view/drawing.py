@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from html import escape
 from typing import Any
 
 from ..extra import extra
 from ..graph import OpCall, OpGraph, Value
 from ..partition.report import Record, Report
+from ..shown import quiet
 
 # Paul Tol's "bright" and "muted" colours: told apart by colour-blind readers too.
 PALETTE = (
@@ -77,22 +76,9 @@ def draw(graph: OpGraph, report: Report, links: Mapping[str, str] | None = None)
         producer = graph.producer(value)
         if producer is not None:
             dot.add_edge(producer.name, "out")
-    with _quiet():
+    with quiet():  # the fontconfig in pygraphviz 2.0.4 warns about the system's newer settings
         svg = dot.draw(format="svg", prog="dot").decode()
     return _element(svg)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No stderr: the fontconfig in pygraphviz 2.0.4 warns about the system's newer settings."""
-    saved = os.dup(2)
-    try:
-        with open(os.devnull, "w", encoding="utf-8") as null:
-            os.dup2(null.fileno(), 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
 
 
 def _boxes(report: Report) -> list[tuple[Record, tuple[str, ...]]]:
