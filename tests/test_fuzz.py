@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from selfbyoc import BUILTIN
+from selfbyoc.analysis.verify.reference import Rounding
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.fuzz.grow import grown, twin
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import WRONG, Finding
 from selfbyoc.fuzz.meaning import graph_of, model, numbers
+from selfbyoc.fuzz.oracle import both_moved, differing, typed_as
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Draft, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, programs
 from selfbyoc.fuzz.seeds import seeds
@@ -166,6 +168,22 @@ def test_an_attribute_is_planted_in_the_model():
     )
     assert str(found) != str(before)
     assert twin(PLANTED) is None
+
+
+def test_an_op_that_is_not_there_has_no_attribute():
+    none = replace(PLANTED, plant=replace(PLANTED.plant, index=99))
+    with pytest.raises(InputError, match="number 99"):
+        model(none, numbers(none, graph_of(none), "random"))
+
+
+def test_two_builds_of_a_planted_program_may_be_as_far_apart_as_rounding_moves_the_plain_one():
+    wide, exact = Rounding(0.1, np.zeros((2, 3), bool)), Rounding(0.0, np.zeros(3, bool))
+    levels = Rounding(0.0, np.array([False, True]))
+    assert [r.slack for r in both_moved([wide, exact, levels])] == [0.2, 0.0, np.inf]
+    graph = typed_as(graph_of(PLANTED), [np.ones(4, "float32")])
+    one = np.ones(4, "float32")
+    assert differing([one + np.float32(0.15)], [one], graph, both_moved([wide])) == ""
+    assert differing([one + np.float32(0.15)], [one], graph, both_moved([exact])) != ""
 
 
 def test_a_planted_attribute_goes_before_all_else_if_it_is_not_the_fault():

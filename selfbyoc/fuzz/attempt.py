@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.lint.file import load_file
-from ..analysis.verify.reference import Question, no_worse, rounding
+from ..analysis.verify.reference import Question, Rounding, no_worse, rounding
 from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, one_line
 from ..graph import OpGraph
@@ -27,7 +27,7 @@ from ..runtime.build import build
 from ..runtime.generation import runtime
 from .grow import twin
 from .meaning import graph_of, inputs, model, numbers
-from .oracle import differing, typed_as, wanted
+from .oracle import Wanted, both_moved, differing, typed_as, wanted
 from .program import Program, from_json
 
 Array = np.ndarray
@@ -175,20 +175,26 @@ def alone(text: str, setting: Setting, kind: str, found: Sequence[Array] | None)
     if found is None:
         return Alone(raised)
     known = wanted(program, graph, kind)
-    if known.values is not None and known.outputs is not None:
-        with np.errstate(all="ignore"):
-            asked = Question(kind, known.inputs, known.values)
-            moved = rounding(graph, asked, known.outputs, program.seed)
-        if not differing(found, known.outputs, graph, moved):
-            return Alone(raised, undecided=True)
+    moved = _moved(graph, known, kind, program.seed)
+    if known.outputs is not None and moved and not differing(found, known.outputs, graph, moved):
+        return Alone(raised, undecided=True)
     if theirs is None:
         return Alone(raised)
-    same = not differing(found, theirs, typed_as(graph, theirs))
     if known.outputs is None:
-        return Alone("", same)
+        return Alone("", not differing(found, theirs, typed_as(graph, theirs), both_moved(moved)))
+    same = not differing(found, theirs, typed_as(graph, theirs))
     if no_worse(found, theirs, known.outputs):
         return Alone(undecided=True)
     return Alone("", same, not differing(theirs, known.outputs, graph))
+
+
+def _moved(graph: OpGraph, known: Wanted, kind: str, seed: int) -> list[Rounding]:
+    """How far rounding moves each output, where NumPy can say it."""
+    if known.values is None:
+        return []
+    outputs = [known.values[id(v)] for v in graph.outputs]
+    with np.errstate(all="ignore"):
+        return rounding(graph, Question(kind, known.inputs, known.values), outputs, seed)
 
 
 def _tvm_run(program: Program, graph: OpGraph, setting: Setting, kind: str) -> list[Array]:

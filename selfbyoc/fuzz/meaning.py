@@ -10,6 +10,7 @@ import numpy as np
 
 from .._tvm import GENERATION
 from ..analysis.verify.inputs import arrays
+from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value, name_ops
 from ..ir.emit import emit
 from ..language.pattern import Arg, Item, Node, Op
@@ -120,6 +121,8 @@ def model(program: Program, given: dict[str, Array]) -> Any:
     if program.plant is None:
         return mod
     plant = program.plant
+    if [op for op, _ in planter.op_calls(mod)].count(plant.op) <= plant.index:
+        raise InputError(f"the model has no {plant.op} of number {plant.index} to change")
     return planter.planted(mod, plant.op, plant.index, **{plant.name: plant.value})
 
 

@@ -19,7 +19,9 @@ from .program import Program
 
 @dataclass(frozen=True)
 class Wanted:
-    """The outputs as somebody knows them; with NumPy's, all values on the way."""
+    """The outputs as somebody knows them; all values on the way where NumPy knows those, of a
+    planted program as it was before.
+    """
 
     outputs: list[Array] | None
     by: str
@@ -42,9 +44,9 @@ def wanted(program: Program, graph: OpGraph, kind: str) -> Wanted:
         )
     if is_undefined(graph, values):
         return Wanted(None, "", undefined=True)
-    if program.plant is not None:
-        return Wanted(None, "", "an attribute is planted")
     outputs = [values[id(v)] for v in graph.outputs]
+    if program.plant is not None:
+        return Wanted(None, "", "an attribute is planted", False, arrays, values)
     return Wanted(outputs, "NumPy", inputs=arrays, values=values)
 
 
@@ -89,3 +91,13 @@ def typed_as(graph: OpGraph, found: Sequence[Array]) -> OpGraph:
     """A graph whose outputs have these arrays' types: a planted attribute may change them."""
     outputs = tuple(Value(a.shape, str(a.dtype)) for a in found)
     return replace(graph, outputs=outputs)
+
+
+def both_moved(moved: Sequence[Rounding]) -> list[Rounding]:
+    """How far two builds may be apart, each of which rounding moves: a planted program as far
+    as the plain one, whose shapes may be others.
+    """
+    return [
+        Rounding(np.inf if each.left_out.any() else 2 * each.slack, np.zeros((), bool))
+        for each in moved
+    ]
