@@ -28,7 +28,7 @@ help:
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
-	@echo 'make fuzz         programs grown from the composites, with both TVMs, N=600 seconds each'
+	@echo 'make fuzz         programs grown from the composites, and as ONNX, both TVMs, N=600 seconds each'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
@@ -88,6 +88,8 @@ slow-relay: venv-relay
 fuzz: venv venv-relay
 	$(RELAX)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0)
 	$(RELAY)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0)
+	$(RELAX)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0) --onnx
+	$(RELAY)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0) --onnx
 
 # Minutes: NumPy computes whole models seven times over.
 verify: venv venv-relay
