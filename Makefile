@@ -18,14 +18,14 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate venv venv-relay clean bounds executors
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility venv venv-relay clean bounds executors
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
 	@echo 'make bench        fused workloads and models against other runtimes; build/bench.json'
 	@echo 'make bench-avx2   the same and more shapes, as on a CPU without AVX-512; build/bench-avx2.json'
 	@echo 'make test         run all tests with both TVMs'
-	@echo 'make test-relax   run the tests with Relax only (TVM 0.25 and newer)'
+	@echo 'make test-relax   run the tests with Relax only (TVM 0.27)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
 	@echo 'make fuzz         programs grown from the composites, and as ONNX, both TVMs, N=600 seconds each'
@@ -36,6 +36,7 @@ help:
 	@echo 'make executors    the matrix of docs/executors.md: programs by every executor, with both TVMs'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
+	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -128,6 +129,11 @@ portability: venv venv-relay
 emulate: venv venv-relay
 	$(RELAX)/bin/python tools/emulated.py
 	$(RELAY)/bin/python tools/emulated.py
+
+# A quarter of an hour where nothing else runs, and 10 GB in build/compatibility; hours with
+# TESTS=all. Pythons that are not there stay rows without a result.
+compatibility:
+	$(PYTHON) tools/compatibility.py --tests $(or $(TESTS),quick) --again
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check

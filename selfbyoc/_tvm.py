@@ -1,7 +1,7 @@
 """Every name that TVM renamed between its two generations, under one name of ours.
 
-`GENERATION` is "relay" (TVM up to 0.19, tested on 0.17) or "relax" (0.25 and later). A TVM that has
-both graph IRs (0.16 to 0.19) counts as Relay: its Relax is not the one this library is tested on.
+`GENERATION` is "relay" (TVM 0.16 to 0.19, tested on 0.17) or "relax" (0.26 and 0.27). A TVM that
+has both graph IRs counts as Relay: its Relax is not the one this library is tested on.
 """
 
 from __future__ import annotations
@@ -11,12 +11,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import tvm
-from tvm import te, topi  # re-exported: schedules reach TVM through this module
+from .supported import check_imported, check_installed
+
+check_installed()
+
+import tvm  # noqa: E402
 
 from ._target_data import target_data
 
 GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
+check_imported(tvm.__version__, GENERATION)
+
+from tvm import te, topi  # noqa: E402 (re-exported: schedules reach TVM through this module)
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -31,7 +37,9 @@ if GENERATION == "relax":
     IR_LOADER = "ffi.Module.load_from_file.ll"
     structural_equal = tvm_ffi.structural_equal
     structural_hash = tvm_ffi.structural_hash
-    Analyzer = tvm.sym.Analyzer
+    Analyzer = (tvm.sym if hasattr(tvm, "sym") else tvm.arith).Analyzer  # the latter is 0.26's
+    SBlock = s_tir.SBlock if hasattr(s_tir, "SBlock") else tir.SBlock
+    TensorLoad = tvm.ir.TensorLoad if hasattr(tvm.ir, "TensorLoad") else tir.BufferLoad
 else:
     from tvm import tir
 
@@ -44,28 +52,10 @@ else:
     structural_equal = tvm.ir.structural_equal
     structural_hash = tvm.ir.structural_hash
     Analyzer = tvm.arith.Analyzer
+    SBlock, TensorLoad = tir.Block, tir.BufferLoad
 
-__all__ = [
-    "GENERATION",
-    "Analyzer",
-    "Schedule",
-    "TVMError",
-    "build_module",
-    "child_blocks",
-    "current_target",
-    "empty",
-    "get_func",
-    "make_target",
-    "register_func",
-    "structural_equal",
-    "structural_hash",
-    "target_dict",
-    "te",
-    "tensor",
-    "tir",
-    "topi",
-    "tvm",
-]
+# Beside what is defined here.
+__all__ = ["te", "tir", "topi", "tvm"]
 
 
 def make_target(target: Any) -> tvm.target.Target:
@@ -184,14 +174,15 @@ def walk(node: Any, visit: Any) -> None:
         return
 
     def each(found: Any) -> None:
-        visit(found)
+        if isinstance(found, tvm_ffi.Object):  # 0.26 also comes by plain ints, texts and dtypes
+            visit(found)
 
     tvm_ffi.structural_walk(node, each, order="post")
 
 
 def region_buffer(region: Any) -> Any:
     """The buffer of a BufferRegion."""
-    return region.source if GENERATION == "relax" else region.buffer
+    return region.source if hasattr(region, "source") else region.buffer
 
 
 def scope_of(buffer: Any) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._tvm import GENERATION, tir, tvm
+from ._tvm import GENERATION, SBlock, tir, tvm
 
 if GENERATION == "relax":
     import tvm_ffi
-    from tvm import s_tir
 
 
 def any_alignment(func: Any) -> Any:
@@ -38,7 +37,7 @@ def _parts(func: Any) -> list[Any]:
     def visit(node: Any) -> None:
         found.extend(part.buffer for part in node.match_buffers)
 
-    tvm_ffi.structural_walk(func, ((s_tir.SBlock, visit),), order="post")
+    tvm_ffi.structural_walk(func, ((SBlock, visit),), order="post")
     return found
 
 

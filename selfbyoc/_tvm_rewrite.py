@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ._tvm import GENERATION, dtype_of, tir, tvm
+from ._tvm import GENERATION, SBlock, TensorLoad, dtype_of, tir, tvm
 
 if GENERATION == "relax":
     import tvm_ffi
-    from tvm import s_tir
 
 
 # Operators of indices, by the names of their nodes.
@@ -125,7 +124,7 @@ def with_names(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
 def map_loads_and_calls(expr: Any, change: Any) -> Any:
     """An expression with its loads and calls as `change` makes them, inner ones first."""
     if GENERATION == "relax":
-        return tvm_ffi.structural_map(expr, ((tvm.ir.TensorLoad, change), (tvm.ir.Call, change)))
+        return tvm_ffi.structural_map(expr, ((TensorLoad, change), (tvm.ir.Call, change)))
     kinds = ["tir.BufferLoad", "tir.Call"]
     return tir.stmt_functor.ir_transform(tir.Evaluate(expr), None, change, kinds).value
 
@@ -145,7 +144,7 @@ def prefetch_op(load: Any) -> Any:
 def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
     """A PrimFunc with each load, store and block, from the inside out, as these return it."""
     if GENERATION == "relax":
-        kinds = ((tvm.ir.TensorLoad, load), (tir.BufferStore, store), (s_tir.SBlock, block))
+        kinds = ((TensorLoad, load), (tir.BufferStore, store), (SBlock, block))
         return tvm_ffi.structural_map(func, kinds)
     by_kind = {"BufferLoad": load, "BufferStore": store, "Block": block}
     body = tir.stmt_functor.ir_transform(

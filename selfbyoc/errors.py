@@ -104,6 +104,10 @@ class MissingExtra(SelfbyocError, ImportError):
     """A package of an optional extra is not installed."""
 
 
+class UnsupportedTVM(SelfbyocError, ImportError):
+    """The TVM that is installed, or apache-tvm-ffi, is not one that this library runs on."""
+
+
 ALL: tuple[type[SelfbyocError], ...] = (
     InputError,
     CompositeError,
@@ -120,6 +124,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     OpInfoError,
     UnknownValue,
     MissingExtra,
+    UnsupportedTVM,
 )
 
 

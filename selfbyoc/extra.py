@@ -12,7 +12,9 @@ def extra(module: str) -> Any:
     """Import a package of the extra `demo`, or say how to install it."""
     try:
         return importlib.import_module(module)
-    except ImportError as err:
+    except ModuleNotFoundError as err:
         raise MissingExtra(
             f"{module} is missing: pip install {module} (all for the demo: 'selfbyoc[demo]')"
         ) from err
+    except ImportError as err:  # pip did its part: a library of the system is missing, or too old
+        raise MissingExtra(f"{module} is installed and does not load: {err}") from err

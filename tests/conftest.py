@@ -21,14 +21,31 @@ os.environ["SELFBYOC_CACHE"] = "off"
 # tests.
 collect_ignore_glob = ["relax/*"] if GENERATION == "relay" else ["relay/*"]
 
-# What `make test` leaves out, by measurement and in one place.
-SLOW = {line for line in (HERE / "slow.txt").read_text().splitlines() if line[:1] not in ("", "#")}
+
+def listed(file: str) -> set[str]:
+    """The names in one of the lists beside this file."""
+    return {n for n in (HERE / file).read_text().splitlines() if n[:1] not in ("", "#")}
+
+
+# What `make test` leaves out, by measurement, and what `make compatibility` is content with.
+SLOW, QUICK = listed("slow.txt"), listed("quick.txt")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what tests/slow.txt names, a test or one of its cases."""
+    """Mark what the lists name: a test or one of its cases; in quick.txt, whole files too."""
+    composites = set()
     for item in items:
         name = item.nodeid.removeprefix("tests/")
-        if name in SLOW or name.partition("[")[0] in SLOW:
+        names = {name, name.partition("[")[0]}
+        if names & SLOW:
             item.add_marker("slow")
+            continue
+        if not (names | {name.partition("::")[0]}) & QUICK:
+            continue
+        if name.startswith("test_composites.py::test_case["):
+            composite = item.callspec.params["composite"].name
+            if composite in composites:
+                continue
+            composites.add(composite)
+        item.add_marker("quick")

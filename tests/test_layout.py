@@ -59,7 +59,17 @@ def test_tvm_is_reached_through_one_file(path):
 
 # The floors of the house, from the ground up: a file imports from its own floor and from below.
 FLOORS = (
-    ("_target_data", "errors", "extra", "files", "interrupt", "shown", "structured", "trusted"),
+    (
+        "_target_data",
+        "errors",
+        "extra",
+        "files",
+        "interrupt",
+        "shown",
+        "structured",
+        "supported",
+        "trusted",
+    ),
     (
         "_tvm",
         *(

@@ -11,7 +11,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy, param_buffers, tir, tvm, walk
+from .._tvm import TensorLoad, constant_numpy, param_buffers, region_buffer, tir, tvm, walk
 from ..ir._relax import Constant
 
 _OPS = {tir.Max: relax.op.maximum, tir.Min: relax.op.minimum}
@@ -84,5 +84,5 @@ def _bound(func: tir.PrimFunc, count: int) -> tuple[Any, float | None] | None:
 
 
 def _reads(expr: Any, buffer: Any) -> bool:
-    """Whether it is an element of the buffer; 0.27's loads have a source."""
-    return hasattr(expr, "source") and expr.source.same_as(buffer)
+    """Whether it is an element of the buffer."""
+    return isinstance(expr, TensorLoad) and region_buffer(expr).same_as(buffer)

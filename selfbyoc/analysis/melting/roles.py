@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import is_reduction, structural_equal, walk
+from ..._tvm import is_reduction, region_buffer, structural_equal, walk
 
 _LOADS = ("BufferLoad", "TensorLoad")
 
@@ -42,8 +42,7 @@ def _operands(value: Any) -> list[Any]:
 
 
 def _own_load(expr: Any, written: Any) -> bool:
-    source = getattr(expr, "buffer", None) or getattr(expr, "source", None)
-    return type(expr).__name__ in _LOADS and source is not None and source.same_as(written)
+    return type(expr).__name__ in _LOADS and region_buffer(expr).same_as(written)
 
 
 def multiplies(block: Any) -> bool:
