@@ -131,7 +131,7 @@ emulate: venv venv-relay
 	$(RELAY)/bin/python tools/emulated.py
 
 # A quarter of an hour where nothing else runs, and 10 GB in build/compatibility; hours with
-# TESTS=all. Pythons that are not there stay rows without a result.
+# TESTS=all. A Python that is not here is told as such, or keeps its row.
 compatibility:
 	$(PYTHON) tools/compatibility.py --tests $(or $(TESTS),quick) --again
 

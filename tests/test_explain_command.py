@@ -79,7 +79,7 @@ def test_data(path, tmp_path, capsys):
 
 
 def test_page(path, tmp_path, capsys):
-    pytest.importorskip("pygraphviz")
+    pytest.importorskip("pygraphviz", exc_type=ImportError)
     out = tmp_path / "out.html"
     printed(capsys, path, "--html", out)
     assert "<svg" in out.read_text(encoding="utf-8")

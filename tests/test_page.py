@@ -18,7 +18,7 @@ from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.view.nest import draw_nest
 from selfbyoc.view.page import Page, render
 
-pytest.importorskip("pygraphviz")
+pytest.importorskip("pygraphviz", exc_type=ImportError)
 
 AVX512 = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
 CHAIN = next(c for c in BUILTIN if c.name == "conv2d_relu_conv2d_relu")

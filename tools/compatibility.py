@@ -62,7 +62,12 @@ def _run(chosen: list[Combination], tests: str) -> bool:
 
 
 def _kept(result: Result) -> bool:
-    """Write a result down and tell it; whether no test failed."""
+    """Write a result down and tell it; whether no test failed. What could not be tried here leaves
+    what another system found as it is.
+    """
+    if result.is_unavailable and _path(result.name).is_file():
+        print(f"{result.name}: {result.problem}; the earlier result stays", flush=True)
+        return True
     _path(result.name).parent.mkdir(parents=True, exist_ok=True)
     _path(result.name).write_text(json.dumps(result.as_json(), indent=1) + "\n")
     counts = ", ".join(f"{count} {kind}" for kind, count in result.counts.items())

@@ -19,6 +19,8 @@ FOLDER = ROOT / "build" / "compatibility"
 EXTRAS = "onnx,demo,cost-model,rpc"
 TESTERS = ("pytest", "hypothesis")
 PIP = ("-m", "pip", "--disable-pip-version-check", "-q")
+# Bytecode comes with the first import of what is imported, a tenth of what is installed.
+INSTALL = (*PIP, "install", "--no-compile")
 SHOWN = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "pytest")
 
 
@@ -84,26 +86,25 @@ def prepared(combination: Combination, built: Path) -> Path:
         ran([interpreter(combination.python), "-m", "venv", str(folder)])
         (_relay if combination.is_relay else _relax)(combination, str(python), built)
         (folder / "complete").touch()
-    again = ("install", "--no-deps", "--force-reinstall", str(built))
-    ran([str(python), *PIP, *again])
+    ran([str(python), *INSTALL, "--no-deps", "--force-reinstall", str(built)])
     return python
 
 
 def _relax(combination: Combination, python: str, built: Path) -> None:
     tvm, numpy = RELAX[combination.tvm], NUMPY[combination.numpy]
     try:
-        ran([python, *PIP, "install", f"{built}[{EXTRAS}]", *tvm, numpy, *TESTERS])
+        ran([python, *INSTALL, f"{built}[{EXTRAS}]", *tvm, numpy, *TESTERS])
     except Unavailable as err:
         if "conflicting dependencies" not in str(err) and "ResolutionImpossible" not in str(err):
             raise
         # The project does not allow this TVM. What it says when it is there all the same?
-        ran([python, *PIP, "install", *tvm, numpy, "rich", *TESTERS])
+        ran([python, *INSTALL, *tvm, numpy, "rich", *TESTERS])
 
 
 def _relay(combination: Combination, python: str, _: Path) -> None:
     tools = ROOT / "tools"
     required = str(tools / "relay-requirements.txt")
-    ran([python, *PIP, "install", "-r", required, NUMPY[combination.numpy]])
+    ran([python, *INSTALL, "-r", required, NUMPY[combination.numpy]])
     folder = FOLDER / combination.environment / "relay-tvm"
     ran([python, str(tools / "install_relay_tvm.py"), str(folder)])
 

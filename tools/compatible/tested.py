@@ -16,7 +16,8 @@ from .environment import FOLDER, ROOT, Unavailable, clean, prepared, ran, versio
 from .table import BY_NAME, Combination
 
 SELECTED = {"quick": "quick", "all": "not slow"}
-FUZZ_SECONDS = 5
+FUZZED = 5  # programs
+NOT_TRIED = "not tried"
 
 
 @dataclass
@@ -33,6 +34,11 @@ class Result:
     failed: dict[str, str] = field(default_factory=dict)
     fuzz: str = ""
     problem: str = ""
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether it could not be set up here."""
+        return self.problem.startswith(NOT_TRIED)
 
     def as_json(self) -> dict[str, Any]:
         """What the file of the combination holds."""
@@ -53,7 +59,7 @@ def tried(combination: Combination, tests: str, built: Path) -> Result:
             _test(result, python, surroundings)
             result.fuzz = _fuzzed(python, surroundings)
     except Unavailable as err:
-        result.problem = f"not tried: {err}"
+        result.problem = f"{NOT_TRIED}: {err}"
     return result
 
 
@@ -119,7 +125,7 @@ def counted(text: str) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _fuzzed(python: Path, surroundings: dict[str, str]) -> str:
-    command = [str(python), "-m", "selfbyoc", "fuzz", "--seconds", str(FUZZ_SECONDS), "--seed", "0"]
+    command = [str(python), "-m", "selfbyoc", "fuzz", "--count", str(FUZZED), "--seed", "0"]
     command += ["--output", str(FOLDER / "fuzz")]
     done = subprocess.run(
         command, env=surroundings, cwd=FOLDER, capture_output=True, text=True, check=False
