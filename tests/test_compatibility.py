@@ -110,3 +110,18 @@ def test_the_document_names_every_tvm_and_python():
     text = DOCUMENT.read_text(encoding="utf-8")
     table = [line for line in text.splitlines() if re.match(r"\| Rel[ay]*x? ", line)]
     assert len(table) == len(COMBINATIONS)
+
+
+def test_a_run_past_its_limit_tells_what_it_found_so_far(tmp_path, monkeypatch):
+    """Stopped by SIGINT, pytest writes its report."""
+    (tmp_path / "test_long.py").write_text(
+        "import time\ndef test_first(): pass\ndef test_second(): time.sleep(600)\n"
+    )
+    report = tmp_path / "report.xml"
+    monkeypatch.setattr(tested, "ROOT", tmp_path)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    with (tmp_path / "log.txt").open("w") as log:
+        status, stopped = tested._within(30.0, command, environment.clean(), log)
+    assert (status, stopped) == (2, True)
+    counts, _ = counted(report.read_text(), stopped)
+    assert counts["passed"] == 1

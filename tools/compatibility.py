@@ -1,6 +1,6 @@
 """The tests with each TVM, Python, NumPy and CPU that is supported: docs/compatibility.md.
 
-    python tools/compatibility.py [--only NAME] [--tests quick|all] [--again]
+    python tools/compatibility.py [--only NAME] [--tests quick|all] [--limit SECONDS] [--again]
     python tools/compatibility.py --list
     python tools/compatibility.py --document     the table only, from the results that are there
 
@@ -34,6 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", metavar="NAME", help="such as '*python3.12*'")
     parser.add_argument("--tests", choices=SELECTED, default="quick")
+    parser.add_argument("--limit", type=float, default=7200.0, metavar="SECONDS", help="of each")
     parser.add_argument("--again", action="store_true", help="also those with a result already")
     parser.add_argument("--list", action="store_true", help="print the names of all combinations")
     parser.add_argument("--document", action="store_true", help="write the table, run nothing")
@@ -53,12 +54,12 @@ def _results() -> dict[str, Any]:
     return {n: json.loads(_path(n).read_text()) for n in BY_NAME if _path(n).is_file()}
 
 
-def _run(chosen: list[Combination], tests: str) -> bool:
+def _run(chosen: list[Combination], tests: str, limit: float) -> bool:
     """Try each and keep what it found; whether all that ran passed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="wheel-", dir=FOLDER) as folder:
         built = wheel(Path(folder))
-        return all([_kept(tried(combination, tests, built)) for combination in chosen])
+        return all([_kept(tried(combination, tests, built, limit)) for combination in chosen])
 
 
 def _kept(result: Result) -> bool:
@@ -91,7 +92,7 @@ def main() -> int:
         print("\n".join(combination.name for combination in chosen))
         return 0
     left = chosen if args.again else [c for c in chosen if not _path(c.name).is_file()]
-    good = args.document or _run(left, args.tests)
+    good = args.document or _run(left, args.tests, args.limit)
     _write()
     return 0 if good else 1
 

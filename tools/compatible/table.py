@@ -50,7 +50,7 @@ def _combinations() -> list[Combination]:
     return [
         *(Combination(tvm) for tvm in (*RELAX, RELAY)),
         *(Combination(tvm, python=p) for tvm in both for p in PYTHONS if p != USUAL),
-        *(Combination(tvm, numpy="1.26") for tvm in (*RELAX, RELAY) if tvm != "0.26"),
+        *(Combination(tvm, numpy="1.26") for tvm in both),
         *(Combination(tvm, hides_avx512=True) for tvm in both),
     ]
 

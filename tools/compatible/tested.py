@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -45,7 +46,7 @@ class Result:
         return asdict(self)
 
 
-def tried(combination: Combination, tests: str, built: Path) -> Result:
+def tried(combination: Combination, tests: str, built: Path, limit: float) -> Result:
     """Set up the combination's environment and run the tests in it."""
     cpu = "Haswell (AVX-512 hidden)" if combination.hides_avx512 else cpu_name()
     today = time.strftime("%Y-%m-%d")
@@ -56,7 +57,7 @@ def tried(combination: Combination, tests: str, built: Path) -> Result:
         surroundings = clean() | _hiding(combination)
         result.problem = import_error(python, surroundings)
         if not result.problem:
-            _test(result, python, surroundings)
+            _test(result, python, surroundings, limit)
             result.fuzz = _fuzzed(python, surroundings)
     except Unavailable as err:
         result.problem = f"{NOT_TRIED}: {err}"
@@ -83,38 +84,51 @@ def import_error(python: Path, surroundings: dict[str, str]) -> str:
     return (lines[-1] if lines else f"ended with {done.returncode}") if done.returncode else ""
 
 
-def _test(result: Result, python: Path, surroundings: dict[str, str]) -> None:
+def _test(result: Result, python: Path, surroundings: dict[str, str], limit: float) -> None:
     report = FOLDER / f"{result.name}-{result.tests}.xml"
     report.unlink(missing_ok=True)
     # pytest's own script: `python -m pytest` would import this checkout and not what is installed.
     command = [str(python.parent / "pytest"), "-q", "-p", "no:cacheprovider"]
     command += ["--continue-on-collection-errors", "-m"]
     command += [SELECTED[result.tests], f"--junitxml={report}", *_files(result)]
-    done = subprocess.run(
-        command, env=surroundings, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    report.with_suffix(".txt").write_text(done.stdout + done.stderr, encoding="utf-8")
+    with report.with_suffix(".txt").open("w", encoding="utf-8") as log:
+        status, stopped = _within(limit, command, surroundings, log)
     if not report.is_file():
-        result.problem = f"pytest ended with {done.returncode}: see {report.with_suffix('.txt')}"
+        result.problem = f"pytest ended with {status}: see {report.with_suffix('.txt')}"
         return
-    result.counts, result.failed = counted(report.read_text(encoding="utf-8"))
+    if stopped:
+        result.tests += f", stopped after {limit / 60:.0f} minutes"
+    result.counts, result.failed = counted(report.read_text(encoding="utf-8"), stopped)
+
+
+def _within(limit: float, command: list[str], surroundings: dict[str, str], log: Any) -> Any:
+    """The exit status of pytest, and whether it was stopped: it then tells what it found so far."""
+    with subprocess.Popen(command, env=surroundings, cwd=ROOT, stdout=log, stderr=log) as running:
+        try:
+            return running.wait(limit), False
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)
+            return running.wait(), True
 
 
 def _files(result: Result) -> list[str]:
     """The test files that are asked for: collecting all of them takes longer than a quick run."""
     if result.tests == "all":
-        return []
+        return []  # of pytest's own configuration
     lines = (ROOT / "tests" / "quick.txt").read_text(encoding="utf-8").splitlines()
     files = dict.fromkeys(n.partition("::")[0] for n in lines if n[:1] not in ("", "#"))
     other = "relax/" if BY_NAME[result.name].is_relay else "relay/"
     return [f"tests/{name}" for name in files if not name.startswith(other)]
 
 
-def counted(text: str) -> tuple[dict[str, int], dict[str, str]]:
-    """The counts of a JUnit report, and the first line of what each failing test said."""
+def counted(text: str, stopped: bool = False) -> tuple[dict[str, int], dict[str, str]]:
+    """The counts of a JUnit report, and the first line of what each failing test said; not of the
+    test that a run was stopped in, which looks as if it had passed.
+    """
     counts = dict.fromkeys(("passed", "failed", "errors", "skipped"), 0)
     failed = {}
-    for case in ElementTree.fromstring(text).iter("testcase"):
+    cases = list(ElementTree.fromstring(text).iter("testcase"))
+    for case in cases[:-1] if stopped else cases:
         kinds = {child.tag: child for child in case}
         kind = next((k for k in ("failure", "error", "skipped") if k in kinds), "passed")
         counts[{"failure": "failed", "error": "errors"}.get(kind, kind)] += 1
