@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -103,7 +104,11 @@ def _test(result: Result, python: Path, surroundings: dict[str, str], limit: flo
 
 def _within(limit: float, command: list[str], surroundings: dict[str, str], log: Any) -> Any:
     """The exit status of pytest, and whether it was stopped: it then tells what it found so far."""
-    with subprocess.Popen(command, env=surroundings, cwd=ROOT, stdout=log, stderr=log) as running:
+    # A shell that starts this in the background lets it ignore SIGINT, and what it starts as well.
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        command, env=surroundings, cwd=ROOT, stdout=log, stderr=log, preexec_fn=heeding
+    ) as running:
         try:
             return running.wait(limit), False
         except subprocess.TimeoutExpired:
