@@ -11,13 +11,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ._target_data import target_data
 from .supported import check_imported, check_installed
 
 check_installed()
 
 import tvm  # noqa: E402
-
-from ._target_data import target_data
 
 GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
 check_imported(tvm.__version__, GENERATION)
