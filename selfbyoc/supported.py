@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -31,6 +32,9 @@ def check_installed() -> None:
     if spec is None:
         raise UnsupportedTVM(f"TVM is not installed; {HAVE}: {REMEDY}")
     if spec.origin and (Path(spec.origin).parent / "relay").is_dir():
+        # 0.17 checks arguments of schedules by what typing.Union was before: a TypeError in each.
+        if sys.version_info >= (3, 14):
+            raise UnsupportedTVM("found TVM with Relay on Python 3.14; it needs 3.10 to 3.13")
         return
     for package, wanted in (("apache-tvm", RELAX), ("apache-tvm-ffi", FFI)):
         try:

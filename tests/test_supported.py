@@ -65,6 +65,17 @@ def test_one_that_pip_does_not_know_tells_its_version_itself(tmp_path):
     assert "UnsupportedTVM: found TVM 0.15.0 with Relay; selfbyoc runs on" in imported(folder)
 
 
+def test_relay_ends_before_python_3_14(tmp_path, monkeypatch):
+    folder = planted(tmp_path, relay=True)
+    spec = supported.importlib.util.spec_from_file_location("tvm", folder / "tvm" / "__init__.py")
+    monkeypatch.setattr(supported.importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setattr(supported.sys, "version_info", (3, 14, 0))
+    with pytest.raises(UnsupportedTVM, match=r"found TVM with Relay on Python 3\.14; it needs"):
+        supported.check_installed()
+    monkeypatch.setattr(supported.sys, "version_info", (3, 13, 0))
+    supported.check_installed()
+
+
 def test_no_tvm_at_all(monkeypatch):
     monkeypatch.setattr(supported.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnsupportedTVM, match=r"TVM is not installed; selfbyoc runs on .*: pip ins"):
