@@ -54,7 +54,7 @@ def entries(place):
 
 def test_the_second_build_compiles_nothing(tmp_path, monkeypatch):
     assert uses(built(tmp_path)) == (0, 1)
-    monkeypatch.setattr("selfbyoc.codegen.lower.build_module", None)
+    monkeypatch.setattr("selfbyoc.codegen.final.build_module", None)
     monkeypatch.setattr("selfbyoc.codegen.lower.schedule_external", None)
     assert uses(built(tmp_path)) == (1, 0)
     # Other weights are another model, with other symbols, and the same kernel.
@@ -98,7 +98,7 @@ def test_another_way_of_lowering_shares_nothing(tmp_path, monkeypatch):
 def test_other_sources_of_this_package_schedule_again(tmp_path, monkeypatch):
     built(tmp_path)
     monkeypatch.setattr(keys, "_sources", lambda: "edited")
-    monkeypatch.setattr("selfbyoc.codegen.lower.build_module", None)
+    monkeypatch.setattr("selfbyoc.codegen.final.build_module", None)
     assert uses(built(tmp_path)) == (1, 0)
 
 

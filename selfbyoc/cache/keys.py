@@ -23,6 +23,7 @@ _LOWERING = (
     "_tvm_alignment.py",
     "_tvm_rewrite.py",
     "codegen/copies.py",
+    "codegen/final.py",
     "codegen/lower.py",
     "codegen/squares.py",
     "codegen/stack_tiles.py",

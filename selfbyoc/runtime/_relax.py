@@ -154,11 +154,13 @@ class _Input:
 
     def filled(self, array: np.ndarray) -> Any:
         """The tensor, with these values."""
-        if self.view is not None and self.view.shape == array.shape:
-            np.copyto(self.view, array)
-        else:
+        if self.view is None or self.view.shape != array.shape:
             self.tensor = to_tensor(array)
             self.view = _view(self.tensor)
+        elif self.view.flags.writeable:
+            np.copyto(self.view, array)
+        else:  # NumPy 1 gives views to read
+            self.tensor.copyfrom(array)
         return self.tensor
 
 

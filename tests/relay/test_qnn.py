@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from planting import planted
 from tvm import relay
 from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc._tvm import tvm
+from selfbyoc.fuzz.generation import planter
 from selfbyoc.ops.fixed_point import fixed_point
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 
@@ -85,7 +85,7 @@ def test_halves_of_a_ratio_of_scales():
     composites = [Composite("narrow", lambda x: op.relu(op.requantize(x)))]
     parted = selfbyoc.partition_for_tefuse(mod, composites=composites)
     assert selfbyoc.report(parted).counts == {"narrow": 1}
-    exact = planted(mod, "qnn.requantize", rounding="UPWARD", compute_dtype="int64")
+    exact = planter.planted(mod, "qnn.requantize", rounding="UPWARD", compute_dtype="int64")
     np.testing.assert_array_equal(
         selfbyoc.build(parted, "llvm")(-sums)[0], build_and_run(exact, x=-sums)
     )
