@@ -29,7 +29,7 @@ def test_calls_leave_nothing(parts):
 def test_signals(parts, job, tmp_path):
     found = parts.said("kills", job, 6, 1, tmp_path / "found")
     assert found["problems"] == []
-    assert found["killed"] + found.get("interrupted", 0) + found.get("done before", 0) == 6
+    assert sum(found.get(how, 0) for how in ("killed", "interrupted", "done before")) == 6
 
 
 def test_a_slope_is_found(parts, monkeypatch):
