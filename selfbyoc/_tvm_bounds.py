@@ -11,9 +11,8 @@ from ._tvm_rewrite import map_loops
 if GENERATION == "relax":
     import tvm_ffi
     from tvm import s_tir
-    from tvm.sym import iter_affine_map
-else:
-    from tvm.arith import iter_affine_map
+
+iter_affine_map = (tvm.sym if hasattr(tvm, "sym") else tvm.arith).iter_affine_map  # 0.27: sym
 
 
 def contiguous(index: Any, ranges: Mapping[Any, Any], condition: Any) -> tuple[int, int] | None:
