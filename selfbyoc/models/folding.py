@@ -1,9 +1,9 @@
 """What an ONNX model computes from small constants alone, computed once: shapes above all.
 
 ONNX Runtime does it (its basic level): exact, quick, and in the extra `onnx` already. `onnxsim` and
-`onnxslim` call it too, and bring more packages. Its fusions are left out: which ops become one is
-what this library is for, and its patterns know the ops as exporters write them. So are weights,
-which would only be copied.
+`onnxslim` call it too, and bring more packages. Its fusions are left out, and so is what moves
+transposes: which ops become one is what this library is for, and its patterns know the ops as
+exporters write them. Weights take no part; they would only be copied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FUSIONS = (
     "BatchNormalizationAddFusion", "ClipQuantFusion", "ConvAddFusion", "ConvBNFusion",
     "ConvMulFusion", "DivMulFusion", "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion",
     "MatMulAddFusion", "MatmulBNFusion", "NotWhereFusion", "PadFusion", "ReluQuantFusion",
-    "ReshapeFusion",
+    "ReshapeFusion", "TransposeOptimizer",
 )  # fmt: skip
 _WEIGHT = 4096  # elements from which a constant is a weight: no shape, no table of limits or axes
 
