@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import tempfile
@@ -106,11 +107,16 @@ def call_outcome(cell: Cell, is_alone: bool) -> tuple[str, str]:
 
 
 def said(err: Exception) -> str:
-    """The error's name and the line of it that says what is wrong."""
+    """The error's name and the line of it that says what is wrong, without paths of this machine.
+
+    Of a compiler that TVM starts that is its first error, not the command line at the end.
+    """
     lines = [line.strip() for line in str(err).strip().splitlines() if line.strip()]
-    text = lines[-1] if lines else ""
+    errors = [line for line in lines if re.search(r"\berror: ", line)]
+    text = (errors or lines[-1:] or [""])[0]
     name = type(err).__name__
-    return f"{name}: {text.removeprefix(f'{name}: ')}"[:400]
+    text = re.sub(r"/\S*/", ".../", text.removeprefix(f"{name}: "))
+    return f"{name}: {text}"[:400]
 
 
 def _run(cell: Cell, mod: Any, inputs: Arrays, is_alone: bool) -> list[np.ndarray]:
