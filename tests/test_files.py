@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from no_files import put
 
 import selfbyoc
 from selfbyoc import emit, op, structured
@@ -207,14 +208,7 @@ def test_notes_in_libraries(tmp_path):
 @pytest.mark.parametrize("how", ["fifo", "folder", "device", "large", "bytes", "none", "nul"])
 def test_what_is_no_text_file(how, tmp_path):
     path = tmp_path / "a.json"
-    if how == "fifo":
-        os.mkfifo(path)
-    elif how == "folder":
-        path.mkdir()
-    elif how == "large":
-        path.touch()
-        os.truncate(path, 1 << 40)
-    elif how == "bytes":
+    if not put(path, how) and how == "bytes":
         path.write_bytes(b"\xff")
     path = {"device": type(path)("/dev/zero"), "nul": tmp_path / "a\0b"}.get(how, path)
     with pytest.raises(InputError, match="cannot be read"):

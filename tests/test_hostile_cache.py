@@ -9,6 +9,7 @@ import textwrap
 import zlib
 
 import pytest
+from no_files import put
 
 from selfbyoc import trusted
 from selfbyoc.cache import entry, store
@@ -120,14 +121,7 @@ def test_keys_are_no_paths(kept, key):
 
 def replaced(path, how):
     path.unlink()
-    if how == "fifo":
-        os.mkfifo(path)
-    elif how == "folder":
-        path.mkdir()
-    elif how == "large":
-        path.touch()
-        os.truncate(path, 1 << 40)
-    else:
+    if not put(path, how):
         path.symlink_to(how)
 
 
