@@ -236,14 +236,14 @@ def job(tmp_path_factory):
 def test_right_and_wrong(lane, job):
     found = lane.measured(job("relu.ll", "same.ll"), 20)
     assert found.wrong == ""
-    assert all(0 < seconds < 1e-3 for seconds in found.seconds)
+    assert all(0 < seconds < 0.05 for seconds in found.seconds)
     assert lane.measured(job("relu.ll", "wrong.ll"), 20).wrong.startswith("output 0: ")
 
 
 def test_weights_from_memory(lane, job):
     """TVM empties the caches before each call; copies of weights are not sent."""
     found = lane.measured(replace(job("relu.ll", "same.ll"), copies=3), 20)
-    assert all(0 < seconds < 1e-3 for seconds in found.seconds)
+    assert all(0 < seconds < 0.05 for seconds in found.seconds)
 
 
 class Module:

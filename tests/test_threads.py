@@ -81,10 +81,10 @@ def test_each_thread_writes_its_own_model():
         builder = relax.BlockBuilder()
         x = relax.Var("x", relax.TensorType((rows, 4), "float32"))
         with builder.function("main", [x]):
-            meeting.wait(timeout=60)  # both have begun
+            meeting.wait(timeout=300)  # both have begun
             assert relax.BlockBuilder.current() is builder
             builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
-            meeting.wait(timeout=60)  # neither has ended
+            meeting.wait(timeout=300)  # neither has ended
         return builder.get()
 
     with ThreadPoolExecutor(2) as threads:
@@ -99,9 +99,9 @@ def test_each_thread_has_its_own_tag():
 
     def compute(name):
         with te.tag_scope(name):
-            meeting.wait(timeout=60)  # both have begun
+            meeting.wait(timeout=300)  # both have begun
             made = te.compute((3,), lambda i: i, name="made")
-            meeting.wait(timeout=60)  # neither has ended
+            meeting.wait(timeout=300)  # neither has ended
         return made.op.tag, te.compute((3,), lambda i: i).op.tag
 
     with ThreadPoolExecutor(2) as threads:
