@@ -102,11 +102,12 @@ load: venv venv-relay
 	$(RELAX)/bin/python tools/load.py --write docs/load.md
 	$(RELAY)/bin/python tools/load.py --write docs/load.md
 
-# Many minutes: every case for three CPUs, with a line of JSON a kernel; both make docs/reports/bounds.md.
+# Hours of one core: every case for three CPUs, with a line of JSON a kernel; prints docs/reports/bounds.md.
+# Goes on where it was interrupted.
 bounds: venv venv-relay
 	@mkdir -p build/bounds
-	$(RELAX)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --json build/bounds/relax.jsonl
-	$(RELAY)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --json build/bounds/relay.jsonl
+	$(RELAX)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --resume --json build/bounds/relax.jsonl
+	$(RELAY)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --resume --json build/bounds/relay.jsonl
 	$(RELAX)/bin/python -m selfbyoc bounds --tables build/bounds/relax.jsonl --tables build/bounds/relay.jsonl
 
 # Half an hour and more: every composite by every executor and level, and after other passes.

@@ -15,7 +15,7 @@ from rich.console import Console
 from . import BUILTIN, __version__
 from .errors import SelfbyocError
 from .view.bench_options import add_bench
-from .view.bounds_command import add_bounds
+from .view.bounds_options import add_bounds
 from .view.console import SafeConsole
 from .view.fuzz_command import add_fuzz
 from .view.model_file import add_model

@@ -187,3 +187,17 @@ def test_the_command(tmp_path, capsys):
     assert "| right | 1 |" in tables
     assert "| wrong | 5x33-19x33 | inside | x | i \\* 33 + j + 15 | element 165 of 165" in tables
     assert "| fence after |  |  | crashed: the process ended by SIGSEGV |" in tables
+
+    before = lines.read_text()
+    assert main([*own, "--resume"]) == 1, "one of before is wrong, or is found so again"
+    printed = capsys.readouterr().out
+    assert "right, 5x33" not in printed, "known"
+    assert "wrong wrong, 5x33-19x33" in printed, "the last one may lack kernels"
+    assert "1 kernels and 1 from before" in printed
+    assert [json.loads(line)["ok"] for line in lines.read_text().splitlines()] == [True, False]
+    assert lines.read_text().splitlines()[0] == before.splitlines()[0]
+
+
+def test_what_it_is_to_go_on_with(capsys):
+    assert main(["bounds", "--resume"]) == 1
+    assert "--resume: expected a file of --json" in capsys.readouterr().err

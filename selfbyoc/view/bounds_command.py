@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ..analysis.bounds.bounds import Plan, check, of_cases, of_module
+from ..analysis.bounds.bounds import Place, Plan, check, of_cases, of_module
 from ..analysis.bounds.records import KernelBounds
 from ..analysis.lint.file import load_file, named
 from ..analysis.verify.verification import check_timeout
@@ -36,36 +36,8 @@ class Request:
     seed: int = 0
     timeout: float = 300.0
     json: Path | None = None
+    resume: bool = False
     tables: Sequence[Path] | None = None
-
-
-def add_bounds(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("bounds", help="does each kernel stay in its buffers? proof, runs")
-    add = parser.add_argument
-    add("file", type=Path, nargs="?", metavar="FILE", help="composites of a .py file on their "
-        "cases, or the kernels of a .onnx model; default: the built-in composites")  # fmt: skip
-    add("--composite", action="append", metavar="NAME", help="this one alone; again for more")
-    add(
-        "--target",
-        action="append",
-        help="what to build for, again for more; default: host, this CPU",
-    )
-    add("--shape", action="append", default=[], metavar="INPUT=1x3x224x224",
-        help="of an input of a .onnx model; for each one with open sizes")  # fmt: skip
-    add("--cases", type=int, metavar="N", help="only the N smallest of each composite")
-    add("--no-run", action="store_true", help="only prove")
-    add("--seed", type=int, default=0, help="of the random inputs")
-    add("--timeout", type=float, default=300.0, help="seconds for one step; default: 300")
-    add("--json", type=Path, metavar="FILE", help="also write a line of JSON a kernel")
-    add("--tables", type=Path, action="append", metavar="FILE", help="print what such files say as "
-        "Markdown, and check nothing; again for more")  # fmt: skip
-    parser.set_defaults(run=_run)
-
-
-def _run(args: Any, console: Console) -> int:
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    return 0 if run(console, Request(**asked)) else 1
 
 
 def run(console: Console, asked: Request) -> bool:
@@ -74,19 +46,35 @@ def run(console: Console, asked: Request) -> bool:
         print(markdown([_read(path) for path in asked.tables]))
         return True
     check_timeout(asked.timeout)
-    lines: list[str] = []
-    is_well, count, listed = True, 0, 0
-    for found in _found(asked):
+    known = _known(asked)
+    lines = [json.dumps(line) for line in known]
+    is_well, count, listed = all(line["ok"] for line in known), 0, 0
+    for found in _found(asked, {_place(line) for line in known}):
         _print(console, found)
         is_well, count, listed = is_well and found.ok, count + 1, listed + len(found.listed)
         lines.append(json.dumps(found.to_dict()))
         if asked.json is not None:
             _write(asked.json, lines)
-    console.print(f"\n[bold]{count} kernels; {listed} things are not proved[/]")
+    before = f" and {len(known)} from before" if known else ""
+    console.print(f"\n[bold]{count} kernels{before}; {listed} things are not proved[/]")
     return is_well
 
 
-def _found(asked: Request) -> Iterator[KernelBounds]:
+def _known(asked: Request) -> list[dict[str, Any]]:
+    """What an interrupted run wrote, without its last case: of that, a kernel may be missing."""
+    if asked.resume and asked.json is None:
+        raise InputError("--resume: expected a file of --json to go on with")
+    if not asked.resume or asked.json is None or not asked.json.exists():
+        return []
+    lines = _read(asked.json)[1]
+    return [line for line in lines if _place(line) != _place(lines[-1])]
+
+
+def _place(line: Mapping[str, Any]) -> Place:
+    return line["composite"], line["case"], line["target"]
+
+
+def _found(asked: Request, known: Set[Place]) -> Iterator[KernelBounds]:
     names = asked.target or ["host"]
     targets = [host_target() if name == "host" else check_target(name) for name in names]
     for target in targets:
@@ -97,7 +85,7 @@ def _found(asked: Request) -> Iterator[KernelBounds]:
             for subject in of_module(mod, plan, chosen):
                 yield check(subject, ", ".join(subject.roots), plan)
         else:
-            yield from of_cases(_composites(asked), plan, asked.cases)
+            yield from of_cases(_composites(asked), plan, asked.cases, known)
 
 
 def _composites(asked: Request) -> list[Any]:

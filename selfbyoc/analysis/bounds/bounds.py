@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...language.composite import Composite
 
 BUILD, PROOF, DONE = "build", "proof", "done"
+Place = tuple[str, str, str]  # a composite, its case, the target
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,19 @@ class Plan:
 
 
 def of_cases(
-    composites: Iterable[Composite], plan: Plan, most: int | None = None
+    composites: Iterable[Composite],
+    plan: Plan,
+    most: int | None = None,
+    known: Set[Place] = frozenset(),
 ) -> Iterator[KernelBounds]:
-    """The kernels of the cases that this generation has, the smallest first; of `most` of them."""
+    """The kernels of the cases that this generation has, the smallest first; of `most` of them,
+    without those that are known.
+    """
     for composite in composites:
         here = [case for case in composite.cases if GENERATION in case.generations]
         for case in sorted(here, key=_size)[:most]:
+            if (composite.name, case.name, str(plan.target)) in known:
+                continue
             for subject in of_case(composite, case, plan, case.constants):
                 yield check(subject, case.name, plan)
 
