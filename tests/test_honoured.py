@@ -9,6 +9,7 @@ from selfbyoc import op
 from selfbyoc._tvm import GENERATION, te
 from selfbyoc.errors import ComputeError
 from selfbyoc.fuzz.generation import planter
+from selfbyoc.machine import machine_at_hand
 from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, forms, read_as, read_op
 
 MOMENTS = {name: (5,) for name in ("gamma", "beta", "mean", "var")}
@@ -117,3 +118,26 @@ def test_a_trial_that_raises_says_nothing_of_others():
         if counts:
             with pytest.raises(ComputeError, match="ValueError: three rows"):
                 selfbyoc.build(parted, "llvm")
+
+
+@pytest.mark.parametrize(("cpu", "counts"), [("haswell", {"columns": 1}), ("nehalem", {})])
+def test_the_trial_is_for_the_target(cpu, counts):
+    """What a compute looks at may depend on the machine that it is stacked for."""
+
+    def softmax(ins, call):
+        (x,), rows = ins, te.reduce_axis((0, ins[0].shape[0]), name="rows")
+        if machine_at_hand().vector_bytes == 32:
+            assert call.attrs["axis"] == 0
+        total = te.compute((x.shape[1],), lambda j: te.sum(te.exp(x[rows, j]), axis=rows), "total")
+        return te.compute(x.shape, lambda i, j: te.exp(x[i, j]) / total[j], name="columns")
+
+    def pattern(x):
+        return op.softmax(x, axis=0)
+
+    composite = selfbyoc.Composite("columns", lambda x: op.softmax(x), compute={"softmax": softmax})
+    mod = selfbyoc.emit(pattern, {"x": (4, 9)})
+    for target in (f"llvm -mcpu={cpu}", f"llvm -mcpu={cpu} -num-cores=3"):
+        parted = selfbyoc.partition_for_tefuse(mod, target=target, composites=[composite])
+        assert selfbyoc.report(parted).counts == counts
+    told = str(selfbyoc.explain(mod, target=f"llvm -mcpu={cpu}", composites=[composite]))
+    assert ("which columns does not look at" in told) == (not counts)

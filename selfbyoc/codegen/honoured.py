@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from .._tvm import current_target
 from ..graph import OpCall, OpGraph
 from ..language.decisions import undecided
 from ..match.match import Match, find_whole
@@ -31,7 +32,9 @@ Place = tuple[int, str]  # which op of a match, and an attribute of it
 def unread(match: Match) -> tuple[OpCall, str] | None:
     """The first op with an attribute that nobody looks at and that is not at its default."""
     places = {(n, name): call for n, call in enumerate(match.ops) for name in _said(call)}
-    seen = _seen(match.composite, tuple(call.kind for call in match.ops), tuple(match.args))
+    kinds = tuple(call.kind for call in match.ops)
+    target = current_target()  # a compute may be another one there
+    seen = _seen(match.composite, kinds, tuple(match.args), str(target))
     if not places.keys() <= seen:
         read = _read(match)
         if read is None:
@@ -41,9 +44,11 @@ def unread(match: Match) -> tuple[OpCall, str] | None:
 
 
 @lru_cache(maxsize=1024)
-def _seen(composite: Composite, kinds: tuple[str, ...], args: tuple[str, ...]) -> set[Place]:
-    """What is known to be looked at in matches of one form: a set that `unread` fills, so that most
-    matches need no trial.
+def _seen(
+    composite: Composite, kinds: tuple[str, ...], args: tuple[str, ...], target: str
+) -> set[Place]:
+    """What is known to be looked at in matches of one form, for one target: a set that `unread`
+    fills, so that most matches need no trial.
     """
     return set()
 

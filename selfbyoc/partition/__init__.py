@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,7 @@ def partitioning(
     target = None if target is None else check_target(target)
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
-    matches, report = decide(prepared, registry, refused=refused)
+    matches, report = decide(prepared, registry, target=target, refused=refused)
     report = replace(report, layouts=told_layouts(mod))
     matches = ir.in_order(prepared, matches)
     return Partitioning(ir.mark(prepared, matches), registry, target, matches, report)
@@ -121,16 +122,20 @@ def decide(
     prepared: tvm.IRModule,
     registry: Registry,
     *,
+    target: Any | None = None,
     strict: bool = True,
     refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[list[Match], Report]:
-    """The matches in a prepared module, and the reasons for all the rest; see `select`."""
+    """The matches in a prepared module, and the reasons for all the rest; see `select`. What a
+    compute looks at is tried out for the target; None: for the one in force, or the least machine.
+    """
     from ..ir.generation import ir as reader
     from .generation import ir
     from .select import select
 
     graph, block_of = reader.read(prepared["main"]), ir.block_of(prepared)
-    return select(graph, registry, strict=strict, refused=refused, block_of=block_of)
+    with target or nullcontext():
+        return select(graph, registry, strict=strict, refused=refused, block_of=block_of)
 
 
 def check_module(mod: Any) -> None:

@@ -107,7 +107,7 @@ def explain(
             )
         return _with_levels(report(mod), target, levels_of_kernels(mod, target))
     registry = registry_of(composites)
-    matches, decided = decide(ir.prepare(mod, params), registry, strict=False)
+    matches, decided = decide(ir.prepare(mod, params), registry, target=target, strict=False)
     decided = replace(decided, layouts=told_layouts(mod))
     level = levels_of_matches(registry, matches, target)
     return _with_levels(decided, target, level)
