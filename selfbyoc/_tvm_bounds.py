@@ -88,7 +88,8 @@ def with_bound_checks(func: Any, buffers: Sequence[tuple[Any, int]]) -> Any:
     prefix = "tir" if GENERATION == "relay" else "tirx"
     body = map_loops(func, _not_unrolled).body
     for buffer, elements in buffers:
-        extents = tir.call_intrin("handle", f"{prefix}.tvm_tuple", tir.const(elements, "int32"))
+        # Of whatever type; 0.26 refuses a pointer as the value of an attribute.
+        extents = tir.call_intrin("int32", f"{prefix}.tvm_tuple", tir.const(elements, "int32"))
         body = tir.AttrStmt(memory_of(buffer), "buffer_bound", extents, body)
     passes = s_tir.transform if GENERATION == "relax" else tir.transform
     mod = tvm.IRModule({"main": func.with_body(body)})
