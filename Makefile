@@ -5,6 +5,8 @@ TORCH ?=
 
 RELAX := .venv
 RELAY := .venv-relay
+# PyTorch and three libraries of models, several GB: not for everybody's tests.
+ZOO := .venv-zoo
 PIP_INSTALL := -m pip --disable-pip-version-check install -q
 
 # A TVM found through these would hide the one of the environment.
@@ -18,7 +20,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility venv venv-relay clean bounds executors
+.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo venv venv-relay venv-zoo clean bounds executors
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -37,11 +39,12 @@ help:
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
+	@echo 'make zoo          models of torchvision, timm, transformers, onnx; docs/models.md'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
 	@echo 'make venv-relay   set up $(RELAY), the Relay environment (Linux x86-64)'
-	@echo 'make clean        remove both environments, build/ and caches'
+	@echo 'make clean        remove the environments, build/ and caches'
 	@echo
 	@echo 'PYTHON=python3.12 picks the Python (3.10 or newer); TORCH=1 adds PyTorch and its tests.'
 
@@ -136,6 +139,13 @@ emulate: venv venv-relay
 compatibility:
 	$(PYTHON) tools/compatibility.py --tests $(or $(TESTS),quick) --again
 
+# Hours; goes on where it was interrupted. TIME=--no-time where the machine is busy, SIZE=full for
+# pictures as published, ONLY='timm/*' for a part, AGAIN=1 to do it over. What is wrong stays in the
+# document, and is no error of make's.
+zoo: venv-zoo
+	-$(ZOO)/bin/python tools/zoo.py $(TIME) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') \
+	  $(if $(AGAIN),--again)
+
 lint: venv
 	$(RELAX)/bin/python -m ruff check
 	$(RELAX)/bin/python -m ruff format --check
@@ -170,6 +180,16 @@ $(RELAX)/.installed: pyproject.toml
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[onnx,dev]'
 	@touch $@
 
+venv-zoo: $(ZOO)/.installed
+	@:
+
+$(ZOO)/.installed: pyproject.toml
+	$(check_python)
+	@echo 'setting up $(ZOO)'
+	@test -x $(ZOO)/bin/pip || $(PYTHON) -m venv $(ZOO)
+	@$(ZOO)/bin/python $(PIP_INSTALL) -e '.[zoo]'
+	@touch $@
+
 # TVM 0.17 reads what torch.jit.trace makes, Relax what torch.export makes. The setuptools that Relay
 # has is given again, or pip would take a newer one for PyTorch.
 %/.torch: %/.installed
@@ -187,5 +207,5 @@ $(RELAY)/.installed: pyproject.toml tools/install_relay_tvm.py tools/elf_stub.py
 	@touch $@
 
 clean:
-	rm -rf $(RELAX) $(RELAY) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .pkl_memoize_py3
+	rm -rf $(RELAX) $(RELAY) $(ZOO) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .pkl_memoize_py3
 	find selfbyoc tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

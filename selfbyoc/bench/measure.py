@@ -47,7 +47,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class _Ready:
+class Ready:
     """A contender that has built the workload."""
 
     process: Process
@@ -69,11 +69,11 @@ def measure(
         path = _saved(model, Path(folder))
         expected = expectation(workload, model, path, inputs, work.terms, method.limit)
         for _ in range(method.builds):
-            ready, failed = _build(processes, (path, inputs, setting), method, says)
+            ready, failed = build_all(processes, (path, inputs, setting), method, says)
             if workload.truth in ready:
                 expected = replace(expected, outputs=ready[workload.truth].outputs)
             says("time them in turns")
-            times, others = _time(ready, method)
+            times, others = in_turns(ready, method)
             shares.append(others)
             found = {n: checked(r, ready[n].outputs, expected) for n, r in times.items()}
             for name, result in {**failed, **found}.items():
@@ -93,9 +93,10 @@ def _saved(model: Any, folder: Path) -> str:
     return path
 
 
-def _build(
+def build_all(
     processes: Mapping[str, Process], args: Any, method: Method, says: Callable[[str], None]
-) -> tuple[dict[str, _Ready], dict[str, Result]]:
+) -> tuple[dict[str, Ready], dict[str, Result]]:
+    """Those that built what `args` say, and those that did not."""
     ready, failed = {}, {}
     for name, process in processes.items():
         says(f"build with {name}")
@@ -106,11 +107,11 @@ def _build(
             continue
         outputs, call, seconds, note = answer
         result = Result(build_seconds=seconds, note=note)
-        ready[name] = _Ready(process, outputs, call >= SLOW, result)
+        ready[name] = Ready(process, outputs, call >= SLOW, result)
     return ready, failed
 
 
-def _time(ready: Mapping[str, _Ready], method: Method) -> tuple[dict[str, Result], float]:
+def in_turns(ready: Mapping[str, Ready], method: Method) -> tuple[dict[str, Result], float]:
     """Windows in turns; a slow one is called once, for it would keep the others waiting.
 
     -> the results, and the share of the cores' time that went to nobody of these.

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from multiprocessing import Pipe
 from typing import Any
 
@@ -21,10 +22,13 @@ class Process:
 
     A process each, because thread pools spin: ONNX Runtime's, PyTorch's and TVM's would take turns
     on the same cores within one process, and a crash or a leak of one would be everybody's.
+    `worker` is the program, as Python's command line has it; it takes the name and a descriptor.
     """
 
-    def __init__(self, name: str, threads: int) -> None:
-        self.name, self._threads = name, threads
+    def __init__(
+        self, name: str, threads: int, worker: Sequence[str] = ("-m", "selfbyoc.bench.worker")
+    ) -> None:
+        self.name, self._threads, self._worker = name, threads, worker
         self._child: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: str, *args: Any, limit: float = 600.0) -> Any:
@@ -53,7 +57,7 @@ class Process:
     def _start(self) -> None:
         self._pipe, other = Pipe()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the process has ended)
-        command = [sys.executable, "-m", "selfbyoc.bench.worker", self.name, str(other.fileno())]
+        command = [sys.executable, *self._worker, self.name, str(other.fileno())]
         self._child = subprocess.Popen(
             command, env=_environment(self._threads), pass_fds=[other.fileno()],
             stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said,

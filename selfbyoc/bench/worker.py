@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ..errors import one_line
 from ..runtime.timing import window
 from . import roof
-from .contenders import CONTENDERS, Built
+from .contenders import CONTENDERS, Built, Contender
 from .reference import unoptimised
 from .setting import Setting
 
 SLOW = 0.25  # seconds a call from which on nothing is run only to warm up
 
 
-def main(name: str, descriptor: int) -> None:
+def main(name: str, descriptor: int, contenders: Sequence[Contender] = CONTENDERS) -> None:
     """Answer requests until the other end closes."""
-    build = next(c.build for c in CONTENDERS if c.name == name)
+    build = next(c.build for c in contenders if c.name == name)
     asked = _Answers(build)
     with Connection(descriptor) as pipe:
         while True:

@@ -1,0 +1,123 @@
+"""Every model of the zoo: imported, built, right, fast? docs/models.md.
+
+    python tools/zoo.py [--only PATTERN] [--size small|full] [--no-time] [--again] [--jobs N]
+    python tools/zoo.py --list
+    python tools/zoo.py --document       the tables only, from the results that are there
+
+Results are lines of JSON in build/zoo/; what has one is not tried again without --again. Needs the
+extra `zoo`, and Relax; a family whose package is missing is told as such. Exit status 1 when a
+model is wrong, or does not build, and neither PyTorch nor TVM is to blame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from zoo_models.catalogue import catalogue
+from zoo_models.document import write_document
+from zoo_models.model import FULL, SMALL, Model
+from zoo_models.process import Limits, limit_memory, tried
+from zoo_models.record import OURS, RIGHT, Record, add_record, read_records
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--only", action="append", default=[], metavar="PATTERN", help="such as 'timm/*' or vgg11")
+    add("--size", choices=(SMALL, FULL), default=SMALL, help="small pictures, or as published")
+    add("--no-time", action="store_true", help="time nothing: the machine is busy")
+    add("--again", action="store_true", help="also what has a result already")
+    add("--failed", action="store_true", help="of those with a result, what was not right")
+    add("--jobs", type=int, default=1, help="trials at once; timing is always one at a time")
+    add("--seconds", type=float, default=Limits.seconds, help="of one trial")
+    add("--gigabytes", type=float, default=Limits.gigabytes, help="of one trial")
+    add("--results", type=Path, default=ROOT / "build" / "zoo" / "results.jsonl")
+    add("--write", type=Path, default=ROOT / "docs" / "models.md")
+    add("--list", action="store_true", help="print the names of all models")
+    add("--document", action="store_true", help="write the document, try nothing")
+    add("--trial", metavar="KEY", help=argparse.SUPPRESS)  # in the process of one model
+    add("--onnx", metavar="KEY", help=argparse.SUPPRESS)
+    add("--to", type=Path, help=argparse.SUPPRESS)
+    add("--alone", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _try(args: argparse.Namespace) -> None:
+    """Within the process of one model."""
+    from zoo_models.trial import Trial
+
+    limit_memory(args.gigabytes)
+    (model,) = (m for m in catalogue()[0] if m.key == args.trial)
+    Trial(model, args.size, args.to, args.alone).run()
+
+
+def _write_onnx(args: argparse.Namespace) -> None:
+    """In a process of its own, too."""
+    from zoo_models.timed import write_onnx
+
+    (model,) = (m for m in catalogue()[0] if m.key == args.onnx)
+    write_onnx(model, args.size, args.to)
+
+
+def _left(models: list[Model], args: argparse.Namespace) -> list[Model]:
+    """What has no result of this size yet."""
+    known = read_records(args.results)
+    done = {k for k, r in known.items() if r.size == args.size or args.size == SMALL}
+    if args.failed:
+        return [m for m in models if m.key in known and known[m.key].outcome != RIGHT]
+    return models if args.again else [m for m in models if m.key not in done]
+
+
+def _found(model: Model, args: argparse.Namespace) -> Record:
+    record = tried(model, args.size, Limits(args.seconds, args.gigabytes))
+    if args.no_time:
+        return replace(record, seconds={})
+    if record.outcome != RIGHT:
+        return record
+    from zoo_models.timed import timed
+
+    return timed(model, args.size, record)
+
+
+def _run(models: list[Model], args: argparse.Namespace) -> None:
+    jobs = args.jobs if args.no_time else 1
+    with ThreadPoolExecutor(jobs) as pool:
+        for record in pool.map(lambda model: _found(model, args), models):
+            add_record(args.results, record)
+            blame = f" ({record.fault}) {record.reason}" if record.outcome != RIGHT else ""
+            print(f"{record.key}: {record.outcome}{blame}", flush=True)
+
+
+def main() -> int:
+    """The command line."""
+    args = _arguments()
+    if args.trial:
+        _try(args)
+        return 0
+    if args.onnx:
+        _write_onnx(args)
+        return 0
+    models, absent = catalogue(args.only)
+    for family, why in absent.items():
+        print(f"{family}: left out, {why}", file=sys.stderr)
+    if args.list:
+        print("\n".join(model.key for model in models))
+        return 0
+    if not args.document:
+        _run(_left(models, args), args)
+    records = read_records(args.results)
+    write_document(args.write, records, [m.key for m in catalogue()[0]], absent)
+    chosen = [records[m.key] for m in models if m.key in records]
+    return 1 if any(record.fault == OURS for record in chosen) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

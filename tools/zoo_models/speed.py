@@ -1,0 +1,54 @@
+"""What was timed: seconds to build, and ours against the best peer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .record import Record
+
+OURS = "selfbyoc"
+GOAL = 10  # ops that one second may take to partition and build
+HEAD = ("model", "partition and build", "a second builds", "ours", "best peer", "which", "speed")
+
+
+def speed_of(record: Record) -> float | None:
+    """The best peer's time by ours; more than one where ours is faster."""
+    peers = [time for name, time in record.times.items() if name != OURS]
+    ours = record.times.get(OURS)
+    return min(peers) / ours if peers and ours else None
+
+
+def speed_lines(found: Sequence[Record]) -> list[str]:
+    """The table of what was timed, slowest first; a sentence where nothing was."""
+    timed = [record for record in found if record.times]
+    if not timed:
+        return ["Nothing was timed: these runs were made with `--no-time`, on a busy machine."]
+    rows = [(speed_of(record) or 0.0, record) for record in timed]
+    rows.sort(key=lambda row: row[0])
+    speeds = [speed for speed, _ in rows if speed]
+    lines = [_summary(speeds, len(found))] if speeds else []
+    cells = [" | ".join(_cells(record, speed)) for speed, record in rows]
+    lines += ["", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    lines += [f"| {row} |" for row in cells]
+    absent = {f"{name}: {why}" for record in timed for name, why in record.skipped.items()}
+    return [*lines, *(["", *(f"- {text}" for text in sorted(absent))] if absent else [])]
+
+
+def _summary(speeds: Sequence[float], total: int) -> str:
+    mean = math.exp(sum(map(math.log, speeds)) / len(speeds))
+    faster = sum(speed >= 1 for speed in speeds)
+    return (
+        f"{len(speeds)} of {total} timed: {faster} faster than the best peer, geometric mean "
+        f"{mean:.2f}, least {min(speeds):.2f}."
+    )
+
+
+def _cells(record: Record, speed: float) -> list[str]:
+    seconds = record.seconds.get("partition", 0.0) + record.seconds.get("build", 0.0)
+    peers = {name: time for name, time in record.times.items() if name != OURS}
+    best = min(peers, key=peers.__getitem__) if peers else ""
+    rate = f"{record.ops / seconds:.0f} ops" if seconds else ""
+    times = [f"{t:.3g} ms" if t else "" for t in (record.times.get(OURS), peers.get(best))]
+    told = f"{speed:.2f}" if speed else ""
+    return [record.key, f"{seconds:.1f} s" if seconds else "", rate, *times, best, told]

@@ -1,0 +1,143 @@
+"""One model tried, in a process of its own: made, exported, imported, built, compared."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfbyoc.errors import FallbackWarning
+
+from .model import Made, Model
+from .record import FAILED, RIGHT, WRONG
+from .truth import Truth, judged, truth_of_file, truth_of_module
+
+
+class Trial:
+    """Tells in a file how far it came, so that who started it knows where it died."""
+
+    def __init__(self, model: Model, size: str, path: Path, alone: bool) -> None:
+        self._model, self._size, self._path, self._alone = model, size, path, alone
+        self._stage = "make"
+        self._found: dict[str, Any] = {"processor": {}, "seconds": {}}
+
+    def run(self) -> None:
+        """Go as far as the model comes; the last line of the file is what was found."""
+        try:
+            self._found["outcome"] = self._tried()
+        except Exception as err:  # of PyTorch, of any package, of TVM and ours: this is the report
+            told = {"outcome": FAILED, "stage": self._stage, "reason": first_line(err)}
+            self._found |= told | {"op": op_of(err)}
+        self._write(self._found)
+
+    def _write(self, data: Any) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(data) + "\n")
+
+    @contextmanager
+    def _at(self, stage: str) -> Iterator[None]:
+        self._stage = stage
+        self._write({"stage": stage})
+        start, used = time.perf_counter(), time.process_time()
+        yield
+        self._found["seconds"][stage] = round(time.perf_counter() - start, 3)
+        self._found["processor"][stage] = round(time.process_time() - used, 3)
+
+    def _tried(self) -> str:
+        mod, truth = (self._file if self._model.is_onnx else self._module)()
+        library = self._built(mod)
+        self._found |= counted(library.report)  # now with the kernels that fell back
+        with self._at("run"):
+            given = [np.asarray(array) for array in truth.inputs]
+            found = library(*given)
+        self._stage = "compare"
+        told = judged(found, truth)
+        self._found |= told
+        return WRONG if told["reason"] else RIGHT
+
+    def _module(self) -> tuple[Any, Truth]:
+        with self._at("make"):
+            made = self._model.made(self._size)
+        with self._at("export"):
+            program = exported(made)
+        with self._at("import"):
+            mod = imported(program)
+        del program
+        return mod, truth_of_module(made)
+
+    def _file(self) -> tuple[Any, Truth]:
+        import selfbyoc
+
+        with self._at("make"):
+            proto = self._model.made(self._size)
+        with self._at("import"):
+            mod = selfbyoc.from_onnx(proto)
+        return mod, truth_of_file(proto)
+
+    def _built(self, mod: Any) -> Any:
+        """`alone`: without composites, TVM and nothing of ours but the way to it."""
+        import selfbyoc
+
+        target = selfbyoc.host_target()
+        composites: Sequence[Any] | None = [] if self._alone else None
+        with self._at("partition"):
+            parted = selfbyoc.partition_for_tefuse(mod, target=target, composites=composites)
+        self._found |= counted(selfbyoc.report(parted))
+        with self._at("build"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)
+            return selfbyoc.build(parted, target, cache=False)
+
+
+def exported(made: Made) -> Any:
+    """The module by torch.export, shapes as they are."""
+    import torch
+
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.export.export(made.module, made.inputs)
+
+
+def imported(program: Any) -> Any:
+    """The program by TVM's frontend; weights are constants."""
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program  # noqa: TID251
+
+    with torch.no_grad():
+        return from_exported_program(program)
+
+
+def counted(report: Any) -> dict[str, Any]:
+    """What became kernels and what did not."""
+    matched = report.matched
+    return {
+        "ops": len(report.ops),
+        "kernels": len({record.symbol for record in matched}),
+        "composites": report.counts,
+        "left": report.left,
+        "fallbacks": sorted({f"{r.composite}: {r.level_reason}" for r in matched if r.cause}),
+    }
+
+
+def first_line(err: BaseException) -> str:
+    """What says most in one line: TVM puts C++'s stack before, PyTorch advice after."""
+    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+    told = next((line for line in reversed(lines) if "Error" in line), lines[0] if lines else "")
+    kind = type(err).__name__
+    return (told if told.startswith(kind) else f"{kind}: {told}")[:300]
+
+
+def op_of(err: BaseException) -> str:
+    """The op that an importer was at: the node that some function up the stack was given."""
+    found, trace = "", err.__traceback__
+    while trace is not None:
+        node: Any = trace.tb_frame.f_locals.get("node")
+        if hasattr(node, "target") and hasattr(node, "op"):
+            found = str(node.target)
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,100 @@
+"""What a model computes, by PyTorch in float64, and whether what was found is that."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from selfbyoc.bench.inputs import inputs_of
+from selfbyoc.bench.reference import unoptimised
+from selfbyoc.extra import extra
+from selfbyoc.runtime.tolerance import bound_of
+
+from .model import Made
+
+TERMS = 4096  # of not all chains of sums the length is known; 2e-5 of the largest output
+SLACK = 4.0  # times the error of the peer itself: what amplifies its rounding amplifies ours
+LARGE = 1 << 28  # weights from which float64 takes too much memory
+
+
+@dataclass(frozen=True)
+class Truth:
+    """`outputs` for `inputs`; `theirs` is what the peer finds in float32."""
+
+    inputs: Sequence[np.ndarray]
+    outputs: Sequence[np.ndarray]
+    theirs: Sequence[np.ndarray]
+    live: float
+
+
+def truth_of_module(made: Made) -> Truth:
+    """By PyTorch. The module is in float64 afterwards, where it is not too large."""
+    import torch
+
+    with torch.no_grad():
+        theirs = _outputs(made.module(*made.inputs))
+        first, *rest = made.inputs
+        other = _outputs(made.module(torch.roll(first, 1, -1), *rest))
+        exact = theirs
+        if sum(p.numel() for p in made.module.parameters()) < LARGE:
+            wide = [x.double() if x.is_floating_point() else x for x in made.inputs]
+            exact = _outputs(made.module.double()(*wide))
+    if not all(np.isfinite(o).all() for o in exact):
+        raise ValueError("PyTorch's own outputs are not finite")
+    inputs = [x.numpy() for x in made.inputs]
+    return Truth(inputs, exact, theirs, _change(theirs, other))
+
+
+def truth_of_file(proto: Any) -> Truth:
+    """By ONNX Runtime with nothing fused."""
+    inputs = inputs_of(proto)
+    name = next(iter(inputs))
+    changed = {**inputs, name: np.roll(inputs[name], 1, -1)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.onnx"
+        extra("onnx").save(proto, path)
+        theirs, other = unoptimised(path, inputs), unoptimised(path, changed)
+    return Truth(list(inputs.values()), theirs, theirs, _change(theirs, other))
+
+
+def _outputs(found: Any) -> list[np.ndarray]:
+    import torch
+
+    leaves = torch.utils._pytree.tree_leaves(found)
+    return [leaf.detach().numpy() for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def _change(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+    pairs = zip(one, other, strict=True)
+    return max((relative(a, b) for a, b in pairs), default=0.0)
+
+
+def relative(found: np.ndarray, truth: np.ndarray) -> float:
+    """The largest difference, relative to the largest value."""
+    left, right = np.asarray(found, np.float64), np.asarray(truth, np.float64)
+    largest = float(np.abs(right).max(initial=0.0))
+    return float(np.abs(left - right).max(initial=0.0)) / (largest or 1.0)
+
+
+def judged(found: Sequence[np.ndarray], truth: Truth) -> dict[str, Any]:
+    """Errors, and the reason why it is wrong, if it is."""
+    shapes = [[np.shape(a) for a in arrays] for arrays in (found, truth.outputs)]
+    if shapes[0] != shapes[1]:
+        return {"reason": f"outputs are {shapes[0]}, expected {shapes[1]}", "live": truth.live}
+    rows = [_row(*row) for row in zip(found, truth.outputs, truth.theirs, strict=True)]
+    worst = max(rows, key=lambda row: row["error"] / (row["allowed"] or 1e-30))
+    is_off = not worst["error"] <= worst["allowed"]
+    reason = f"off by {worst['error']:.1e}, allowed {worst['allowed']:.1e}" if is_off else ""
+    return {**worst, "live": truth.live, "reason": reason}
+
+
+def _row(found: np.ndarray, truth: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
+    dtype = str(theirs.dtype)
+    largest = float(np.abs(truth.astype(np.float64)).max(initial=0.0)) or 1.0
+    own = relative(theirs, truth)
+    allowed = max(bound_of(truth, dtype, TERMS) / largest, SLACK * own)
+    return {"error": relative(found, truth), "theirs": own, "allowed": allowed}
