@@ -24,6 +24,7 @@ from .language.registry import Registry
 from .layouts.optimize import optimize_layouts
 from .machine import Machine
 from .models.from_onnx import from_onnx
+from .models.from_torch import from_torch
 from .partition import partition_for_tefuse
 from .partition.report import report
 from .partition.unfuse import unfuse
@@ -84,6 +85,7 @@ __all__ = [
     "explain",
     "extract_tasks",
     "from_onnx",
+    "from_torch",
     "host_target",
     "intrinsic",
     "lint",

@@ -151,7 +151,9 @@ def example(zoo):
 
 def test_the_tables(zoo):
     records = {r.key: r for r in example(zoo)}
-    text = zoo.document.markdown(records, [*records, "onnx/later"], {"torchvision": "not installed"})
+    text = zoo.document.markdown(
+        records, [*records, "onnx/later"], {"torchvision": "not installed"}
+    )
     lines = text.splitlines()
     assert "| timm | 2 of 2 | small | 2 (100%) | 2 (100%) | 2 (100%) |" in lines
     assert "| onnx | 2 of 3 | small | 1 (50%) | 0 (0%) | 0 (0%) |" in lines

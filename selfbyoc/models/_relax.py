@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .._tvm import tvm
@@ -17,3 +18,15 @@ def from_onnx(model: Any) -> Any:
 def default_build(mod: Any, target: Any) -> Any:
     """What a user without this library gets: the default pipeline."""
     return tvm.compile(mod, target)
+
+
+def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
+    """A module of PyTorch, exported with these inputs, or a program that is."""
+    import torch
+
+    from ._relax_torch import converted
+
+    with torch.no_grad():
+        if isinstance(module, torch.export.ExportedProgram):
+            return converted(module)
+        return converted(torch.export.export(module, tuple(inputs)))

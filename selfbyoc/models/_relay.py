@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import relay
 
 from .._tvm import tvm
+from ..errors import InputError
 
 
 def from_onnx(model: Any) -> Any:
@@ -18,3 +21,45 @@ def default_build(mod: Any, target: Any) -> Any:
     """What a user without this library gets: relay.build with TOPI's schedules."""
     with tvm.transform.PassContext(opt_level=3):
         return relay.build(mod, target=target)
+
+
+def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
+    """A module of PyTorch, traced with these inputs, its weights as constants."""
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(
+            f"module: TVM {tvm.__version__} reads a torch.nn.Module and its inputs, traced; found "
+            f"{type(module).__name__}"
+        )
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one op for a layer, which TVM does not know
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of tracing, that shapes are fixed
+            traced = torch.jit.trace(module, tuple(inputs))
+            given = [
+                (f"x{n}", (tuple(x.shape), str(x.dtype).removeprefix("torch.")))
+                for n, x in enumerate(inputs)
+            ]
+            mod, params = relay.frontend.from_pytorch(
+                traced, given, custom_convert_map={"aten::cumsum": _cumsum}
+            )
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    return mod
+
+
+def _cumsum(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """Sums of bools and short integers are int64 in PyTorch. TVM's frontend keeps the type of the
+    terms, and finds that two places and two more are one.
+    """
+    from tvm.relay.frontend.pytorch import _convert_dtype_value
+
+    x, axis, asked = inputs[:3]
+    if asked is not None:
+        dtype = _convert_dtype_value(asked)
+    else:
+        dtype = types[0] if types[0].startswith(("float", "bfloat")) else "int64"
+    return relay.cumsum(relay.cast(x, dtype), axis=axis, dtype=dtype)

@@ -19,7 +19,7 @@ from selfbyoc.runtime.generation import runtime
 
 from .catalogue import catalogue
 from .model import Made, Model
-from .trial import exported, imported
+from .trial import exported
 
 MODEL, ONNX = "model.json", "model.onnx"
 _OF_FILES = {c.name: c for c in CONTENDERS}
@@ -37,8 +37,10 @@ def _made(folder: str) -> Made | None:
 
 
 def _selfbyoc(folder: str, inputs: Inputs, setting: Setting) -> Built:
-    made = _made(folder)
-    mod = selfbyoc.from_onnx(f"{folder}/{ONNX}") if made is None else imported(exported(made))
+    if (made := _made(folder)) is None:
+        mod = selfbyoc.from_onnx(f"{folder}/{ONNX}")
+    else:
+        mod = selfbyoc.from_torch(exported(made))
     library = selfbyoc.build(mod, setting.tvm_target(), cache=False)
     names = [name for name, _, _ in library.inputs]
     tensors = [runtime.to_tensor(array) for array in inputs.values()]

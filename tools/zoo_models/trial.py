@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+import selfbyoc
 from selfbyoc.errors import FallbackWarning
+from selfbyoc.models.from_torch import op_of
 
 from .model import Made, Model
 from .record import FAILED, RIGHT, WRONG
@@ -67,13 +69,11 @@ class Trial:
         with self._at("export"):
             program = exported(made)
         with self._at("import"):
-            mod = imported(program)
+            mod = selfbyoc.from_torch(program)
         del program
         return mod, truth_of_module(made)
 
     def _file(self) -> tuple[Any, Truth]:
-        import selfbyoc
-
         with self._at("make"):
             proto = self._model.made(self._size)
         with self._at("import"):
@@ -82,8 +82,6 @@ class Trial:
 
     def _built(self, mod: Any) -> Any:
         """`alone`: without composites, TVM and nothing of ours but the way to it."""
-        import selfbyoc
-
         target = selfbyoc.host_target()
         composites: Sequence[Any] | None = [] if self._alone else None
         with self._at("partition"):
@@ -101,15 +99,6 @@ def exported(made: Made) -> Any:
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.export.export(made.module, made.inputs)
-
-
-def imported(program: Any) -> Any:
-    """The program by TVM's frontend; weights are constants."""
-    import torch
-    from tvm.relax.frontend.torch import from_exported_program  # noqa: TID251
-
-    with torch.no_grad():
-        return from_exported_program(program)
 
 
 def counted(report: Any) -> dict[str, Any]:
@@ -130,14 +119,3 @@ def first_line(err: BaseException) -> str:
     told = next((line for line in reversed(lines) if "Error" in line), lines[0] if lines else "")
     kind = type(err).__name__
     return (told if told.startswith(kind) else f"{kind}: {told}")[:300]
-
-
-def op_of(err: BaseException) -> str:
-    """The op that an importer was at: the node that some function up the stack was given."""
-    found, trace = "", err.__traceback__
-    while trace is not None:
-        node: Any = trace.tb_frame.f_locals.get("node")
-        if hasattr(node, "target") and hasattr(node, "op"):
-            found = str(node.target)
-        trace = trace.tb_next
-    return found

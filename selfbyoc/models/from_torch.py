@@ -1,0 +1,52 @@
+"""`from_torch`: a model of PyTorch -> an IRModule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import InputError, one_line
+from ..extra import extra
+from .generation import tvm_road
+
+
+def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
+    """A torch.nn.Module in eval mode, with tensors to export it with, as an IRModule of the TVM at
+    hand; weights are constants. On Relax also a torch.export.ExportedProgram, without inputs.
+
+    Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's.
+
+    Raises InputError where PyTorch cannot export it or TVM's frontend cannot import it, with the
+    op; MissingExtra without the package torch.
+    """
+    torch = extra("torch")
+    if not isinstance(module, (torch.nn.Module, torch.export.ExportedProgram)):
+        raise InputError(
+            f"module: expected a torch.nn.Module or an ExportedProgram, found "
+            f"{type(module).__name__}"
+        )
+    if getattr(module, "training", False):
+        raise InputError("module: it is in training mode; call module.eval() first")
+    for number, value in enumerate(inputs):
+        if not isinstance(value, torch.Tensor):
+            kind = type(value).__name__
+            raise InputError(f"inputs: expected tensors, found {kind} at {number}")
+    try:
+        return tvm_road.from_torch(module, inputs)
+    except InputError:
+        raise
+    except Exception as err:  # PyTorch's exporter and TVM's frontend raise errors of many kinds
+        op = op_of(err)
+        at = f" at {op}" if op else ""
+        raise InputError(f"the module cannot be imported{at}: {one_line(err)}") from err
+
+
+def op_of(err: BaseException) -> str:
+    """The op that an importer was at: the node that some function up the stack was given."""
+    found, trace = "", err.__traceback__
+    while trace is not None:
+        node: Any = trace.tb_frame.f_locals.get("node")
+        if hasattr(node, "target") and hasattr(node, "op"):
+            found = str(node.target)
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,93 @@
+"""`from_torch`: modules of PyTorch, and what TVM's frontends mean otherwise than PyTorch."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import from_torch
+from selfbyoc._tvm import GENERATION
+from selfbyoc.errors import InputError
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
+
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.last = torch.nn.Conv2d(3, 8, 3), torch.nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.conv(x)).mean((2, 3)))
+
+
+class Positions(torch.nn.Module):
+    """As decoders number the tokens that are not padding: a running sum of bools."""
+
+    def forward(self, ids, weight):
+        places = torch.cumsum(ids != 0, -1)
+        return places, weight[0].float() * places.float()
+
+
+class Unknown(torch.nn.Module):
+    def forward(self, x):
+        return torch.special.bessel_j0(x)
+
+
+def example():
+    torch.manual_seed(1)
+    return (torch.randn(1, 3, 9, 11),)
+
+
+def test_a_module():
+    (x,), network = example(), Network().eval()
+    mod = from_torch(network, [x])
+    counts = selfbyoc.report(selfbyoc.partition_for_tefuse(mod)).counts
+    assert sum(counts.values()) > 0
+    (found,) = selfbyoc.build(mod)(x.numpy())
+    with torch.no_grad():
+        np.testing.assert_allclose(found, network(x).numpy(), atol=1e-5)
+
+
+def test_sums_of_bools_are_integers():
+    ids, weight = torch.tensor([[3, 0, 2, 2, 0, 7]]), torch.randn(1, 6)
+    mod = from_torch(Positions().eval(), (ids, weight))
+    places, scaled = selfbyoc.build(mod)(ids.numpy(), weight.numpy())
+    wanted = [t.numpy() for t in Positions()(ids, weight)]
+    assert places.dtype == np.int64
+    np.testing.assert_array_equal(places, wanted[0])
+    np.testing.assert_allclose(scaled, wanted[1], rtol=1e-6)
+
+
+@pytest.mark.skipif(GENERATION == "relax", reason="Relax reads exported programs")
+def test_no_exported_program_on_relay():
+    program = torch.export.export(Network().eval(), example())
+    with pytest.raises(InputError, match=r"module: TVM .* reads a torch.nn.Module"):
+        from_torch(program)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay reads traces")
+def test_an_exported_program():
+    (x,), network = example(), Network().eval()
+    (found,) = selfbyoc.build(from_torch(torch.export.export(network, (x,))))(x.numpy())
+    with torch.no_grad():
+        np.testing.assert_allclose(found, network(x).numpy(), atol=1e-5)
+
+
+def test_the_op_that_is_not_known():
+    with pytest.raises(InputError, match="bessel_j0"):
+        from_torch(Unknown().eval(), example())
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "message"),
+    [
+        (lambda: "resnet18", (), "expected a torch.nn.Module or an ExportedProgram, found str"),
+        (Network, (), "it is in training mode"),
+        (lambda: Network().eval(), ([1.0],), "inputs: expected tensors, found list at 0"),
+        (lambda: Network().eval(), (), "the module cannot be imported"),
+    ],
+)
+def test_what_is_refused(module, inputs, message):
+    with pytest.raises(InputError, match=message):
+        from_torch(module(), inputs)
