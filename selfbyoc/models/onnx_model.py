@@ -95,10 +95,13 @@ def _only_reads(graph: Any, name: str, filled: dict[str, Any]) -> bool:
     return all(n.output[0] in filled for n in graph.node if name in n.input)
 
 
+_RESHAPING = ("Reshape", "Unsqueeze")
+
+
 def _roles(graph: Any) -> dict[str, str]:
-    """Weight -> what it is to its reader, as `Conv.1`; a reshape on the way is looked through."""
+    """Weight -> what it is to its reader, as `Conv.1`; what only reshapes it is looked through."""
     roles: dict[str, str] = {}
-    through = {n.output[0]: n.input[0] for n in graph.node if n.op_type == "Reshape"}
+    through = {n.output[0]: n.input[0] for n in graph.node if n.op_type in _RESHAPING}
     summed = {name for n in graph.node if n.op_type in ("Sum", "Add") for name in n.input}
     for node in graph.node:
         is_branch = node.op_type == "BatchNormalization" and node.output[0] in summed

@@ -26,4 +26,13 @@ def light() -> list[Model]:
 def _light(name: str, size: str) -> Any:
     from selfbyoc.models.onnx_model import light_model
 
-    return light_model(name)
+    return _without_softmax(light_model(name))
+
+
+def _without_softmax(model: Any) -> Any:
+    """Scores, not probabilities: with random weights one class takes all, whatever the picture."""
+    last, (output,) = model.graph.node[-1], model.graph.output
+    if last.op_type == "Softmax" and list(last.output) == [output.name]:
+        output.name = last.input[0]
+        model.graph.node.remove(last)
+    return model

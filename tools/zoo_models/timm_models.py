@@ -10,7 +10,7 @@ from .vision import picture, torchvision
 
 # name -> side of a small picture; 0 where windows or tables of positions fix the published one.
 _CHOSEN = {
-    "botnet26t_256": 0, "cait_xxs24_224": 0, "caformer_s18": 64, "coat_tiny": 64,
+    "botnet26t_256": 0, "cait_xxs24_224": 0, "caformer_s18": 64, "coat_tiny": 0,
     "convmixer_768_32": 64, "convnextv2_atto": 64, "crossvit_tiny_240": 0, "cspdarknet53": 64,
     "davit_tiny": 64, "deit_tiny_patch16_224": 0, "dla34": 64, "dpn68": 64,
     "ecaresnet26t": 64, "edgenext_xx_small": 64, "efficientformer_l1": 0, "efficientvit_b0": 64,
