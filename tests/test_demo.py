@@ -50,7 +50,7 @@ def test_activations_stay_in_a_sane_range(name):
     """Every intermediate value, not only the softmax at the end, which hides an explosion.
 
     ResNet's sums doubled the variance sixteen times; a certain softmax is the same for any logits.
-    DenseNet's scales, read through an Unsqueeze, silenced it: the result was the same for any image.
+    DenseNet's scales, read through an Unsqueeze, silenced it: one result for any image.
     """
     probe = models.light_model(name)
     names = [name for node in probe.graph.node for name in node.output if node.op_type == "Conv"]

@@ -59,6 +59,39 @@ def test_sums_of_bools_are_integers():
     np.testing.assert_allclose(scaled, wanted[1], rtol=1e-6)
 
 
+class Reduced(torch.nn.Module):
+    """By an op of ATen that some models have and TVM's frontends may lack."""
+
+    def __init__(self, reduce):
+        super().__init__()
+        self.reduce = reduce
+
+    def forward(self, x):
+        return torch.relu(self.reduce(x))
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 has no converter for them")
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda x: torch.amax(x, 1),
+        lambda x: torch.amax(x, (1, -1), keepdim=True),
+        lambda x: torch.amin(x, -2, keepdim=True),
+        lambda x: torch.amin(x, ()),
+        lambda x: torch.prod(x, 1),
+        lambda x: torch.prod(x > 0, 2, keepdim=True),
+        lambda x: torch.cumsum((x > 0).to(torch.int8), 2),
+    ],
+)
+def test_reductions(reduce):
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 5, 7), np.float32))
+    network = Reduced(reduce).eval()
+    (found,) = selfbyoc.build(from_torch(network, (x,)))(x.numpy())
+    wanted = network(x).numpy()
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.skipif(GENERATION == "relax", reason="Relax reads exported programs")
 def test_no_exported_program_on_relay():
     program = torch.export.export(Network().eval(), example())

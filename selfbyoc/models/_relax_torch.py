@@ -1,4 +1,4 @@
-"""TVM's frontend for torch.export, and what it converts to another op than PyTorch means."""
+"""TVM's frontend for torch.export, and ops that it does not know or gives another type."""
 
 from __future__ import annotations
 
@@ -18,12 +18,46 @@ def _cumsum(node: Any, importer: Any) -> Any:
     """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
     of bools does not compile, and one of int8 overflows.
     """
-    x, axis = importer.env[node.args[0]], node.args[1] if len(node.args) > 1 else node.kwargs["dim"]
-    wanted = node.meta["val"].dtype
-    dtype = importer._convert_data_type(str(wanted), importer.env)
-    if node.args[0].meta["val"].dtype != wanted:
-        x = importer.block_builder.emit(relax.op.astype(x, dtype))
+    x = _in_its_type(node, importer)
+    axis, dtype = _argument(node, 1, "dim"), x.ty.dtype
     return importer.block_builder.emit(relax.op.cumsum(x, axis, dtype))
 
 
-_CONVERTERS = {"cumsum.default": _cumsum}
+def _argument(node: Any, place: int, name: str, default: Any = None) -> Any:
+    """Of a call, by place or by name."""
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
+def _reduction(kind: Any) -> Any:
+    """`kind` over some axes; over all of them where none are given."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        x, axes = importer.env[node.args[0]], _argument(node, 1, "dim")
+        keeps = bool(_argument(node, 2, "keepdim", False))
+        return importer.block_builder.emit(kind(x, axes or None, keepdims=keeps))
+
+    return convert
+
+
+def _product(node: Any, importer: Any) -> Any:
+    """Over one axis; of bools and short integers in int64, as sums."""
+    x = _in_its_type(node, importer)
+    axis, keeps = _argument(node, 1, "dim"), bool(_argument(node, 2, "keepdim", False))
+    return importer.block_builder.emit(relax.op.prod(x, axis, keepdims=keeps))
+
+
+def _in_its_type(node: Any, importer: Any) -> Any:
+    """The first argument in the type that the result has in PyTorch."""
+    x, wanted = importer.env[node.args[0]], node.meta["val"].dtype
+    if node.args[0].meta["val"].dtype == wanted:
+        return x
+    dtype = importer._convert_data_type(str(wanted), importer.env)
+    return importer.block_builder.emit(relax.op.astype(x, dtype))
+
+
+_CONVERTERS = {
+    "amax.default": _reduction(relax.op.max),
+    "amin.default": _reduction(relax.op.min),
+    "cumsum.default": _cumsum,
+    "prod.dim_int": _product,
+}
