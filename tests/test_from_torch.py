@@ -59,20 +59,20 @@ def test_sums_of_bools_are_integers():
     np.testing.assert_allclose(scaled, wanted[1], rtol=1e-6)
 
 
-class Reduced(torch.nn.Module):
-    """By an op of ATen that some models have and TVM's frontends may lack."""
+class Computed(torch.nn.Module):
+    """An op of ATen that some models have, and TVM's frontend lacks or takes for another."""
 
-    def __init__(self, reduce):
+    def __init__(self, compute):
         super().__init__()
-        self.reduce = reduce
+        self.compute = compute
 
     def forward(self, x):
-        return torch.relu(self.reduce(x))
+        return -self.compute(x)
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 has no converter for them")
 @pytest.mark.parametrize(
-    "reduce",
+    "compute",
     [
         lambda x: torch.amax(x, 1),
         lambda x: torch.amax(x, (1, -1), keepdim=True),
@@ -81,11 +81,16 @@ class Reduced(torch.nn.Module):
         lambda x: torch.prod(x, 1),
         lambda x: torch.prod(x > 0, 2, keepdim=True),
         lambda x: torch.cumsum((x > 0).to(torch.int8), 2),
+        lambda x: torch.div(10 * x, 3, rounding_mode="floor"),
+        lambda x: torch.div(10 * x, 2.5, rounding_mode="trunc"),
+        lambda x: torch.div((10 * x).int(), 3, rounding_mode="floor"),
+        lambda x: torch.div((10 * x).int(), 3, rounding_mode="trunc"),
+        lambda x: torch.div((10 * x).int(), x.abs() + 1, rounding_mode="floor"),
     ],
 )
-def test_reductions(reduce):
+def test_ops(compute):
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 5, 7), np.float32))
-    network = Reduced(reduce).eval()
+    network = Computed(compute).eval()
     (found,) = selfbyoc.build(from_torch(network, (x,)))(x.numpy())
     wanted = network(x).numpy()
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)

@@ -46,12 +46,28 @@ def _product(node: Any, importer: Any) -> Any:
     return importer.block_builder.emit(relax.op.prod(x, axis, keepdims=keeps))
 
 
-def _in_its_type(node: Any, importer: Any) -> Any:
-    """The first argument in the type that the result has in PyTorch."""
-    x, wanted = importer.env[node.args[0]], node.meta["val"].dtype
-    if node.args[0].meta["val"].dtype == wanted:
-        return x
+def _divide(node: Any, importer: Any) -> Any:
+    """Rounded down, or towards zero. The frontend makes a Python integer an int32 constant, whatever
+    it divides.
+    """
+    emit, mode = importer.block_builder.emit, _argument(node, 2, "rounding_mode")
+    x, y = (_in_its_type(node, importer, place) for place in (0, 1))
+    if mode == "floor":
+        return emit(relax.op.floor_divide(x, y))
+    divided = emit(relax.op.divide(x, y))
+    is_rounded = mode is None or not node.meta["val"].dtype.is_floating_point
+    return divided if is_rounded else emit(relax.op.trunc(divided))
+
+
+def _in_its_type(node: Any, importer: Any, place: int = 0) -> Any:
+    """An argument, a tensor or a number, in the type that the result has in PyTorch."""
+    given, wanted = node.args[place], node.meta["val"].dtype
     dtype = importer._convert_data_type(str(wanted), importer.env)
+    if isinstance(given, (int, float)):
+        return relax.const(given, dtype)
+    x = importer.env[given]
+    if given.meta["val"].dtype == wanted:
+        return x
     return importer.block_builder.emit(relax.op.astype(x, dtype))
 
 
@@ -59,5 +75,7 @@ _CONVERTERS = {
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),
     "cumsum.default": _cumsum,
+    "div.Scalar_mode": _divide,
+    "div.Tensor_mode": _divide,
     "prod.dim_int": _product,
 }
