@@ -47,8 +47,8 @@ def _product(node: Any, importer: Any) -> Any:
 
 
 def _divide(node: Any, importer: Any) -> Any:
-    """Rounded down, or towards zero. The frontend makes a Python integer an int32 constant, whatever
-    it divides.
+    """Rounded down, or towards zero. The frontend makes an int32 constant of a Python integer,
+    whatever that divides.
     """
     emit, mode = importer.block_builder.emit, _argument(node, 2, "rounding_mode")
     x, y = (_in_its_type(node, importer, place) for place in (0, 1))
