@@ -204,3 +204,15 @@ def test_speed(zoo):
     ]
     assert "- openvino: not installed" in lines
     assert "--no-time" in zoo.speed.speed_lines(timed[2:])[0]
+
+
+def test_work(zoo):
+    works = {"a": 30.0, "b": 2.0, "c": 1.0}
+    found = [
+        zoo.record.Record(f"f/{n}", "small", "right", ops=100, processor={"build": s, "run": 1.0})
+        for n, s in works.items()
+    ]
+    found.append(zoo.record.Record("f/d", "small", "failed", ops=100, processor={"build": 90.0}))
+    *_, line = zoo.speed.work_lines(found)
+    assert line.endswith("0.30 in the middle of 3 models; more than 1: f/a 3.1.")
+    assert zoo.speed.work_lines([]) == []

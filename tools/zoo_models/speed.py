@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from .record import Record
 
 OURS = "selfbyoc"
+LONG = 1.0  # seconds for each 10 ops
 STAGES = ("partition", "build", "run")  # TVM makes machine code in the first call
 HEAD = ("model", "to the first result", "in a second", "ours", "best peer", "which", "speed")
 
@@ -23,7 +25,8 @@ def speed_lines(found: Sequence[Record]) -> list[str]:
     """The table of what was timed, slowest first; a sentence where nothing was."""
     timed = [record for record in found if record.times]
     if not timed:
-        return ["Nothing was timed: these runs were made with `--no-time`, on a busy machine."]
+        told = "Nothing was timed: these runs were made with `--no-time`, on a busy machine."
+        return [told, *work_lines(found)]
     rows = [(speed_of(record) or 0.0, record) for record in timed]
     rows.sort(key=lambda row: row[0])
     speeds = [speed for speed, _ in rows if speed]
@@ -32,7 +35,27 @@ def speed_lines(found: Sequence[Record]) -> list[str]:
     lines += ["", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += [f"| {row} |" for row in cells]
     absent = {f"{name}: {why}" for record in timed for name, why in record.skipped.items()}
-    return [*lines, *(["", *(f"- {text}" for text in sorted(absent))] if absent else [])]
+    lines += ["", *(f"- {text}" for text in sorted(absent))] if absent else []
+    return [*lines, *work_lines(found)]
+
+
+def work_lines(found: Sequence[Record]) -> list[str]:
+    """Processor seconds to the first result, which a busy machine does not change."""
+    rows = [
+        (10 * sum(r.processor.get(stage, 0.0) for stage in STAGES) / r.ops, r.key)
+        for r in found
+        if r.ops and "run" in r.processor
+    ]
+    if not rows:
+        return []
+    middle = statistics.median(work for work, _ in rows)
+    slow = [f"{key} {work:.1f}" for work, key in sorted(rows, reverse=True) if work > LONG]
+    return [
+        "",
+        "Seconds of one core to partition, build and call once, for each 10 ops: "
+        f"{middle:.2f} in the middle of {len(rows)} models; more than {LONG:g}: "
+        f"{', '.join(slow) or 'none'}.",
+    ]
 
 
 def _summary(speeds: Sequence[float], total: int) -> str:
