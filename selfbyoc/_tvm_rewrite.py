@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ._tvm import GENERATION, SBlock, TensorLoad, dtype_of, tir, tvm
+from ._tvm import GENERATION, SBlock, TensorLoad, dtype_of, tir, tvm, walk
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -87,6 +87,18 @@ def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
     if GENERATION == "relax":
         return tvm_ffi.structural_map(expr, (tvm.ir.Var, lambda var: new.get(var, var)))
     return tir.stmt_functor.substitute(expr, new)
+
+
+def each_var_once(func: Any) -> Any:
+    """A function in which no two expressions bind the same variable: copies of one, as of a loop
+    that was split after TVM's own step that does this, LLVM's code generator refuses.
+    """
+    bound: list[Any] = []
+    walk(func.body, lambda node: bound.append(node) if isinstance(node, tir.Let) else None)
+    if not bound:
+        return func
+    mod = tir.transform.ConvertSSA()(tvm.IRModule({"main": func}))
+    return mod["main"]
 
 
 def with_body(loop: Any, body: Any) -> Any:

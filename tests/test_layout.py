@@ -201,6 +201,7 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
         "selfbyoc.schedules", "selfbyoc.language", "selfbyoc.machine", "selfbyoc._tvm",
         "selfbyoc.errors", "selfbyoc.ops", "selfbyoc.graph", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.prefetch", "selfbyoc.codegen.slices", "selfbyoc.codegen.copies",
+        "selfbyoc.codegen.absorbed",
         "selfbyoc.codegen.info.ops", "selfbyoc.codegen.info.op_record",
     )  # fmt: skip
     for path in (ROOT / "schedules").rglob("*.py"):

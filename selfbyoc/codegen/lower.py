@@ -16,7 +16,8 @@ from ..errors import CompositeError, LoweringError
 from ..graph import OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
 from ..language.known import composite_of, is_builtin
-from ..match.match import Match, find_whole
+from ..match.absorbed import find_whole
+from ..match.match import Match
 from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable

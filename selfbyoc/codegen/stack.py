@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
@@ -18,10 +18,12 @@ from .arguments import argument_chain, run_pack
 from .inferred import check_types
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
-from .info.op_record import Recorded, Ref
+from .info.op_record import Recorded
 from .info.ops import Ops
+from .joined import Joined
 from .planned import bare, plan_of
-from .roles import Name, located, outputs_of
+from .roles import located, outputs_of
+from .stacked_info import infos, refs
 from .te_blocks import block_names, te_order
 
 if TYPE_CHECKING:
@@ -62,11 +64,11 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
     builder = Builder(graph, match, packed or {})
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
     names = block_names([*builder.params, *outputs])
-    ops = builder.infos(names)
+    ops = infos(builder, names)
     owners = {block: info.name for info in ops for block in info.blocks}
     func = labelled(te.create_prim_func([*builder.params, *outputs]), owners)
-    recorded = record(func, ops, builder.refs(list(names)))
-    stages = located(builder.found, lambda stage: Name(names[stage]) if stage in names else None)
+    recorded = record(func, ops, refs(builder, list(names)))
+    stages = located(builder.found, lambda stage: builder.joined.block_of(stage, names))
     return Stacked(attach(func, recorded), recorded, composite, builder.plan, stages)
 
 
@@ -74,7 +76,8 @@ class Builder:
     """Builds each value's tensor once."""
 
     def __init__(self, graph: OpGraph, match: Match, packed: Mapping[int, Packed]) -> None:
-        self.graph, self.match, self.composite = graph, match, match.composite
+        self.graph, self.match, self.composite = graph, match.own, match.composite
+        self.joined = Joined(match)
         self.name_of = {id(value): name for name, value in match.args.items()}
         self.tensors: dict[int, Any] = {}
         self.stages: dict[int, list[Any]] = {}  # id of an op -> its te operations
@@ -82,13 +85,14 @@ class Builder:
         self.params: list[Any] = []
         self.described: list[OpCall] = []
         self.packed = packed
-        self.plan = plan_of(match, {p.arg: p.value.shape for p in packed.values()})
+        self.plan = plan_of(self.match, {p.arg: p.value.shape for p in packed.values()})
         self.found: Any = {}  # what the kernel's compute returned: all of it, or by op
         for position, value in enumerate(graph.inputs):
             self._input(position, value)
         self.seen.update(p.op for p in self.params)
         for call in self._order():
-            self._op(call)
+            if not self.joined.stacked(self, call):
+                self._op(call)
         for value in graph.outputs:
             assert id(value) in self.tensors, f"output {value!r} is not computed"
 
@@ -102,7 +106,7 @@ class Builder:
         if packed_as:
             self.tensors[id(self.match.args[packed_as.arg])] = tensor
         elif value.scalar is not None:
-            self.tensors[id(value)] = self._constant(value)
+            self.tensors[id(value)] = _constant(value)
         else:
             self.tensors[id(value)] = tensor
 
@@ -124,12 +128,10 @@ class Builder:
         ops = [*early.values(), *(c for c in self.graph.ops if id(c) not in early)]
         return [call for call in ops if id(call) not in skip]
 
-    def _constant(self, value: Value) -> Any:
-        return te.compute(
-            value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant"
-        )
-
     def tensor(self, value: Value) -> Any:
+        """A value's tensor; of a constant of one element one that is made when it is asked for."""
+        if value.is_constant and value.scalar is not None and id(value) not in self.tensors:
+            self.tensors[id(value)] = _constant(value)
         return self.tensors[id(value)]
 
     def _op(self, call: OpCall) -> None:
@@ -154,18 +156,17 @@ class Builder:
 
     def _operand(self, value: Value, name: str, packing: bool) -> Any:
         """A value as the compute sees it as this argument: packed, if the composite packs that."""
-        if value.is_constant and value.scalar is not None and id(value) not in self.tensors:
-            self.tensors[id(value)] = self._constant(value)
+        tensor = self.tensor(value)
         pack = self.composite.pack_for(name)
         if pack is None or any(name == p.arg for p in self.packed.values()):
-            return self.tensors[id(value)]
+            return tensor
         if not packing:
             raise ComputeError(
                 f"composite {self.composite.name}: argument {name!r} is packed, but no compute of "
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
-        what, given = f"pack of {name!r}", self.tensors[id(value)]
-        return self._users(what, run_pack, pack, given, self.match, name, self.plan, ahead=False)
+        what = f"pack of {name!r}"
+        return self._users(what, run_pack, pack, tensor, self.match, name, self.plan, ahead=False)
 
     def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Call a function of the composite; whatever it raises is reported as the composite's
@@ -182,8 +183,13 @@ class Builder:
             ) from err
 
     def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:
+        self.joined.settle(self)
         for value, tensor in zip(call.outputs, tensors, strict=True):
             self.tensors[id(value)] = tensor
+        self.own_stages(call, tensors)
+
+    def own_stages(self, call: OpCall, tensors: Sequence[Any]) -> None:
+        """What stands under the tensors and no op has yet is this op's."""
         self.stages[id(call)] = [op for op in te_order(tensors) if op not in self.seen]
         self.seen.update(self.stages[id(call)])
         if call.sources or len(self.stages[id(call)]):
@@ -202,41 +208,17 @@ class Builder:
             found = self.found = self._users("compute", compute, **ready, **options)
             tensors = outputs_of(found)
             check_types(f"composite {self.composite.name}, its compute", tensors, results)
+            self.joined.settle(self)
             for value, tensor in zip(results, tensors, strict=True):
                 self.tensors[id(value)] = tensor
-            self.stages[id(self.match.root)] = [
-                op for op in te_order(tensors) if op not in self.seen
-            ]
+            made = [op for op in te_order(tensors) if op not in self.seen]
+            self.stages[id(self.match.root)] = made
+            self.seen.update(made)
         self.described.append(call)
 
-    def infos(self, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
-        """The ops in order, with the names of their blocks; what no op made is the last one's."""
-        root = self.match.root if callable(self.composite.compute) else None
-        *before, last = (self._info(call, names, root) for call in self.described)
-        owned = {name for info in (*before, last) for name in info.blocks}
-        rest = tuple(name for name in names.values() if name not in owned)
-        return (*before, replace(last, blocks=(*last.blocks, *rest)))
 
-    def _info(self, call: OpCall, names: Mapping[Any, str], root: OpCall | None) -> OpInfo:
-        blocks = tuple(names[op] for op in self.stages.get(id(call), ()) if op in names)
-        apart = root is None or call is root or not call.sources or blocks
-        within = "" if apart or root is None else root.name
-        return replace(bare(call), blocks=blocks, within=within, composite=self.composite.name)
-
-    def refs(self, order: list[Any]) -> list[tuple[list[Ref], list[Ref]]]:
-        """Which buffer holds each input and output of the ops, `order` being that of the blocks."""
-        position = {operation: i for i, operation in enumerate(order)}
-        params = {p.op: i for i, p in enumerate(self.params)}
-
-        def ref(value: Value) -> Ref:
-            tensor = self.tensors.get(id(value))
-            if tensor is None:
-                return None
-            if tensor.op in params:
-                return ("param", params[tensor.op])
-            return ("block", position[tensor.op]) if tensor.op in position else None
-
-        return [([*map(ref, c.inputs)], [*map(ref, c.outputs)]) for c in self.described]
+def _constant(value: Value) -> Any:
+    return te.compute(value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant")
 
 
 def _computed(tensor: Any, name: str) -> Any:

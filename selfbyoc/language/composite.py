@@ -47,6 +47,10 @@ class Composite:
     pack       {argument: function(tensor) or function(tensor, call)}: how a weight is laid out
                ahead of time; `call` is the op that reads it, with its attributes and shapes
     kernel     instead of schedule, compute and pack: all of them over one plan (Kernel)
+    epilogue   whether any elementwise ops after the result may join it: they become part of what
+               the last stage of the pattern's ops writes
+    prologue   arguments before which elementwise ops may join it: a compute of the kernel gets
+               such an argument as `Absorbed` (codegen/absorbed.py)
     """
 
     name: str
@@ -59,6 +63,8 @@ class Composite:
     pack: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     why: str = ""
     kernel: Kernel | None = None
+    epilogue: bool = False
+    prologue: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _NAME.match(str(self.name)):
@@ -201,6 +207,18 @@ class Composite:
     def full_name(self) -> str:
         """The name in the `Composite` attribute: `tefuse.<name>`."""
         return f"{COMPILER}.{self.name}"
+
+    @property
+    def absorbs_after(self) -> bool:
+        """Whether elementwise ops after its result join it. A schedule of one's own knows the
+        pattern's blocks only.
+        """
+        return self.epilogue and (self.kernel is not None or self.schedule is None)
+
+    @property
+    def absorbs_before(self) -> tuple[str, ...]:
+        """The arguments before which they do."""
+        return self.prologue if self.kernel is not None else ()
 
     def pack_for(self, arg: str) -> Callable[..., Any] | None:
         """How an argument is packed; the `weight_1` of a branch of `many` goes by `weight`."""

@@ -31,6 +31,16 @@ class Match:
     outputs: tuple[Value, ...]
     # Which argument the inputs of the ops are: one value may be several
     roles: Mapping[Input, str] = field(default_factory=dict, repr=False)
+    # Of a match that took in what is elementwise around it (match/absorbed.py): what the pattern
+    # selected, the ops after its result, and those before an argument
+    core: Match | None = field(default=None, repr=False)
+    after: tuple[OpCall, ...] = ()
+    before: Mapping[str, tuple[OpCall, ...]] = field(default_factory=dict)
+
+    @property
+    def own(self) -> Match:
+        """What the pattern selected: all that plan, pack and compute of the composite see."""
+        return self.core or self
 
     def with_ops(self, ops: Sequence[OpCall]) -> Match:
         """The same match with another op for each."""

@@ -18,6 +18,7 @@ CHECK, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS,
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
 SLOWER = "profitability"
+OUTSIDE = "beside a kernel"  # an elementwise op that did not join it
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CompositeError
-from ..graph import OpCall, OpGraph, Value
+from ..graph import OpCall, OpGraph
 from ..ir.canonical import declined
 from ..ir.rules.rewriter import Declined
 from ..language.declared import declared, root_kinds
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
+from .absorb import with_around
+from .records import of_match, sources_of
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
 from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners
 
@@ -57,11 +59,12 @@ def select(
             if record.status == MATCHED:
                 chosen.append(match)
                 taken.update({id(call): match for call in match.ops})
+    chosen, records = with_around(graph, chosen, records, refused or {}, block_of or {})
     position = {id(call): i for i, call in enumerate(graph.ops)}
     chosen.sort(key=lambda m: position[id(m.root)])
     owner = owners(chosen)
     ops = tuple((c.name, c.kind, owner.get(id(c), "")) for c in graph.ops if c.sources)
-    edges = tuple((source, call.name) for call in graph.ops for source in _sources(graph, call))
+    edges = tuple((source, call.name) for call in graph.ops for source in sources_of(graph, call))
     outline = tuple(map(declared, asked))
     return chosen, Report(tuple(records), ops, outline, edges, graph.absorbed, problems)
 
@@ -75,27 +78,6 @@ def _hints(graph: OpGraph) -> tuple[Hints, tuple[str, ...]]:
     except Exception as err:
         return {}, (f"no hints about importers: {type(err).__name__}: {err}",)
     return found, ()
-
-
-def _sources(graph: OpGraph, call: OpCall) -> Iterator[str]:
-    """The ops that an op reads; through those that canonicalising made up."""
-    if not call.sources:
-        return
-    for value in {id(v): v for v in call.inputs}.values():
-        origin = _origin(graph, value)
-        if origin not in ("input", "constant"):
-            yield origin
-
-
-def _origin(graph: OpGraph, value: Value) -> str:
-    """The op that computes a value, "input" or "constant"."""
-    producer = graph.producer(value)
-    while producer is not None and not producer.sources:
-        value = producer.inputs[0]
-        producer = graph.producer(value)
-    if producer is not None:
-        return producer.name
-    return "constant" if value.is_constant else "input"
 
 
 def _candidates(
@@ -185,8 +167,7 @@ def _decide(
     refusal = refusal or not_cut_out(graph, match) or _checked(match, strict) or _unread(match)
     if refusal is not None:
         return replace(record, **vars(refusal))
-    outside = ((name, v.type, _origin(graph, v)) for name, v in match.args.items())
-    return replace(record, edges=tuple(_edges(graph, match)), args=tuple(outside))
+    return of_match(graph, record, match)
 
 
 def _overlapping(record: Record, call: OpCall, match: Match, taken: dict[int, Match]) -> Record:
@@ -199,16 +180,6 @@ def _overlapping(record: Record, call: OpCall, match: Match, taken: dict[int, Ma
         return replace(record, status=PART, cause=LARGER, reason=reason)
     reason = f"{call.name} belongs to {name} at {root}"
     return replace(record, status=TAKEN, cause=OVERLAP, reason=reason)
-
-
-def _edges(graph: OpGraph, match: Match) -> Iterator[tuple[str, str, str]]:
-    """The values that never leave the kernel."""
-    outputs = {id(v) for v in match.outputs}
-    for call in match.ops:
-        for value in {id(v): v for v in call.inputs}.values():
-            producer = graph.producer(value)
-            if producer is not None and producer in match.ops and id(value) not in outputs:
-                yield producer.name, call.name, value.type
 
 
 def _unread(match: Match) -> Refusal | None:

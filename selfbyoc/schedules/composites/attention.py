@@ -110,6 +110,7 @@ attention = Composite(
     _pattern,
     check=_check,
     kernel=KERNEL,
+    epilogue=True,
     why="the scores of a block of queries stay in the cache",
     cases=(
         Case(_scaled, q=(12, 128, 64), k=(12, 128, 64), v=(12, 128, 64)),
@@ -165,6 +166,7 @@ attention_of_heads = Composite(
     _interleaved,
     check=_check_interleaved,
     kernel=KERNEL,
+    epilogue=True,
     why="heads are read and written where dense layers leave them, without transposed copies",
     cases=(
         Case(

@@ -37,6 +37,8 @@ conv2d_batch_norm_relu = Composite(
     _pattern,
     check=direct_layout,
     kernel=CONV,
+    epilogue=True,
+    prologue=("x",),
     why="the norm is one multiplication and one addition on the tile in registers",
     cases=(
         Case(

@@ -44,6 +44,7 @@ conv2d_relu_conv2d_relu = Composite(
     _pattern,
     check=_check,
     kernel=CHAIN,
+    epilogue=True,
     why="the first convolution's rows are still in cache when the second one reads them",
     cases=(
         Case(

@@ -75,6 +75,8 @@ conv2d = Composite(
     _pattern,
     check=direct_layout,
     kernel=CONV,
+    epilogue=True,
+    prologue=("x",),
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         _case("3x3", _relu(padding=1), (1, 64, 56, 56), (64, 64, 3, 3)),
@@ -120,6 +122,7 @@ conv2d_nhwc = Composite(
     "conv2d_nhwc",
     lambda x, weight, bias: activated(biased(op.conv2d(x, weight, data_layout="NHWC"), bias)),
     check=floating,
+    epilogue=True,
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         Case(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._tvm import dtype_of, tir
+from ...codegen.absorbed import staged
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -77,7 +78,7 @@ def _compute(
     plan: ProductPlan,
 ) -> Dense:
     out = ops.dense.outputs[0]
-    found = product(in_tiles(x, plan.rows), weight, out[1], plan)
+    found = product(in_tiles(staged(x), plan.rows), weight, out[1], plan)
     outputs = epilogue(found.sums, bias, out, activation(ops))
     return Dense(found, outputs, result(plan.rows, outputs, out[0][-1], residual))
 
@@ -87,6 +88,8 @@ dense = Composite(
     _pattern,
     kernel=Kernel(_plan, _compute, schedule_dense, pack={"weight": pack_weight}),
     check=_check,
+    epilogue=True,
+    prologue=("x",),
     why="the bias and the activation are applied while the tile is in registers",
     cases=(
         Case(lambda x, weight: op.dense(x, weight), x=(3, 5), weight=(4, 5), constants=["weight"]),

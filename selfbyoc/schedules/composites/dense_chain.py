@@ -126,6 +126,7 @@ dense_gelu_dense = Composite(
     reference=_reference,
     kernel=Kernel(_plan, _compute, _schedule, pack={"w1": pack_weight, "w2": pack_weight}),
     check=_check,
+    epilogue=True,
     why="the hidden activations never leave the kernel",
     cases=(
         Case(x=(5, 24), w1=(40, 24), b1=(40,), w2=(9, 40), b2=(9,)),

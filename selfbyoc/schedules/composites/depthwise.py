@@ -107,6 +107,7 @@ depthwise_pointwise = Composite(
         schedule,
         {"w_depth": pack.pack_blocks, "w_point": pack.pack_blocks},
     ),
+    epilogue=True,
     why="the depthwise result is read from cache by the pointwise convolution",
     cases=(
         Case(

@@ -131,6 +131,7 @@ inverted_residual = Composite(
             "w_project": pack.pack_projection,
         },
     ),
+    epilogue=True,
     why="the expanded activations, six times the size of the input, never leave the kernel",
     cases=(
         Case(

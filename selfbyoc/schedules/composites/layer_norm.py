@@ -98,6 +98,7 @@ layer_norm_dense = Composite(
     _pattern,
     kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_weight}),
     check=_check,
+    epilogue=True,
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(
         Case(_plain, **_shapes(7, count=33, units=17)),
@@ -143,6 +144,7 @@ layer_norm = Composite(
     lambda x, gamma, beta: op.layer_norm(x, gamma, beta),
     kernel=Kernel(_rows_plan, _layer_norm_compute, _rows_schedule),
     check=_check,
+    epilogue=True,
     why="a row is read from memory once",
     cases=(
         Case(x=(7, 33), gamma=(33,), beta=(33,)),
@@ -157,6 +159,7 @@ softmax = Composite(
     lambda x: op.softmax(x),
     kernel=Kernel(_rows_plan, _softmax_compute, _rows_schedule),
     check=_check_rows,
+    epilogue=True,
     why="a row is read from memory once",
     cases=(
         Case(x=(7, 33)),

@@ -28,6 +28,7 @@ lrn = Composite(
     "lrn",
     lambda x: op.lrn(x),
     check=_check,
+    epilogue=True,
     why="one pass over the image; square roots or a polynomial in place of pow",
     cases=(
         Case(

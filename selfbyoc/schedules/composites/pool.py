@@ -37,6 +37,7 @@ max_pool2d = Composite(
     lambda x: op.max_pool2d(x),
     kernel=MAX_POOL,
     check=_float_nchw,
+    epilogue=True,
     why=_WHY,
     cases=(
         Case(
@@ -59,6 +60,7 @@ avg_pool2d = Composite(
     lambda x: op.avg_pool2d(x),
     kernel=AVG_POOL,
     check=_float_nchw,
+    epilogue=True,
     why=_WHY,
     cases=(
         Case(_avg(pool_size=3, strides=2, padding=1), name="googlenet", x=(1, 64, 56, 56)),
@@ -76,6 +78,7 @@ global_avg_pool2d = Composite(
     "global_avg_pool2d",
     lambda x: op.global_avg_pool2d(x),
     check=_float_nchw,
+    epilogue=True,
     why="parallel over channels, vectors along the flat image",
     cases=(
         Case(x=(1, 1024, 7, 7)),

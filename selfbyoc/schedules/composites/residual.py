@@ -38,6 +38,8 @@ conv2d_add = Composite(
     _residual,
     check=_same_shape,
     kernel=CONV,
+    epilogue=True,
+    prologue=("x",),
     why="a residual block's sum is taken while the tile is in registers",
     cases=(
         Case(

@@ -38,7 +38,7 @@ def inline_injective(sch: Schedule, stay: Collection[str] = ()) -> None:
         elementwise = all(not c.reduction for c in consumers)
         free = not block.axes or _is_constant(block)
         cheap = elementwise and _cheap_to_inline(block, consumers)
-        if free or (cheap and not any(_reads(c, block) > MOST_READS for c in consumers)):
+        if free or (cheap and not any(_grows_too_far(c, block) for c in consumers)):
             sch.compute_inline(block.block)
 
 
@@ -46,17 +46,24 @@ def _is_constant(block: Facts) -> bool:
     return not block.stmt.reads
 
 
-def _reads(consumer: Facts, block: Facts) -> int:
-    """How often an expression names the result of a block."""
-    written, found = region_buffer(block.stmt.writes[0]), 0
+def _grows_too_far(consumer: Facts, block: Facts) -> bool:
+    """Whether an expression that names the result of a block for so many times would be too long
+    with the block's own in their place: log(1 + exp(x)) has 800 loads, its tanh 20000.
+    """
+    times = sum(load.same_as(region_buffer(block.stmt.writes[0])) for load in _loads(consumer))
+    return times * max(1, len(_loads(block))) > MOST_READS
+
+
+def _loads(block: Facts) -> list[Any]:
+    """The buffers that an expression reads, one for each time."""
+    found: list[Any] = []
 
     def visit(node: Any) -> None:
-        nonlocal found
         # A load's class is named differently by the generations.
-        is_load = type(node).__name__ in ("BufferLoad", "TensorLoad")
-        found += is_load and region_buffer(node).same_as(written)
+        if type(node).__name__ in ("BufferLoad", "TensorLoad"):
+            found.append(region_buffer(node))
 
-    walk(consumer.sch.get(consumer.block).body, visit)
+    walk(block.sch.get(block.block).body, visit)
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...._tvm import dtype_of, te, tir
+from ....codegen.absorbed import staged
 from ....codegen.slices import is_concatenate
 from ....graph import OpCall
 from ....language.kernel import Kernel
@@ -35,6 +36,7 @@ from .plan import ConvPlan, ConvPlans, plan
 from .pointwise import compute as pointwise
 from .pointwise import schedule as pointwise_schedule
 from .pointwise.compute import PointwiseStages
+from .pointwise.plan import IN_PLACE, PointwisePlan
 
 Stages = PixelStages | PointwiseStages | ChannelStages | WinogradStages
 
@@ -56,9 +58,13 @@ def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
 def convolution(
     x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: ConvPlan, name: str
 ) -> Stages:
-    """A convolution by its plan."""
+    """A convolution by its plan. What is computed of `x` first is part of the stage that packs it,
+    if that is in vectors and reads each element once.
+    """
     if isinstance(plan, WinogradPlan):
         return winograd.convolution(x, weight, plan, name)
+    if not (isinstance(plan, PointwisePlan) and plan.panels != IN_PLACE and plan.padded is None):
+        x = staged(x)
     if isinstance(plan, ChannelPlan):
         return channels.convolution(x, weight, attrs, out, plan, name)
     if isinstance(plan, PixelPlan):

@@ -16,9 +16,12 @@ from .tiles import Loops, tile_rows
 
 
 def prepare(sch: Schedule, stages: Any, lanes: int) -> None:
-    """What no role names: constants are read in place, weights that are none packed first."""
+    """What no role names: constants are read in place, weights that are none packed first. So are
+    the factors of a norm that joined the result, which is stored where its tile is.
+    """
+    stored = Facts(sch, stages.result).name
     for block in others(sch, stages):
-        if block.axes:
+        if block.axes and stored not in {reader.name for reader in block.consumers}:
             vectorize_copy(sch, block, lanes)
         else:
             sch.compute_inline(block.block)

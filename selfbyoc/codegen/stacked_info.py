@@ -1,0 +1,50 @@
+"""What a builder knows of the ops that it stacked: their info, and the buffers of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._tvm import te
+from ..graph import OpCall, Value
+from .info.op_info import OpInfo
+from .info.op_record import Ref
+from .planned import bare
+
+if TYPE_CHECKING:
+    from .stack import Builder
+
+
+def infos(builder: Builder, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
+    """The ops in order, with the names of their blocks; what no op made is the last one's."""
+    root = builder.match.root if callable(builder.composite.compute) else None
+    *before, last = (_info(builder, call, names, root) for call in builder.described)
+    owned = {name for info in (*before, last) for name in info.blocks}
+    rest = tuple(name for name in names.values() if name not in owned)
+    return (*before, replace(last, blocks=(*last.blocks, *rest)))
+
+
+def _info(builder: Builder, call: OpCall, names: Mapping[Any, str], root: OpCall | None) -> OpInfo:
+    blocks = tuple(names[op] for op in builder.stages.get(id(call), ()) if op in names)
+    within = "" if blocks else builder.joined.within.get(id(call), "")
+    apart = root is None or call is root or not call.sources or blocks or within
+    if not apart and root is not None:
+        within = root.name
+    return replace(bare(call), blocks=blocks, within=within, composite=builder.composite.name)
+
+
+def refs(builder: Builder, order: Sequence[Any]) -> list[tuple[list[Ref], list[Ref]]]:
+    """Which buffer holds each input and output of the ops, `order` being that of the blocks."""
+    position = {operation: i for i, operation in enumerate(order)}
+    params = {p.op: i for i, p in enumerate(builder.params)}
+
+    def ref(value: Value) -> Ref:
+        tensor = builder.tensors.get(id(value))
+        if not isinstance(tensor, te.Tensor):  # it is within another op, or nobody needs it
+            return None
+        if tensor.op in params:
+            return ("param", params[tensor.op])
+        return ("block", position[tensor.op]) if tensor.op in position else None
+
+    return [([*map(ref, c.inputs)], [*map(ref, c.outputs)]) for c in builder.described]

@@ -1,0 +1,219 @@
+"""What is elementwise around a match and can be computed in its kernel: an epilogue after its
+result, and a prologue before an argument.
+
+The pattern decides what a match is; this only makes it larger, by ops that no pattern has to name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+
+from ..graph import OpCall, OpGraph, Value
+from ..language.composite import Composite, Refused
+from ..language.declared import root_kinds
+from ..ops.vocabulary import elementwise_kinds
+from .match import Match, Ways
+from .match import find_whole as find_plain
+from .miss import Miss
+
+Free = Callable[[OpCall], bool]
+OPERAND = "operand"  # what the ops read besides: operand_0, operand_1, ... in the order of the ops
+DTYPE = "float32"
+LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in unrolled tiles
+BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
+
+
+@dataclass(frozen=True)
+class Around:
+    """The graph around matches: which of its ops may join one."""
+
+    graph: OpGraph
+    is_free: Free
+
+    def why_not(self, call: OpCall, value: Value) -> str:
+        """Why an op that reads or computes a value in the kernel cannot be computed in place;
+        empty: it can.
+        """
+        out = call.outputs[0]
+        if call.kind in LONG:
+            return f"{call.kind} is too long an expression to compile in every tile"
+        if out.shape != value.shape:
+            return f"it makes {out.type} of {value.type}"
+        dtypes = {v.dtype for v in (*call.inputs, out) if v.scalar is None or v is out}
+        if others := sorted(dtypes - {DTYPE}):
+            return f"it computes with {', '.join(others)}, the kernel with {DTYPE}"
+        if any(self._is_read(other) for other in call.outputs[1:]):
+            return "more than its first result is read"
+        return ""
+
+    def joins(self, call: OpCall, value: Value) -> bool:
+        """Whether an op computes each element from the same element of a value, or of others."""
+        return is_elementwise(call) and self.is_free(call) and not self.why_not(call, value)
+
+    def epilogues(self, match: Match) -> Iterator[tuple[OpCall, ...]]:
+        """Chains of ops from the result of a match to a value that holds all of it, the longest
+        first.
+        """
+        if len(match.outputs) != 1 or self.graph.is_output(match.outputs[0]):
+            return
+        after = self._after(match.outputs[0])
+        for end in reversed(after):
+            ops = _ancestors(end, after)
+            if self._is_closed(match.outputs[0], ops, end):
+                yield ops
+
+    def _after(self, start: Value) -> list[OpCall]:
+        """The elementwise ops that are computed from a value, in topological order."""
+        found: dict[int, OpCall] = {}
+        waiting = [start]
+        while waiting:
+            for call in self.graph.users(waiting.pop()):
+                if (
+                    id(call) not in found
+                    and self.joins(call, start)
+                    and _in_place(call, found, start)
+                ):
+                    found[id(call)] = call
+                    waiting.append(call.outputs[0])
+        return [call for call in self.graph.ops if id(call) in found] if found else []
+
+    def _is_closed(self, start: Value, ops: Sequence[OpCall], end: OpCall) -> bool:
+        """Whether nobody else reads what is computed on the way."""
+        inside = set(map(id, ops))
+        values = (start, *(call.outputs[0] for call in ops if call is not end))
+        return not any(
+            self.graph.is_output(v) or any(id(u) not in inside for u in self.graph.users(v))
+            for v in values
+        )
+
+    def prologue(self, match: Match, name: str) -> tuple[OpCall, ...]:
+        """The ops before an argument that compute nothing but it, in topological order."""
+        value = match.args.get(name)
+        if value is None:
+            return ()
+        position = {id(call): n for n, call in enumerate(self.graph.ops)}
+        inside, found = set(map(id, match.ops)), {}
+        waiting = [-position[id(call)] for call in self._producers((value,))]
+        heapify(waiting)
+        while waiting:  # the last first: who reads a result is decided before
+            call = self.graph.ops[-heappop(waiting)]
+            if id(call) in inside or not self.joins(call, value):
+                continue
+            if not self._only_inside(call.outputs[0], inside):
+                continue
+            inside.add(id(call))
+            found[id(call)] = call
+            for before in self._producers(call.inputs):
+                heappush(waiting, -position[id(before)])
+        return tuple(call for call in self.graph.ops if id(call) in found)
+
+    def _producers(self, values: Sequence[Value]) -> Iterator[OpCall]:
+        return (call for v in values if (call := self.graph.producer(v)) is not None)
+
+    def _only_inside(self, value: Value, inside: set[int]) -> bool:
+        read = all(id(user) in inside for user in self.graph.users(value))
+        return read and not self.graph.is_output(value)
+
+    def _is_read(self, value: Value) -> bool:
+        return bool(self.graph.users(value)) or self.graph.is_output(value)
+
+
+def is_elementwise(call: OpCall) -> bool:
+    """Whether an op of the model is of a kind that may be computed in place."""
+    return bool(call.sources) and (call.kind == BATCH_NORM or call.kind in elementwise_kinds())
+
+
+def with_epilogue(match: Match, ops: Sequence[OpCall], graph: OpGraph) -> Match:
+    """The match and the ops after it; the last of these is its new root."""
+    end = ops[-1].outputs[0]
+    return _larger(match, graph, replace(match, after=(*match.after, *ops), outputs=(end,)))
+
+
+def with_prologue(match: Match, name: str, ops: Sequence[OpCall], graph: OpGraph) -> Match:
+    """The match and the ops before one of its arguments, which is no argument then."""
+    if not ops:
+        return match
+    before = {**match.before, name: tuple(ops)}
+    args = {n: v for n, v in match.args.items() if n != name}
+    return _larger(match, graph, replace(match, before=before, args=args))
+
+
+def grown(match: Match, graph: OpGraph) -> Match:
+    """The match on a graph that was cut out for it, with all that is elementwise around it."""
+    composite, around = match.composite, Around(graph, lambda call: True)
+    if composite.absorbs_after and (ops := next(around.epilogues(match), None)):
+        match = with_epilogue(match, ops, graph)
+    for name in composite.absorbs_before:
+        match = with_prologue(match, name, around.prologue(match, name), graph)
+    return match
+
+
+def find_whole(composite: Composite, graph: OpGraph) -> Match | Miss:
+    """The match on a graph that was cut out for it: all of its ops, the elementwise ones around the
+    pattern's too.
+    """
+    found = find_plain(composite, graph)
+    if not (composite.absorbs_after or composite.absorbs_before):
+        return found
+    real = {id(call) for call in graph.ops if call.sources}
+    if isinstance(found, Match) and real <= set(map(id, found.ops)) and _passes(found):
+        return found
+    kinds = root_kinds(composite.roots[0])
+    for root in reversed([c for c in graph.ops if id(c) in real and c.kind in kinds]):
+        for match in filter(_passes, Ways(composite, graph, root).all()):
+            larger = grown(match, graph)
+            if real <= set(map(id, larger.ops)):
+                return larger
+    return found
+
+
+def _passes(match: Match) -> bool:
+    """Whether the check takes it: else it was part of a larger kernel only, not of the pattern."""
+    try:
+        if match.composite.check is not None:
+            match.composite.check(match)
+    except Refused:
+        return False
+    return True
+
+
+def _in_place(call: OpCall, found: dict[int, OpCall], start: Value) -> bool:
+    """Whether what a batch norm or a bias is computed for is inside, not its factors."""
+    inside = {id(start), *(id(c.outputs[0]) for c in found.values())}
+    return all(
+        i == 0 or v.shape == start.shape or id(v) not in inside for i, v in enumerate(call.inputs)
+    )
+
+
+def _ancestors(end: OpCall, ops: Sequence[OpCall]) -> tuple[OpCall, ...]:
+    """Those of the ops that an op is computed from, and itself."""
+    needed, found = {id(end.outputs[0])}, []
+    for call in reversed(ops):
+        if id(call.outputs[0]) in needed:
+            needed |= {id(v) for v in call.inputs}
+            found.append(call)
+    return tuple(reversed(found))
+
+
+def _larger(match: Match, graph: OpGraph, made: Match) -> Match:
+    """All its ops in the order of the graph, and names for what the new ones read."""
+    core = match.core or match
+    new = [*made.after, *(call for ops in made.before.values() for call in ops)]
+    inside = {id(call) for call in (*core.ops, *new)}
+    ops = tuple(call for call in graph.ops if id(call) in inside)
+    args = {n: v for n, v in core.args.items() if n not in made.before}
+    known = {id(v) for v in args.values()} | {id(v) for call in ops for v in call.outputs}
+    roles = dict(core.roles)
+    number = 0
+    for call in (c for c in ops if any(c is other for other in new)):
+        for i, value in enumerate(call.inputs):
+            if id(value) not in known:
+                known.add(id(value))
+                args[f"{OPERAND}_{number}"] = value
+                number += 1
+            name = next((n for n, v in args.items() if v is value), "")
+            if name.startswith(OPERAND):
+                roles[id(call), i] = name
+    return replace(made, core=core, ops=ops, args=args, roles=roles)

@@ -1,0 +1,158 @@
+"""What lies between the kernels joins them: elementwise ops that no composite took become part of
+the kernel before them, or of the one after them.
+
+After all composites have chosen, so that no pattern loses an op of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..graph import OpCall, OpGraph
+from ..match.absorbed import Around, is_elementwise, with_epilogue, with_prologue
+from ..match.match import Match
+from .records import of_match
+from .refusal import OUTSIDE, Refusal, apart, not_cut_out
+from .report import MATCHED, REFUSED, Record
+
+Refuse = Callable[[Match], Refusal | None]
+
+
+def with_around(
+    graph: OpGraph,
+    chosen: Sequence[Match],
+    records: Sequence[Record],
+    refused: Mapping[tuple[str, str], Refusal],
+    block_of: Mapping[Any, int],
+) -> tuple[list[Match], list[Record]]:
+    """The matches with the elementwise ops around them, their records, and why others stay out."""
+
+    def refuse(match: Match) -> Refusal | None:
+        return refused.get((match.composite.name, match.root.name)) or apart(match, block_of)
+
+    found, outside = _joined(graph, chosen, refuse)
+    new = {
+        (old.composite.name, old.root.name): match
+        for old, match in zip(chosen, found, strict=True)
+        if match is not old
+    }
+    told = []
+    for record in records:
+        match = new.get((record.composite, record.root)) if record.status == MATCHED else None
+        if match is not None:
+            record = of_match(graph, replace(record, root=match.root.name), match)
+        told.append(record)
+    ends = {(m.composite.name, m.root.name) for m in new.values()}
+    # A pattern that was turned down where the kernel ends now is no news.
+    told = [r for r in told if r.status == MATCHED or (r.composite, r.root) not in ends]
+    return found, [*told, *outside]
+
+
+def _joined(
+    graph: OpGraph, chosen: Sequence[Match], refuse: Refuse
+) -> tuple[list[Match], list[Record]]:
+    """The matches with what is elementwise around them, and why the rest of it stays outside.
+    `refuse` says why a larger match must not be taken.
+    """
+    taken = {id(call) for match in chosen for call in match.ops}
+    around = Around(graph, lambda call: id(call) not in taken)
+
+    def refused(match: Match) -> Refusal | None:
+        return refuse(match) or not_cut_out(graph, match)
+
+    def grown(match: Match, ways: Callable[..., Match]) -> Match:
+        larger = ways(around, match, refused)
+        taken.update(map(id, larger.ops))
+        return larger
+
+    found = [grown(match, _with_after) for match in chosen]  # an epilogue costs nothing: first
+    found = [grown(match, _with_before) for match in found]
+    told = [_outside(around, match, refused) for match in found]
+    return found, [record for records in told for record in records]
+
+
+def _with_after(around: Around, match: Match, refused: Refuse) -> Match:
+    ways = around.epilogues(match) if match.composite.absorbs_after else ()
+    made = (with_epilogue(match, ops, around.graph) for ops in ways)
+    return next((larger for larger in made if refused(larger) is None), match)
+
+
+def _with_before(around: Around, match: Match, refused: Refuse) -> Match:
+    for name in match.composite.absorbs_before:
+        ops = around.prologue(match, name)
+        larger = with_prologue(match, name, ops, around.graph)
+        match = larger if ops and refused(larger) is None else match
+    return match
+
+
+def _outside(around: Around, match: Match, refused: Refuse) -> Iterator[Record]:
+    """Why elementwise ops beside a kernel are not in it."""
+    graph, told = around.graph, set()
+    for value in match.outputs:
+        for call in graph.users(value):
+            if _is_left(around, call) and id(call) not in told:
+                told.add(id(call))
+                reason = _why_not_after(around, match, call, refused)
+                yield _record(match, call, f"{call.name} after it stays outside: {reason}")
+    for name, value in match.own.args.items():
+        producer = graph.producer(value)
+        if name in match.before or producer is None or not _is_left(around, producer):
+            continue
+        if value.ndim < 2 or not _is_image(match, name):
+            continue
+        reason = _why_not_before(around, match, name, producer, refused)
+        yield _record(match, producer, f"{producer.name} before it stays outside: {reason}")
+
+
+def _is_left(around: Around, call: OpCall) -> bool:
+    return is_elementwise(call) and around.is_free(call)
+
+
+def _is_image(match: Match, name: str) -> bool:
+    """Whether an argument is what the kernel computes on: the first of its pattern."""
+    return name == match.composite.arg_names[0]
+
+
+def _why_not_after(around: Around, match: Match, call: OpCall, refused: Refuse) -> str:
+    if len(match.outputs) > 1:
+        return "the kernel has several results"
+    if not match.composite.absorbs_after:
+        return f"{match.composite.name} takes no ops after its own"
+    value = match.outputs[0]
+    if why := around.why_not(call, value):
+        return why
+    readers = [u.name for u in around.graph.users(value) if u is not call]
+    if around.graph.is_output(value):
+        readers.append("the model's result")
+    if readers:
+        return f"{match.root.name} is also read by {', '.join(readers)}"
+    return _refusal(match, [with_epilogue(match, (call,), around.graph)], refused)
+
+
+def _why_not_before(around: Around, match: Match, name: str, call: OpCall, refused: Refuse) -> str:
+    if name not in match.composite.absorbs_before:
+        return f"{match.composite.name} takes no ops before its own"
+    value = match.own.args[name]
+    if why := around.why_not(call, value):
+        return why
+    inside = set(map(id, match.ops))
+    readers = [u.name for u in around.graph.users(value) if id(u) not in inside]
+    if around.graph.is_output(value):
+        readers.append("the model's result")
+    if readers:
+        return f"it is also read by {', '.join(readers)}"
+    return _refusal(match, [with_prologue(match, name, (call,), around.graph)], refused)
+
+
+def _refusal(match: Match, larger: Sequence[Match], refused: Refuse) -> str:
+    found = next((why for one in larger if (why := refused(one)) is not None), None)
+    return found.reason if found is not None else f"{match.composite.name} cannot hold it"
+
+
+def _record(match: Match, call: OpCall, reason: str) -> Record:
+    name, root = match.composite.name, match.root.name
+    return Record(
+        name, root, REFUSED, reason, cause=OUTSIDE, where=call.name, owner=name, owner_root=root
+    )
