@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import current_target
 from ..graph import OpCall, OpGraph
+from ..language.composite import Refused
 from ..language.decisions import undecided
 from ..match.match import Match, find_whole
 from ..ops.attrs import NORMALIZERS, Noted
@@ -41,6 +42,16 @@ def unread(match: Match) -> tuple[OpCall, str] | None:
             return None
         seen |= read
     return next(((call, place[1]) for place, call in places.items() if place not in seen), None)
+
+
+def is_right(match: Match) -> bool:
+    """Whether its composite computes what it selected: by its check, and by all attributes."""
+    try:
+        if match.composite.check is not None:
+            match.composite.check(match)
+    except Refused:
+        return False
+    return unread(match) is None
 
 
 @lru_cache(maxsize=1024)

@@ -22,6 +22,7 @@ from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .c_source import linkable
 from .final import finished, machine_code
+from .honoured import is_right
 from .stack import Packed, Stacked, stack
 from .tuned import TUNED, Tuned, told_by
 
@@ -105,7 +106,7 @@ def match_of(external: External) -> Match:
     composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
     if composite is None:  # several composites that another pass merged: stacked as they are
         return Match(_merged(external.composites), {}, graph.ops, graph.outputs)
-    found = find_whole(composite, graph)
+    found = find_whole(composite, graph, is_right)
     if not isinstance(found, Match):
         raise CompositeError(
             f"composite {composite.name} does not match the function {external.symbol}: {found}"

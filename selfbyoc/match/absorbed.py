@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from ..graph import OpCall, OpGraph, Value
-from ..language.composite import Composite, Refused
+from ..language.composite import Composite
 from ..language.declared import root_kinds
 from ..ops.vocabulary import elementwise_kinds
 from .match import Match, Ways
@@ -21,7 +21,10 @@ from .miss import Miss
 Free = Callable[[OpCall], bool]
 OPERAND = "operand"  # what the ops read besides: operand_0, operand_1, ... in the order of the ops
 DTYPE = "float32"
-LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in unrolled tiles
+LONG = (
+    "log",
+    "power",
+)  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in unrolled tiles
 BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
 
 
@@ -150,33 +153,27 @@ def grown(match: Match, graph: OpGraph) -> Match:
     return match
 
 
-def find_whole(composite: Composite, graph: OpGraph) -> Match | Miss:
+def find_whole(
+    composite: Composite, graph: OpGraph, accepts: Callable[[Match], bool]
+) -> Match | Miss:
     """The match on a graph that was cut out for it: all of its ops, the elementwise ones around the
-    pattern's too.
+    pattern's too. `accepts` decides of what the pattern selects as partitioning does: what that
+    turned down (a bias of each row, a norm along another axis) may be part of the kernel all the
+    same, after its result.
     """
     found = find_plain(composite, graph)
     if not (composite.absorbs_after or composite.absorbs_before):
         return found
     real = {id(call) for call in graph.ops if call.sources}
-    if isinstance(found, Match) and real <= set(map(id, found.ops)) and _passes(found):
+    if isinstance(found, Match) and real <= set(map(id, found.ops)) and accepts(found):
         return found
     kinds = root_kinds(composite.roots[0])
     for root in reversed([c for c in graph.ops if id(c) in real and c.kind in kinds]):
-        for match in filter(_passes, Ways(composite, graph, root).all()):
+        for match in filter(accepts, Ways(composite, graph, root).all()):
             larger = grown(match, graph)
             if real <= set(map(id, larger.ops)):
                 return larger
     return found
-
-
-def _passes(match: Match) -> bool:
-    """Whether the check takes it: else it was part of a larger kernel only, not of the pattern."""
-    try:
-        if match.composite.check is not None:
-            match.composite.check(match)
-    except Refused:
-        return False
-    return True
 
 
 def _in_place(call: OpCall, found: dict[int, OpCall], start: Value) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph import OpCall, OpGraph
+from ..language.known import is_builtin
 from ..match.absorbed import Around, is_elementwise, with_epilogue, with_prologue
 from ..match.match import Match
 from .records import of_match
@@ -89,7 +90,9 @@ def _with_before(around: Around, match: Match, refused: Refuse) -> Match:
 
 def _outside(around: Around, match: Match, refused: Refuse) -> Iterator[Record]:
     """Why elementwise ops beside a kernel are not in it."""
-    graph, told = around.graph, set()
+    graph, told, composite = around.graph, set(), match.composite
+    if not (composite.epilogue or composite.prologue or is_builtin(composite)):
+        return  # a user's own says in its pattern what it takes
     for value in match.outputs:
         for call in graph.users(value):
             if _is_left(around, call) and id(call) not in told:

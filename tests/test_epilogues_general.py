@@ -1,0 +1,250 @@
+"""Elementwise ops around a kernel join it, whatever they are: epilogues and prologues."""
+
+import pytest
+from harness import assert_close, run_case
+
+import selfbyoc
+from selfbyoc import Case, emit, op
+from selfbyoc.partition.refusal import OUTSIDE
+
+C, H, W = 13, 9, 11
+OUT = (1, C, H, W)
+
+
+def norm(y, gamma, beta, mean, var):
+    return op.batch_norm(y, gamma, beta, mean, var)[0]
+
+
+def gelu_tanh(y):
+    inner = op.multiply(
+        op.add(y, op.multiply(op.multiply(y, op.multiply(y, y)), 0.044715)), 0.79788
+    )
+    return op.multiply(op.multiply(y, 0.5), op.add(op.tanh(inner), 1.0))
+
+
+def elu(y):
+    return op.subtract(op.relu(y), op.relu(op.subtract(1.0, op.exp(y))))
+
+
+def prelu(y, channel):
+    return op.add(op.relu(y), op.multiply(op.minimum(y, 0.0), channel))
+
+
+def shifted(y, gamma, beta, mean, var, channel):
+    return op.add(op.multiply(norm(y, gamma, beta, mean, var), channel), channel)
+
+
+AFTER = {
+    "hard swish": lambda y: op.multiply(y, op.divide(op.clip(op.add(y, 3.0)), 6.0)),
+    "its other spelling": lambda y: op.divide(op.multiply(y, op.clip(op.add(y, 3.0))), 6.0),
+    "gelu by tanh": gelu_tanh,
+    "gelu by sigmoid": lambda y: op.multiply(y, op.sigmoid(op.multiply(y, 1.702))),
+    "gelu": lambda y: op.gelu(y),
+    "elu": elu,
+    "prelu": prelu,
+    "leaky relu": lambda y: op.leaky_relu(y, alpha=0.1),
+    "norm, scale and shift": shifted,
+    "residual after": lambda y, whole: op.add(op.tanh(y), whole),
+    "two residuals": lambda y, whole, other: op.relu(op.add(op.add(y, whole), other)),
+    "gate": lambda y, gate: op.multiply(y, gate),
+    "row": lambda y, row: op.add(y, row),
+    "column": lambda y, column: op.subtract(column, y),
+    "one element": lambda y, one: op.multiply(y, one),
+}
+
+BEFORE = {
+    "norm and relu": lambda x, gamma, beta, mean, var: op.relu(norm(x, gamma, beta, mean, var)),
+    "gate": lambda x, gate: op.multiply(x, gate),
+    "not zero at zero": lambda x: op.sigmoid(op.add(x, 1.5)),
+    "two images": lambda x, whole: op.relu(op.add(x, whole)),
+}
+
+
+def conv(**attrs):
+    return lambda x, weight: op.conv2d(x, weight, **attrs)
+
+
+def pair(x, deep, weight):
+    return op.conv2d(op.relu(op.conv2d(x, deep, padding=1, groups=8)), weight)
+
+
+def attend(x, k, v):
+    return op.batch_matmul(op.softmax(op.batch_matmul(x, k, transpose_b=True)), v)
+
+
+# name -> program, shapes of its arguments, shape of its result
+ANCHORS = {
+    "conv2d": (conv(padding=1), {"x": (1, 8, H, W), "weight": (C, 8, 3, 3)}, OUT),
+    "1x1": (conv(), {"x": (1, 64, 7, 7), "weight": (65, 64, 1, 1)}, (1, 65, 7, 7)),
+    "strided": (
+        conv(strides=2, padding=1), {"x": (2, 8, H, W), "weight": (C, 8, 3, 3)}, (2, C, 5, 6),
+    ),
+    "1x1 strided": (conv(strides=2), {"x": (1, 8, H, W), "weight": (C, 8, 1, 1)}, (1, C, 5, 6)),
+    "winograd": (
+        conv(padding=1), {"x": (1, 64, 14, 14), "weight": (64, 64, 3, 3)}, (1, 64, 14, 14),
+    ),
+    "one pixel": (conv(), {"x": (1, 8, 1, 1), "weight": (C, 8, 1, 1)}, (1, C, 1, 1)),
+    "depthwise": (
+        conv(padding=1, groups=C), {"x": (1, C, H, W), "weight": (C, 1, 3, 3)}, OUT,
+    ),
+    "pair": (pair, {"x": (1, 8, H, W), "deep": (8, 1, 3, 3), "weight": (C, 8, 1, 1)}, OUT),
+    "dense": (op.dense, {"x": (7, 33), "weight": (17, 33)}, (7, 17)),
+    "rows of dense": (op.dense, {"x": (2, 19, 64), "weight": (48, 64)}, (2, 19, 48)),
+    "layer_norm": (
+        op.layer_norm, {"x": (2, 19, 64), "gamma_": (64,), "beta_": (64,)}, (2, 19, 64),
+    ),
+    "softmax": (op.softmax, {"x": (2, 19, 50)}, (2, 19, 50)),
+    "attention": (attend, {"x": (3, 7, 16), "k": (3, 9, 16), "v": (3, 9, 10)}, (3, 7, 10)),
+    "max_pool": (
+        lambda x: op.max_pool2d(x, pool_size=3, strides=2, padding=1), {"x": OUT}, (1, C, 5, 6),
+    ),
+    "mean": (op.global_avg_pool2d, {"x": OUT}, (1, C, 1, 1)),
+}  # fmt: skip
+CONSTANT = ("weight", "deep", "gamma", "beta", "mean", "var", "gamma_", "beta_", "channel")
+
+ALL_AFTER = [("conv2d", name) for name in AFTER]
+SOME = ("norm, scale and shift", "residual after")
+ALL_AFTER += [(anchor, name) for anchor in ANCHORS if anchor != "conv2d" for name in SOME]
+CONVS = ("conv2d", "1x1", "1x1 strided", "winograd", "depthwise")
+ALL_BEFORE = [(name, anchor) for anchor in CONVS for name in BEFORE]
+ALL_BEFORE += [("not zero at zero", "dense"), ("two images", "rows of dense")]
+
+
+def operands(shape):
+    """The shapes of what an op may read beside a value of a shape."""
+    axis = 1 if len(shape) == 4 else len(shape) - 1
+    along = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+    shapes = dict.fromkeys(("gamma", "beta", "mean", "var"), (shape[1],))
+    shapes |= {"gate": (shape[0], *along[1:]), "channel": along, "whole": shape, "other": shape}
+    ones = tuple(1 for _ in shape)
+    return {**shapes, "row": (*ones[1:], shape[-1]), "column": (*shape[:-1], 1), "one": ones}
+
+
+def names(function):
+    return list(function.__code__.co_varnames[: function.__code__.co_argcount])
+
+
+def case(anchor, after=None, before=None):
+    """The program of an anchor with ops after it and before it."""
+    compute, shapes, out = ANCHORS[anchor]
+    own, (first, *_) = list(shapes), shapes
+    post, pre = (
+        names(AFTER[after])[1:] if after else [],
+        names(BEFORE[before])[1:] if before else [],
+    )
+    asked = {n: operands(out)[n] for n in post} | {n: operands(shapes[first])[n] for n in pre}
+
+    def program(*args):
+        given = dict(zip((*own, *asked), args, strict=True))
+        mine = {n: given[n] for n in own}
+        if before:
+            mine[first] = BEFORE[before](mine[first], *(given[n] for n in pre))
+        y = compute(*mine.values())
+        return AFTER[after](y, *(given[n] for n in post)) if after else y
+
+    text = ", ".join((*own, *asked))
+    made = eval(f"lambda {text}: program({text})", {"program": program})
+    sizes = {**shapes, **asked}
+    return Case(made, constants=[n for n in sizes if n in CONSTANT], **sizes)
+
+
+CONV = next(c for c in selfbyoc.BUILTIN if c.name == "conv2d")
+
+
+def run(anchor, after=None, before=None):
+    """One kernel has everything, by its own schedule, and is right."""
+    found = run_case(CONV, case(anchor, after, before), composites=selfbyoc.BUILTIN)
+    assert_close(found)
+    report = selfbyoc.explain(found.mod).report
+    assert report.left == {}, report
+    (record,) = report.matched
+    return record
+
+
+@pytest.fixture(autouse=True)
+def _no_fallback(recwarn):
+    yield
+    assert not [w for w in recwarn if "default schedule takes over" in str(w.message)]
+
+
+@pytest.mark.parametrize(("anchor", "after"), ALL_AFTER)
+def test_ops_after_a_kernel_join_it(anchor, after):
+    run(anchor, after)
+
+
+@pytest.mark.parametrize(("before", "anchor"), ALL_BEFORE)
+def test_ops_before_a_product_join_it(before, anchor):
+    run(anchor, before=before)
+
+
+def test_both_at_once_and_what_they_read_are_arguments():
+    record = run("1x1", "residual after", "norm and relu")
+    assert [name for name, _, _ in record.args if name.startswith("operand")] == [
+        f"operand_{n}" for n in range(6)
+    ]
+    assert "x" not in [name for name, _, _ in record.args]
+
+
+def explained(program, **shapes):
+    report = selfbyoc.explain(emit(program, shapes)).report
+    told = {r.where: r.reason for r in report.records if r.cause == OUTSIDE}
+    return told, [r.ops for r in report.matched]
+
+
+X, WEIGHT = (1, 8, H, W), (C, 8, 3, 3)
+
+
+def test_what_others_read_stays_outside_and_says_so():
+    def program(x, weight):
+        y = op.conv2d(x, weight, padding=1)
+        return op.multiply(y, op.softmax(y))
+
+    told, _ = explained(program, x=X, weight=WEIGHT)
+    assert "multiply after it stays outside: conv2d is also read by softmax" in told["multiply"]
+
+
+def test_a_gate_of_the_kernels_own_result_joins_the_next_one():
+    def program(x, weight, squeeze, project):
+        y = op.conv2d(x, weight, padding=1)
+        gate = op.sigmoid(op.conv2d(op.global_avg_pool2d(y), squeeze))
+        return op.conv2d(op.multiply(y, gate), project)
+
+    shapes = {"squeeze": (C, C, 1, 1), "project": (5, C, 1, 1)}
+    told, kernels = explained(program, x=X, weight=WEIGHT, **shapes)
+    assert told == {}
+    assert ("multiply", "conv2d_2") in kernels
+    found = run_case(CONV, Case(program, x=X, weight=WEIGHT, **shapes), composites=selfbyoc.BUILTIN)
+    assert_close(found)
+
+
+def test_a_larger_result_a_result_of_the_model_and_another_dtype_stay_outside():
+    def larger(x, weight, wide):
+        return op.add(op.conv2d(x, weight), wide)
+
+    told, _ = explained(larger, x=(1, 8, 1, 1), weight=(C, 8, 1, 1), wide=OUT)
+    assert f"it makes float32{list(OUT)} of float32[1, {C}, 1, 1]" in told["add"]
+
+    def log(x, weight):
+        return op.log(op.conv2d(x, weight))
+
+    told, _ = explained(log, x=X, weight=WEIGHT)
+    assert "log is too long an expression" in told["log"]
+
+
+def test_two_convolutions_share_a_sum():
+    def program(x, weight, other):
+        return op.relu(op.tanh(op.add(op.conv2d(x, weight), op.conv2d(x, other))))
+
+    told, kernels = explained(program, x=X, weight=WEIGHT, other=WEIGHT)
+    assert told == {}
+    assert sorted(map(len, kernels)) == [1, 4]
+
+
+def test_a_pattern_of_ones_own_takes_what_it_says():
+    mine = selfbyoc.Composite("mine", lambda x, weight: op.conv2d(x, weight))
+    report = selfbyoc.explain(
+        emit(lambda x, weight: op.tanh(op.conv2d(x, weight)), {"x": X, "weight": WEIGHT}),
+        composites=[mine],
+    ).report
+    assert report.left == {"tanh": 1}
+    assert not [r for r in report.records if r.cause == OUTSIDE]
