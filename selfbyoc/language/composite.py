@@ -47,8 +47,8 @@ class Composite:
     pack       {argument: function(tensor) or function(tensor, call)}: how a weight is laid out
                ahead of time; `call` is the op that reads it, with its attributes and shapes
     kernel     instead of schedule, compute and pack: all of them over one plan (Kernel)
-    epilogue   whether any elementwise ops after the result may join it: they become part of what
-               the last stage of the pattern's ops writes
+    epilogue   whether any elementwise ops after the result may join it, as part of what the last
+               stage writes; or a check of the larger match
     prologue   arguments before which elementwise ops may join it: a compute of the kernel gets
                such an argument as `Absorbed` (codegen/absorbed.py)
     """
@@ -63,7 +63,7 @@ class Composite:
     pack: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     why: str = ""
     kernel: Kernel | None = None
-    epilogue: bool = False
+    epilogue: bool | Callable[..., None] = False
     prologue: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class Composite:
         """Whether elementwise ops after its result join it. A schedule of one's own knows the
         pattern's blocks only.
         """
-        return self.epilogue and (self.kernel is not None or self.schedule is None)
+        return bool(self.epilogue) and (self.kernel is not None or self.schedule is None)
 
     @property
     def absorbs_before(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..graph import OpCall, OpGraph
+from ..language.composite import Refused
 from ..language.known import is_builtin
 from ..match.absorbed import Around, is_elementwise, with_epilogue, with_prologue
 from ..match.match import Match
@@ -61,7 +62,7 @@ def _joined(
     around = Around(graph, lambda call: id(call) not in taken)
 
     def refused(match: Match) -> Refusal | None:
-        return refuse(match) or not_cut_out(graph, match)
+        return refuse(match) or not_cut_out(graph, match) or _turned_down(match)
 
     def grown(match: Match, ways: Callable[..., Match]) -> Match:
         larger = ways(around, match, refused)
@@ -72,6 +73,18 @@ def _joined(
     found = [grown(match, _with_before) for match in found]
     told = [_outside(around, match, refused) for match in found]
     return found, [record for records in told for record in records]
+
+
+def _turned_down(match: Match) -> Refusal | None:
+    """What the composite says to ops after its result."""
+    asked = match.composite.epilogue
+    if isinstance(asked, bool) or not match.after:
+        return None
+    try:
+        asked(match)
+    except Refused as refusal:
+        return Refusal(OUTSIDE, str(refusal))
+    return None
 
 
 def _with_after(around: Around, match: Match, refused: Refuse) -> Match:

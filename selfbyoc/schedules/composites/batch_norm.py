@@ -11,6 +11,7 @@ from ...language.composite import Composite
 from ...language.pattern import either, op
 from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
+from .sizes import check_rows
 
 
 def _pattern(x: Any, weight: Any, bias: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
@@ -37,7 +38,7 @@ conv2d_batch_norm_relu = Composite(
     _pattern,
     check=direct_layout,
     kernel=CONV,
-    epilogue=True,
+    epilogue=check_rows,
     prologue=("x",),
     why="the norm is one multiplication and one addition on the tile in registers",
     cases=(

@@ -9,6 +9,7 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv.kernel import CONV
+from .sizes import check_rows
 
 
 def biased(y: Any, bias: Any) -> Any:
@@ -75,7 +76,7 @@ conv2d = Composite(
     _pattern,
     check=direct_layout,
     kernel=CONV,
-    epilogue=True,
+    epilogue=check_rows,
     prologue=("x",),
     why="the bias and the activation are applied while the tile is in registers",
     cases=(

@@ -8,6 +8,7 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import op
 from ..kernels.pool.kernel import AVG_POOL, MAX_POOL
+from .sizes import check_rows
 
 _WHY = "parallel over channels, in vectors: rows first, then columns, or pixels as flat lanes"
 
@@ -37,7 +38,7 @@ max_pool2d = Composite(
     lambda x: op.max_pool2d(x),
     kernel=MAX_POOL,
     check=_float_nchw,
-    epilogue=True,
+    epilogue=check_rows,
     why=_WHY,
     cases=(
         Case(
@@ -60,7 +61,7 @@ avg_pool2d = Composite(
     lambda x: op.avg_pool2d(x),
     kernel=AVG_POOL,
     check=_float_nchw,
-    epilogue=True,
+    epilogue=check_rows,
     why=_WHY,
     cases=(
         Case(_avg(pool_size=3, strides=2, padding=1), name="googlenet", x=(1, 64, 56, 56)),

@@ -9,6 +9,7 @@ from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv.kernel import CONV
 from .convolution import biased, direct_layout
+from .sizes import check_rows
 
 
 def _residual(
@@ -38,7 +39,7 @@ conv2d_add = Composite(
     _residual,
     check=_same_shape,
     kernel=CONV,
-    epilogue=True,
+    epilogue=check_rows,
     prologue=("x",),
     why="a residual block's sum is taken while the tile is in registers",
     cases=(
