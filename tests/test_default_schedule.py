@@ -72,6 +72,18 @@ CASES = {
     "softmax": (lambda x: op.softmax(x), {"x": (5, 3, 37)}),
     "row sums": (lambda x: op.sum(x, axis=-1), {"x": (9, 64)}),
     "odd row sums": (lambda x: op.sum(x, axis=-1), {"x": (9, 61)}),
+    "rows with a tail": (lambda x: op.max(x, axis=-1), {"x": (7, 197)}),
+    "image means with a tail": (lambda x: op.mean(x, axis=(2, 3)), {"x": (2, 5, 7, 9)}),
+    "tiles with a tail": (lambda x, w: op.batch_matmul(x, w), {"x": (3, 21, 32), "w": (3, 32, 49)}),
+    "groups": (
+        lambda x, w: op.conv2d(x, w, padding=1, groups=4),
+        {"x": (1, 24, 11, 28), "w": (32, 6, 3, 3)},
+    ),
+    "images and channels": (
+        lambda x, w: op.relu(op.multiply(x, w)),
+        {"x": (2, 5, 7, 7), "w": (1, 5, 1, 1)},
+    ),
+    "unit axes": (lambda x, w: op.add(x, w), {"x": (1, 65, 1, 1), "w": (3, 65, 1, 1)}),
     "whole sum": (lambda x: op.sum(x), {"x": (11, 13)}),
     "image means": (lambda x: op.global_avg_pool2d(x), {"x": (2, 24, 7, 7)}),
     "column sums": (lambda x: op.sum(x, axis=0), {"x": (33, 65)}),

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from tvm import relax
 
-from .._tvm import Schedule, tensor, tir, tvm
-from .._tvm_alignment import any_alignment
+from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
-from ..codegen.target import host_target
-from ..codegen.vector_math import vector_math
-from ..partition import check_target
-from ..wiring import wired
+from ._relax_rest import ScheduleRest, failing
 from .system_compiler import check_compiler
-
-logger = logging.getLogger(__name__)
 
 
 def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
@@ -27,63 +20,27 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     reason.
     """
     with target, tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-        rest = ScheduleRest(target)
         coded = relax.transform.RunCodegen()(mod)
         try:
-            return tvm.compile(rest(coded), target), rest.unscheduled
+            return _with_rest(coded, target)
         finally:
             kernels.forget(coded)
 
 
-class ScheduleRest:
-    """Lower and fuse what no composite took, and give it our default schedule: TVM's CPU build
-    leaves it as serial scalar loops. `unscheduled` then has what is left of these, with the reason.
-
-    A pass between RunCodegen and tvm.compile; `build` runs it by itself.
+def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
+    """Schedule what no composite took, and compile; what a schedule made that does not compile is
+    compiled as TVM has it.
     """
-
-    def __init__(self, target: Any | None = None) -> None:
-        self.target = host_target() if target is None else check_target(target)
-        self.unscheduled: dict[str, str] = {}
-
-    def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:
-        """The module, its PrimFuncs scheduled."""
-        with self.target:
-            passes = [
-                relax.transform.LegalizeOps(),
-                relax.transform.AnnotateTIROpPattern(),
-                relax.transform.FoldConstant(),
-                relax.transform.FuseOps(),
-                relax.transform.FuseTIR(),
-                relax.transform.DeadCodeElimination(),
-            ]
-            mod = tvm.transform.Sequential(passes)(mod)
-            done, self.unscheduled = schedule_rest(mod, self.target)
-        return done
-
-
-def schedule_rest(mod: tvm.IRModule, target: Any) -> tuple[tvm.IRModule, dict[str, str]]:
-    """Our default schedule for every PrimFunc; the names of those that it does not fit, and why."""
-    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
-    unscheduled: dict[str, str] = {}
-    for gv, func in mod.functions.items():
-        if not isinstance(func, tir.PrimFunc):
-            continue
-        try:
-            done.update_func(gv, _scheduled(func, target))
-        except (
-            Exception
-        ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
-            done.update_func(gv, any_alignment(func))
-            unscheduled[gv.name_hint] = str(err).strip().splitlines()[-1]
-            logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
-    return done, unscheduled
-
-
-def _scheduled(func: Any, target: Any) -> Any:
-    sch = Schedule(tvm.IRModule({"main": vector_math(func)}))
-    wired.default_schedule(sch, None, target)
-    return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
+    rest = ScheduleRest(target)
+    scheduled = rest(coded)
+    try:
+        return tvm.compile(scheduled, target), rest.unscheduled
+    except Exception:
+        wrong = failing(scheduled, target)
+        if not wrong:
+            raise
+    rest = ScheduleRest(target, keep=wrong)
+    return tvm.compile(rest(coded), target), {**rest.unscheduled, **wrong}
 
 
 def weights_once(native: Any) -> Any:

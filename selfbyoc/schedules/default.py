@@ -11,7 +11,7 @@ from ..language.types import Schedule, Target
 from ..machine import machine
 from .steps.blocks import Facts, facts
 from .steps.loops import Finish, inline_injective
-from .steps.reductions import stages
+from .steps.stages import stages
 
 
 def schedule(sch: Schedule, ops: Ops, target: Target) -> None:

@@ -12,7 +12,8 @@ from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import OpView
 from ..errors import ScheduleError, did_you_mean
 from ..language.types import Block, Loop, Schedule
-from .steps.blocks import Axis, Facts
+from .steps.blocks import Facts
+from .steps.indices import Axis
 
 
 def melt(sch: Schedule, producer: Any, *, into: Any, at: Any) -> Loop:

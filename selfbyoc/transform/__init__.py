@@ -7,7 +7,7 @@ from __future__ import annotations
 from .._tvm import GENERATION
 
 if GENERATION == "relax":
-    from ..runtime._relax import ScheduleRest
+    from ..runtime._relax_rest import ScheduleRest
     from ._relax import AttachOpInfo
     from ._relax_fuse import FuseTIR
 

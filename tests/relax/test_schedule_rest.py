@@ -8,10 +8,11 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc._tvm import tensor, tir, tvm
+from selfbyoc._tvm import te, tensor, tir, tvm
 from selfbyoc.codegen.vector_math import vector_math
 from selfbyoc.ir.emit import emit
 from selfbyoc.transform import ScheduleRest
+from selfbyoc.wiring import wired
 
 SHAPE = (2, 5, 33, 16)
 
@@ -80,3 +81,53 @@ def test_other_dtypes_keep_their_intrinsics():
     mod = relax.transform.LegalizeOps()(emit(lambda x: op.exp(x), {"x": ((3, 4), "float64")}))
     (func,) = [f for _, f in mod.functions.items() if isinstance(f, tir.PrimFunc)]
     assert "T.exp(" in vector_math(func).script()
+
+
+def planted(func):
+    """A module that calls a PrimFunc on a matrix, and a ReLU after it."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType([33, 16], "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            var = builder.add_func(func, "mine")
+            y = builder.emit(relax.call_tir(var, [x], x.ty))
+            out = builder.emit_output(relax.op.nn.relu(y))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def doubled():
+    a = te.placeholder((33, 16), name="a")
+    return te.create_prim_func([a, te.compute((33, 16), lambda i, j: a[i, j] * 2.0, name="b")])
+
+
+def test_what_is_scheduled_stays_as_it_is():
+    mine = doubled().without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
+    done = ScheduleRest(host_target())(planted(mine))
+    assert "vectorized" not in done["mine"].script()
+    assert "vectorized" in done["relu"].script()
+    x = np.random.default_rng(0).standard_normal((33, 16)).astype("float32")
+    library = selfbyoc.build(planted(mine), composites=[])
+    np.testing.assert_array_equal(library(x)[0], np.maximum(2 * x, 0))
+
+
+def test_a_schedule_that_does_not_compile_is_left_out(monkeypatch):
+    def wrong(sch, ops, target):
+        block = selfbyoc._tvm.child_blocks(sch)[-1]
+        sch.bind(sch.get_loops(block)[0], "threadIdx.x")
+
+    monkeypatch.setattr(wired, "default_schedule", wrong)
+    x = data()
+    library = selfbyoc.build(emit(lambda x: op.exp(x), {"x": SHAPE}), composites=[])
+    assert list(library.unscheduled) == ["tir_exp"]
+    np.testing.assert_allclose(library(x)[0], np.exp(x), rtol=2e-6)
+
+
+def test_a_schedule_that_raises_leaves_the_function_and_says_so(monkeypatch):
+    def wrong(sch, ops, target):
+        raise ValueError
+
+    monkeypatch.setattr(wired, "default_schedule", wrong)
+    library = selfbyoc.build(emit(lambda x: op.relu(x), {"x": SHAPE}), composites=[])
+    assert library.unscheduled == {"relu": "ValueError"}
+    np.testing.assert_array_equal(library(data())[0], np.maximum(data(), 0))

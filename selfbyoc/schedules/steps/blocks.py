@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
 from ..._tvm import child_blocks, is_reduction, param_buffers, region_buffer, scope_of, walk
 from ...language.types import Block, Schedule
+from .indices import Axis, groups_in, is_axis, uses
 
 # An expression with one of these is not computed again for every reader.
 _COSTLY = ("Call", "Div", "FloorDiv", "FloorMod")
 _FREE_CALLS = ("if_then_else", "likely", "nearbyint", "floor")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One iteration variable of a block."""
-
-    position: int
-    extent: int
-    reduces: bool
-    var: Any
 
 
 class Facts:
@@ -105,23 +96,31 @@ class Facts:
         walk(self.stmt.body, visit)
         return bool(found)
 
-    def _dims(self, region: Any, axis: Axis) -> list[int]:
-        """The dimensions of a read region whose start depends on an axis."""
+    def _dims(self, region: Any, axis: Axis, apart: int = 0) -> list[int]:
+        """The dimensions of a read region whose start depends on an axis, groups of so many aside
+        (`axis // apart`).
+        """
         found = []
         for dim, extent in enumerate(region.region):
-            uses: list[bool] = []
-            walk(extent.min, lambda n, uses=uses: uses.append(bool(n.same_as(axis.var))))
-            if any(uses):
+            times = uses(extent.min, axis)
+            if times and not (apart and times == groups_in(extent.min, axis).count(apart)):
                 found.append(dim)
         return found
 
-    def reads_of(self, axis: Axis) -> list[str]:
-        """How each read uses an axis: "absent", "last" (neighbours are contiguous) or "strided"."""
+    def groups_of(self, axis: Axis) -> list[int]:
+        """The sizes of groups that reads divide an axis by."""
+        starts = [extent.min for region in self._operands() for extent in region.region]
+        return sorted({size for start in starts for size in groups_in(start, axis)}, reverse=True)
+
+    def reads_of(self, axis: Axis, apart: int = 0) -> list[str]:
+        """How each read uses an axis: "absent", "last" (neighbours are contiguous) or "strided".
+        `apart`: neighbours in a group of so many are meant.
+        """
         how = []
         for region in self.stmt.reads:
             if region_buffer(region).same_as(region_buffer(self.stmt.writes[0])):
                 continue
-            dims = self._dims(region, axis)
+            dims = self._dims(region, axis, apart)
             last = len(region.region) - 1
             # A packed operand is read at [axis // lanes, ..., axis % lanes]: contiguous inside one
             # vector.
@@ -153,7 +152,12 @@ class Facts:
     def _is_row(self, region: Any) -> bool:
         inner = list(region.region)[-len(self.reduction) :]
         shape = list(region_buffer(region).shape)[-len(self.reduction) :]
-        in_place = _is_identity(inner, self.reduction)
+        if len(inner) < len(self.reduction):
+            return False
+        in_place = all(
+            is_axis(r.min, axis, self.axes) or axis.extent == 1
+            for r, axis in zip(inner, self.reduction, strict=True)
+        )
         return in_place and all(
             int(extent) == axis.extent
             for extent, axis in zip(shape[1:], self.reduction[1:], strict=True)

@@ -16,11 +16,11 @@ from ...codegen.copies import TRANSPOSE
 from ...codegen.prefetch import AHEAD, PIECE
 from ...codegen.prefetch_early import EARLY
 from ...language.types import Block, Loop, Schedule
-from ...machine import Machine
 from .blocks import Facts, divisor, facts
 from .parallel import parallel_over
 
 Finish = Callable[[], None]
+PARTITION = "pragma_loop_partition_hint"  # TVM's: the last iterations are a loop of their own
 MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
 CHUNK_STEPS = 16  # steps of a sum between two groups of prefetches
 
@@ -151,11 +151,6 @@ def prefetch_image(sch: Schedule, loop: Loop, block: Facts) -> None:
     would wait for one by one as it stores. Call it as `prefetch_residual`.
     """
     sch.annotate(loop, EARLY, str(region_buffer(block.stmt.writes[0]).name))
-
-
-def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
-    """An elementwise or copying block: outer loops in parallel, the last one in vectors."""
-    vectorize_copy(sch, block, machine.lanes(block.dtype))
 
 
 def vectorize_copy(sch: Schedule, block: Facts, lanes: int) -> None:

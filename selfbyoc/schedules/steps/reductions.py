@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..._tvm import dtype_of
 from ...language.types import Loop, Schedule
 from ...machine import Machine
-from .blocks import Axis, Facts, divisor, same_elements
-from .loops import Finish, start_sums, vectorize, vectorize_injective
+from .blocks import Facts, divisor, same_elements
+from .indices import Axis
+from .loops import PARTITION, Finish, start_sums, vectorize
 from .parallel import parallel_over
 from .tiles import most_sums
 
@@ -36,7 +38,7 @@ def register_tile(block: Facts, machine: Machine) -> Tile | None:
         return None
     last = block.spatial[-1]
     reads = block.reads_of(last)
-    if "strided" in reads or "last" not in reads:
+    if "strided" in reads or "last" not in reads or last.extent == 1:
         return None
     lanes = machine.lanes(block.dtype)
     sums = min(most_sums(machine), 2 * machine.in_flight)
@@ -44,10 +46,10 @@ def register_tile(block: Facts, machine: Machine) -> Tile | None:
         width, rows = 2 * lanes, sums // 2
     else:
         width, rows = _width(last.extent, lanes), sums
-    axis = _row_axis(block, last)
+    axis, together = _row_axis(block, last)
     if axis is None:
         return Tile(None, 1, width)
-    return Tile(axis.position, divisor(axis.extent, rows), width)
+    return Tile(axis.position, divisor(together, rows), width)
 
 
 def _width(extent: int, lanes: int) -> int:
@@ -60,20 +62,26 @@ def _width(extent: int, lanes: int) -> int:
     return extent if extent <= 2 * lanes else lanes
 
 
-def _row_axis(block: Facts, last: Axis) -> Axis | None:
+def _row_axis(block: Facts, last: Axis) -> tuple[Axis | None, int]:
     """The axis whose operand is broadcast over the vector: with it, one loaded vector serves many
-    rows.
+    rows. And how many rows of it do: those of one group, in a grouped convolution.
     """
-    over = block.reads_of(last)
     for axis in reversed(block.spatial[:-1]):
-        used = block.reads_of(axis)
-        if axis.extent == 1:
+        if axis.extent == 1 or not any(u != "absent" for u in block.reads_of(axis)):
             continue
-        vector_free = all(u == "absent" for u, o in zip(used, over, strict=True) if o == "last")
-        if vector_free and any(u != "absent" for u in used):
-            return axis
+        for together in (axis.extent, *block.groups_of(axis)):
+            if _is_vector_free(block, last, axis, together):
+                return axis, together
     inner = [a for a in block.spatial[:-1] if a.extent > 1]
-    return inner[-1] if inner else None
+    return (inner[-1], inner[-1].extent) if inner else (None, 1)
+
+
+def _is_vector_free(block: Facts, last: Axis, axis: Axis, together: int) -> bool:
+    """Whether so many neighbours along an axis read the same vectors."""
+    used = block.reads_of(axis, apart=together)
+    return all(
+        u == "absent" for u, o in zip(used, block.reads_of(last), strict=True) if o == "last"
+    )
 
 
 def epilogue_of(sch: Schedule, block: Facts, among: Collection[str] | None = None) -> Facts:
@@ -94,7 +102,10 @@ def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Loop], 
     """
     loops = list(sch.get_loops(epilogue.block))
     *before, last = loops
+    extent = int(sch.get(last).extent)
     wo, wi = sch.split(last, [None, tile.width])
+    if int(sch.get(wo).extent) * tile.width != extent and has_short_indices(epilogue):
+        sch.annotate(wo, PARTITION, 1)  # all tiles but the last without a test
     if tile.row_axis is None:
         outer, inner = [*before, wo], []
     else:
@@ -127,6 +138,16 @@ def tile_reduction(
     return outer, accumulate(sch, block, tile, lanes)
 
 
+def has_short_indices(block: Facts) -> bool:
+    """Whether its indices have 32 bits: TVM 0.27 narrows others itself, and loses the hint."""
+    return all(dtype_of(axis.var) == "int32" for axis in block.axes)
+
+
+def has_tail(sch: Schedule, loop: Loop) -> bool:
+    """Whether the last run of a loop over tiles is another one: it must stay a loop of its own."""
+    return PARTITION in dict(sch.get(loop).annotations)
+
+
 def accumulate(sch: Schedule, block: Facts, tile: Tile, lanes: int) -> Finish:
     """The loops of a reduction inside its tile: reduction outermost, rows unrolled, lanes
     vectorised.
@@ -144,32 +165,37 @@ def accumulate(sch: Schedule, block: Facts, tile: Tile, lanes: int) -> Finish:
     return lambda: start_sums(sch, block.block, reduction[0], len(rows))
 
 
-def reduce_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:
+def reduce_rows(
+    sch: Schedule, block: Facts, machine: Machine, tails: bool = False
+) -> Finish | None:
     """A reduction along contiguous memory: partial results in one vector, then one horizontal sum.
 
-    The vector is as long as the row divides: 7 lanes of 7 x 7, where a tail would be scalar code.
+    The vector is as long as the row divides; with `tails`, a row that does not divide ends in a
+    tail, element by element. Only one reduction of a function may: after its sums are set apart
+    TensorIR takes the test of another's tail for no affine binding.
     """
     loops = list(sch.get_loops(block.block))
-    outer = [loops[a.position] for a in block.spatial]
     length = math.prod(a.extent for a in block.reduction)
-    lanes = divisor(length, machine.lanes(block.dtype))
-    fills = 2 * lanes >= machine.lanes(block.dtype)  # half a vector at least
-    if not (outer and block.reduces_rows() and fills and length >= 2 * lanes):
+    whole = machine.lanes(block.dtype)
+    lanes = whole if tails and length >= 2 * whole else divisor(length, whole)
+    fills = 2 * lanes >= whole  # half a vector at least
+    if not (block.reduces_rows() and fills and length >= 2 * lanes):
         return interleave_rows(sch, block, machine)
     reduction = [loops[a.position] for a in block.reduction]
     row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
     _, inner = sch.split(row, [None, lanes])
     partial = sch.rfactor(inner, len(block.spatial))
-    outer = list(sch.get_loops(block.block))[: len(block.spatial)]
-    fused = parallel_over(sch, outer, block.steps / lanes)
-    sch.compute_at(partial, fused, preserve_unit_loops=True)
-    fresh = Facts(sch, partial)
-    sch.set_scope(partial, 0, "local")
-    own = list(sch.get_loops(partial))[-len(fresh.axes) :]
-    # Of a reduction over several axes, some of extent 1 (7 x 1), the outermost: all are sums.
-    lane, k = own[fresh.last_written().position], own[fresh.reduction[0].position]
-    sch.reorder(*(loop for loop in own if not loop.same_as(lane)), lane)
+    # The sum moves, not the partial ones: compute_at loses the test of a tail.
+    outer = list(sch.get_loops(partial))[: len(block.spatial)]
+    if outer:
+        fused = parallel_over(sch, outer, block.steps / lanes)
+        sch.reverse_compute_at(block.block, fused)
+    k, lane = list(sch.get_loops(partial))[-2:]
+    for number in range(len(sch.get(partial).writes)):
+        sch.set_scope(partial, number, "local")
     sch.vectorize(lane)
+    if length % lanes:
+        sch.annotate(k, PARTITION, 1)
     sch.unroll(sch.get_loops(block.block)[-1])
     return lambda: start_sums(sch, partial, k, 0)
 
@@ -196,29 +222,3 @@ def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | N
     sch.unroll(own[axes[-1].position])
     parallel_over(sch, [*loops[:position], outer], block.steps)
     return lambda: start_sums(sch, block.block, own[block.reduction[0].position], 0)
-
-
-def stages(
-    sch: Schedule,
-    blocks: Sequence[Facts],
-    machine: Machine,
-    finish: list[Finish],
-    among: Collection[str] | None = None,
-) -> None:
-    """Each block by itself: a reduction as register tiles or along its rows, anything else as
-    vectors. `among` names the blocks that may be an epilogue; None: any.
-    """
-    under_tile: set[str] = set()
-    for block in (b for b in blocks if b.reduction):
-        tiled = tile_reduction(sch, block, machine, among)
-        if tiled is None:
-            last = reduce_rows(sch, block, machine)
-            finish.extend([last] if last else [])
-            continue
-        outer, last = tiled
-        parallel_over(sch, outer, block.steps / machine.lanes(block.dtype))
-        finish.append(last)
-        under_tile |= {c.name for c in block.consumers}
-    for block in blocks:
-        if not block.reduction and block.name not in under_tile:
-            vectorize_injective(sch, block, machine)

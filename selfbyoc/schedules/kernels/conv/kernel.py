@@ -17,7 +17,7 @@ from ....ops.vocabulary import compute_of
 from ...steps.blocks import Facts, facts
 from ...steps.images import Work, image_of
 from ...steps.loops import inline_injective
-from ...steps.reductions import stages as schedule_stages
+from ...steps.stages import stages as schedule_stages
 from ..winograd import compute as winograd
 from ..winograd import pack as winograd_pack
 from ..winograd import schedule as winograd_schedule

@@ -9,12 +9,11 @@ from ....._tvm import region_buffer
 from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
-from ....steps.loops import prefetch_residual, start_sums, vectorize
+from ....steps.loops import PARTITION, prefetch_residual, start_sums, vectorize
 from ....steps.parallel import parallel_over
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
-PARTITION = "pragma_loop_partition_hint"  # TVM's: the last iterations are a loop of their own
 UNROLL = "pragma_auto_unroll_max_step"  # for loops of at most so many stores
 EXPLICIT = "pragma_unroll_explicit"  # by TVM, not by LLVM
 

@@ -1,0 +1,150 @@
+"""Relax: a schedule for what no composite took, as a pass between RunCodegen and tvm.compile."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Collection
+from typing import Any
+
+from tvm import relax
+
+from .._tvm import Schedule, build_module, dtype_of, param_buffers, tir, tvm, walk
+from .._tvm_alignment import any_alignment
+from ..codegen.target import host_target
+from ..codegen.vector_math import vector_math
+from ..partition import check_target
+from ..wiring import wired
+
+logger = logging.getLogger(__name__)
+
+SCHEDULED = ("tirx.is_scheduled", "tir.is_scheduled")
+LONG = ("int64", "uint64")
+OPAQUE = 8  # TOpPattern.kOpaque
+
+
+class ScheduleRest:
+    """Lower and fuse what no composite took, and give it our default schedule: TVM's CPU build
+    leaves it as serial scalar loops. `unscheduled` then has what is left of these, with the reason.
+    Functions that somebody scheduled already (`tirx.is_scheduled`) stay as they are, and those
+    whose names are in `keep`.
+
+    A pass between RunCodegen and tvm.compile; `build` runs it by itself.
+    """
+
+    def __init__(self, target: Any | None = None, keep: Collection[str] = ()) -> None:
+        self.target = host_target() if target is None else check_target(target)
+        self.keep = frozenset(keep)
+        self.unscheduled: dict[str, str] = {}
+
+    def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:
+        """The module, its PrimFuncs scheduled."""
+        with self.target:
+            passes = [
+                relax.transform.LegalizeOps(),
+                OpaqueIfScheduled(),
+                relax.transform.AnnotateTIROpPattern(),
+                relax.transform.FoldConstant(),
+                relax.transform.FuseOps(),
+                relax.transform.FuseTIR(),
+                relax.transform.DeadCodeElimination(),
+            ]
+            mod = tvm.transform.Sequential(passes)(mod)
+            done, self.unscheduled = schedule_rest(mod, self.target, self.keep)
+        return done
+
+
+@tvm.transform.module_pass(opt_level=0, name="OpaqueIfScheduled")
+class OpaqueIfScheduled:
+    """What somebody scheduled is fused with nothing: TVM's fusion would drop that it is."""
+
+    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+        """The pass."""
+        done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+        for gv, func in mod.functions.items():
+            if isinstance(func, tir.PrimFunc) and is_scheduled(func):
+                done.update_func(gv, func.with_attr("op_pattern", OPAQUE))
+        return done
+
+
+def schedule_rest(
+    mod: tvm.IRModule, target: Any, keep: Collection[str] = ()
+) -> tuple[tvm.IRModule, dict[str, str]]:
+    """Our default schedule for every PrimFunc; the names of those that it does not fit, and why."""
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    unscheduled: dict[str, str] = {}
+    for gv, func in mod.functions.items():
+        if not isinstance(func, tir.PrimFunc) or is_scheduled(func):
+            continue
+        if gv.name_hint in keep:
+            done.update_func(gv, any_alignment(func))
+            continue
+        try:
+            done.update_func(gv, _scheduled(func, target))
+        except (
+            Exception
+        ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
+            done.update_func(gv, any_alignment(func))
+            unscheduled[gv.name_hint] = _reason(err)
+            logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
+    return done, unscheduled
+
+
+def _reason(err: Exception) -> str:
+    return (str(err).strip().splitlines() or [type(err).__name__])[-1]
+
+
+def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
+    """The PrimFuncs of a module that do not compile, each tried alone, and why."""
+    found: dict[str, str] = {}
+    for gv, func in mod.functions.items():
+        if not isinstance(func, tir.PrimFunc):
+            continue
+        try:
+            build_module(tvm.IRModule({gv.name_hint: func}), target)
+        except Exception as err:  # as above
+            found[gv.name_hint] = _reason(err)
+    return found
+
+
+def is_scheduled(func: Any) -> bool:
+    """Whether somebody says that a PrimFunc has its schedule."""
+    return func.attrs is not None and any(func.attrs.get(name) for name in SCHEDULED)
+
+
+def _scheduled(func: Any, target: Any) -> Any:
+    sch = Schedule(tvm.IRModule({"main": _narrow(vector_math(func))}))
+    wired.default_schedule(sch, None, target)
+    return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
+
+
+def _narrow(func: Any) -> Any:
+    """A PrimFunc with indices of 32 bits, where none of its values has 64: what narrows them later
+    (0.27) loses the pragmas of loops, among them that the last tile is apart.
+    """
+    if not _only_indices_are_long(func):
+        return func
+    return tir.transform.ForceNarrowIndexToInt32()(tvm.IRModule({"main": func}))["main"]
+
+
+def _only_indices_are_long(func: Any) -> bool:
+    found: list[str] = []
+    sizes: list[int] = []
+
+    def visit(node: Any) -> None:
+        kind = type(node).__name__
+        if kind in ("Cast", "Call", "BufferLoad", "TensorLoad"):
+            found.append(dtype_of(node))
+        elif kind == "SBlock":
+            buffers.extend(node.alloc_buffers)
+
+    buffers = list(param_buffers(func))
+    walk(func.body, visit)
+    for buffer in buffers:
+        if not hasattr(buffer, "shape"):
+            return False  # a scalar argument: an extent that is not known
+        if not all(hasattr(extent, "value") for extent in buffer.shape):
+            return False
+        found.append(str(buffer.dtype))
+        sizes.append(math.prod(int(extent) for extent in buffer.shape))
+    return not any(dtype in LONG for dtype in found) and max(sizes, default=0) < 1 << 31

@@ -1,0 +1,139 @@
+"""An elementwise or copying block on a CPU: its last axes flat, in vectors, under parallel rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ..._tvm import region_buffer, walk
+from ...language.types import Loop, Schedule
+from ...machine import Machine
+from .blocks import Facts
+from .indices import Axis, is_axis
+from .loops import vectorize
+from .parallel import LEAST_STEPS, is_even
+
+MOST_PIECES = 3.2  # times the registers that whole vectors would take
+LOADS = ("BufferLoad", "TensorLoad")
+
+
+def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
+    """Outer loops in parallel, the last axes as one loop, in vectors.
+
+    Axes along which everything that is read lies as the result does are one row: 7 x 7 pixels are
+    49, in vectors of 16, 16, 16 and 1, where rows of 7 would take three each. A row that no width
+    fills stays a loop, without a test in it: LLVM makes vectors and a tail of it.
+    """
+    loops = list(sch.get_loops(block.block))
+    if not loops or block.size < 2:
+        return
+    axes = block.spatial if len(loops) == len(block.spatial) else block.spatial[-1:]
+    together = flat_axes(block, axes)
+    *before, row = [*loops[: len(loops) - together], _fused(sch, loops[-together:])]
+    extent = math.prod(axis.extent for axis in axes[-together:])
+    width = width_of(extent, widest_lanes(block, machine))
+    if width:
+        row, inner = sch.split(row, [None, width])
+        vectorize(sch, inner, widest_lanes(block, machine))
+        before.append(row)
+    elif not before:
+        before.append(row)
+    parallel_outer(sch, before, block.size, machine)
+
+
+def widest_lanes(block: Facts, machine: Machine) -> int:
+    """Lanes of the largest elements that a block reads or writes."""
+    regions = [*block.stmt.reads, *block.stmt.writes]
+    return min(machine.lanes(str(region_buffer(region).dtype)) for region in regions)
+
+
+def registers_of(width: int, lanes: int) -> int:
+    """Loads of a vector of any width: LLVM makes powers of two of it, 28 floats are 16 + 8 + 4."""
+    return width // lanes + (width % lanes).bit_count()
+
+
+def width_of(extent: int, lanes: int) -> int:
+    """The divisor of a row's extent that takes fewest registers an element, up to four vectors; 0
+    if none is worth a vector.
+    """
+
+    def pieces(width: int) -> float:
+        return registers_of(width, lanes) * lanes / width
+
+    found = [d for d in range(2, min(extent, 4 * lanes) + 1) if extent % d == 0]
+    best = min(found, key=lambda d: (pieces(d), -d), default=0)
+    return best if best and (best == extent or pieces(best) <= MOST_PIECES) else 0
+
+
+def flat_axes(block: Facts, axes: Sequence[Axis]) -> int:
+    """How many of the last axes can be one, 1 at least: what is read has all of them, last and
+    whole, or none, and nothing but indices asks for them.
+    """
+    apart = _asked_for(block)
+    count = 1
+    for n in range(2, len(axes) + 1):
+        inner = [axis for axis in axes[-n:] if axis.extent > 1]
+        if any(any(axis.var.same_as(v) for v in apart) for axis in inner):
+            break
+        regions = [*block.stmt.reads, *block.stmt.writes]
+        if not all(_is_flat(region, inner, block.axes) for region in regions):
+            break
+        count = n
+    return count
+
+
+def _asked_for(block: Facts) -> list[Any]:
+    """The axes that the expression asks for outside of indices: coordinates, conditions."""
+    own = [axis.var for axis in block.axes]
+    all_of, in_indices = _variables([block.stmt.body], own), []
+
+    def visit(node: Any) -> None:
+        if type(node).__name__ in (*LOADS, "BufferStore"):
+            in_indices.extend(_variables(node.indices, own))
+
+    walk(block.stmt.body, visit)
+    return [v for v in own if _count(all_of, v) > _count(in_indices, v)]
+
+
+def _variables(nodes: Sequence[Any], own: Collection[Any]) -> list[Any]:
+    found: list[Any] = []
+    for node in nodes:
+        walk(node, lambda n: found.extend(v for v in own if n.same_as(v)))
+    return found
+
+
+def _count(found: Sequence[Any], var: Any) -> int:
+    return sum(var.same_as(v) for v in found)
+
+
+def _is_flat(region: Any, inner: Sequence[Axis], axes: Sequence[Axis]) -> bool:
+    """Whether a region has all of these axes, as its last dimensions and whole, or none."""
+    shape = list(region_buffer(region).shape)
+    dims = [(r, int(e)) for r, e in zip(region.region, shape, strict=True) if int(e) > 1]
+    used = [n for n, (r, _) in enumerate(dims) if _variables([r.min], [a.var for a in inner])]
+    if not used:
+        return True
+    last = range(len(dims) - len(inner), len(dims))
+    return used == list(last) and all(
+        int(r.extent) == 1 and extent == axis.extent and is_axis(r.min, axis, axes)
+        for (r, extent), axis in zip(dims[-len(inner) :], inner, strict=True)
+    )
+
+
+def parallel_outer(sch: Schedule, loops: Sequence[Loop], steps: float, machine: Machine) -> None:
+    """Run the outermost loops in parallel, as few as make even tasks: what depends on them alone
+    is computed once, outside of the others. Little work stays on one core.
+    """
+    if steps < LEAST_STEPS or not loops:
+        return
+    count, tasks = 0, 1
+    for count, loop in enumerate(loops, 1):  # noqa: B007 (the last one that is needed)
+        tasks *= int(sch.get(loop).extent)
+        if tasks >= machine.cores and is_even(tasks, machine):
+            break
+    sch.parallel(_fused(sch, loops[:count]))
+
+
+def _fused(sch: Schedule, loops: Sequence[Loop]) -> Loop:
+    return sch.fuse(*loops) if len(loops) > 1 else loops[0]
