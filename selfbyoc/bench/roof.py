@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from .. import host
-from .._tvm import Schedule, build_module, get_block, get_func, te, tensor, tvm
-from .._tvm_alignment import any_alignment
-from .._tvm_config import kernel_config
 from ..analysis.melting.peak import FmaPeak
+from ..analysis.melting.triad import triad
 from ..runtime.timing import latency
 from .setting import Setting
 
@@ -37,8 +32,8 @@ class Measurement:
     def __init__(self, setting: Setting) -> None:
         target, threads = setting.tvm_target(), setting.threads
         self._threads = threads
-        self._triads = {n: _triad(total, threads, target) for n, total in _levels(threads).items()}
-        self._nothing, _ = _triad(0, threads, target)
+        self._triads = {n: triad(total, threads, target) for n, total in _levels(threads).items()}
+        self._nothing, _ = triad(0, threads, target)
         self._peak = FmaPeak(target, threads)
 
     def roof(self) -> Roof:
@@ -68,23 +63,3 @@ def _levels(threads: int) -> dict[str, int]:
     capacities = _capacities(threads)
     found = {name: capacity // 2 for name, capacity in capacities.items()}
     return found | {"memory": min(LARGEST, 8 * max(capacities.values(), default=LARGEST))}
-
-
-def _triad(total: int, threads: int, target: Any) -> tuple[Any, int]:
-    """c = a + 3 b in parallel on about `total` bytes; -> a call of it, and its bytes.
-
-    The line that a store reads first is not counted.
-    """
-    count = max(1, total // 12 // (16 * threads)) * 16 * threads
-    a, b = (te.placeholder((count,), name=name) for name in "ab")
-    c = te.compute((count,), lambda i: a[i] + 3 * b[i], name="c")
-    sch = Schedule(tvm.IRModule({"main": te.create_prim_func([a, b, c])}))
-    block = get_block(sch, "c")
-    thread, _, lane = sch.split(sch.get_loops(block)[0], [threads, None, 16])
-    sch.parallel(thread)
-    sch.vectorize(lane)
-    func = any_alignment(sch.mod["main"]).with_attr("global_symbol", "triad")
-    with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
-        function = get_func(build_module(tvm.IRModule({"triad": func}), target), "triad")
-    arrays = [tensor(np.ones(count, "float32")) for _ in range(3)]
-    return lambda: function(*arrays), 12 * count

@@ -76,6 +76,8 @@ class Report:
     absorbed: tuple[tuple[str, str, str], ...] = ()
     problems: tuple[str, ...] = ()  # what went wrong in explaining, not in partitioning
     layouts: str = ""  # what `optimize_layouts` did before, if it was called
+    # (op, bytes that it reads and writes as one of its own, operations), where shapes are known
+    costs: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def matched(self) -> list[Record]:
@@ -124,6 +126,7 @@ class Report:
             "absorbed": self.absorbed,
             "problems": self.problems,
             "layouts": self.layouts,
+            "costs": self.costs,
         }
 
     def to_json(self) -> str:

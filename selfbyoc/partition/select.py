@@ -16,6 +16,7 @@ from ..language.declared import declared, root_kinds
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
+from ..ops.cost import cost_of
 from .absorb import with_around
 from .records import of_match, sources_of
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
@@ -66,7 +67,15 @@ def select(
     ops = tuple((c.name, c.kind, owner.get(id(c), "")) for c in graph.ops if c.sources)
     edges = tuple((source, call.name) for call in graph.ops for source in sources_of(graph, call))
     outline = tuple(map(declared, asked))
-    return chosen, Report(tuple(records), ops, outline, edges, graph.absorbed, problems)
+    return chosen, Report(
+        tuple(records), ops, outline, edges, graph.absorbed, problems, costs=_costs(graph)
+    )
+
+
+def _costs(graph: OpGraph) -> tuple[tuple[str, int, int], ...]:
+    """Bytes and operations of each op by its name, where its shapes are known."""
+    found = ((call.name, cost_of(call)) for call in graph.ops if call.sources)
+    return tuple((name, *cost) for name, cost in found if cost is not None)
 
 
 def _hints(graph: OpGraph) -> tuple[Hints, tuple[str, ...]]:

@@ -11,8 +11,10 @@ from tvm import relax
 from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
-from ._relax_rest import ScheduleRest, failing
+from ._relax_rest import ScheduleRest, failing, functions_outside
 from .system_compiler import check_compiler
+
+__all__ = ["functions_outside"]
 
 
 def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:

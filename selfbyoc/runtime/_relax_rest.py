@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -105,6 +106,20 @@ def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
         except Exception as err:  # as above
             found[gv.name_hint] = _reason(err)
     return found
+
+
+def functions_outside(mod: tvm.IRModule, target: Any) -> list[tuple[str, Any, int, str]]:
+    """What `main` calls beside kernels: name, scheduled PrimFunc, how many calls, and why it is
+    left unscheduled, if it is.
+    """
+    rest = ScheduleRest(target)
+    done = rest(mod)
+    calls: Counter[str] = Counter()
+    for block in done["main"].body.blocks:
+        for value in (binding.value for binding in block.bindings):
+            if isinstance(value, relax.Call) and getattr(value.op, "name", "") == "relax.call_tir":
+                calls[value.args[0].name_hint] += 1
+    return [(name, done[name], n, rest.unscheduled.get(name, "")) for name, n in calls.items()]
 
 
 def is_scheduled(func: Any) -> bool:

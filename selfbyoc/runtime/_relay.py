@@ -17,6 +17,11 @@ from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
 
 
+def functions_outside(mod: Any, target: Any) -> list[tuple[str, Any, int, str]]:
+    """None that could be told: relay.build lowers them by itself, by TOPI's schedules."""
+    return []
+
+
 def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
     """A partitioned module -> the executor factory; TVM schedules what no composite took."""
     # Typed: the hook gets the whole functions as they are here.

@@ -44,9 +44,14 @@ def taken_table(report: Report) -> Table:
 
 def left_table(rows: Sequence[Left]) -> Table:
     """What no composite took, and why."""
-    table = _table("\nLeft to TVM", ("op", ""), ("count", "right"), ("why", ""))
+    table = _table(
+        "\nLeft to TVM: bytes of each op by itself, their share of the model's, operations",
+        ("op", ""), ("count", "right"), ("MB", "right"), ("share", "right"), ("MFLOP", "right"),
+        ("why", ""),
+    )  # fmt: skip
     for row in rows:
-        table.add_row(row.kind, str(row.count), Text(row.why))
+        cost = (f"{row.bytes / 1e6:.3g}", f"{row.share:.0%}", f"{row.flops / 1e6:.3g}")
+        table.add_row(row.kind, str(row.count), *cost, Text(row.why))
     return table
 
 

@@ -80,7 +80,7 @@ class Explanation:
         lines.append("Nearly")
         lines += [f"  {g}" for g in nearly(self.report)]
         lines.append("Left to TVM")
-        lines += [f"  {row.count} x {row.kind}: {row.why}" for row in left(self.report)]
+        lines += [f"  {row.count} x {row.kind}, {row.cost}: {row.why}" for row in left(self.report)]
         if self.report.layouts:
             lines.append(f"Layouts: {self.report.layouts}")
         return "\n".join([*lines, *(f"Not explained: {p}" for p in self.report.problems)])

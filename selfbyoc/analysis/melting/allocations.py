@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._tvm import scope_of, storage_passes, tvm
+from ...ops.cost import item_bytes
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others
 # (kMaxStackAlloca); a `local` buffer too, but for us (codegen/stack_tiles.py).
 STACK = 1024
 PARALLEL = 1  # tir.ForKind
-_SIZES = {"bool": 8, "handle": 64}
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,6 @@ class Allocation:
     def live(self, threads: int) -> int:
         """Bytes that exist at once: one copy a thread inside of a parallel loop."""
         return self.bytes * max(1, min(self.tasks, threads))
-
-
-def item_bytes(dtype: str) -> int:
-    """Bytes of one element."""
-    bits = _SIZES.get(dtype) or int("".join(c for c in dtype if c.isdigit()) or 32)
-    return max(1, bits // 8)
 
 
 def threads_of(target: Any | None) -> int:

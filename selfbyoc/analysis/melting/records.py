@@ -12,6 +12,7 @@ from ...errors import InputError
 from .allocations import Allocation
 from .flops import Arithmetic, by_kind, multiply_adds_of
 from .loop_nest import Nest
+from .outside import Outside
 from .peak import Peak, Timing
 from .placement import Placement, is_melted
 from .read_nest import is_whole
@@ -149,6 +150,7 @@ class Melting:
     kernels: tuple[KernelReport, ...]
     failures: tuple[Failure, ...] = ()
     peak: Peak | None = None  # of this machine, when timed
+    outside: tuple[Outside, ...] = ()  # what no composite took, when timed
 
     def kernel(self, name: str) -> KernelReport:
         """The first kernel of this symbol, composite or root op."""

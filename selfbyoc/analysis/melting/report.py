@@ -19,10 +19,12 @@ from ...codegen.apply import Level
 from ...codegen.info.op_info import OpInfo, op_info, recorded_of
 from ...codegen.target import host_target
 from ...errors import InputError, SelfbyocError
+from ...ops.cost import item_bytes
 from ...partition import check_module, check_target
 from ..kernels import Kernel, kernels
-from .allocations import allocations, item_bytes, threads_of
+from .allocations import allocations, threads_of
 from .flops import by_kind
+from .outside import outside
 from .peak import Peak, measured_peak, timing
 from .placement import placements
 from .read_nest import loop_nest
@@ -43,7 +45,8 @@ def melting(
 ) -> Melting:
     """The report of a partitioned module, or of one scheduled PrimFunc.
 
-    target None is the host. `time` measures each kernel, and the machine's peak to compare with.
+    target None is the host. `time` measures each kernel, and the machine's peak to compare with;
+    of a module all functions outside of the kernels too (Relax).
     `composite` names the one whose kernels to report, a root op or a symbol; None: all of them.
     A kernel of a module that cannot be analysed is among the failures; it breaks nothing.
     """
@@ -51,7 +54,10 @@ def melting(
     if isinstance(mod_or_prim_func, tvm.IRModule):
         check_module(mod_or_prim_func)
         asked = _asked(_equals(kernels(mod_or_prim_func)), composite)
-        return _of_kernels(asked, target, measured_peak(target) if time else None)
+        found = _of_kernels(asked, target, measured_peak(target) if time else None)
+        if found.peak is None or composite is not None:
+            return found
+        return replace(found, outside=outside(mod_or_prim_func, target, found.peak))
     if not hasattr(mod_or_prim_func, "body") or not hasattr(mod_or_prim_func, "attrs"):
         kind = type(mod_or_prim_func).__name__
         raise InputError(f"expected a partitioned IRModule or a scheduled PrimFunc, found {kind}")

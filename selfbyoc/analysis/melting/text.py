@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from .loop_nest import Nest, Row, rows, scope_text, stage_text
+from .outside import text as outside_text
 from .placement import Placement
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def text(report: Melting) -> str:
     """All kernels, and those that could not be analysed."""
     parts = [kernel_text(kernel) for kernel in report.kernels]
     parts += [f"{f.composite} {f.symbol}: not analysed: {f.reason}" for f in report.failures]
+    if report.outside:
+        kernels = sum(k.count * k.timing.milliseconds for k in report.kernels if k.timing)
+        parts.append("\n".join(outside_text(report.outside, kernels)))
     if report.peak is not None:
         noise = "" if report.peak.quiet else " (it was busy)"
         parts.append(f"Peak of this machine{noise}, measured: {report.peak.gflops:.0f} GFLOP/s.")
