@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tvm_ffi
@@ -15,8 +16,9 @@ from ..ir._relax import read as read_graph
 from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
+from .at_once import at_once
 from .fallback import or_default
-from .lower import TARGET, external, lower, read_attrs
+from .lower import TARGET, External, external, lower, read_attrs
 from .target import agree
 
 
@@ -38,18 +40,24 @@ def build_target() -> Any | None:
 
 
 def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any]:
-    """RunCodegen calls this once with all external functions."""
-    modules = []
-    for func in functions:
-        attrs = read_attrs(func.attrs)
-        symbol = str(func.attrs["global_symbol"])
-        target = agree(attrs.get(TARGET), build_target(), symbol)
-        source = external(symbol, composites(func), read(func), attrs)
-        recorded = wired.with_record(source, target, packed=True)
-        modules.append(or_default(lower, recorded, target))
-        told = TARGET in attrs or build_target() is not None
-        kernels.note(modules[-1], Built(source, target, told))
+    """RunCodegen calls this once with all external functions; equal ones are one by then."""
+    read_ones = [_read(func) for func in functions]
+    modules = at_once(
+        [partial(or_default, lower, recorded, built.target) for built, recorded in read_ones]
+    )
+    for module, (built, _) in zip(modules, read_ones, strict=True):
+        kernels.note(module, built)
     return modules
+
+
+def _read(func: relax.Function) -> tuple[Built, External]:
+    """What a kernel is made of and for which target; and it with the record of tuning."""
+    attrs = read_attrs(func.attrs)
+    symbol = str(func.attrs["global_symbol"])
+    target = agree(attrs.get(TARGET), build_target(), symbol)
+    source = external(symbol, composites(func), read(func), attrs)
+    told = TARGET in attrs or build_target() is not None
+    return Built(source, target, told), wired.with_record(source, target, packed=True)
 
 
 def register() -> None:
