@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 Shape = tuple[Any, ...]  # int, or None: an extent that is unknown when compiling
 
@@ -65,6 +65,23 @@ class OpCall:
     def __repr__(self) -> str:
         ins = ", ".join(v.name or v.type for v in self.inputs)
         return f"{self.name or self.kind}({ins}) -> {', '.join(v.type for v in self.outputs)}"
+
+
+class Graph(Protocol):
+    """What patterns are fitted to and rules ask: an OpGraph, or one that rules are rewriting."""
+
+    @property
+    def ops(self) -> tuple[OpCall, ...]:
+        """In topological order."""
+
+    def producer(self, value: Value) -> OpCall | None:
+        """The op that computes a value, or None for an input or a constant."""
+
+    def users(self, value: Value) -> list[OpCall]:
+        """The ops that read a value (being returned is not in this list)."""
+
+    def is_output(self, value: Value) -> bool:
+        """Whether the graph returns the value."""
 
 
 @dataclass(frozen=True, eq=False)

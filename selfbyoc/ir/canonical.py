@@ -38,16 +38,16 @@ from collections.abc import Iterable
 
 from ..graph import OpCall, OpGraph, name_ops
 from .rules.general import RULES
-from .rules.rewriter import Declined, Rewrite, Rewriter, Rule
+from .rules.rewriter import Declined, Draft, Rewrite, Rewriter, Rule
 
 
 def canonicalize(graph: OpGraph) -> OpGraph:
     """Apply every rule until none fires. Raw graph -> neutral graph."""
-    written, changed = graph.ops, True
-    while changed:
-        graph, changed = _one_pass(graph)
-    ops = name_ops(graph.ops)
-    return OpGraph(graph.inputs, ops, graph.outputs, tuple(_absorbed(written, ops)))
+    draft = Draft(graph)
+    while _one_pass(draft):
+        pass
+    ops = name_ops(draft.ops)
+    return OpGraph(graph.inputs, ops, graph.outputs, tuple(_absorbed(graph.ops, ops)))
 
 
 def declined(graph: OpGraph) -> tuple[Declined, ...]:
@@ -75,20 +75,25 @@ def _read(rule: Rule, rewriter: Rewriter, call: OpCall) -> Rewrite | None:
 _OF_ONE_SHAPE = frozenset({"clip", "gelu", "layer_norm", "lrn", "relu", "silu", "softmax"})
 
 
-def _one_pass(graph: OpGraph) -> tuple[OpGraph, bool]:
-    rewriter = Rewriter(graph)
-    for position, call in enumerate(graph.ops):
+def _one_pass(draft: Draft) -> bool:
+    """The rules at every op, at what they made of it too; -> whether one fired. What that lets
+    fire at an op before is the next pass's.
+    """
+    rewriter, changed = Rewriter(draft), False
+    for position in range(len(draft)):
+        while _rewritten(rewriter, draft, position):
+            changed = True
+    return changed
+
+
+def _rewritten(rewriter: Rewriter, draft: Draft, position: int) -> bool:
+    for call in draft.slot(position):
         for rule in RULES:
             found = _read(rule, rewriter, call)
-            if found is None:
-                continue
-            stand_in, absorbed = found
-            gone = {id(a) for a in absorbed}
-            ops = [*graph.ops[:position], *stand_in, *graph.ops[position + 1 :]]
-            return OpGraph(
-                graph.inputs, tuple(o for o in ops if id(o) not in gone), graph.outputs
-            ), True
-    return graph, False
+            if found is not None:
+                draft.replace(call, *found)
+                return True
+    return False
 
 
 def _absorbed(written: Iterable[OpCall], ops: Iterable[OpCall]) -> Iterable[tuple[str, str, str]]:

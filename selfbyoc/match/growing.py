@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..graph import OpCall, OpGraph, Value
+from ..graph import Graph, OpCall, Value
 from ..language.declared import root_kinds
 from ..language.growing import Elementwise, Repeat, Rest
 from ..language.pattern import Arg, Node, as_node
@@ -29,7 +29,7 @@ class Chain:
         inside = {id(self.start), *(id(v) for call in self.ops for v in call.outputs)}
         return (v for call in self.ops for v in call.inputs if id(v) not in inside)
 
-    def reader(self, graph: OpGraph) -> tuple[OpCall, str] | None:
+    def reader(self, graph: Graph) -> tuple[OpCall, str] | None:
         """An op before the last whose result is used elsewhere, and by whom."""
         inside = set(map(id, self.ops))
         for call in self.ops[:-1]:
@@ -76,7 +76,7 @@ def chains(matcher: Matcher, node: Elementwise, value: Value, bound: Bound) -> I
             )
 
 
-def _elementwise_before(graph: OpGraph, value: Value) -> list[OpCall]:
+def _elementwise_before(graph: Graph, value: Value) -> list[OpCall]:
     """The elementwise ops that a value is computed from through values of its shape."""
     kinds = elementwise_kinds()
     found: set[int] = set()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..graph import OpCall, OpGraph, Value
+from ..graph import Graph, OpCall, Value
 from ..language.growing import Elementwise, Repeat, Rest
 from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op
 from ..ops.vocabulary import KINDS
@@ -52,7 +52,7 @@ class Bound:
 class Matcher:
     """Tries one pattern on one graph and remembers the nearest miss."""
 
-    def __init__(self, graph: OpGraph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.nearest = Nearest()
         self.blocks: dict[tuple[int, int], Node] = {}  # of repetitions, by their number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from tvm import relax
@@ -51,6 +51,26 @@ def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, An
     return found
 
 
+def _signature(order: Sequence[Any], bindings: _Bindings) -> Hashable:
+    """Of the pattern of these nodes, the root the last: equal ones are one pattern."""
+    numbers: dict[Any, int] = {}
+
+    def number(expr: Any) -> int:
+        node = bindings.value_of(expr)
+        return -1 if isinstance(node, tir.IntImm) else numbers.setdefault(node, len(numbers))
+
+    lines: dict[Any, Any] = {}
+    for node in order:
+        if isinstance(node, relax.Tuple):
+            what, read = "tuple", list(node.fields)
+        elif isinstance(node, relax.TupleGetItem):
+            what, read = f"item {node.index}", [node.tuple_value]
+        else:
+            what, read = str(node.op.name), list(node.args)
+        lines[node] = (what, number(node), *map(number, read))
+    return (tuple(lines.values()), number(order[-1]))
+
+
 def _is_item(node: Any) -> bool:
     return isinstance(node, relax.Call) and node.op.name == f"relax.{ITEM}"
 
@@ -68,8 +88,8 @@ def _holder(match: Match, value: Value, bindings: _Bindings) -> Any:
     )
 
 
-def _is_root(root: Any) -> Callable[[Any], bool]:
-    return lambda context: bool(context.matched_expr.same_as(root))
+def _is_root(roots: Sequence[Any]) -> Callable[[Any], bool]:
+    return lambda context: any(context.matched_expr.same_as(root) for root in roots)
 
 
 def with_one_result(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, Tied]:
@@ -102,18 +122,28 @@ def _root(match: Match, bindings: _Bindings, tied: Tied) -> Any:
 def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[Any, list[tuple[Any, ...]]]:
     """The module to mark, and the matches as FuseOpsByPattern takes them: name, pattern,
     annotations, check.
+
+    TVM goes through the whole module for each row. So a run of matches that differ in nothing, the
+    steps of a recurrent network, is one.
     """
     mod, tied = with_one_result(mod, matches)
     bindings = _Bindings(mod["main"])
     table: list[tuple[Any, ...]] = []
+    last: Hashable = None
+    roots: list[Any] = []
     for match in reversed(matches):  # from the results back: what is upstream stays as it was
         sources = [source for call in match.ops for source in call.sources]
         nodes = {*sources, *tied.get(match.root.name, ())}
         root = _root(match, bindings, tied)
-        done: dict[Any, Any] = {}
-        for node in (*sources, root):  # what an op reads is done before it: no deep recursion
-            _pattern(node, nodes, bindings, done)
-        table.append((match.composite.full_name, done[root], {}, _is_root(root)))
+        order = (*sources, root)  # what an op reads is done before it: no deep recursion
+        found = (match.composite.full_name, _signature(order, bindings))
+        if found != last:
+            done: dict[Any, Any] = {}
+            for node in order:
+                _pattern(node, nodes, bindings, done)
+            last, roots = found, []
+            table.append((match.composite.full_name, done[root], {}, _is_root(roots)))
+        roots.append(root)
     return mod, table
 
 

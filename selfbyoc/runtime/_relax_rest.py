@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 SCHEDULED = ("tirx.is_scheduled", "tir.is_scheduled")
 LONG = ("int64", "uint64")
 OPAQUE = 8  # TOpPattern.kOpaque
+MANY_SLICES = 8  # of one value: steps of a recurrent network
 
 
 class ScheduleRest:
@@ -45,6 +46,7 @@ class ScheduleRest:
                 relax.transform.LegalizeOps(),
                 OpaqueIfScheduled(),
                 relax.transform.AnnotateTIROpPattern(),
+                slices_apart,
                 relax.transform.FoldConstant(),
                 relax.transform.FuseOps(),
                 relax.transform.FuseTIR(),
@@ -66,6 +68,26 @@ class OpaqueIfScheduled:
             if isinstance(func, tir.PrimFunc) and is_scheduled(func):
                 done.update_func(gv, func.with_attr("op_pattern", OPAQUE))
         return done
+
+
+@tvm.transform.module_pass(opt_level=0, name="SlicesApart")
+def slices_apart(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+    """Many slices of one value stay by themselves, not fused into what reads them: the steps of an
+    unrolled recurrent network, which are equal but for that slice, then are one function.
+    """
+    calls: dict[Any, list[Any]] = {}
+
+    def visit(node: Any) -> None:
+        name = getattr(node.op, "name", "") if isinstance(node, relax.Call) else ""
+        if name == "relax.call_tir" and node.args[0].name_hint.startswith("strided_slice"):
+            calls.setdefault(node.args[1].fields[0], []).append(node.args[0])
+
+    for func in mod.functions.values():
+        if isinstance(func, relax.Function):
+            relax.analysis.post_order_visit(func, visit)
+    many = {gv for found in calls.values() if len(found) >= MANY_SLICES for gv in found}
+    opaque = {gv: mod[gv].with_attr("op_pattern", OPAQUE) for gv in many}
+    return tvm.IRModule({**dict(mod.functions.items()), **opaque}, attrs=mod.attrs)
 
 
 def schedule_rest(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ...graph import OpCall, OpGraph, Value
+from ...graph import Graph, OpCall, OpGraph, Value
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,75 @@ class Declined:
     reason: str
 
 
+class Draft:
+    """A graph while rules rewrite it: answers as an OpGraph, and changes in place, so that a
+    network of a thousand ops and rewrites is not indexed a thousand times.
+    """
+
+    def __init__(self, graph: OpGraph) -> None:
+        self.inputs, self.outputs = graph.inputs, graph.outputs
+        self._slots = [[call] for call in graph.ops]
+        self._at = {id(call): n for n, call in enumerate(graph.ops)}
+        self._returned = {id(value) for value in graph.outputs}
+        self._producers: dict[int, OpCall] = {}
+        self._users: dict[int, list[OpCall]] = {}
+        for call in graph.ops:
+            self._add(call)
+
+    @property
+    def ops(self) -> tuple[OpCall, ...]:
+        """In topological order."""
+        return tuple(call for slot in self._slots for call in slot)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def slot(self, position: int) -> tuple[OpCall, ...]:
+        """What stands for the op that was written at a position."""
+        return tuple(self._slots[position])
+
+    def producer(self, value: Value) -> OpCall | None:
+        """The op that computes a value, or None for an input or a constant."""
+        return self._producers.get(id(value))
+
+    def users(self, value: Value) -> list[OpCall]:
+        """The ops that read a value, in order."""
+        return sorted(self._users.get(id(value), []), key=lambda call: self._at[id(call)])
+
+    def is_output(self, value: Value) -> bool:
+        """Whether the graph returns the value."""
+        return id(value) in self._returned
+
+    def replace(self, call: OpCall, stand_in: Sequence[OpCall], absorbed: Sequence[OpCall]) -> None:
+        """Ops in the place of one, and without those that they absorbed."""
+        slot = self._slots[self._at[id(call)]]
+        where = slot.index(call)
+        for old in (call, *absorbed):
+            self._remove(old)
+        slot[where : where + 1] = stand_in
+        for new in stand_in:
+            self._at[id(new)] = self._at[id(call)]
+            self._add(new)
+        for old in absorbed:
+            self._slots[self._at[id(old)]].remove(old)
+
+    def _add(self, call: OpCall) -> None:
+        self._producers.update({id(value): call for value in call.outputs})
+        for read in {id(v) for v in call.inputs}:
+            self._users.setdefault(read, []).append(call)
+
+    def _remove(self, call: OpCall) -> None:
+        for value in call.outputs:
+            if self._producers.get(id(value)) is call:
+                del self._producers[id(value)]
+        for read in {id(v) for v in call.inputs}:
+            self._users[read].remove(call)
+
+
 class Rewriter:
     """What rules ask of the graph, and what they could nearly rewrite."""
 
-    def __init__(self, graph: OpGraph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.declined: list[Declined] = []
 

@@ -22,6 +22,9 @@ from .parallel import parallel_over
 Finish = Callable[[], None]
 PARTITION = "pragma_loop_partition_hint"  # TVM's: the last iterations are a loop of their own
 MOST_READS = 1000  # twenty times those of gelu; the power of lrn has 2000, a minute's compiling
+# A GRU's candidate reads a sigmoid 50 times in its tanh: 25,000 nodes, half a second of compiling
+# for each step of the sequence.
+MOST_NODES = 8000
 CHUNK_STEPS = 16  # steps of a sum between two groups of prefetches
 
 
@@ -51,7 +54,15 @@ def _grows_too_far(consumer: Facts, block: Facts) -> bool:
     with the block's own in their place: log(1 + exp(x)) has 800 loads, its tanh 20000.
     """
     times = sum(load.same_as(region_buffer(block.stmt.writes[0])) for load in _loads(consumer))
-    return times * max(1, len(_loads(block))) > MOST_READS
+    is_long = times > 1 and times * _nodes(block) > MOST_NODES
+    return is_long or times * max(1, len(_loads(block))) > MOST_READS
+
+
+def _nodes(block: Facts) -> int:
+    """Nodes of the expression that a block computes."""
+    found: list[Any] = []
+    walk(block.sch.get(block.block).body, found.append)
+    return len(found)
 
 
 def _loads(block: Facts) -> list[Any]:
