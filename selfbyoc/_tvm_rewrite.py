@@ -54,6 +54,13 @@ def map_loops(func: Any, change: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
 
 
+def map_sequences(func: Any, change: Any) -> Any:
+    """A PrimFunc with each sequence of statements as `change` makes it, inner ones first."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.SeqStmt, change),))
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.SeqStmt"]))
+
+
 def with_annotation(func: Any, name: str, wanted: Any) -> Any:
     """A lowered PrimFunc with an annotation, true, on each allocation that is `wanted(scope, dtype,
     extents)`.

@@ -12,7 +12,9 @@ SHAPES = {
     "bias_add": [X, (4,)],
     "broadcast_to": [(1, 4, 1, 1)],
     "concatenate": [X, X],
+    "conv1d_transpose": [(2, 4, 6), (4, 8, 3)],
     "conv2d": [X, (8, 4, 3, 3)],
+    "conv2d_transpose": [X, (4, 8, 3, 3)],
     "dense": [(4, 8), (6, 8)],
     "layer_norm": [(4, 8), (8,), (8,)],
 }

@@ -25,6 +25,7 @@ _LOWERING = (
     "codegen/copies.py",
     "codegen/final.py",
     "codegen/lower.py",
+    "codegen/interleaves.py",
     "codegen/squares.py",
     "codegen/stack_tiles.py",
     "codegen/transposes.py",

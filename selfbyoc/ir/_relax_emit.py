@@ -35,6 +35,11 @@ def _layer_norm_call(x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float
     return relax.op.nn.layer_norm(x, gamma, beta, axes=axis, epsilon=epsilon)
 
 
+def _conv1d_transpose(x: Expr, w: Expr, **a: Any) -> Expr:
+    one = {name: a[name][1] for name in ("strides", "output_padding", "dilation")}
+    return relax.op.nn.conv1d_transpose(x, w, **{**a, **one, "padding": list(a["padding"][1::2])})
+
+
 # Kinds that are not written as a call of their form's function with the kind's attributes.
 WRITE: dict[str, Callable[..., Expr]] = {
     "batch_matmul": _batch_matmul,
@@ -43,6 +48,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "bias_add": _bias_add,
     "clip": lambda x, a_min, a_max: relax.op.clip(x, a_min, a_max),
     "concatenate": lambda *xs, axis: relax.op.concat(list(xs), axis),
+    "conv1d_transpose": _conv1d_transpose,
     "dense": lambda x, w, out_dtype: relax.op.matmul(
         x, relax.op.permute_dims(w), out_dtype=out_dtype
     ),

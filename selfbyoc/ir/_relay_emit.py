@@ -44,6 +44,17 @@ def _conv2d(x: Expr, w: Expr, **a: Any) -> Expr:
     return relay.nn.conv2d(x, w, **{**a, **size, "out_dtype": a["out_dtype"] or ""})
 
 
+def _transposed(x: Expr, w: Expr, **a: Any) -> Expr:
+    """0.17's schedules want channels and kernel_size."""
+    kernel = [int(e) for e in relay.transform.InferTypeLocal(w).shape]
+    size = {"channels": kernel[1] * a["groups"], "kernel_size": tuple(kernel[2:])}
+    a = {**a, **size, "out_dtype": a["out_dtype"] or ""}
+    if len(kernel) == 4:
+        return relay.nn.conv2d_transpose(x, w, **a)
+    one = {name: (a[name][1],) for name in ("strides", "output_padding", "dilation")}
+    return relay.nn.conv1d_transpose(x, w, **{**a, **one, "padding": a["padding"][1::2]})
+
+
 def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
     return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
 
@@ -54,7 +65,9 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "batch_norm": lambda *args, **a: relay.nn.batch_norm(*args, **a).astuple(),
     "broadcast_to": lambda x, shape: relay.broadcast_to(x, shape),
     "concatenate": lambda *xs, axis: relay.concatenate(list(xs), axis),
+    "conv1d_transpose": _transposed,
     "conv2d": _conv2d,
+    "conv2d_transpose": _transposed,
     "dense": lambda x, w, out_dtype: relay.nn.dense(x, w, out_dtype=out_dtype or ""),
     "gelu": _gelu,
     "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),

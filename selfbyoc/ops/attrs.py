@@ -140,6 +140,7 @@ def dtype(value: Any) -> str | None:
 NORMALIZERS: dict[str, Callable[[Any], Any]] = {
     "strides": pair,
     "dilation": pair,
+    "output_padding": pair,
     "pool_size": pair,
     "padding": quad,
 }

@@ -51,6 +51,11 @@ def _convolution(op: Sizes) -> int:
     return 2 * op.size * math.prod(kernel) // kernel[layout.index("O")]
 
 
+def _transposed(op: Sizes) -> int:
+    """Every element of the image times its kernels."""
+    return 2 * math.prod(op.inputs[0]) * math.prod(op.inputs[1][1:])
+
+
 def _dense(op: Sizes) -> int:
     return 2 * op.size * op.inputs[0][-1]
 
@@ -73,7 +78,8 @@ def _lrn(op: Sizes) -> int:
 
 _FLOPS: dict[str, Callable[[Sizes], int]] = {
     "argmax": _reduction, "argmin": _reduction, "avg_pool2d": _pool, "batch_matmul": _batch_matmul,
-    "conv1d": _convolution, "conv2d": _convolution, "conv3d": _convolution, "dense": _dense,
+    "conv1d": _convolution, "conv1d_transpose": _transposed, "conv2d": _convolution,
+    "conv2d_transpose": _transposed, "conv3d": _convolution, "dense": _dense,
     "global_avg_pool2d": _reduction, "lrn": _lrn, "matmul": _dense, "max": _reduction,
     "max_pool2d": _pool, "mean": _reduction, "min": _reduction, "prod": _reduction,
     "sum": _reduction, "variance": _reduction,

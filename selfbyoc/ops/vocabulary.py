@@ -8,10 +8,28 @@ from typing import Any
 from .._tvm import GENERATION
 from ..errors import OpError, UnsupportedOp
 from . import attrs as A
-from . import elementwise, movement, normalization, pools, products, quantized, reductions
+from . import (
+    elementwise,
+    movement,
+    normalization,
+    pools,
+    products,
+    quantized,
+    reductions,
+    transposed,
+)
 from .kind import Compute, Evaluate, Form, OpKind
 
-FAMILIES = (elementwise, movement, normalization, pools, products, quantized, reductions)
+FAMILIES = (
+    elementwise,
+    movement,
+    normalization,
+    pools,
+    products,
+    quantized,
+    reductions,
+    transposed,
+)
 
 KINDS: dict[str, OpKind] = {}
 _READ: dict[str, tuple[str, Form]] = {}  # ops of the TVM at hand by their names

@@ -13,7 +13,9 @@ from ..graph import OpCall, OpGraph, Value
 MOST = "at most 2^31 - 1 elements"
 LARGEST = 2**31 - 1  # elements: kernels index with 32 bits
 # Also what `OpCall.needs_product` is about.
-PRODUCTS = ("batch_matmul", "conv2d", "dense", "matmul")
+PRODUCTS = (
+    "batch_matmul", "conv1d_transpose", "conv2d", "conv2d_transpose", "dense", "matmul",
+)  # fmt: skip
 BLOCK = 16  # of packed weights: a shorter axis may be filled up to it
 _LAYOUTS = ("data_layout", "layout")
 

@@ -41,6 +41,8 @@ def _terms(call: object) -> int:
     kind, inputs, outputs = call.kind, call.inputs, call.outputs  # type: ignore[attr-defined]
     if kind == "conv2d":
         return math.prod(inputs[1].shape) // max(1, max(inputs[1].shape[0], 1))
+    if kind in ("conv1d_transpose", "conv2d_transpose"):
+        return math.prod(inputs[1].shape) // max(1, inputs[1].shape[1])
     if kind in ("dense", "batch_matmul"):
         return inputs[0].shape[-1]
     if kind in ("softmax", "layer_norm"):

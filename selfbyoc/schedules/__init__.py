@@ -3,6 +3,7 @@
 from .composites.attention import attention, attention_of_heads
 from .composites.batch_norm import conv2d_batch_norm_relu
 from .composites.conv_chain import conv2d_relu_conv2d_relu
+from .composites.conv_transpose import conv1d_transpose, conv2d_transpose
 from .composites.convolution import conv2d, conv2d_nhwc
 from .composites.dense import dense
 from .composites.dense_chain import dense_gelu_dense
@@ -34,6 +35,8 @@ BUILTIN = (
     conv2d_narrowed_any_layout,
     conv2d,
     conv2d_nhwc,
+    conv2d_transpose,
+    conv1d_transpose,
     dense,
     layer_norm,
     softmax,

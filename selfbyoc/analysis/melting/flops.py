@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...codegen.info.op_info import OpInfo
 from ...ops.cost import Sizes, flops
 
-MATMULS = ("batch_matmul", "conv2d", "dense")
+MATMULS = ("batch_matmul", "conv1d_transpose", "conv2d", "conv2d_transpose", "dense")
 
 
 @dataclass(frozen=True)

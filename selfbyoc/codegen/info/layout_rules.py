@@ -183,7 +183,9 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "bias_add": ("axis",),
     "broadcast_to": ("shape",),
     "concatenate": ("axis",),
+    "conv1d_transpose": ("data_layout", "kernel_layout", "out_layout"),
     "conv2d": ("data_layout", "kernel_layout", "out_layout"),
+    "conv2d_transpose": ("data_layout", "kernel_layout", "out_layout"),
     "dense": (),
     "global_avg_pool2d": ("layout",),
     "layer_norm": ("axis",),
@@ -203,7 +205,9 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
 _NAMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "adaptive_avg_pool2d": (("layout",), ("layout",)),
     "avg_pool2d": (("layout",), ("layout",)),
+    "conv1d_transpose": (("data_layout", "kernel_layout"), ("out_layout",)),
     "conv2d": (("data_layout", "kernel_layout"), ("out_layout",)),
+    "conv2d_transpose": (("data_layout", "kernel_layout"), ("out_layout",)),
     "global_avg_pool2d": (("layout",), ("layout",)),
     "max_pool2d": (("layout",), ("layout",)),
 }

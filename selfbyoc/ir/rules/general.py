@@ -19,7 +19,8 @@ from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 from .rows import merged_rows
 from .softmax import guarded_softmax
 
-HEAVY = frozenset({"conv2d", "dense", "batch_matmul"})
+CONVOLUTIONS = frozenset({"conv2d", "conv2d_transpose", "conv1d_transpose"})
+HEAVY = frozenset({*CONVOLUTIONS, "dense", "batch_matmul"})
 
 
 def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
@@ -27,7 +28,8 @@ def _bias_axis(heavy: OpCall, data: Value, bias: Value) -> int | None:
     if not bias.is_static or bias.ndim > data.ndim:
         return None
     shape = (1,) * (data.ndim - bias.ndim) + bias.shape
-    axis = heavy.attrs["out_layout"].index("C") if heavy.kind == "conv2d" else data.ndim - 1
+    is_conv = heavy.kind in CONVOLUTIONS
+    axis = heavy.attrs["out_layout"].index("C") if is_conv else data.ndim - 1
     others = shape[:axis] + shape[axis + 1 :]
     return axis if shape[axis] == data.shape[axis] and set(others) <= {1} else None
 

@@ -87,16 +87,16 @@ def schedule(sch: Schedule, stages: Mapping[str, Any], plans: ConvPlans) -> None
     """
     found = {name: stages[name] for name, _ in plans.plans}
     work = Work(sch)
-    _inline(work, list(found.values()))
+    inline(work, list(found.values()))
     for name, of_op in found.items():
-        _one(work, of_op, plans.of(name))
+        schedule_one(work, of_op, plans.of(name))
     left = [b for b in facts(sch) if b.name not in work.done]
     schedule_stages(sch, left, plans.machine, work.finish)
     for last in work.finish:
         last()
 
 
-def _inline(work: Work, found: Sequence[Stages]) -> None:
+def inline(work: Work, found: Sequence[Stages]) -> None:
     """Inline what is elementwise; what stays is what the forms ask for."""
     sch = work.sch
     by_winograd = [s for s in found if isinstance(s, WinogradStages)]
@@ -120,8 +120,8 @@ def _copy_of(stages: Stages) -> Block | None:
     return stages.copy
 
 
-def _one(work: Work, stages: Stages, plan: Any) -> None:
-    """One convolution."""
+def schedule_one(work: Work, stages: Stages, plan: Any) -> None:
+    """One convolution by its plan."""
     if isinstance(stages, WinogradStages):
         reader = image_of(work, Facts(work.sch, stages.pixels))
         winograd_schedule.schedule(work, stages, plan, reader)

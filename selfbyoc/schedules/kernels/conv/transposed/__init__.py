@@ -1,0 +1,1 @@
+"""Transposed convolutions as ordinary ones and an interleaved write."""

@@ -1,0 +1,148 @@
+"""A transposed convolution: its weights by phases, the convolutions, and the interleaved write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....._tvm import te, tir
+from .....graph import OpCall
+from .....language.types import Expr, Tensor
+from ..kernel import Stages, convolution
+from .plan import Part, Side, TransposedPlan
+
+
+@dataclass(frozen=True)
+class TransposedStages:
+    """The stages of each convolution by its name, and the image of all their pixels."""
+
+    convs: Mapping[str, Stages]
+    result: Any
+
+
+class _Section:
+    """A part's weights in the row of all, as the tensor that they are."""
+
+    def __init__(self, weights: Tensor, part: Part) -> None:
+        self.weights, self.start = weights, part.start
+        self.shape, self.dtype = part.packed, weights.dtype
+
+    def __call__(self, *index: Expr) -> Expr:
+        at: Expr = 0
+        for i, extent in zip(index, self.shape, strict=True):
+            at = at * extent + i
+        return self.weights(at + self.start)
+
+
+class _Image:
+    """Rows [N, C, W] as images of height 1: no stage of its own."""
+
+    def __init__(self, rows: Tensor) -> None:
+        batch, channels, width = (int(extent) for extent in rows.shape)
+        self.rows, self.shape, self.dtype = rows, (batch, channels, 1, width), rows.dtype
+
+    def __call__(self, n: Expr, c: Expr, y: Expr, x: Expr) -> Expr:
+        return self.rows(n, c, x)
+
+
+def pack(weight: Tensor, plan: TransposedPlan, call: OpCall) -> Tensor:
+    """[I, O, H, W] -> the weights of all parts in a row, each as a direct convolution wants it."""
+
+    def element(at: Expr) -> Expr:
+        found = _packed(weight, plan, plan.parts[0], at)
+        for part in plan.parts[1:]:
+            found = tir.if_then_else(
+                at >= part.start, _packed(weight, plan, part, at - part.start), found
+            )
+        return found
+
+    return te.compute((plan.weights,), element, name=f"{weight.op.name}_packed")
+
+
+def _packed(weight: Tensor, plan: TransposedPlan, part: Part, at: Expr) -> Expr:
+    """Element `at` of a part's weights. Its channels: phases of one output channel together."""
+    u = plan.upsampling
+    index = []
+    for extent in reversed(part.packed):
+        index.append(tir.floormod(at, extent))
+        at = tir.floordiv(at, extent)
+    row, x, y, i, block = index
+    channel = block * part.packed[-1] + row
+    phase = tir.floormod(channel, part.down.count * part.along.count)
+    own = tir.floordiv(channel, part.down.count * part.along.count)
+    taps = []
+    for side, tap, of, stride in (
+        (part.down, y, tir.floordiv(phase, part.along.count), u.strides[0]),
+        (part.along, x, tir.floormod(phase, part.along.count), u.strides[1]),
+    ):
+        taps.append(side.first + of + stride * (side.taps - 1 - tap))
+    where = (i, tir.Min(own, u.out_channels - 1), *(taps[1:] if u.is_rows else taps))
+    if part.packed[0] * part.packed[-1] == part.layer.kernel[0]:
+        return weight(*where)
+    inside = channel < part.layer.kernel[0]
+    return tir.if_then_else(inside, weight(*where), tir.const(0, weight.dtype))
+
+
+def transposed(inputs: Sequence[Tensor], call: OpCall, plan: TransposedPlan) -> TransposedStages:
+    """The compute that stands in for a transposed convolution."""
+    x, weights = inputs
+    image = _Image(x) if plan.upsampling.is_rows else x
+    convs = {
+        part.name: convolution(
+            image, _Section(weights, part), part.layer.attrs, part.layer.out, part.plan, part.name
+        )
+        for part in plan.parts
+    }
+    shape = call.outputs[0].shape
+    result = te.compute(shape, _pixel(plan, convs), name=call.name)
+    return TransposedStages(convs, result)
+
+
+def _pixel(plan: TransposedPlan, convs: Mapping[str, Stages]) -> Any:
+    """A pixel of the result, out of the convolution of its phase."""
+    u = plan.upsampling
+
+    def element(n: Expr, o: Expr, *i: Expr) -> Expr:
+        at = (0, *i) if u.is_rows else i
+        sums = [at[axis] + u.before[axis] for axis in (0, 1)]
+        phases = [tir.floormod(s, stride) for s, stride in zip(sums, u.strides, strict=True)]
+        where = [
+            tir.floordiv(s, stride) - first
+            for s, stride, first in zip(sums, u.strides, plan.rows_from, strict=True)
+        ]
+        found: Any = None
+        for part in reversed(plan.parts):
+            value = _phase(convs[part.name].result, part, n, o, phases, where)
+            here = [*_within(part.down, phases[0], u.strides[0])]
+            here += _within(part.along, phases[1], u.strides[1])
+            last = found is None and len(plan.parts) * _phases(part) == math.prod(u.strides)
+            other = tir.const(0, "float32") if found is None else found
+            found = value if last or not here else tir.if_then_else(tir.all(*here), value, other)
+        return found
+
+    return element
+
+
+def _phases(part: Part) -> int:
+    return part.down.count * part.along.count
+
+
+def _within(side: Side, phase: Expr, stride: int) -> list[Expr]:
+    """Whether a phase is of these; nothing where all are."""
+    if side.count == stride:
+        return []
+    return [phase >= side.first, phase < side.first + side.count]
+
+
+def _phase(
+    result: Tensor, part: Part, n: Expr, o: Expr, phases: Sequence[Expr], where: Sequence[Expr]
+) -> Expr:
+    """A pixel of a part. Where the phase is another's it is read too, at a place that there is."""
+    at = [
+        tir.Max(tir.Min(phase - side.first, side.count - 1), 0)
+        for phase, side in zip(phases, (part.down, part.along), strict=True)
+    ]
+    channel = (o * part.down.count + at[0]) * part.along.count + at[1]
+    return result(n, channel, *where)
