@@ -51,3 +51,38 @@ def test_limits_beyond_the_dtype(low, high):
     (found,) = selfbyoc.build(parted, "llvm")(BYTES)
     wide = np.clip(BYTES.astype("int64"), int(low), int(high))
     np.testing.assert_array_equal(found, -np.clip(wide, -128, 127).astype("int8"))
+
+
+NESTED = {
+    "hard-swish": ((0.0, np.inf), (-np.inf, 6.0)),
+    "within": ((-1.0, 2.0), (-3.0, 7.0)),
+    "around": ((-9.0, 9.0), (-2.0, 0.5)),
+    "apart": ((-9.0, -4.0), (1.0, 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NESTED))
+def test_a_clip_of_a_clip_is_one(name):
+    """PyTorch's hardtanh, hardswish and hardsigmoid are exported with two."""
+    (low, high), (bottom, top) = NESTED[name]
+
+    def program(x):
+        inner = op.clip(x, a_min=low, a_max=high)
+        return op.negative(op.clip(inner, a_min=bottom, a_max=top))
+
+    mod = selfbyoc.emit(program, {"x": FLOATS.shape})
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[ANY_CLIP])
+    assert selfbyoc.report(parted).counts == {"clipped": 1}
+    (found,) = selfbyoc.build(parted, "llvm")(FLOATS)
+    np.testing.assert_array_equal(found, -FLOATS.clip(low, high).clip(bottom, top))
+
+
+def test_a_clip_that_others_read_stays():
+    def program(x):
+        inner = op.clip(x, a_min=0.0, a_max=9.0)
+        return op.add(op.negative(op.clip(inner, a_min=-1.0, a_max=1.0)), inner)
+
+    mod = selfbyoc.emit(program, {"x": FLOATS.shape})
+    (found,) = selfbyoc.build(mod, "llvm", composites=[ANY_CLIP])(FLOATS)
+    inner = FLOATS.clip(0, 9)
+    np.testing.assert_array_equal(found, inner - inner.clip(-1, 1))

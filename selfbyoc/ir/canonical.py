@@ -16,6 +16,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | x * (0.5 + 0.5 * erf(x / sqrt 2))                  | gelu                             |
 | maximum(x, 0)                                      | relu                             |
 | minimum(maximum(x, low), high), and the reverse    | clip                             |
+| clip(clip(x))                                      | clip                             |
 | (x - mean) / sqrt(variance + eps) * gamma + beta   | layer_norm                       |
 | sum, max, min of stack(broadcast_to(a), b)         | add, maximum, minimum            |
 | mean over the spatial axes                         | global_avg_pool2d                |

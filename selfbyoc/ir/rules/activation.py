@@ -137,3 +137,24 @@ def _limited(call: OpCall) -> list[tuple[Value, float, str]]:
         return []
     pairs = either_order(call)
     return [(v, float(c.scalar), call.kind) for v, c in pairs if c.scalar is not None]
+
+
+def clip_of_clip(rw: Rewriter, call: OpCall) -> Rewrite | None:
+    """A clip of a clip, as PyTorch's exporter writes a hard-swish: one clip, its limits those of
+    the inner one within those of the outer one.
+    """
+    inner = rw.producer(call.inputs[0], "clip") if call.kind == "clip" else None
+    if inner is None or not rw.only_reader(call.inputs[0]):
+        return None
+    outer, within = _limits(call), _limits(inner)
+    if outer is None or within is None or not call.outputs[0].dtype.startswith("float"):
+        return None
+    low, high = (min(max(limit, outer[0]), outer[1]) for limit in within)
+    attrs = {"a_min": low, "a_max": high}
+    return [absorb(call, [inner], inputs=inner.inputs, attrs=attrs)], [inner]
+
+
+def _limits(call: OpCall) -> tuple[float, float] | None:
+    """The limits of a clip, where they are in order."""
+    low, high = float(call.attrs["a_min"]), float(call.attrs["a_max"])
+    return (low, high) if low <= high else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...graph import OpCall, Value
-from .activation import clip, gelu, relu, silu
+from .activation import clip, clip_of_clip, gelu, relu, silu
 from .declared import declared
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm
@@ -207,6 +207,7 @@ RULES: tuple[Rule, ...] = (
     gelu,
     relu,
     clip,
+    clip_of_clip,
     layer_norm,
     merged_rows,
     guarded_softmax,
