@@ -134,6 +134,38 @@ def test_an_op_of_somebodys_own_is_named():
         from_onnx(proto)
 
 
+@pytest.mark.parametrize("kind", ["STRING", "COMPLEX64"])
+def test_a_dtype_that_nobody_computes_with_is_named(kind):
+    dtype = getattr(onnx.TensorProto, kind)
+    proto = model([node("Identity", ["x"], "y")], [value("x", dtype, 2)], [value("y", dtype, 2)])
+    with pytest.raises(InputError, match=rf"input 'x' is of {kind}; expected a tensor of numbers"):
+        from_onnx(proto)
+
+
+def test_a_sequence_is_no_tensor():
+    made = onnx.helper.make_tensor_sequence_value_info("x", F, (2,))
+    proto = model(
+        [node("SequenceLength", ["x"], "y")], [made], [value("y", onnx.TensorProto.INT64)]
+    )
+    with pytest.raises(InputError, match="input 'x' is of sequence; expected a tensor"):
+        from_onnx(proto)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([node("Frobnicate", ["x"], "y")], "No Op registered for Frobnicate"),
+        ([node("Add", ["x", "nobody"], "y")], "nobody"),
+        ([node("Add", ["x", "b"], "a"), node("Relu", ["a"], "b"), node("Relu", ["b"], "y")], "'b'"),
+    ],
+    ids=["unknown op", "unknown input", "cycle"],
+)
+def test_a_graph_that_is_none(nodes, reason):
+    proto = model(nodes, [value("x", F, 2)], [value("y", F, 2)])
+    with pytest.raises(InputError, match=f"no ONNX model that can be read: .*{reason}"):
+        from_onnx(proto)
+
+
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04" * 9, b"\x08\x07", b"\x00" * 64, b"{}"])
 def test_a_foreign_file(tmp_path, data):
     path = tmp_path / "foreign.onnx"

@@ -32,6 +32,7 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     proto = load_onnx(model) if is_file else _copied(model)
     given = {key: _shape(key, shape) for key, shape in (shapes or {}).items()}
     check_known([proto], given)
+    _check_types(proto, name)
     proto = give_shapes(proto, given, name)
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
@@ -53,6 +54,23 @@ def _copied(model: Any) -> Any:
     copy = type(model)()
     copy.CopyFrom(model)
     return copy
+
+
+NO_NUMBERS = ("STRING", "COMPLEX64", "COMPLEX128")
+
+
+def _check_types(proto: Any, name: str) -> None:
+    """Inputs and outputs are tensors of what TVM computes with."""
+    types = extra("onnx").TensorProto.DataType
+    for side in ("input", "output"):
+        for value in getattr(proto.graph, side):
+            kind = value.type.WhichOneof("value") or "tensor_type"
+            found = kind.removesuffix("_type")
+            if kind == "tensor_type":
+                found = types.Name(value.type.tensor_type.elem_type)
+            if kind != "tensor_type" or found in NO_NUMBERS:
+                text = f"{side} {value.name!r} is of {found}; expected a tensor of numbers or bools"
+                raise InputError(f"{name}: {text}")
 
 
 def _shape(name: str, shape: Sequence[int]) -> Shape:
