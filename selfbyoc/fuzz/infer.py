@@ -111,6 +111,21 @@ def _conv2d(ins: Sequence[Type], a: Attrs) -> Type:
     return tuple(at[axis] for axis in a["data_layout"]), a["out_dtype"] or dtype
 
 
+def _transposed(ins: Sequence[Type], a: Attrs) -> Type:
+    """Attributes are of two axes; one of rows takes the second."""
+    (shape, dtype), (weight, other) = ins
+    check(dtype == other == "float32", f"{dtype} and {other}")
+    check(a["groups"] == 1 and shape[1] == weight[0], "input channels and groups")
+    pads, sizes = a["padding"], []
+    for n, (extent, kernel) in enumerate(zip(shape[2:], weight[2:], strict=True), 4 - len(shape)):
+        step, more = a["strides"][n], a["output_padding"][n]
+        check(a["dilation"][n] == 1 and 0 <= more < step, "dilation and output padding")
+        check(max(pads[n], pads[n + 2]) < kernel, "padding of a transposed convolution")
+        sizes.append((extent - 1) * step - pads[n] - pads[n + 2] + kernel + more)
+    check(min(sizes) > 0, "an empty result")
+    return (shape[0], weight[1], *sizes), dtype
+
+
 def _pool(ins: Sequence[Type], a: Attrs) -> Type:
     shape, dtype = ins[0]
     check(_is_float(dtype), f"a pool of {dtype}")
@@ -222,7 +237,8 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pool),
     "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
-    "concatenate": _concatenate, "conv2d": _conv2d, "dense": _dense,
+    "concatenate": _concatenate, "conv1d_transpose": _transposed, "conv2d": _conv2d,
+    "conv2d_transpose": _transposed, "dense": _dense,
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm,
     "lrn": _one_axis, "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,

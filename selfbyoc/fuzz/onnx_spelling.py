@@ -205,6 +205,13 @@ def _reshape(p: Place) -> Any:
     return p.w.op("Reshape", p.inputs[0], p.w.ints(*spelled))
 
 
+def _transposed(p: Place) -> Any:
+    a, rows = p.attrs, p.node.kind == "conv1d_transpose"
+    attrs = {name: a[name][1:] if rows else a[name] for name in ("strides", "output_padding")}
+    pads = a["padding"][1::2] if rows else a["padding"]
+    return p.w.op("ConvTranspose", *p.inputs, pads=pads, **attrs)
+
+
 def _split(p: Place) -> Any:
     parts, axis = p.attrs["indices_or_sections"], p.attrs["axis"]
     size = p.types[0][0][axis] // parts
@@ -230,6 +237,6 @@ WRITE: dict[str, Callable[[Place], Any]] = {
     "rsqrt": lambda p: p.w.op("Reciprocal", p.w.op("Sqrt", p.inputs[0])),
     "silu": lambda p: p.w.op("Mul", p.inputs[0], p.w.op("Sigmoid", p.inputs[0])),
     "softmax": lambda p: p.w.op("Softmax", p.inputs[0], axis=p.attrs["axis"]),
-    "split": _split,
+    "split": _split, "conv1d_transpose": _transposed, "conv2d_transpose": _transposed,
     "transpose": lambda p: p.w.op("Transpose", p.inputs[0], perm=p.attrs["axes"]),
 }  # fmt: skip
