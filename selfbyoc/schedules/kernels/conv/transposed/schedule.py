@@ -8,7 +8,7 @@ from .....language.kernel import Kernel
 from .....language.types import Schedule
 from ....steps.blocks import Facts, divisor, facts
 from ....steps.images import Work
-from ....steps.loops import vectorize_injective
+from ....steps.loops import vectorize_copy
 from ....steps.parallel import parallel_over
 from .. import kernel
 from .compute import TransposedStages, pack, transposed
@@ -35,7 +35,7 @@ def _interleave(sch: Schedule, block: Facts, plan: TransposedPlan) -> None:
     """Phase by phase in vectors of its pixels: read together, stored a stride apart."""
     stride, width = plan.upsampling.strides[1], block.spatial[-1].extent
     if block.reduction or stride == 1 or width % stride:
-        vectorize_injective(sch, block, plan.machine)
+        vectorize_copy(sch, block, plan.machine.lanes(block.dtype))
         return
     lanes = plan.machine.lanes("float32")
     *outer, x = sch.get_loops(block.block)
