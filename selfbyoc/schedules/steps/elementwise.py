@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..._tvm import region_buffer, walk
+from ..._tvm import region_buffer, tir, walk
 from ...language.types import Loop, Schedule
 from ...machine import Machine
 from .blocks import Facts
@@ -109,16 +109,21 @@ def _count(found: Sequence[Any], var: Any) -> int:
 
 def _is_flat(region: Any, inner: Sequence[Axis], axes: Sequence[Axis]) -> bool:
     """Whether a region has all of these axes, as its last dimensions and whole, or none."""
-    shape = list(region_buffer(region).shape)
-    dims = [(r, int(e)) for r, e in zip(region.region, shape, strict=True) if int(e) > 1]
+    shape = [_number(e) for e in region_buffer(region).shape]
+    dims = [(r, e) for r, e in zip(region.region, shape, strict=True) if e != 1]
     used = [n for n, (r, _) in enumerate(dims) if _variables([r.min], [a.var for a in inner])]
     if not used:
         return True
     last = range(len(dims) - len(inner), len(dims))
     return used == list(last) and all(
-        int(r.extent) == 1 and extent == axis.extent and is_axis(r.min, axis, axes)
+        _number(r.extent) == 1 and extent == axis.extent and is_axis(r.min, axis, axes)
         for (r, extent), axis in zip(dims[-len(inner) :], inner, strict=True)
     )
+
+
+def _number(extent: Any) -> int | None:
+    """An extent that is one; that of a window cut at the border is an expression."""
+    return int(extent) if isinstance(extent, (int, tir.IntImm)) else None
 
 
 def parallel_outer(sch: Schedule, loops: Sequence[Loop], steps: float, machine: Machine) -> None:
