@@ -37,12 +37,17 @@ def taken(program, args, constants=None, **options):
 
 
 def refusals(program, args, constants=None):
-    """Why composites did not take what their patterns found: {composite: reason}."""
+    """Why composites did not take what their patterns found, or what lies beside their kernels:
+    {composite: reasons}.
+    """
     arrays = {**args, **(constants or {})}
     types = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
     parted = selfbyoc.partition_for_tefuse(emit(program, types, constants))
     refused = [r for r in selfbyoc.report(parted).records if r.status == "refused"]
-    return {r.composite: r.reason for r in refused}
+    reasons: dict[str, list[str]] = {}
+    for record in refused:
+        reasons.setdefault(record.composite, []).append(record.reason)
+    return {name: "; ".join(texts) for name, texts in reasons.items()}
 
 
 def normalised(x, gamma, beta, epsilon):

@@ -261,3 +261,22 @@ def test_a_pattern_of_ones_own_takes_what_it_says():
     ).report
     assert report.left == {"tanh": 1}
     assert not [r for r in report.records if r.cause == OUTSIDE]
+
+
+def test_what_a_pattern_could_name_when_others_in_the_kernel_read_it():
+    """A sum next to a product is a residual of the pattern, and is none where the product is read
+    once more: when the function is read back, too.
+    """
+
+    def step(x, w, r):
+        product = op.dense(x, w)
+        gate = op.sigmoid(op.add(product, r))
+        return op.add(r, op.multiply(gate, product))
+
+    found = run_case(
+        CONV, Case(step, x=(3, 16), w=(13, 16), r=(3, 13)), composites=selfbyoc.BUILTIN
+    )
+    assert_close(found)
+    assert found.counts == {"dense": 1}
+    (record,) = selfbyoc.explain(found.mod).report.matched
+    assert len(record.ops) == 5

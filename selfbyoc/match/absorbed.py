@@ -21,10 +21,7 @@ from .miss import Miss
 Free = Callable[[OpCall], bool]
 OPERAND = "operand"  # what the ops read besides: operand_0, operand_1, ... in the order of the ops
 DTYPE = "float32"
-LONG = (
-    "log",
-    "power",
-)  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in unrolled tiles
+LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in tiles
 BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
 
 
@@ -170,10 +167,19 @@ def find_whole(
     kinds = root_kinds(composite.roots[0])
     for root in reversed([c for c in graph.ops if id(c) in real and c.kind in kinds]):
         for match in filter(accepts, Ways(composite, graph, root).all()):
+            if not _is_whole(match, graph):
+                continue
             larger = grown(match, graph)
             if real <= set(map(id, larger.ops)):
                 return larger
     return found
+
+
+def _is_whole(match: Match, graph: OpGraph) -> bool:
+    """Whether nobody else reads what is between the ops of a match, its outputs aside."""
+    inside, outputs = set(map(id, match.ops)), set(map(id, match.outputs))
+    between = (v for call in match.ops for v in call.outputs if id(v) not in outputs)
+    return all(id(user) in inside for v in between for user in graph.users(v))
 
 
 def _in_place(call: OpCall, found: dict[int, OpCall], start: Value) -> bool:
