@@ -153,3 +153,10 @@ def test_round(lanes):
     by_hand = [math.copysign(math.floor(abs(v) + 0.5), v) for v in halves[:5].tolist()] + [0, -0.0]
     np.testing.assert_array_equal(away[:7], by_hand)
     np.testing.assert_array_equal(away[7:13], [8388609, 3e9, -7, np.nan, np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh"])
+def test_denormals_keep_their_bits(name):
+    x = np.exp2(np.linspace(-149, -127, 64)).astype("float32")
+    found = run(getattr(mathfn, name), np.concatenate([x, -x]), 16)
+    np.testing.assert_allclose(found, exact(name, np.concatenate([x, -x])), rtol=0, atol=4.3e-45)

@@ -138,7 +138,7 @@ def erf(x: Any) -> Any:
     """The error function."""
     if not _is_f32(x):
         return te.erf(x)
-    inner = x * _poly(x * x, _ERF_P) / _poly(x * x, _ERF_Q)
+    inner = x * (_poly(x * x, _ERF_P) / _poly(x * x, _ERF_Q))  # x P would cut bits off a denormal
     # The order of the operands and both branches keep a NaN, whichever way the compare goes.
     return tir.Select(x * x < _f(16.0), inner, clamp(x, _f(-1.0), _f(1.0)))
 
@@ -208,7 +208,7 @@ def tanh(x: Any) -> Any:
     if not _is_f32(x):
         return te.tanh(x)
     x = clamp(x, _f(-9.0), _f(9.0))
-    return x * _poly(x * x, _TANH_P) / _poly(x * x, _TANH_Q)
+    return x * (_poly(x * x, _TANH_P) / _poly(x * x, _TANH_Q))  # as in erf
 
 
 @_in_f32
