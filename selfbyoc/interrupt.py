@@ -6,26 +6,44 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
+
+_FFI, _CALLBACK = "/tvm/_ffi/", ("/tvm/_ffi/_ctypes/packed_func.py", "cfun")
+_SOON = 0.01  # seconds
+
+
+class Stopped(Exception):
+    """Ctrl-C in a function that 0.17 calls. It hands errors on; a KeyboardInterrupt, which is none,
+    ctypes prints and drops, and TVM goes on with a result that is not there: a crash.
+    """
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Ctrl-C meanwhile ends in a KeyboardInterrupt.
 
-    Raised in a function that C++ calls, it comes out of 0.27 as an empty RuntimeError, and 0.17
-    prints it and goes on. Somebody else's handler of the signal is left alone.
+    Raised in a function that C++ calls, it comes out of 0.27 as an empty RuntimeError; what 0.17
+    makes of it is told above. Somebody else's handler of the signal is left alone.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     asked = False
+    again: list[threading.Timer] = []
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         asked = True
-        raise KeyboardInterrupt
+        inner = _called_by_tvm(frame)
+        if inner is None:
+            raise KeyboardInterrupt
+        if _FFI not in inner.f_code.co_filename:
+            raise Stopped
+        # In TVM's own lines around the function nobody would catch it.
+        again.append(threading.Timer(_SOON, signal.raise_signal, (signal.SIGINT,)))
+        again[-1].start()
 
     signal.signal(signal.SIGINT, stop)
     try:
@@ -35,6 +53,26 @@ def interruptible() -> Iterator[None]:
             raise KeyboardInterrupt from err
         raise
     finally:
+        for timer in again:
+            timer.cancel()
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if asked:
         raise KeyboardInterrupt
+
+
+def stopped(err: BaseException | None) -> bool:
+    """Whether Ctrl-C is the cause of an error."""
+    while err is not None and not isinstance(err, (Stopped, KeyboardInterrupt)):
+        err = err.__cause__ or err.__context__
+    return err is not None
+
+
+def _called_by_tvm(frame: Any) -> FrameType | None:
+    """The innermost function that 0.17 called from C++, TVM's own around it included."""
+    inner = frame
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == _CALLBACK[1] and code.co_filename.endswith(_CALLBACK[0]):
+            return inner
+        inner, frame = frame, frame.f_back
+    return None

@@ -8,7 +8,8 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc.interrupt import interruptible
+from selfbyoc.codegen import lower
+from selfbyoc.interrupt import Stopped, interruptible
 from selfbyoc.ir.emit import emit
 
 ARGS = {"x": ((4, 8), "float32")}
@@ -92,3 +93,37 @@ def test_more_elements_than_32_bits_count_are_left_to_tvm(shape):
     assert selfbyoc.report(parted).counts == {}
     assert "has more than 2^31 - 1 elements" in str(selfbyoc.explain(mod).to_json())
     assert selfbyoc.build(parted, cache=False).native is not None
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_built_in_composite_does_not_fall_back(monkeypatch):
+    """0.17 has the error of the function that it called, and hands it on: the build ends there."""
+    made = []
+
+    def schedule_external(*arguments):
+        made.append(len(made))
+        interrupted()
+
+    monkeypatch.setattr(lower, "schedule_external", schedule_external)
+    shapes = {"x": (4, 8), "w": (8, 8)}
+    with pytest.raises(KeyboardInterrupt):
+        selfbyoc.build(selfbyoc.emit(lambda x, w: op.dense(x, w), shapes), cache=False)
+    assert made == [0]
+
+
+def test_between_tvms_lines_it_comes_a_little_later():
+    """As `cfun`, which calls a function for 0.17, and has no `try` around all of it."""
+    spelled = "def cfun(work):\n    raise_signal(2)\n    work()\n"
+    place = {"raise_signal": signal.raise_signal}
+    exec(compile(spelled, "/tvm/_ffi/_ctypes/packed_func.py", "exec"), place)
+    seen = []
+
+    def work():
+        try:
+            threading.Event().wait(60)
+        except Exception as err:
+            seen.append(type(err))
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        place["cfun"](work)
+    assert seen == [Stopped]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import FallbackWarning, one_line
+from ..interrupt import stopped
 from ..language.known import composite_of, is_builtin
 from .lower import COMPOSITE, NOT_OWN, External
 from .target import short_text
@@ -41,7 +42,7 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
         return make(source, target)
     except Exception as err:  # whatever a part of ours raises
         composite = builtin_of(source)
-        if composite is None or NOT_OWN in source.attrs:
+        if composite is None or NOT_OWN in source.attrs or stopped(err):
             raise
         reason = f"for {_types(source)} on {short_text(target)}: {one_line(err)}"
         attrs = {name: value for name, value in source.attrs.items() if name != TUNED}

@@ -15,6 +15,7 @@ from .. import host
 from .._tvm import tvm
 from ..errors import InputError, one_line
 from ..files import written
+from ..interrupt import interruptible
 from . import forked
 from .generation import runtime
 from .system_compiler import check_compiler
@@ -57,7 +58,8 @@ class Library:
         mine = self._executors
         if not hasattr(mine, "call"):
             self._check_host()
-            mine.call = forked.run(runtime.bound_arrays, self.native, self._names)
+            with interruptible():
+                mine.call = forked.run(runtime.bound_arrays, self.native, self._names)
         return forked.run(mine.call, given)
 
     def session(self) -> Session:
