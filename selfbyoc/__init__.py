@@ -19,7 +19,7 @@ from .language.decisions import choose
 from .language.growing import elementwise, repeat
 from .language.intrinsic import T, intrinsic
 from .language.kernel import Kernel
-from .language.pattern import either, many, op
+from .language.pattern import either, many, number, op
 from .language.registry import Registry
 from .layouts.optimize import optimize_layouts
 from .machine import Machine
@@ -93,6 +93,7 @@ __all__ = [
     "many",
     "melt",
     "melting",
+    "number",
     "op",
     "op_info",
     "optimize_layouts",

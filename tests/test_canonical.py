@@ -331,6 +331,51 @@ def test_what_changes_nothing_is_read_away(identity):
     assert sorted(y) == ["add", "relu", "tanh"]
 
 
+def transposed(x, *orders):
+    for axes in orders:
+        x = op.transpose(x, axes=axes)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("orders", "left"),
+    [
+        ([(2, 0, 1), (1, 2, 0)], []),
+        ([(2, 0, 1), (2, 0, 1)], [(1, 2, 0)]),
+        ([(1, 0, 2), (0, 2, 1), (2, 1, 0)], [(0, 2, 1)]),
+    ],
+)
+def test_transposes_one_after_another_are_one(orders, left):
+    shape = (3, 4, 5)
+    graph = graph_of(lambda x: op.exp(transposed(op.relu(x), *orders)), x=shape)
+    assert [c.attrs["axes"] for c in graph.ops if c.kind == "transpose"] == left
+    marked = Composite("marked", lambda x: op.exp(x), compute=lambda x: te_exp(x))
+    case = Case(lambda x: op.exp(transposed(x, *orders)), x=shape)
+    assert_close(run_case(marked, case))
+
+
+def te_exp(x):
+    return te.compute(x.shape, lambda *i: te.exp(x(*i)), name="exp")
+
+
+def test_a_transpose_that_others_read_stays():
+    def program(x):
+        turned = op.transpose(op.relu(x), axes=(1, 0, 2))
+        return op.exp(op.transpose(turned, axes=(2, 1, 0))), op.tanh(turned)
+
+    assert kinds(program, x=(3, 4, 5)).count("transpose") == 2
+
+
+def test_the_transpose_of_a_product_stays_the_products():
+    def program(x, y):
+        heads = op.transpose(y, axes=(1, 0, 2))
+        return op.batch_matmul(x, op.transpose(heads, axes=(0, 2, 1)))
+
+    graph = graph_of(program, x=(4, 7, 5), y=(6, 4, 5))
+    assert [c.kind for c in graph.ops] == ["transpose", "batch_matmul"]
+    assert graph.ops[1].attrs["transpose_b"]
+
+
 def test_what_changes_nothing_is_read_twice_by_one_op():
     def program(x):
         same = op.reshape(x, shape=(5, 3))

@@ -41,8 +41,8 @@ class Node:
 class Arg(Node):
     """A named input; the same name twice means the same value twice."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, is_number: bool = False) -> None:
+        self.name, self.is_number = name, is_number
 
     def __getitem__(self, index: Any) -> Node:
         raise CompositeError(f"{self.name} is no tensor with elements here: {COMPUTES}")
@@ -170,6 +170,15 @@ def either(*options: Any) -> Any:
     if len(options) < 2:
         raise CompositeError(f"either needs two options or more, found {len(options)}")
     return Either(tuple(map(as_node, options)))
+
+
+def number(arg: Any) -> Any:
+    """An argument that is a constant of one element, whatever its shape: with
+    `either(op.multiply(x, number(scale)), x)` a factor of many elements stays outside.
+    """
+    if not isinstance(arg, Arg):
+        raise CompositeError(f"number takes an argument of the pattern, found {arg!r}")
+    return Arg(arg.name, is_number=True)
 
 
 def many(branch: Callable[..., Node], at_least: int = 2) -> Many:

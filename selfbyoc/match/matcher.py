@@ -104,7 +104,12 @@ class Matcher:
 
     def _arg(self, node: Arg, value: Value, bound: Bound) -> Iterator[Bound]:
         known = bound.args.get(node.name)
-        if known is None or known is value:
+        if node.is_number and value.scalar is None:
+            wanted = "a constant of one element"
+            self.missed(
+                bound, RIGHT_KIND, CONSTANT, bound.reader or node.name, wanted, _leaf(value)
+            )
+        elif known is None or known is value:
             args = bound.args if known is value else {**bound.args, node.name: value}
             yield replace(bound, args=args, roles={**bound.roles, bound.at: node.name})
         else:

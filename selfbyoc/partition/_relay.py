@@ -16,6 +16,7 @@ from ..ir._relay_emit import constant
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
+from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
 
@@ -32,7 +33,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
-    return relay.transform.InferType()(mod)
+    return fold(relay.transform.InferType()(mod))
 
 
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:

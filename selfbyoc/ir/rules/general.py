@@ -18,6 +18,7 @@ from .products import batch_matmul, dense, repeated_matrix, turned_operand
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
 from .rows import merged_rows
 from .softmax import guarded_softmax
+from .transposes import transposed_twice
 
 CONVOLUTIONS = frozenset({"conv2d", "conv2d_transpose", "conv1d_transpose"})
 HEAVY = frozenset({*CONVOLUTIONS, "dense", "batch_matmul"})
@@ -196,6 +197,7 @@ def _symmetric_conv2d(rw: Rewriter, call: OpCall) -> Rewrite | None:
 RULES: tuple[Rule, ...] = (
     identity_behind,
     identity_before,
+    transposed_twice,
     repeated_matrix,
     dense,
     batch_matmul,

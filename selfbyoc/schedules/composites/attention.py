@@ -7,7 +7,7 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
-from ...language.pattern import either, op
+from ...language.pattern import either, number, op
 from ..kernels.attention.compute import attention as compute
 from ..kernels.attention.plan import plan
 from ..kernels.attention.schedule import schedule
@@ -16,7 +16,8 @@ from .sizes import check_sizes
 KERNEL = Kernel(plan, compute, schedule)
 
 
-def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
+def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any) -> Any:
+    k = _scaled_keys(k, key_scale)
     raw = op.batch_matmul(q, k)
     scores = either(
         op.multiply(raw, scale),
@@ -30,14 +31,20 @@ def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
     return op.batch_matmul(op.softmax(masked), v)
 
 
+def _scaled_keys(k: Any, key_scale: Any) -> Any:
+    """PyTorch's decomposition multiplies queries and keys by the root of the scale each."""
+    return either(op.multiply(k, number(key_scale)), k)
+
+
 _HEADS = {
     "axes": (0, 2, 1, 3)
 }  # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
 
 
-def _interleaved(q: Any, k: Any, v: Any, scale: Any, mask: Any) -> Any:
+def _interleaved(q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any) -> Any:
     q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
     k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
+    k = _scaled_keys(k, key_scale)
     raw = op.batch_matmul(q, k)
     scores = either(
         op.multiply(raw, scale),
@@ -76,9 +83,16 @@ def _check_interleaved(match: Any) -> None:
     first, second = match.of("batch_matmul")
     transposed = first.attrs["transpose_a"] or second.attrs["transpose_b"]
     require(not transposed, "queries or values are transposed once more")
-    keys = next(c for c in match.of("transpose") if c.outputs[0] is first.inputs[1])
+    keys = _moved_keys(match, first.inputs[1])
     by_depth = (keys.attrs["axes"] == (0, 2, 3, 1)) != first.attrs["transpose_b"]
     require(by_depth, "the queries are not multiplied with the keys along their depth")
+
+
+def _moved_keys(match: Any, keys: Any) -> Any:
+    """The transpose of the keys, before their scale if they have one."""
+    for call in match.of("multiply"):
+        keys = call.inputs[match.key_scale is call.inputs[0]] if call.outputs[0] is keys else keys
+    return next(c for c in match.of("transpose") if c.outputs[0] is keys)
 
 
 def _scaled(q: Any, k: Any, v: Any) -> Any:
@@ -105,6 +119,16 @@ def _divided_queries(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return op.batch_matmul(op.softmax(scores), v)
 
 
+def _roots_of_scale(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    q, k = op.multiply(q, 0.5), op.multiply(k, 0.25)
+    return op.batch_matmul(op.softmax(op.add(op.batch_matmul(q, k), mask)), v)
+
+
+def _scaled_keys_alone(q: Any, k: Any, v: Any) -> Any:
+    scores = op.divide(op.batch_matmul(q, op.multiply(0.25, k), transpose_b=True), 3.0)
+    return op.batch_matmul(op.softmax(scores), v)
+
+
 attention = Composite(
     "attention",
     _pattern,
@@ -120,6 +144,9 @@ attention = Composite(
         Case(_scaled_queries, q=(3, 7, 5), k=(3, 5, 9), v=(3, 11, 9), mask=(3, 7, 9)),
         Case(_divided_queries, q=(2, 13, 10), k=(2, 10, 21), v=(2, 21, 7), mask=(21,)),
         Case(_plain, q=(4, 1, 32), k=(4, 77, 32), v=(4, 77, 32)),
+        Case(_roots_of_scale, q=(3, 37, 12), k=(3, 12, 19), v=(3, 19, 7), mask=(1, 37, 19)),
+        Case(_roots_of_scale, q=(2, 3, 8), k=(2, 8, 41), v=(2, 41, 8), mask=(1, 1, 41)),
+        Case(_scaled_keys_alone, q=(2, 18, 9), k=(2, 23, 9), v=(2, 23, 16)),
         Case(_masked, q=(3, 4, 10), k=(3, 21, 10), v=(3, 21, 19), mask=(1, 4, 21)),
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(
@@ -159,6 +186,12 @@ def _plain_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return _of_heads(op.add(_by_depth(q, k), mask), v)
 
 
+def _heads_of_roots(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    q = op.multiply(op.transpose(q, **_HEADS), 0.4)
+    k = op.multiply(op.transpose(k, axes=(0, 2, 3, 1)), 0.4)
+    return _of_heads(op.add(op.batch_matmul(q, k), mask), v)
+
+
 _RELAX = ("relax",)  # Relay's batch_matmul has three axes
 
 attention_of_heads = Composite(
@@ -180,6 +213,10 @@ attention_of_heads = Composite(
         Case(
             _scaled_heads, generations=_RELAX,
             q=(1, 128, 12, 32), k=(1, 128, 12, 32), v=(1, 128, 12, 32),
+        ),
+        Case(
+            _heads_of_roots, generations=_RELAX,
+            q=(1, 21, 3, 16), k=(1, 35, 3, 16), v=(1, 35, 3, 16), mask=(1, 1, 21, 35),
         ),
         Case(
             _plain_heads, generations=_RELAX,

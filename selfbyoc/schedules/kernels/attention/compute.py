@@ -43,6 +43,7 @@ def attention(
     v: Tensor,
     scale: Tensor | None = None,
     mask: Tensor | None = None,
+    key_scale: Tensor | None = None,
     *,
     ops: Ops,
     plan: AttentionPlan,
@@ -51,7 +52,7 @@ def attention(
     first, second = ops.of("batch_matmul")
     interleaved = plan.shape.interleaved
     turned = first.attrs["transpose_a"]
-    queries = scaled_queries(rows_of(q, interleaved, turned), scale, ops, turned)
+    queries = scaled_queries(rows_of(q, interleaved, turned), scale, key_scale, ops, turned)
     keys = rows_of(k, interleaved, not first.attrs["transpose_b"])
     transposed = second.attrs["transpose_b"] and not interleaved
     values = rows_of(v, interleaved, transposed)

@@ -27,17 +27,26 @@ def rows_of(tensor: Tensor, interleaved: bool, transposed: bool) -> Read:
     return lambda *i: read(tensor, *i)
 
 
-def scaled_queries(queries: Read, scale: Tensor | None, ops: Ops, transposed: bool) -> Read:
-    """The scale is applied to the queries, where there are fewest elements; one of their rows or
-    columns lies as they do.
+def scaled_queries(
+    queries: Read, scale: Tensor | None, key_scale: Tensor | None, ops: Ops, transposed: bool
+) -> Read:
+    """The scales are applied to the queries, where there are fewest elements: the number that the
+    keys are multiplied by, and the scale, one of whose rows or columns lies as theirs do.
     """
-    kind = next((view.kind for view in ops if view.kind in ("multiply", "divide")), "")
-    if scale is None or not kind:
+    kinds = [view.kind for view in ops if view.kind in ("multiply", "divide")]
+    if key_scale is not None:
+        kinds.remove("multiply")
+        queries = _product(queries, rows_of(key_scale, False, False))
+    if scale is None or not kinds:
         return queries
     factor = rows_of(scale, False, transposed)
-    if kind == "multiply":
-        return lambda *i: queries(*i) * factor(*i)
+    if kinds[0] == "multiply":
+        return _product(queries, factor)
     return lambda *i: tir.div(queries(*i), factor(*i))
+
+
+def _product(left: Read, right: Read) -> Read:
+    return lambda *i: left(*i) * right(*i)
 
 
 def masked_scores(mask: Tensor | None, ops: Ops) -> Read:
