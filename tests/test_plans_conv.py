@@ -136,6 +136,19 @@ def test_the_forms():
     )
 
 
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(("width", "stride"), [(2, 1), (4, 1), (4, 2), (7, 2)])
+def test_the_pixels_of_a_small_image_are_one_row(name, width, stride):
+    """Its rows alone would leave most lanes, or most registers, without use."""
+    found = plan_direct(layer((512, width, 512, 3, stride)), MACHINES[name])
+    assert isinstance(found, ChannelPlan)
+    assert found.is_flat
+    assert not found.is_even, "the next pixel may be in the next row: only unrolled is it known"
+    places = [int(found.lane(0, x)) for x in range(found.width)]
+    rows = [y * found.lanes.pitch for y in range(found.lanes.height)]
+    assert places == [row + x for row in rows for x in range(found.lanes.width)]
+
+
 def test_the_plans_of_a_composite_are_one_value():
     attrs = {"strides": (1, 1), "padding": (1,) * 4, "dilation": (1, 1), "groups": 1}
     attrs |= {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}

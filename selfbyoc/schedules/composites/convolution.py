@@ -96,6 +96,8 @@ conv2d = Composite(
         _case("grouped", _silu(groups=4, padding=(1, 2)), (2, 24, 17, 10), (36, 6, 3, 5)),
         _case("multiplier", _bare(groups=18, padding=1), (1, 18, 15, 15), (36, 1, 3, 3)),
         _case("small-images", _relu(padding=2), (3, 9, 7, 6), (48, 9, 5, 5)),
+        _case("tiny", _relu(padding=1), (2, 20, 3, 2), (32, 20, 3, 3)),
+        _case("tiny-stride-2", _silu(strides=2, padding=1), (1, 17, 6, 5), (48, 17, 3, 3)),
         _case("one-row", _bare(), (1, 7, 1, 40), (3, 7, 1, 4), constant=False),
     ),
 )

@@ -38,7 +38,7 @@ def convolution(
 
     def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr, part: Any) -> Expr:
         c = part * depth + rc
-        data = read(n, c, y * p.pitch + x, ry, rx)
+        data = read(n, c, plan.lane(y, x), ry, rx)
         return te.sum(data * weight(b, c, ry, rx, lane), axis=[rc, ry, rx])
 
     shape = (out[0], blocks, plan.rows, plan.width, lanes)

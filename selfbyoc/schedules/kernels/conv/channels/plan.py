@@ -7,7 +7,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from ....._tvm import tir
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
@@ -64,8 +66,15 @@ class ChannelPlan:
 
     @property
     def is_even(self) -> bool:
-        """Whether the tiles of a row are equal."""
-        return self.width % self.pixels == 0
+        """Whether the tiles of a row are equal, and neighbouring pixels are so everywhere."""
+        joins = self.is_flat and self.lanes.pitch != self.lanes.width
+        return not joins and self.width % self.pixels == 0
+
+    def lane(self, y: Any, x: Any) -> Any:
+        """Where a pixel of a row lies in the image that is read."""
+        if self.is_flat:
+            y, x = tir.floordiv(x, self.lanes.width), tir.floormod(x, self.lanes.width)
+        return y * self.lanes.pitch + x
 
 
 def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
@@ -75,7 +84,7 @@ def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     p = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
     p = replace(p.of_rows(p.height, 1, 1), copies=not p.is_whole)
     fits = layer.attrs["groups"] == 1 and layer.blocks[1] == BLOCK
-    flat = layer.is_plain and p.pitch == p.width and p.height * p.width <= MOST_FLAT_PIXELS
+    flat = p.height * p.width <= MOST_FLAT_PIXELS
     if not fits or not (flat or LEAST_WIDTH <= p.width <= MOST_WIDTH):
         return []
     forms = [is_flat for is_flat in (True, False) if flat or not is_flat]
