@@ -2,9 +2,11 @@
 words.
 """
 
+import numpy as np
 import pytest
 
-from selfbyoc import BUILTIN, Case, Composite, Registry, either, emit, many, op
+import selfbyoc
+from selfbyoc import BUILTIN, Case, Composite, Registry, either, emit, many, number, op
 from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError, RegistryError
 from selfbyoc.ir.generation import ir
@@ -137,6 +139,41 @@ def test_builtin_names_are_unique():
 def test_either_needs_two_options():
     with pytest.raises(CompositeError, match="either needs two options"):
         either(Composite("c", relu_of_dense).outputs[0])
+
+
+def scaled(x, weight, scale):
+    y = op.dense(x, weight)
+    return op.relu(either(op.multiply(y, number(scale)), y))
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "left"),
+    [(0.5, (), {}), (0.5, (1, 1), {}), (0.5, (4, 5), {"dense": 1, "multiply": 1, "relu": 1})],
+)
+def test_a_number_is_a_constant_of_one_element(value, shape, left):
+    """As an input, or of many elements, it stays outside."""
+    mod = emit(
+        lambda x, weight, scale: op.relu(op.multiply(op.dense(x, weight), scale)),
+        {"x": (4, 3), "weight": (5, 3), "scale": shape},
+        {"scale": np.full(shape, value, "float32")},
+    )
+    report = selfbyoc.report(
+        selfbyoc.partition_for_tefuse(mod, composites=[Composite("scaled", scaled)])
+    )
+    assert report.left == left
+    assert report.counts == ({} if left else {"scaled": 1})
+    given = emit(
+        lambda x, weight, scale: op.relu(op.multiply(op.dense(x, weight), scale)),
+        {"x": (4, 3), "weight": (5, 3), "scale": (1, 1)},
+    )
+    (record,) = selfbyoc.explain(given, composites=[Composite("scaled", scaled)]).records
+    assert record.status == "missed"
+    assert "a constant of one element" in record.reason
+
+
+def test_a_number_is_an_argument():
+    with pytest.raises(CompositeError, match="number takes an argument of the pattern"):
+        Composite("c", lambda x: op.multiply(x, number(op.relu(x))))
 
 
 def test_many_belongs_into_a_concatenate():
