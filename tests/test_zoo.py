@@ -125,6 +125,17 @@ def test_what_is_left_to_run(zoo, tmp_path, monkeypatch):
     assert left("--again") == ["one", "two", "three"]
 
 
+def test_a_run_without_timing_keeps_the_times(zoo):
+    record = zoo.record.Record
+    before = record("a/b", "small", "right", times={"selfbyoc": 2.0}, timed="AMD EPYC, 0123abc")
+    after = record("a/b", "small", "wrong", tried="fedcba9", seconds={"build": 9.0})
+    kept = zoo.record.with_times_of(after, before)
+    assert (kept.outcome, kept.tried) == ("wrong", "fedcba9")
+    assert (kept.times, kept.seconds, kept.timed) == ({"selfbyoc": 2.0}, {}, "AMD EPYC, 0123abc")
+    for other in (None, record("a/b", "full", "right", times={"selfbyoc": 2.0})):
+        assert zoo.record.with_times_of(after, other).times == {}
+
+
 def test_a_family_that_is_not_here(zoo, monkeypatch):
     def absent():
         raise zoo.model.NotHere("timm is not installed")
@@ -192,13 +203,15 @@ def test_speed(zoo):
         record("a/fast", "full", "right", ops=50, seconds={"partition": 1.0, "build": 4.0},
                times={"selfbyoc": 2.0, "onnxruntime": 4.0, "openvino": 8.0}),
         record("a/slow", "full", "right", times={"selfbyoc": 4.0, "inductor": 2.0},
+               timed="AMD EPYC, 0123abc",
                skipped={"openvino": "not installed"}),
         record("a/untimed", "full", "right"),
     ]  # fmt: skip
     lines = zoo.speed.speed_lines(timed)
     summary = "2 of 3 timed: 1 faster than the best peer, geometric mean 1.00, least 0.50."
     assert lines[0] == summary
-    assert lines[4:6] == [
+    assert lines[2] == "1 on a CPU without a name; 1 on AMD EPYC."
+    assert lines[6:8] == [
         "| a/slow |  |  | 4 ms | 2 ms | inductor | 0.50 |",
         "| a/fast | 5.0 s | 10 ops | 2 ms | 4 ms | onnxruntime | 2.00 |",
     ]

@@ -4,14 +4,15 @@
     python tools/zoo.py --list
     python tools/zoo.py --document       the tables only, from the results that are there
 
-Results are lines of JSON in build/zoo/; what has one is not tried again without --again. Needs the
-extra `zoo`, and Relax; a family whose package is missing is told as such. Exit status 1 when a
-model is wrong, or does not build, and neither PyTorch nor TVM is to blame.
+Results are lines of JSON in docs/reports/zoo.jsonl; what has one is not tried again without
+--again. Needs the extra `zoo`, and Relax; a family whose package is missing is told as such. Exit
+status 1 when a model is wrong, or does not build, and neither PyTorch nor TVM is to blame.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +24,7 @@ from zoo_models.catalogue import catalogue
 from zoo_models.document import write_document
 from zoo_models.model import FULL, SMALL, Model
 from zoo_models.process import Limits, limit_memory, tried
-from zoo_models.record import OURS, RIGHT, Record, add_record, read_records
+from zoo_models.record import OURS, RIGHT, Record, add_record, read_records, with_times_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -39,7 +40,7 @@ def _arguments() -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="trials at once; timing is always one at a time")
     add("--seconds", type=float, default=Limits.seconds, help="of one trial")
     add("--gigabytes", type=float, default=Limits.gigabytes, help="of one trial")
-    add("--results", type=Path, default=ROOT / "build" / "zoo" / "results.jsonl")
+    add("--results", type=Path, default=ROOT / "docs" / "reports" / "zoo.jsonl")
     add("--write", type=Path, default=ROOT / "docs" / "models.md")
     add("--list", action="store_true", help="print the names of all models")
     add("--document", action="store_true", help="write the document, try nothing")
@@ -76,21 +77,31 @@ def _left(models: list[Model], args: argparse.Namespace) -> list[Model]:
     return models if args.again else [m for m in models if m.key not in done]
 
 
-def _found(model: Model, args: argparse.Namespace) -> Record:
+def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Record:
+    commit = _commit()
     record = tried(model, args.size, Limits(args.seconds, args.gigabytes))
+    record = replace(record, tried=commit)
     if args.no_time:
-        return replace(record, seconds={})
+        return with_times_of(record, before)
     if record.outcome != RIGHT:
         return record
     from zoo_models.timed import timed
 
-    return timed(model, args.size, record)
+    from selfbyoc.bench.run import cpu_name
+
+    return replace(timed(model, args.size, record), timed=f"{cpu_name()}, {commit}")
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _run(models: list[Model], args: argparse.Namespace) -> None:
     jobs = args.jobs if args.no_time else 1
+    known = read_records(args.results)
     with ThreadPoolExecutor(jobs) as pool:
-        for record in pool.map(lambda model: _found(model, args), models):
+        for record in pool.map(lambda model: _found(model, known.get(model.key), args), models):
             add_record(args.results, record)
             blame = f" ({record.fault}) {record.reason}" if record.outcome != RIGHT else ""
             print(f"{record.key}: {record.outcome}{blame}", flush=True)

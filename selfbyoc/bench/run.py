@@ -138,7 +138,7 @@ def _resumed(path: Path | None, setting: Setting) -> Report | None:
 
 def _header(setting: Setting, method: Method) -> Report:
     facts = {
-        "CPU": _cpu_name(),
+        "CPU": cpu_name(),
         "LLVM's name of it": host.cpu() or "unknown",
         "caches": ", ".join(f"L{n} {size >> 10} KiB" for n, size in host.cache_bytes().items()),
         "system": f"{platform.system()} {platform.release()}",
@@ -169,7 +169,8 @@ def _roofs(setting: Setting, method: Method) -> tuple[Roof, ...]:
             process.close()
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """What the system calls the CPU, such as AMD EPYC."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             line = next((x for x in file if x.startswith("model name")), "")

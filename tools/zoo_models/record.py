@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ class Record:
     processor  seconds of all threads, by stage: as good on a busy machine as on a quiet one
     seconds    by the clock, where the machine was quiet
     times      milliseconds a call by contender
+    tried      the commit that was tried
+    timed      the machine that it was timed on, and the commit
     """
 
     key: str
@@ -50,6 +52,8 @@ class Record:
     seconds: dict[str, float] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    tried: str = ""
+    timed: str = ""
 
     @property
     def family(self) -> str:
@@ -78,6 +82,14 @@ def read_records(path: Path) -> dict[str, Record]:
         record = Record(**{name: value for name, value in data.items() if name in known})
         found[record.key] = record
     return found
+
+
+def with_times_of(record: Record, before: Record | None) -> Record:
+    """A record of an untimed run, with the times that an earlier run of the same size measured."""
+    if before is None or before.size != record.size:
+        return replace(record, seconds={})
+    kept = {name: getattr(before, name) for name in ("seconds", "times", "skipped", "timed")}
+    return replace(record, **kept)
 
 
 def add_record(path: Path, record: Record) -> None:

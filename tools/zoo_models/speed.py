@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 
 from .record import Record
@@ -31,6 +32,9 @@ def speed_lines(found: Sequence[Record]) -> list[str]:
     rows.sort(key=lambda row: row[0])
     speeds = [speed for speed, _ in rows if speed]
     lines = [_summary(speeds, len(found))] if speeds else []
+    where = Counter(record.timed.rpartition(", ")[0] for record in timed)
+    machines = (f"{count} on {cpu or 'a CPU without a name'}" for cpu, count in where.items())
+    lines += ["", "; ".join(machines) + "."]
     cells = [" | ".join(_cells(record, speed)) for speed, record in rows]
     lines += ["", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += [f"| {row} |" for row in cells]
