@@ -15,6 +15,7 @@ from ..ir._relax import ITEM, Constant
 from ..ir._relax_emit import constant
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
+from ._relax_columns import columns_apart
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
@@ -39,7 +40,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
-    mod = fold(_main_by(BoundsAreOps(mod), mod))
+    mod = columns_apart(fold(_main_by(BoundsAreOps(mod), mod)))
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))

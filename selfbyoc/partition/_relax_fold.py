@@ -50,7 +50,7 @@ def _free(value: Any, free: dict[Any, Free]) -> Free | None:
     if isinstance(value, relax.Call) and not _can_be_called(value):
         return None
     parts: list[Free] = []
-    for leaf in _leaves(value):
+    for leaf in leaves(value):
         if isinstance(leaf, relax.Var):
             if leaf not in free:
                 return None
@@ -70,16 +70,16 @@ def _can_be_called(call: Any) -> bool:
     return op.has_attr("FLegalize") and op.has_attr("FPurity") and bool(op.get_attr("FPurity"))
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def leaves(value: Any) -> Iterator[Any]:
     """What a value is made of."""
     if isinstance(value, relax.Call):
         for arg in value.args:
-            yield from _leaves(arg)
+            yield from leaves(arg)
     elif isinstance(value, relax.Tuple):
         for field in value.fields:
-            yield from _leaves(field)
+            yield from leaves(field)
     elif isinstance(value, relax.TupleGetItem):
-        yield from _leaves(value.tuple_value)
+        yield from leaves(value.tuple_value)
     else:
         yield value
 
@@ -108,7 +108,7 @@ def _wanted(main: Any, bindings: list[Any], free: dict[Any, Free]) -> list[Any]:
     read = {
         leaf
         for value in (main.body.body, *(b.value for b in bindings if b.var not in free))
-        for leaf in _leaves(value)
+        for leaf in leaves(value)
         if isinstance(leaf, relax.Var)
     }
     return [
