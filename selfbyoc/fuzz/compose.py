@@ -46,6 +46,8 @@ def _with_leaf(
         if other is None:
             return None
         program = other
+        if len(program.nodes[program.leaves()[place]].shape) != len(shape):
+            return None  # a number that is written on the left of its op came before it
     leaf = program.leaves()[place]
     return (program, leaf) if program.nodes[leaf].shape == shape else None
 

@@ -173,9 +173,7 @@ def either(*options: Any) -> Any:
 
 
 def number(arg: Any) -> Any:
-    """An argument that is a constant of one element, whatever its shape: with
-    `either(op.multiply(x, number(scale)), x)` a factor of many elements stays outside.
-    """
+    """An argument that is a constant of one element, whatever its shape."""
     if not isinstance(arg, Arg):
         raise CompositeError(f"number takes an argument of the pattern, found {arg!r}")
     return Arg(arg.name, is_number=True)

@@ -21,7 +21,7 @@ from tvm import relax
 from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
-from ._relax_fold import leaves
+from ._relax_exprs import is_op, leaves, plain_number, static_shape
 
 LEAST_ROWS = 16  # of the product: of fewer a slice is a short copy
 LEAST_COLUMNS = 16  # of a part: fewer fill no vector
@@ -78,7 +78,7 @@ class _Cuts:
     def _cuts_of(self, source: Any) -> dict[Any, _Cut]:
         """The slices that read a value, where nothing else does, and no two the same elements."""
         readers = self.readers.get(source, [])
-        if len(readers) == 1 and _is_op(self.values.get(readers[0]), "split"):
+        if len(readers) == 1 and is_op(self.values.get(readers[0]), "split"):
             split = readers[0]
             cuts = {r: _item(self.values.get(r), self.values[split]) for r in self.readers[split]}
         else:
@@ -94,9 +94,9 @@ class _Cuts:
         """The slice together with the squeeze that alone reads it."""
         (reader, *others) = self.readers.get(var, [None])
         squeeze: Any = self.values.get(reader)
-        if others or cut.drops or cut.end - cut.begin != 1 or not _is_op(squeeze, "squeeze"):
+        if others or cut.drops or cut.end - cut.begin != 1 or not is_op(squeeze, "squeeze"):
             return var, cut
-        axes = [int(axis) % len(_shape(squeeze.args[0])) for axis in squeeze.attrs.axis or ()]
+        axes = [int(axis) % len(static_shape(squeeze.args[0])) for axis in squeeze.attrs.axis or ()]
         return (reader, replace(cut, drops=True)) if axes == [cut.axis] else (var, cut)
 
     def _made(self, cut: _Cut) -> Make | None:
@@ -112,44 +112,27 @@ class _Cuts:
         if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.Op):
             return None
         rule = _RULES.get(value.op.name)
-        return rule(self, value, cut) if rule and _shape(value) else None
+        return rule(self, value, cut) if rule and static_shape(value) else None
 
     def inner(self, cut: _Cut) -> Make | None:
         """The same of a value that nothing else reads."""
         return self._part(cut) if len(self.readers.get(cut.of, [])) == 1 else None
 
 
-def _is_op(value: Any, name: str) -> bool:
-    return isinstance(value, relax.Call) and getattr(value.op, "name", "") == f"relax.{name}"
-
-
-def _shape(expr: Any) -> list[int]:
-    """Extents; none where one is not known."""
-    ty = expr.ty
-    if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):
-        return []
-    extents = [getattr(extent, "value", None) for extent in ty.shape.values]
-    return [] if None in extents else [int(e) for e in extents if e is not None]
-
-
-def _number(field: Any) -> int:
-    return int(getattr(field, "value", field))  # TVM 0.26 has a PrimValue around it
-
-
 def _cut(value: Any) -> _Cut | None:
     """What a slice with a step of one, or an item, reads."""
-    if _is_op(value, "take") and isinstance(value.args[1], Constant):
+    if is_op(value, "take") and isinstance(value.args[1], Constant):
         index = constant_numpy(value.args[1])
-        extents = _shape(value.args[0])
+        extents = static_shape(value.args[0])
         if index.shape or value.attrs.axis is None or not extents:
             return None
         axis = int(value.attrs.axis) % len(extents)
         inside = 0 <= int(index) < extents[axis]
         return _Cut(value.args[0], axis, int(index), int(index) + 1, True) if inside else None
-    if not _is_op(value, "strided_slice"):
+    if not is_op(value, "strided_slice"):
         return None
-    extents = _shape(value.args[0])
-    axes, begins, ends, *steps = ([_number(f) for f in a.fields] for a in value.args[1:])
+    extents = static_shape(value.args[0])
+    axes, begins, ends, *steps = ([plain_number(f) for f in a.fields] for a in value.args[1:])
     if len(axes) != 1 or not extents or any(step != [1] for step in steps):
         return None
     (axis,), (begin,), (end,) = axes, begins, ends
@@ -159,21 +142,17 @@ def _cut(value: Any) -> _Cut | None:
 
 def _item(item: Any, split: Any) -> _Cut | None:
     """What one result of a split reads."""
-    extents = _shape(split.args[0])
+    extents = static_shape(split.args[0])
     if not isinstance(item, relax.TupleGetItem) or not extents:
         return None
     axis = int(split.attrs.axis) % len(extents)
-    sizes = [_shape_of_field(field)[axis] for field in split.ty.fields]
+    sizes = [int(field.shape.values[axis]) for field in split.ty.fields]
     begin = sum(sizes[: item.index])
     return _Cut(split.args[0], axis, begin, begin + sizes[item.index])
 
 
-def _shape_of_field(ty: Any) -> list[int]:
-    return [int(extent) for extent in ty.shape.values]
-
-
 def _of_transpose(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
-    ndim = len(_shape(call))
+    ndim = len(static_shape(call))
     given = call.attrs.axes
     axes = list(range(ndim))[::-1] if given is None else [int(a) % ndim for a in given]
     gone = axes[cut.axis]
@@ -185,7 +164,7 @@ def _of_transpose(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
 
 def _of_reshape(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
     """The axis is the outermost part of one of the axes before."""
-    before, after, axis = _shape(call.args[0]), _shape(call), cut.axis
+    before, after, axis = static_shape(call.args[0]), static_shape(call), cut.axis
     outside = math.prod(after[:axis])
     places = [n for n in range(len(before)) if math.prod(before[:n]) == outside]
     if not places or before[places[-1]] % after[axis]:
@@ -201,10 +180,10 @@ def _of_reshape(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
 def _of_sum(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
     """A sum with a constant, such as the bias."""
     data, bias = call.args if isinstance(call.args[1], Constant) else reversed(call.args)
-    if cut.drops or not isinstance(bias, Constant) or _shape(data) != _shape(call):
+    if cut.drops or not isinstance(bias, Constant) or static_shape(data) != static_shape(call):
         return None
     array = constant_numpy(bias)
-    own = cut.axis - (len(_shape(call)) - array.ndim)
+    own = cut.axis - (len(static_shape(call)) - array.ndim)
     if own >= 0 and array.shape[own] > 1:
         array = np.ascontiguousarray(np.take(array, range(cut.begin, cut.end), own))
     made = cuts.inner(cut.on(data, cut.axis))
@@ -212,13 +191,13 @@ def _of_sum(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
 
 
 def _of_product(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
-    shape = _shape(call)
+    shape = static_shape(call)
     turned: Any = cuts.values.get(call.args[1])
-    turns = _is_op(turned, "permute_dims")
+    turns = is_op(turned, "permute_dims")
     weight = turned.args[0] if turns else call.args[1]
     of_columns = cut.axis == len(shape) - 1 and not cut.drops
     few = math.prod(shape[:-1]) < LEAST_ROWS or cut.end - cut.begin < LEAST_COLUMNS
-    if few or not of_columns or not isinstance(weight, Constant) or len(_shape(weight)) != 2:
+    if few or not of_columns or not isinstance(weight, Constant) or len(static_shape(weight)) != 2:
         return None
     whole = constant_numpy(weight)
     part = whole[cut.begin : cut.end] if turns else whole[:, cut.begin : cut.end]

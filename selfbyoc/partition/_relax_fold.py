@@ -6,7 +6,6 @@ with `arange` or `full`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tvm import relax
@@ -14,6 +13,7 @@ from tvm import relax
 from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ._relax_exprs import leaves
 from .folding import Free, joined, or_as_it_was, size_of
 
 MOVES = {
@@ -68,20 +68,6 @@ def _can_be_called(call: Any) -> bool:
     if not isinstance(op, tvm.ir.Op) or op.name in STAY:
         return False
     return op.has_attr("FLegalize") and op.has_attr("FPurity") and bool(op.get_attr("FPurity"))
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    """What a value is made of."""
-    if isinstance(value, relax.Call):
-        for arg in value.args:
-            yield from leaves(arg)
-    elif isinstance(value, relax.Tuple):
-        for field in value.fields:
-            yield from leaves(field)
-    elif isinstance(value, relax.TupleGetItem):
-        yield from leaves(value.tuple_value)
-    else:
-        yield value
 
 
 def _is_open(leaf: Any) -> bool:

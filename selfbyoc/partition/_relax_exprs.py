@@ -1,0 +1,41 @@
+"""Relax: what rewritings ask of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tvm import relax
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What a value is made of."""
+    if isinstance(value, relax.Call):
+        for arg in value.args:
+            yield from leaves(arg)
+    elif isinstance(value, relax.Tuple):
+        for field in value.fields:
+            yield from leaves(field)
+    elif isinstance(value, relax.TupleGetItem):
+        yield from leaves(value.tuple_value)
+    else:
+        yield value
+
+
+def is_op(value: Any, name: str) -> bool:
+    """Whether it is a call of an op of Relax."""
+    return isinstance(value, relax.Call) and getattr(value.op, "name", "") == f"relax.{name}"
+
+
+def static_shape(expr: Any) -> list[int]:
+    """Extents; none where one is not known."""
+    ty = expr.ty
+    if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):
+        return []
+    extents = [getattr(extent, "value", None) for extent in ty.shape.values]
+    return [] if None in extents else [int(e) for e in extents if e is not None]
+
+
+def plain_number(field: Any) -> int:
+    """The integer in an argument; TVM 0.26 has a PrimValue around it."""
+    return int(getattr(field, "value", field))
