@@ -1,8 +1,10 @@
 """`selfbyoc compile`, `run` and `show`: from a model's file to numbers, each in 80 columns."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -280,3 +282,28 @@ def test_progress(capsys, monkeypatch):
     with progress.step(Console(file=sys.stdout, force_terminal=False), "building x"):
         pass
     assert capsys.readouterr().err == ""
+
+
+def test_the_readmes_lines(tmp_path):
+    """From an ONNX file to numbers."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    make = helper.make_tensor_value_info
+    inputs = [make("images", TensorProto.FLOAT, ("batch", 3, "height", "width"))]
+    outputs = [make("scores", TensorProto.FLOAT, ("batch", 3, 1, 1))]
+    node = helper.make_node("GlobalAveragePool", ["images"], ["scores"])
+    opset = [helper.make_opsetid("", 17)]
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, outputs), opset_imports=opset, ir_version=8
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"^```py\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", lines]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().endswith("'float32'),) (1, 3, 1, 1)")
+    assert "'images'" in done.stdout
+    assert "'scores'" in done.stdout
