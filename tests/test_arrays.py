@@ -114,6 +114,7 @@ def test_bools():
 
 
 def test_what_lies_well_is_not_copied(library, monkeypatch):
+    library(aligned(X, 4), aligned(W, 4))  # both in the library's own memory
     shared, road = [], runtime.from_dlpack
     monkeypatch.setattr(runtime, "from_dlpack", lambda a: shared.append(a) or road(a))
     x, w = aligned(X), aligned(W, 4)
