@@ -1,10 +1,13 @@
-"""The command line: `python -m selfbyoc demo | composites | explain | melting | verify | bounds |
-lint | op-info | bench | tune | records | cache | fuzz`.
+"""The command line: `selfbyoc` or `python -m selfbyoc`, with compile | run | show | demo |
+composites | explain | melting | verify | bounds | lint | op-info | bench | tune | records | cache |
+fuzz. A wrong argument or a missing file is answered without TVM.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +15,15 @@ from typing import Any
 
 from rich.console import Console
 
-from . import BUILTIN, __version__
-from .errors import SelfbyocError
+from . import __version__
+from .errors import InputError, SelfbyocError
 from .view.bench_options import add_bench
 from .view.bounds_options import add_bounds
 from .view.console import SafeConsole
-from .view.fuzz_command import add_fuzz
+from .view.fuzz_options import add_fuzz
+from .view.library_options import add_compile, add_run, add_show
 from .view.model_file import add_model
+from .view.tune_options import add_records, add_tune
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -33,6 +38,7 @@ def _demo(args: argparse.Namespace, console: Console) -> int:
 
 
 def _composites(args: argparse.Namespace, console: Console) -> int:
+    from .schedules import BUILTIN
     from .view import tables
 
     if args.markdown:
@@ -133,49 +139,6 @@ def _add_op_info(commands: Any) -> None:
     info.set_defaults(run=_op_info)
 
 
-def _tune(args: argparse.Namespace, console: Console) -> int:
-    from .view.tune_command import Request, show
-
-    show(console, Request(**_asked(args)))
-    return 0
-
-
-def _add_tune(commands: Any) -> None:
-    tune = commands.add_parser("tune", help="search better numbers for the schedules of a model")
-    add = tune.add_argument
-    add_model(tune)
-    add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
-    add("--records", type=Path, default=Path("records"), metavar="DIR", help="default: records")
-    add("--seconds", type=float, metavar="S", help="end after this time at the latest")
-    add("--target", help="what to tune for; default: this machine's CPU")
-    add("--space", choices=("own", "metaschedule"), default="own", help="what is searched: the "
-        "composites' choices (default), or MetaSchedule's own space for all")  # fmt: skip
-    add("--min-ops", type=int, default=1, metavar="N", help="only kernels of so many ops")
-    add("--include-simple-tasks", "--all", action="store_true", help="also kernels of elementwise "
-        "and data-moving ops alone")  # fmt: skip
-    add("--tracker", metavar="HOST:PORT", help="measure on the machines of this RPC tracker")
-    add("--key", help="under which its servers are registered")
-    add("--json", type=Path, metavar="FILE", help="also write what was found as data")
-    add("--list", action="store_true", help="list the tasks, and tune nothing")
-    tune.set_defaults(run=_tune)
-
-
-def _records(args: argparse.Namespace, console: Console) -> int:
-    from .view.records_command import Request, show
-
-    show(console, Request(**_asked(args)))
-    return 0
-
-
-def _add_records(commands: Any) -> None:
-    records = commands.add_parser("records", help="the records of tuning in a folder")
-    records.add_argument("folder", type=Path, metavar="DIR")
-    add_model(records, nargs="?", help="also say which of them a build of this model takes, and "
-              "why not the rest")  # fmt: skip
-    records.add_argument("--target", help="what is built for; default: this machine's CPU")
-    records.set_defaults(run=_records)
-
-
 def _cache(args: argparse.Namespace, console: Console) -> int:
     from .view.cache_command import show
 
@@ -189,39 +152,66 @@ def _add_cache(commands: Any) -> None:
     cache.set_defaults(run=_cache)
 
 
+WIDTH = 120  # in a file, where rich would break lines at 80
+
+_EXAMPLES = """
+examples:
+  %(prog)s compile model.onnx --shape images=1x3x224x224
+  %(prog)s run model.so --input images=images.npy --output results
+  %(prog)s show model.so
+  %(prog)s explain model.onnx --html page.html
+  %(prog)s COMMAND --help"""
+
+
 def _parser() -> argparse.ArgumentParser:
+    is_script = os.path.basename(sys.argv[0]) == "selfbyoc"
     parser = argparse.ArgumentParser(
-        prog="python -m selfbyoc", description="TVM as its own external compiler."
+        prog="selfbyoc" if is_script else "python -m selfbyoc",
+        description="TVM as its own external compiler.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"selfbyoc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    demo = commands.add_parser("demo", help="GoogLeNet: partition, build, check, time")
-    demo.add_argument("--output", type=Path, default=Path("build/demo"), help="folder of the page")
-    demo.set_defaults(run=_demo)
-    composites = commands.add_parser("composites", help="list the built-in composites")
-    composites.add_argument("--markdown", action="store_true", help="as in docs/composites.md")
-    composites.set_defaults(run=_composites)
-    _add_explain(commands)
-    _add_melting(commands)
-    _add_verify(commands)
-    add_bounds(commands)
-    _add_lint(commands)
-    _add_op_info(commands)
-    add_bench(commands)
-    _add_tune(commands)
-    _add_records(commands)
-    _add_cache(commands)
-    add_fuzz(commands)
+    for add in (add_compile, add_run, add_show, _add_demo, _add_composites, _add_explain,
+                _add_melting, _add_verify, add_bounds, _add_lint, _add_op_info, add_bench,
+                add_tune, add_records, _add_cache, add_fuzz):  # fmt: skip
+        add(commands)
     return parser
 
 
+def _add_demo(commands: Any) -> None:
+    demo = commands.add_parser("demo", help="GoogLeNet: partition, build, check, time")
+    demo.add_argument("--output", type=Path, default=Path("build/demo"), help="folder of the page")
+    demo.set_defaults(run=_demo)
+
+
+def _add_composites(commands: Any) -> None:
+    composites = commands.add_parser("composites", help="list the built-in composites")
+    composites.add_argument("--markdown", action="store_true", help="as in docs/composites.md")
+    composites.set_defaults(run=_composites)
+
+
+# The arguments that name files to read: a path, or several.
+_READ = ("model", "file", "own", "input", "composites", "minilm", "replay")
+
+
+def _check_files(args: argparse.Namespace) -> None:
+    for name in _READ:
+        value: Any = getattr(args, name, None) or []
+        for given in value if isinstance(value, list) else [value]:
+            path: Any = getattr(given, "path", given)
+            if not path.exists():
+                raise InputError(f"{path} cannot be read: No such file or directory")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; -> the exit status."""
+    """Run one command; -> the exit status: 0, 1 for what went wrong, 2 for wrong arguments."""
     args = _parser().parse_args(argv)
-    console = SafeConsole(
-        width=None if sys.stdout.isatty() else 120
-    )  # in a file, rich would break lines at 80
+    console = SafeConsole(width=None if sys.stdout.isatty() else WIDTH)
     try:
+        _check_files(args)
+        importlib.import_module("selfbyoc.api")  # TVM, and what the library sets up
         return args.run(args, console)
     except SelfbyocError as err:
         print(f"error: {err}", file=sys.stderr)

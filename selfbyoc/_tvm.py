@@ -33,6 +33,7 @@ if GENERATION == "relax":
     register_func = tvm.register_global_func
     tensor = tvm.runtime.tensor
     empty = tvm.runtime.empty
+    load_shared = tvm_ffi.load_module  # by the name given: TVM's own follows links
     IR_LOADER = "ffi.Module.load_from_file.ll"
     structural_equal = tvm_ffi.structural_equal
     structural_hash = tvm_ffi.structural_hash
@@ -47,6 +48,7 @@ else:
     register_func = tvm.register_func
     tensor = tvm.nd.array
     empty = tvm.nd.empty
+    load_shared = tvm.get_global_func("runtime.module.loadfile_so")
     IR_LOADER = "runtime.module.loadfile_ll"
     structural_equal = tvm.ir.structural_equal
     structural_hash = tvm.ir.structural_hash

@@ -21,7 +21,7 @@ from selfbyoc.bench.roof import Roof
 from selfbyoc.errors import InputError, OpInfoError, SelfbyocError, TargetError
 from selfbyoc.files import read_text, write_text
 from selfbyoc.fuzz.program import from_json as case
-from selfbyoc.runtime.target_note import read_note
+from selfbyoc.runtime.note import read_note
 
 ROOF = Roof(1, 50.0, {"L2": 30.0, "memory": 10.0}, 2.0, {"L2": 1 << 20})
 RESULT = Result(1.0, 1.0, 1.0, 3)
@@ -195,14 +195,25 @@ def test_weights(tmp_path):
 
 
 def test_notes_in_libraries(tmp_path):
-    path, begin = tmp_path / "a.so", b"selfbyoc.target="
-    good = target_dict(selfbyoc.codegen.target.host_target())
-    for text in crafted(good, 5, 100):
-        path.write_bytes(begin + text.encode() + b"\0")
-        refused(lambda _: read_note(path), "")
-    path.write_bytes(begin + b'{"kind": "none"}\0')
-    with pytest.raises(TargetError, match="the note of its target cannot be read"):
-        read_note(path)
+    path, begin = tmp_path / "a.so", b"selfbyoc.note="
+    tensor = ["x", [1, None], "float32"]
+    parted = selfbyoc.partition_for_tefuse(module())
+    good = {
+        "target": target_dict(selfbyoc.codegen.target.host_target()),
+        "inputs": [tensor], "outputs": [tensor], "versions": {"tvm": "0.27"},
+        "report": selfbyoc.report(parted).data(),
+    }  # fmt: skip
+    path.write_bytes(begin + json.dumps(good).encode() + b"\0")
+    assert read_note(path).report == selfbyoc.report(parted)
+    found = []
+    for text in crafted(json.loads(json.dumps(good)), 5, 200):
+        path.write_bytes(begin + text.encode("utf-8", "surrogatepass") + b"\0")
+        found.append(refused(lambda _: read_note(path), ""))
+    assert sum(found) > 50
+    for bad in ({"target": {"kind": "none"}}, {"inputs": [["x", [1.5], "float32"]]}):
+        path.write_bytes(begin + json.dumps(bad).encode() + b"\0")
+        with pytest.raises(TargetError, match="its note cannot be read"):
+            read_note(path)
 
 
 @pytest.mark.parametrize("how", ["fifo", "folder", "device", "large", "bytes", "none", "nul"])

@@ -51,7 +51,7 @@ def model(tmp_path, monkeypatch):
     path = tmp_path / "network.onnx"
     onnx.save(found, path)
 
-    def partition(mod, params=None, target=None):
+    def partition(mod, params=None, target=None, composites=None):
         return selfbyoc.partition_for_tefuse(mod, params, target, [FUSED, MOVES, LAST])
 
     monkeypatch.setattr(tune_command, "partition_for_tefuse", partition)

@@ -27,7 +27,6 @@ from selfbyoc import host
 from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.generation import ir
-from selfbyoc.runtime.library import Library
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
 
 # LLVM's -mcpu and the emulator's name: AVX2 with FMA, SSE4.2, SSE2. Code for SSE2 runs on a CPU
@@ -47,7 +46,6 @@ def export(composite: selfbyoc.Composite, cpu: str, folder: Path) -> None:
     library = selfbyoc.build(parted, target)
     library.export_library(folder / f"{composite.name}.so")
     facts = {
-        "inputs": library.inputs,
         "reduction": longest_reduction(ir.read(mod["main"])),
         "outputs": len(wanted := expected(composite, case, args)),
     }
@@ -72,13 +70,12 @@ def run(folder: Path) -> int:
 def _verdict(path: Path) -> str:
     """'right', or what is wrong with one library."""
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    inputs = tuple((name, tuple(shape), dtype) for name, shape, dtype in facts["inputs"])
     try:
-        library = selfbyoc.load(path, Library(None, inputs))
+        library = selfbyoc.load(path)
     except TargetError as err:
         return f"REFUSED: {err}"
     with np.load(path.with_suffix(".npz")) as file:
-        found = library(*(file[f"in_{name}"] for name, _, _ in inputs))
+        found = library(*(file[f"in_{name}"] for name, _, _ in library.inputs))
         wanted = [file[f"out_{n}"] for n in range(facts["outputs"])]
     wrong = (
         first_wrong(f, w, str(f.dtype), facts["reduction"])

@@ -28,13 +28,14 @@ def inputs_of(model: Any, seed: int = 1) -> dict[str, np.ndarray]:
         tensor = value.type.tensor_type
         shape = [d.dim_value for d in tensor.shape.dim]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        found[value.name] = _values(rng, shape, np.dtype(dtype), rows.get(value.name))
+        found[value.name] = made_up(rng, shape, np.dtype(dtype), rows.get(value.name))
     return found
 
 
-def _values(
+def made_up(
     rng: np.random.Generator, shape: list[int], dtype: np.dtype[Any], rows: int | None
 ) -> np.ndarray:
+    """Values of one input; `rows` of the table that they pick from, if they do."""
     if rows is not None:
         values = rng.integers(0, min(rows, LARGEST_ID), shape)
     elif dtype in (np.int8, np.uint8):

@@ -6,13 +6,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from ..analysis.lint.file import load_file
+from ..analysis.lint.file import declared_in
 from ..analysis.verify.reference import Question, Rounding, no_worse, rounding
 from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, one_line
@@ -70,15 +69,7 @@ class Alone:
 @cache
 def composites_of(files: tuple[str, ...]) -> tuple[Composite, ...]:
     """The composites that files declare, or the built-in ones."""
-    if not files:
-        return tuple(default_registry())
-    found: list[Composite] = []
-    for name in files:
-        declared, findings = load_file(Path(name))
-        if findings:
-            raise InputError(f"{name}: {findings[0]}")
-        found += [composite for _, composite in declared]
-    return tuple({id(c): c for c in found}.values())
+    return tuple(declared_in(files) if files else default_registry())
 
 
 def ours(text: str, setting: Setting) -> Ours:

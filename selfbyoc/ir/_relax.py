@@ -169,6 +169,11 @@ def parameters(func: Any) -> tuple[Value, ...]:
     return tuple(v for p in func.params for v in _values(p.ty, p.name))
 
 
+def results(func: Any) -> tuple[Value, ...]:
+    """The tensors that a function returns, in order."""
+    return _values(func.ret_ty)
+
+
 def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
     """A Relax function -> its OpGraph, importer noise read away.
 

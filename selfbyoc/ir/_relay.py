@@ -114,6 +114,11 @@ def parameters(func: Any) -> tuple[Value, ...]:
     return tuple(v for p in func.params for v in _values(p.checked_type, p.name_hint))
 
 
+def results(func: Any) -> tuple[Value, ...]:
+    """The tensors that a function returns, in order."""
+    return _values(func.checked_type.ret_type)
+
+
 def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
     """A typed Relay function -> its OpGraph, importer noise read away.
 

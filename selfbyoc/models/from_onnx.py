@@ -9,9 +9,10 @@ from typing import Any
 
 from ..errors import InputError, MissingExtra, ModelWarning, one_line
 from ..extra import extra
+from ..partition.source_names import Names, with_names
 from .folding import folded
 from .onnx_model import import_onnx, load_onnx
-from .shapes import Shape, check_known, give_shapes, open_inputs
+from .shapes import Shape, check_known, give_shapes, open_inputs, real_inputs
 
 
 def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Any:
@@ -34,6 +35,7 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     check_known([proto], given)
     _check_types(proto, name)
     proto = give_shapes(proto, given, name)
+    names = Names(*(tuple(v.name for v in vs) for vs in (real_inputs(proto), proto.graph.output)))
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
         mod = import_onnx(proto, name)
@@ -43,7 +45,7 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
         raise InputError("; ".join([str(err), *notes, *hint])) from err
     for note in notes:
         warnings.warn(ModelWarning(f"{name}: {note}"), stacklevel=2)
-    return mod
+    return with_names(mod, names)
 
 
 def _copied(model: Any) -> Any:

@@ -16,6 +16,7 @@ from .guard import Guard, Place, settled
 from .layouts import told_layouts
 from .refusal import Refusal
 from .report import REPORT, Report
+from .source_names import Names, names_of, with_names
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -73,6 +74,7 @@ class Partitioning:
     target: Any | None
     matches: Sequence[Match]
     report: Report
+    names: Names
 
     def finish(self, *, pack: bool) -> Any:
         """The partitioned module; `pack` lays constant weights out as the composites ask for."""
@@ -85,6 +87,7 @@ class Partitioning:
             root: str(external[name].attrs["global_symbol"])
             for root, name in ir.functions_of(self.marked, self.matches).items()
         }
+        done = with_names(done, self.names)
         return module_with_attr(done, REPORT, self.report.with_symbols(symbols).to_json())
 
 
@@ -110,7 +113,8 @@ def partitioning(
     matches, report = decide(prepared, registry, target=target, refused=refused)
     report = replace(report, layouts=told_layouts(mod))
     matches = ir.in_order(prepared, matches)
-    return Partitioning(ir.mark(prepared, matches), registry, target, matches, report)
+    marked = ir.mark(prepared, matches)
+    return Partitioning(marked, registry, target, matches, report, names_of(mod))
 
 
 def is_partitioned(mod: tvm.IRModule) -> bool:

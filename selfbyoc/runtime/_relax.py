@@ -12,7 +12,10 @@ from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ._relax_rest import ScheduleRest, failing, functions_outside
+from .alignment import lies_well, read_only
 from .system_compiler import check_compiler
+
+from_dlpack, Tensor = tvm.runtime.from_dlpack, tvm.runtime.Tensor
 
 __all__ = ["functions_outside"]
 
@@ -93,13 +96,15 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
 
 
 def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
-    """`main` of a virtual machine of its own, from arrays to arrays: both are copied, once."""
+    """`main` of a virtual machine of its own, from arrays to views of its results. What lies well
+    is read where it lies, all else is copied.
+    """
     call_on_tensors = bound(native, names)
     given = [_Input() for _ in names]
 
     def call(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         pairs = zip(given, arrays, strict=True)
-        return [_copied(r) for r in call_on_tensors([place.filled(a) for place, a in pairs])]
+        return [view_of(r) for r in call_on_tensors([place.of(a) for place, a in pairs])]
 
     return call
 
@@ -111,8 +116,10 @@ class _Input:
         self.tensor: Any = None
         self.view: np.ndarray | None = None
 
-    def filled(self, array: np.ndarray) -> Any:
-        """The tensor, with these values."""
+    def of(self, array: np.ndarray) -> Any:
+        """A tensor with these values."""
+        if lies_well(array):
+            return from_dlpack(array)
         if self.view is None or self.view.shape != array.shape:
             self.tensor = to_tensor(array)
             self.view = _view(self.tensor)
@@ -131,10 +138,17 @@ def _view(tensor: Any) -> np.ndarray | None:
         return None
 
 
-def _copied(tensor: Any) -> np.ndarray:
-    """A result as an array of the caller's own: it may be an input's memory, or a constant's."""
+def view_of(tensor: Any) -> np.ndarray:
+    """A tensor as an array, of the same memory; a copy to read where NumPy cannot say what it
+    holds.
+    """
     view = _view(tensor)
-    return tensor.numpy() if view is None else view.copy()
+    return read_only(tensor.numpy()) if view is None else view
+
+
+def copied(value: Any) -> np.ndarray:
+    """What knows DLPack as a copy to read."""
+    return read_only(from_dlpack(value).numpy())
 
 
 def to_tensor(array: np.ndarray) -> Any:

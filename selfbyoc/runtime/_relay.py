@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from .._tvm import tensor, tvm
 from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
+from .alignment import lies_well, read_only
+
+from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
 
 def functions_outside(mod: Any, target: Any) -> list[tuple[str, Any, int, str]]:
@@ -83,8 +87,7 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     the outputs are its own memory, until the next call.
     """
     execute, put, given, found = _executor(native, names)
-    # An input that is an output too: the executor hands out its own memory, which must be filled.
-    passed = {n for n, i in enumerate(given) if any(_address(i) == _address(o) for o in found)}
+    passed = _passed(given, found)
     last: list[Any] = [None] * len(given)
 
     def call(tensors: Sequence[Any]) -> list[Any]:
@@ -121,17 +124,33 @@ def _check_type(name: str, tensor: Any, like: Any) -> None:
 
 
 def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
-    """A graph executor of its own, from arrays to arrays: both are copied, once."""
-    execute, _, *memory = _executor(native, names)
-    given, found = ([_view(tensor) for tensor in tensors] for tensors in memory)
+    """A graph executor of its own, from arrays to views of its results. What lies well is read
+    where it lies, all else is copied.
+    """
+    execute, put, given, found = _executor(native, names)
+    views, results = ([_view(tensor) for tensor in tensors] for tensors in (given, found))
+    passed = _passed(given, found)
+    elsewhere: dict[int, Any] = {}  # inputs that are read where they lie, kept alive
 
     def call(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        for view, array in zip(given, arrays, strict=True):
-            np.copyto(view, array)
+        for n, array in enumerate(arrays):
+            if n not in passed and lies_well(array):
+                elsewhere[n] = from_dlpack(array)
+                put(n, elsewhere[n])
+                continue
+            if elsewhere.pop(n, None) is not None:
+                # By now the executor's own tensor has the other address; the view of it has not.
+                put(n, from_dlpack(views[n]))
+            np.copyto(views[n], array)
         execute()
-        return [view.copy() for view in found]
+        return results
 
     return call
+
+
+def _passed(given: Sequence[Any], found: Sequence[Any]) -> set[int]:
+    """Inputs that are outputs too: the executor hands out its own memory, which must be filled."""
+    return {n for n, i in enumerate(given) if any(_address(i) == _address(o) for o in found)}
 
 
 def _executor(native: Any, names: Sequence[str]) -> tuple[Any, Any, list[Any], list[Any]]:
@@ -153,12 +172,23 @@ def _view(tensor: Any) -> np.ndarray:
     """A tensor's memory as an array that keeps it alive. TVM 0.17's from_dlpack makes one that is
     read-only, and cannot do bool.
     """
-    alike = tensor.numpy()
-    memory = (ctypes.c_byte * alike.nbytes).from_address(_address(tensor))
+    dtype = np.dtype(tensor.dtype)
+    size = math.prod(tensor.shape) * dtype.itemsize
+    memory = (ctypes.c_byte * size).from_address(_address(tensor))
     memory.owner = tensor
-    return np.ndarray(alike.shape, alike.dtype, buffer=memory)
+    return np.ndarray(tensor.shape, dtype, buffer=memory)
 
 
 def to_tensor(array: np.ndarray) -> Any:
     """A TVM tensor, aligned: TVM allocates and copies."""
     return tensor(np.asarray(array, order="C"))
+
+
+def view_of(tensor: Any) -> np.ndarray:
+    """A tensor as an array, of the same memory; a copy to read where that has strides."""
+    return read_only(tensor.numpy()) if tensor.handle.contents.strides else _view(tensor)
+
+
+def copied(value: Any) -> np.ndarray:
+    """What knows DLPack as a copy to read."""
+    return read_only(from_dlpack(value).numpy())

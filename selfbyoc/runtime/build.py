@@ -22,6 +22,8 @@ from ..partition.report import FALLBACK, report
 from ..wiring import wired
 from .generation import runtime
 from .library import Library
+from .note import versions
+from .signature import signature_of
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -117,10 +119,8 @@ def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
 def _compiled(mod: Any, target: Any) -> Library:
     native, unscheduled = runtime.compile_module(without_originals(mod), target)
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
-    return Library(native, _inputs(mod), unscheduled, report=told, target=target)
-
-
-def _inputs(mod: Any) -> tuple[Any, ...]:
-    from ..ir.generation import ir
-
-    return tuple((v.name, v.shape, v.dtype) for v in ir.parameters(mod["main"]))
+    inputs, outputs = signature_of(mod)
+    return Library(
+        native, inputs, unscheduled, report=told, target=target, outputs=outputs,
+        versions=versions(),
+    )  # fmt: skip

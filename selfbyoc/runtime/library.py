@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import host
-from .._tvm import tvm
-from ..errors import InputError, one_line
-from ..files import written
+from .._tvm import GENERATION, load_shared, tvm
+from ..errors import InputError, TargetError, one_line
+from ..files import expanded, written
 from ..interrupt import interruptible
 from . import forked
+from .exchange import road_to
 from .generation import runtime
+from .note import Note, read_note, write_note
+from .signature import Tensor, filling, ordered, places
 from .system_compiler import check_compiler
-from .target_note import read_note, write_note
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
@@ -31,43 +34,68 @@ if TYPE_CHECKING:
 @dataclass
 class Library:
     """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable
-    (Relax). `report` is what partitioning decided. After `build(..., verify=True)`, `verification`
-    holds the verdict on every kernel in it, and `disabled` what was left out for being wrong.
-    `cache` lists the kernels that were compiled before, and those that were compiled now. `target`
-    is what it was built for; where the host lacks some of that, a call raises TargetError.
+    (Relax). `inputs` and `outputs` are (name, shape, dtype), None for a dynamic size. `report` is
+    what partitioning decided. After `build(..., verify=True)`, `verification` holds the verdict on
+    every kernel in it, and `disabled` what was left out for being wrong. `cache` lists the kernels
+    that were compiled before, and those that were compiled now. `target` is what it was built for;
+    where the host lacks some of that, a call raises TargetError. `versions` is what built it.
     """
 
     native: Any
-    inputs: tuple[tuple[str, tuple[int | None, ...], str], ...] = ()
+    inputs: tuple[Tensor, ...] = ()
     unscheduled: dict[str, str] = field(default_factory=dict)
     report: Report | None = field(default=None, repr=False)
     disabled: tuple[Disabled, ...] = ()
     verification: Verification | None = field(default=None, repr=False)
     cache: CacheUse | None = field(default=None, repr=False)
     target: Any = field(default=None, repr=False)
+    outputs: tuple[Tensor, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict, repr=False)
+    file: Path | None = None  # that it was loaded from
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
-    def __call__(self, *arrays: np.ndarray, **named: np.ndarray) -> list[np.ndarray]:
-        """Run on NumPy arrays in the order of the parameters, or by name; -> the outputs.
+    def __call__(
+        self, *arrays: Any, results: Any = "numpy", out: Any = None, **named: Any
+    ) -> list[Any]:
+        """Run on arrays in the order of the inputs, by name, or in one dict by name; -> the
+        outputs in order.
 
-        Arrays may have any alignment and strides (they are copied, as are the outputs): TVM's own
-        road crashes on ones that are not 64-byte aligned. Several threads may call at once; each
-        gets an executor of its own.
+        arrays    of NumPy, PyTorch (gradients are left out), TVM, JAX, or anything with DLPack, of
+                  any alignment and strides. What is aligned to 64 bytes and contiguous is read
+                  where it lies, all else is copied: TVM's own road crashes on it.
+        results   "numpy"; "same": of the kind of the first input; or a function of a DLPack object,
+                  such as torch.from_dlpack. They are the caller's own.
+        out       arrays to write the outputs into, a list or a dict by name; they are returned
+
+        Several threads may call at once; each gets an executor of its own.
+
+        Raises InputError for a wrong count, name, dtype or shape.
         """
         given = self._ordered(arrays, named)
+        memory = None if out is None else places(self.outputs, out)
+        make = None if results == "numpy" else road_to(results, _first(arrays, named))
+        found = forked.run(self._call(), given)
+        if memory is not None:
+            filling(found, memory)
+            return list(out.values() if isinstance(out, dict) else _as_list(out))
+        own = [view.copy() for view in found]  # it may be an input's memory, or a constant's
+        return own if make is None else [make(array) for array in own]
+
+    def _call(self) -> Callable[..., list[np.ndarray]]:
+        """This thread's executor: arrays to views of its results, until the next call."""
         mine = self._executors
         if not hasattr(mine, "call"):
             self._check_host()
             with interruptible():
                 mine.call = forked.run(runtime.bound_arrays, self.native, self._names)
-        return forked.run(mine.call, given)
+        return mine.call
 
     def session(self) -> Session:
         """An executor of its own, for one thread, from tensors to tensors: nothing is copied."""
         self._check_host()
         return Session(runtime.bound(self.native, self._names))
 
-    def prepared(self, *arrays: np.ndarray, **named: np.ndarray) -> Callable[[], object]:
+    def prepared(self, *arrays: Any, **named: Any) -> Callable[[], object]:
         """The call alone, for timing: the inputs are in TVM's memory, nothing is copied out."""
         self._check_host()
         tensors = [runtime.to_tensor(a) for a in self._ordered(arrays, named)]
@@ -83,31 +111,28 @@ class Library:
         return [name for name, _, _ in self.inputs]
 
     def _ordered(self, arrays: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
-        if not named and len(arrays) == len(self.inputs):
-            pairs = zip(arrays, self.inputs, strict=True)
-            return [_checked(array, *wanted) for array, wanted in pairs]
-        names = self._names
-        unknown = sorted(set(named) - set(names))
-        if unknown:
-            raise InputError(f"{unknown} are no inputs of the model; expected {names}")
-        given = {**dict(zip(names, arrays, strict=False)), **named}
-        missing = [name for name in names if name not in given]
-        if missing or len(arrays) + len(named) != len(names):
+        if not self.inputs and not self.outputs:
             raise InputError(
-                f"expected the inputs {names}, found {len(arrays)} arrays and {sorted(named)}"
+                "the file does not say what its inputs are (another tool wrote it): "
+                "load(path, like=library) with a library that has the same ones"
             )
-        return [_checked(given[name], name, shape, dtype) for name, shape, dtype in self.inputs]
+        return ordered(self.inputs, arrays, named)
 
     def export_library(self, path: str | Path) -> None:
-        """Write one shared library with the kernels, each weight once, and the target, which `load`
-        reads; needs a C++ compiler (TargetError where there is none). Whole or not at all:
-        InputError where it cannot be written.
+        """Write one shared library with the kernels, each weight once, and what `load` reads:
+        inputs, outputs, target, versions and report. It needs a C++ compiler (TargetError where
+        there is none). Whole or not at all: InputError where it cannot be written.
         """
+        if self.file is not None:  # TVM cannot write what it loaded
+            with written(expanded(path)) as part:
+                shutil.copyfile(self.file, part)
+            return
         check_compiler("export_library")
-        with written(Path(path)) as part, tempfile.TemporaryDirectory() as folder:
-            note = [] if self.target is None else [write_note(Path(folder), self.target)]
+        note = Note(self.target, self.inputs, self.outputs, self.versions, self.report)
+        path = expanded(path)
+        with written(path) as part, tempfile.TemporaryDirectory() as folder:
             try:
-                self.native.export_library(str(part), addons=note)
+                self.native.export_library(str(part), addons=[write_note(Path(folder), note)])
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
 
@@ -134,18 +159,14 @@ class Session:
         return runtime.to_tensor(np.asarray(array))
 
 
-def _checked(array: Any, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
-    found = np.asarray(array)
-    if found.shape == shape and found.dtype == dtype:
-        return found
-    fits = len(shape) == found.ndim and all(
-        e in (None, f) for e, f in zip(shape, found.shape, strict=True)
-    )
-    if not fits or str(found.dtype) != dtype:
-        raise InputError(
-            f"input {name!r}: expected {dtype}{list(shape)}, found {found.dtype}{list(found.shape)}"
-        )
-    return found
+def _first(arrays: Sequence[Any], named: dict[str, Any]) -> Any:
+    """One of the inputs, as it was given."""
+    given = arrays[0] if arrays else named
+    return next(iter(given.values()), None) if isinstance(given, dict) else given
+
+
+def _as_list(out: Any) -> Sequence[Any]:
+    return out if isinstance(out, (list, tuple)) else [out]
 
 
 def _said(err: RuntimeError) -> str:
@@ -155,16 +176,49 @@ def _said(err: RuntimeError) -> str:
 
 
 def load(path: str | Path, like: Library | None = None) -> Library:
-    """A library that `export_library` wrote; `like` gives the names and types of its inputs.
+    """A library that `export_library` wrote, which can be called at once. `like` gives the inputs
+    and outputs of a file that does not say them: another tool's.
 
-    Raises TargetError if it was built for another CPU than this machine's, before any of its code
-    is loaded.
+    Raises, before any of its code is loaded: TargetError if it was built for another CPU than this
+    machine's or by the other generation of TVM, InputError if it is no library.
     """
-    target = read_note(Path(path))
-    if target is not None:
-        host.check_runs(target, str(path))
-    native = tvm.runtime.load_module(str(path))
-    return Library(native, like.inputs if like else (), target=target)
+    path = expanded(path)
+    note = read_note(path)
+    built_by = note.versions.get("generation", GENERATION)
+    if built_by != GENERATION:
+        raise TargetError(
+            f"{path}: built by TVM {note.versions.get('tvm')} ({built_by}), which TVM "
+            f"{tvm.__version__} ({GENERATION}) cannot load; build it again with this one"
+        )
+    if note.target is not None:
+        host.check_runs(note.target, str(path))
+    try:
+        native = _native(path)
+    except Exception as err:  # TVM's own, with what the system's loader said
+        raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
+    known = note if like is None else like
+    return Library(
+        native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
+        versions=note.versions, file=path,
+    )  # fmt: skip
+
+
+_loaded: set[Path] = set()
+
+
+def _native(path: Path) -> Any:
+    """The file as a module of TVM's. Under a name that it knows, the system's loader hands out the
+    file that was there before, so the second time it gets another one.
+    """
+    place = path.resolve()
+    if place not in _loaded:
+        native = tvm.runtime.load_module(str(path))
+        _loaded.add(place)
+        return native
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder) / path.name
+        link.symlink_to(place)
+        return load_shared(str(link))
 
 
 def weights_once(native: Any) -> Any:

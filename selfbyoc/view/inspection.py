@@ -4,8 +4,7 @@ reasons. Nothing is built, unless a guard measures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from ..analysis.explain.explanation import Explanation, explain
 from ..analysis.explain.grouping import left
 from ..analysis.guard import MeasuredGuard
 from ..analysis.melting.report import Melting, melting
-from ..errors import InputError, SelfbyocError
 from ..files import write_text
 from ..models.onnx_model import graph_of
-from ..partition import check_target, partition_for_tefuse
+from ..partition import check_target, is_partitioned, partition_for_tefuse
 from .console import SafeConsole
 from .explaining import show_all, show_root, show_short
-from .model_file import imported
+from .model_file import composites_in, imported, naming
 from .page import Page, render
 
 WIDTH = 100  # in a pipe or a file
@@ -42,6 +40,7 @@ class Question:
     html: Path | None = None
     guard: bool = False
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
 
 
 def inspect(console: Console, asked: Question) -> None:
@@ -69,25 +68,15 @@ def inspect(console: Console, asked: Question) -> None:
 def _partitioned(mod: Any, asked: Question) -> Any:
     target = None if asked.target is None else check_target(asked.target)
     guard = MeasuredGuard() if asked.guard else None
-    with _named(asked.model.name):
-        return partition_for_tefuse(mod, target=target, guard=guard)
-
-
-@contextmanager
-def _named(model: str) -> Iterator[None]:
-    """TVM's passes over an odd model raise plain errors of many kinds."""
-    try:
-        yield
-    except SelfbyocError:
-        raise
-    except Exception as err:
-        line = (str(err).strip() or type(err).__name__).splitlines()[0]
-        raise InputError(f"TVM cannot normalise {model}: {line}") from err
+    with naming(asked.model):
+        composites = composites_in(asked.composites)
+        return partition_for_tefuse(mod, target=target, composites=composites, guard=guard)
 
 
 def _explained(mod: Any, asked: Question) -> Explanation:
-    with _named(asked.model.name):
-        return explain(mod, target=asked.target)
+    composites = None if is_partitioned(mod) else composites_in(asked.composites)
+    with naming(asked.model):
+        return explain(mod, target=asked.target, composites=composites)
 
 
 def _page(

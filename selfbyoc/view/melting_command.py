@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from ..analysis.melting.report import Melting, melting
-from ..errors import InputError, SelfbyocError
 from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole
-from .model_file import imported
+from .model_file import composites_in, imported, naming
 
 WIDTH = 100  # the report's own; in a pipe or a file too
 
@@ -30,6 +29,7 @@ class Request:
     time: bool = False
     json: Path | None = None
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
 
 
 def show(console: Console, asked: Request) -> None:
@@ -45,13 +45,9 @@ def show(console: Console, asked: Request) -> None:
 
 def _found(mod: Any, asked: Request) -> Melting:
     target = None if asked.target is None else check_target(asked.target)
-    try:
-        parted = partition_for_tefuse(mod, target=target)
-    except SelfbyocError:
-        raise
-    except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
-        line = (str(err).strip() or type(err).__name__).splitlines()[0]
-        raise InputError(f"TVM cannot normalise {asked.model.name}: {line}") from err
+    composites = composites_in(asked.composites)
+    with naming(asked.model):
+        parted = partition_for_tefuse(mod, target=target, composites=composites)
     return melting(parted, target, asked.time, asked.composite)
 
 

@@ -1,27 +1,111 @@
-"""The model of a command: `MODEL.onnx --shape images=1x3x224x224`."""
+"""The model of a command: `MODEL --shape images=1x3x224x224 --composites mine.py`. Nothing here
+needs TVM before a model is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..models.from_onnx import from_onnx
-from ..models.shapes import parse_shapes
+from ..errors import InputError, SelfbyocError, one_line
+from ..files import read_text
+
+if TYPE_CHECKING:
+    from ..language.composite import Composite
+
+KINDS = "an ONNX file, a .pt2 of torch.export, or a module in TVM's JSON"
+_LARGEST = 4 << 30  # bytes of a module in JSON: its weights are in it
 
 
 def add_model(parser: Any, **options: Any) -> None:
-    """The arguments that say which model, and of what size."""
-    parser.add_argument("model", type=Path, metavar="MODEL.onnx", **options)
+    """The arguments that say which model, of what size, and with which composites."""
+    told = options.pop("help", "")
+    text = f"{told}; {KINDS}" if told else KINDS
+    parser.add_argument("model", type=Path, metavar="MODEL", help=text, **options)
+    add_shape(parser)
+    parser.add_argument(
+        "--composites",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="the composites of this file, before the built-in ones; may be given again",
+    )
+
+
+def add_shape(parser: Any) -> None:
+    """The argument that fixes dynamic sizes."""
     parser.add_argument(
         "--shape",
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
-        help="the shape of an input whose sizes are open; may be given again",
+        help="the shape of an input whose sizes are dynamic; may be given again",
     )
 
 
 def imported(model: Path, shape: Sequence[str]) -> Any:
     """The file as an IRModule."""
-    return from_onnx(model, parse_shapes(shape))
+    from ..models.from_onnx import from_onnx
+    from ..models.shapes import parse_shapes
+
+    shapes = parse_shapes(shape)
+    read = {".json": _module, ".pt2": _exported}.get(model.suffix.lower())
+    if read is None:
+        return from_onnx(model, shapes)
+    if shapes:
+        raise InputError(f"--shape: {model.name} has the shapes that it was written with")
+    return read(model)
+
+
+def composites_in(files: Sequence[Path]) -> list[Composite] | None:
+    """The composites of files and the built-in ones after them; None: the built-in ones alone."""
+    from ..analysis.lint.file import declared_in
+    from ..language.known import default_registry
+
+    return [*declared_in(files), *default_registry()] if files else None
+
+
+@contextmanager
+def naming(model: Path) -> Iterator[None]:
+    """TVM's passes over an odd model raise plain errors of many kinds."""
+    try:
+        yield
+    except SelfbyocError:
+        raise
+    except Exception as err:
+        raise InputError(f"TVM cannot work on {model.name}: {one_line(err)}") from err
+
+
+def _module(path: Path) -> Any:
+    """What `tvm.ir.save_json` wrote."""
+    from .._tvm import tvm
+    from ..partition import check_module
+
+    try:
+        mod = tvm.ir.load_json(read_text(path, _LARGEST))
+        check_module(mod)
+    except Exception as err:  # TVM's own, for what is no JSON, or none of its
+        raise InputError(f"{path} is no module in TVM's JSON: {one_line(err)}") from err
+    return mod
+
+
+def _exported(path: Path) -> Any:
+    """What `torch.export.save` wrote."""
+    from .._tvm import GENERATION, tvm
+    from ..extra import extra
+    from ..models.from_torch import from_torch
+
+    if GENERATION == "relay":
+        raise InputError(
+            f"{path.name}: TVM {tvm.__version__} (Relay) reads no exported programs of PyTorch; "
+            f"expected an ONNX file, or apache-tvm 0.26 or newer"
+        )
+    torch = extra("torch")
+    try:
+        program = torch.export.load(str(path))
+    except Exception as err:  # PyTorch's own, of many kinds
+        raise InputError(f"{path} is no exported program: {one_line(err)}") from err
+    return from_torch(program)

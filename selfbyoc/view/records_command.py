@@ -19,7 +19,7 @@ from ..tuning.lookup import Applied, apply_records
 from ..tuning.records import CHOSEN, Place, Record, best, read
 from ..tuning.workload import place_of
 from .console import PlainTable, SafeConsole
-from .model_file import imported
+from .model_file import composites_in, imported
 from .tune_tables import WIDTH, ms, ratio, short
 
 
@@ -31,6 +31,7 @@ class Request:
     model: Path | None = None
     target: str | None = None
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
 
 
 def show(console: Console, asked: Request) -> None:
@@ -54,7 +55,8 @@ def _applied(asked: Request, model: Path, target: Any) -> Applied:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # the table says it all
         with apply_records(asked.folder) as applied:
-            partition_for_tefuse(mod, target=target)
+            composites = composites_in(asked.composites)
+            partition_for_tefuse(mod, target=target, composites=composites)
     return applied
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from ..codegen.target import host_target
-from ..errors import InputError, SelfbyocError, one_line
+from ..errors import InputError
 from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
 from ..tuning.engine import tune
@@ -19,7 +19,7 @@ from ..tuning.progress import Outcome, Tuning
 from ..tuning.tasks import extract_tasks
 from ..tuning.tracker import Tracker
 from .console import SafeConsole
-from .model_file import imported
+from .model_file import composites_in, imported, naming
 from .tune_progress import shown
 from .tune_tables import WIDTH, changed, gain_line, outcome_table, task_table
 
@@ -41,6 +41,7 @@ class Request:
     json: Path | None = None
     list: bool = False
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
 
 
 def show(console: Console, asked: Request) -> None:
@@ -50,7 +51,7 @@ def show(console: Console, asked: Request) -> None:
     target = check_target(asked.target) if asked.target else host_target()
     tracker = tracker_of(asked)
     with console.status("partitioning"):
-        mod = _partitioned(asked.model, asked.shape, target)
+        mod = _partitioned(asked, target)
     options: dict[str, Any] = {
         "include_simple_tasks": asked.include_simple_tasks,
         "min_ops": asked.min_ops,
@@ -87,14 +88,10 @@ def tracker_of(asked: Request) -> Tracker | None:
     return Tracker.parse(asked.tracker, asked.key)
 
 
-def _partitioned(model: Path, shape: Sequence[str], target: Any) -> Any:
-    mod = imported(model, shape)
-    try:
-        return partition_for_tefuse(mod, target=target)
-    except SelfbyocError:
-        raise
-    except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
-        raise InputError(f"TVM cannot normalise {model.name}: {one_line(err)}") from err
+def _partitioned(asked: Request, target: Any) -> Any:
+    mod = imported(asked.model, asked.shape)
+    with naming(asked.model):
+        return partition_for_tefuse(mod, target=target, composites=composites_in(asked.composites))
 
 
 def _print_left_out(console: Console, mod: Any, target: Any, kept: int) -> None:

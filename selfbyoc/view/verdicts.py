@@ -14,9 +14,8 @@ from ..analysis.lint.linter import Finding
 from ..analysis.verify.checks import TIMEOUT
 from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
 from ..analysis.verify.verification import check_kinds, check_timeout, verify
-from ..errors import InputError, SelfbyocError
 from ..files import write_text
-from .model_file import imported
+from .model_file import composites_in, imported, naming
 
 _STYLES = {PASSED: "green", REFUSED: "yellow"}
 
@@ -32,6 +31,7 @@ class Request:
     timeout: float = TIMEOUT
     json: Path | None = None
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
 
 
 def run(console: Console, asked: Request) -> bool:
@@ -54,13 +54,11 @@ def run(console: Console, asked: Request) -> bool:
 
 def _verified(mod: Any, asked: Request, watch: Any) -> Verification:
     options: dict[str, Any] = {"kinds": asked.kind, "seed": asked.seed, "timeout": asked.timeout}
-    try:
-        return verify(mod, target=asked.target, isolate=True, watch=watch, **options)
-    except SelfbyocError:
-        raise
-    except Exception as err:  # TVM's passes over an odd model raise plain errors of many kinds
-        line = (str(err).strip() or type(err).__name__).splitlines()[0]
-        raise InputError(f"TVM cannot work on {asked.model.name}: {line}") from err
+    composites = composites_in(asked.composites)
+    with naming(asked.model):
+        return verify(
+            mod, target=asked.target, composites=composites, isolate=True, watch=watch, **options
+        )
 
 
 def _write(path: Path, found: Verification) -> None:

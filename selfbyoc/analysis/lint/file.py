@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,6 +36,17 @@ def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
     if not found:
         return [], [Finding("no-composite", _NONE, file=str(path))]
     return found, []
+
+
+def declared_in(files: Iterable[str | Path]) -> list[Composite]:
+    """The composites that files declare. Raises InputError with the first finding."""
+    found: list[Composite] = []
+    for name in files:
+        declared, findings = load_file(Path(name))
+        if findings:
+            raise InputError(f"{name}: {findings[0]}")
+        found += [composite for _, composite in declared]
+    return list({id(c): c for c in found}.values())
 
 
 def named(found: list[tuple[str, Composite]], name: str | None) -> list[Composite]:

@@ -1,0 +1,116 @@
+"""All names of the library, and what importing it sets up."""
+
+from .analysis.explain.explanation import Explanation, explain
+from .analysis.guard import MeasuredGuard, Times, Trial
+from .analysis.lint.linter import Finding, lint
+from .analysis.melting.report import Melting, melting
+from .analysis.verify.build import verified as _verified
+from .analysis.verify.verification import verify
+from .codegen.hook import hook as _hook
+from .codegen.info.layout_change import transform_layout
+from .codegen.info.op_info import UNKNOWN, op_info
+from .codegen.info.op_record import OpInfo, TensorInfo
+from .codegen.target import host_target
+from .ir.declare import declare
+from .ir.emit import emit
+from .language.case import Case
+from .language.composite import Composite, Refused, require
+from .language.decisions import choose
+from .language.growing import elementwise, repeat
+from .language.intrinsic import T, intrinsic
+from .language.kernel import Kernel
+from .language.pattern import either, many, number, op
+from .language.registry import Registry
+from .layouts.optimize import optimize_layouts
+from .machine import Machine
+from .models.from_onnx import from_onnx
+from .models.from_torch import from_torch
+from .partition import partition_for_tefuse
+from .partition.report import report
+from .partition.unfuse import unfuse
+from .runtime import threads as _threads
+from .runtime.build import build
+from .runtime.library import Library, load, weights_once
+from .schedules import BUILTIN
+from .schedules.by_meta_schedule import by_meta_schedule
+from .schedules.by_rules import by_rules
+from .schedules.default import schedule as _default_schedule
+from .schedules.each_op import each_op
+from .schedules.melt import melt
+from .tuning.engine import tune
+from .tuning.lookup import Applied, apply_records
+from .tuning.lookup import bar as _bar_record
+from .tuning.lookup import with_record as _with_record
+from .tuning.progress import Outcome, Progress, Tuning
+from .tuning.tasks import Task, extract_tasks
+from .tuning.tracker import Tracker
+from .wiring import wired as _wired
+
+__all__ = [
+    "BUILTIN",
+    "UNKNOWN",
+    "Applied",
+    "Case",
+    "Composite",
+    "Explanation",
+    "Finding",
+    "Kernel",
+    "Library",
+    "Machine",
+    "MeasuredGuard",
+    "Melting",
+    "OpInfo",
+    "Outcome",
+    "Progress",
+    "Refused",
+    "Registry",
+    "T",
+    "Task",
+    "TensorInfo",
+    "Times",
+    "Tracker",
+    "Trial",
+    "Tuning",
+    "apply_records",
+    "build",
+    "by_meta_schedule",
+    "by_rules",
+    "choose",
+    "declare",
+    "each_op",
+    "either",
+    "elementwise",
+    "emit",
+    "explain",
+    "extract_tasks",
+    "from_onnx",
+    "from_torch",
+    "host_target",
+    "intrinsic",
+    "lint",
+    "load",
+    "many",
+    "melt",
+    "melting",
+    "number",
+    "op",
+    "op_info",
+    "optimize_layouts",
+    "partition_for_tefuse",
+    "repeat",
+    "report",
+    "require",
+    "transform_layout",
+    "tune",
+    "unfuse",
+    "verify",
+    "weights_once",
+]
+
+_wired.builtin = BUILTIN
+_wired.default_schedule = _default_schedule
+_wired.with_record = _with_record
+_wired.bar_record = _bar_record
+_wired.verified = _verified
+_threads.configure()
+_hook.register()  # TVM finds the external compiler by the global functions {relay,relax}.ext.tefuse

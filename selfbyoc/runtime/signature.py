@@ -1,0 +1,142 @@
+"""What a library takes and returns: names, shapes, dtypes; and whether what is given fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._tvm import GENERATION
+from ..errors import InputError, did_you_mean
+from ..partition.source_names import names_of
+from .exchange import as_array
+
+# Name, shape (None: dynamic), dtype. Plain data: it is written into the exported file.
+Tensor = tuple[str, tuple[int | None, ...], str]
+_MOST = 8  # inputs that an error lists
+
+
+def signature_of(mod: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The inputs and the outputs of a module's `main`, with the names of the source model."""
+    from ..ir.generation import ir
+
+    inputs, outputs = ir.parameters(mod["main"]), ir.results(mod["main"])
+    source = names_of(mod)
+    names = [v.name for v in inputs]
+    if GENERATION == "relax" and _fit(source.inputs, inputs):  # Relay's executor goes by names
+        names = list(source.inputs)
+    told = source.outputs if _fit(source.outputs, outputs) else _numbered(len(outputs))
+    return (
+        tuple((n, v.shape, v.dtype) for n, v in zip(names, inputs, strict=True)),
+        tuple((n, v.shape, v.dtype) for n, v in zip(told, outputs, strict=True)),
+    )
+
+
+def _fit(names: Sequence[str], values: Sequence[Any]) -> bool:
+    return len(names) == len(values) == len(set(names))
+
+
+def _numbered(count: int) -> list[str]:
+    return ["output"] if count == 1 else [f"output_{n}" for n in range(count)]
+
+
+def type_text(shape: Sequence[int | None], dtype: str) -> str:
+    """`float32[1, dynamic]`."""
+    return f"{dtype}[{', '.join('dynamic' if e is None else str(e) for e in shape)}]"
+
+
+def ordered(
+    inputs: Sequence[Tensor], given: Sequence[Any], named: Mapping[str, Any]
+) -> list[np.ndarray]:
+    """What is given by position, by name or in one dict, as arrays in the order of the inputs."""
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        given, named = [], {**given[0], **named}
+    if not named and len(given) == len(inputs):
+        pairs = zip(given, inputs, strict=True)
+        return [checked(value, wanted) for value, wanted in pairs]
+    if len(given) + len(named) > len(inputs) or (not named and len(given) != len(inputs)):
+        raise InputError(_count(inputs, len(given) + len(named)))
+    names = [name for name, _, _ in inputs]
+    every = {**dict(zip(names, given, strict=False)), **named}
+    _check_names(names, named, names[: len(given)])
+    missing = [type_of(tensor) for tensor in inputs if tensor[0] not in every]
+    if missing:
+        raise InputError(f"missing: {_listed(missing)}; given: {_listed(list(every)) or 'nothing'}")
+    return [checked(every[wanted[0]], wanted) for wanted in inputs]
+
+
+def type_of(tensor: Tensor) -> str:
+    """`x: float32[1, 3]`."""
+    name, shape, dtype = tensor
+    return f"{name}: {type_text(shape, dtype)}"
+
+
+def _count(inputs: Sequence[Tensor], found: int, kind: str = "input") -> str:
+    many = "" if len(inputs) == 1 else "s"
+    listed = f" ({_listed([type_of(t) for t in inputs])})" if inputs else ""
+    return f"expected {len(inputs)} {kind}{many}{listed}, found {found}"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = [f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else []
+    return ", ".join([*texts[:_MOST], *more])
+
+
+def _check_names(
+    names: Sequence[str], named: Mapping[str, Any], placed: Sequence[str], kind: str = "input"
+) -> None:
+    for name in named:
+        if name not in names:
+            near = did_you_mean(str(name), names)
+            raise InputError(f"no {kind} {name!r}; expected {_listed(list(names))}{near}")
+        if name in placed:
+            raise InputError(f"{kind} {name!r} is given twice: by position and by name")
+
+
+def checked(value: Any, wanted: Tensor, kind: str = "input") -> np.ndarray:
+    """A value as an array of this type, or an InputError."""
+    name, shape, dtype = wanted
+    found = value if type(value) is np.ndarray else as_array(value, f"{kind} {name!r}")
+    if found.shape == shape and found.dtype == dtype:
+        return found
+    fits = len(shape) == found.ndim and all(
+        e in (None, f) for e, f in zip(shape, found.shape, strict=True)
+    )
+    if not fits or str(found.dtype) != dtype:
+        given = type_text(found.shape, str(found.dtype))
+        raise InputError(f"{kind} {name!r}: expected {type_text(shape, dtype)}, found {given}")
+    return found
+
+
+def places(outputs: Sequence[Tensor], out: Any) -> list[np.ndarray]:
+    """The memory of `out`, an array, a list of them or a dict by name, in the order of the outputs;
+    each is of the type of its output and can be written.
+    """
+    names = [name for name, _, _ in outputs]
+    if isinstance(out, Mapping):
+        _check_names(names, out, (), "output")
+        out = [out[name] for name in names if name in out]
+    elif not isinstance(out, (list, tuple)):
+        out = [out]
+    if len(out) != len(outputs):
+        raise InputError(f"out: {_count(outputs, len(out), 'output')}")
+    found = [checked(value, wanted, "out") for value, wanted in zip(out, outputs, strict=True)]
+    for name, array, value in zip(names, found, out, strict=True):
+        is_shared = value is array or hasattr(value, "__dlpack__")
+        if not is_shared or not array.flags.writeable:
+            raise InputError(f"out {name!r}: expected memory to write into, found {_kind(value)}")
+    return found
+
+
+def _kind(value: Any) -> str:
+    return "a read-only array" if hasattr(value, "__dlpack__") else type(value).__name__
+
+
+def filling(found: Sequence[np.ndarray], memory: Sequence[np.ndarray]) -> None:
+    """Copy results into the places for them."""
+    for n, (result, place) in enumerate(zip(found, memory, strict=True)):
+        if (result.shape, result.dtype) != (place.shape, place.dtype):  # of a dynamic size
+            texts = [type_text(a.shape, str(a.dtype)) for a in (result, place)]
+            raise InputError(f"out[{n}]: expected {texts[0]}, found {texts[1]}")
+        np.copyto(place, result)

@@ -1,0 +1,44 @@
+"""`selfbyoc compile MODEL -o model.so`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from ..partition import check_target
+from ..runtime.build import build
+from .model_file import composites_in, imported, naming
+from .progress import step
+from .show_command import kernels_line
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks."""
+
+    model: Path
+    output: Path | None = None
+    target: str | None = None
+    shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
+
+
+def run(console: Console, asked: Request) -> None:
+    """Read, build and write; two lines about what came of it."""
+    start, name = time.perf_counter(), asked.model.name
+    target = None if asked.target is None else check_target(asked.target)
+    composites = composites_in(asked.composites)
+    output = asked.output or Path(f"{asked.model.stem}.so")
+    with step(console, f"reading {name}"):
+        mod = imported(asked.model, asked.shape)
+    with step(console, f"building {name}"), naming(asked.model):
+        library = build(mod, target, composites=composites)
+    with step(console, f"writing {output}"):
+        library.export_library(output)
+    size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start
+    for line in (kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,39 @@
+"""The options of `python -m selfbyoc fuzz`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+
+def add_fuzz(commands: Any) -> None:
+    """The command, in the command line's list of them."""
+    parser = commands.add_parser("fuzz", help="grow programs from the composites; what is wrong?")
+    add = parser.add_argument
+    add("--seconds", type=float, default=60.0, help="how long; default: 60")
+    add("--seed", type=int, default=0, help="the same one grows the same programs")
+    add("--count", type=int, metavar="N", help="no more than so many programs")
+    add("--jobs", type=int, default=1, metavar="N", help="worker processes; default: 1")
+    add("--target", help="what to build for; default: this machine's CPU")
+    add("--composites", type=Path, action="append", default=[], metavar="FILE.py",
+        help="the composites of this file instead of the built-in ones")  # fmt: skip
+    add("--onnx", action="store_true",
+        help="write the programs as ONNX models, with ops of ONNX's own among theirs")  # fmt: skip
+    add("--timeout", type=float, default=120.0, help="seconds for one program; default: 120")
+    add("--shrink", type=int, default=150, metavar="N",
+        help="programs tried to make one finding smaller; default: 150")  # fmt: skip
+    add("--output", type=Path, default=Path("build/fuzz"), metavar="DIR",
+        help="where findings go; default: build/fuzz")  # fmt: skip
+    add("--replay", type=Path, metavar="CASE.json", help="only this case, as it was written")
+    add("--json", type=Path, metavar="FILE", help="also write all as data")
+    parser.set_defaults(run=_fuzz)
+
+
+def _fuzz(args: argparse.Namespace, console: Console) -> int:
+    from .fuzz_command import Request, run
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    return 0 if run(console, Request(**asked)) else 1

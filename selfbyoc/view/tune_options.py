@@ -1,0 +1,58 @@
+"""The options of `python -m selfbyoc tune` and `records`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from .model_file import add_model
+
+
+def _tune(args: argparse.Namespace, console: Console) -> int:
+    from .tune_command import Request, show
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    show(console, Request(**asked))
+    return 0
+
+
+def add_tune(commands: Any) -> None:
+    """The command, in the command line's list of them."""
+    tune = commands.add_parser("tune", help="search better numbers for the schedules of a model")
+    add = tune.add_argument
+    add_model(tune)
+    add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
+    add("--records", type=Path, default=Path("records"), metavar="DIR", help="default: records")
+    add("--seconds", type=float, metavar="S", help="end after this time at the latest")
+    add("--target", help="what to tune for; default: this machine's CPU")
+    add("--space", choices=("own", "metaschedule"), default="own", help="what is searched: the "
+        "composites' choices (default), or MetaSchedule's own space for all")  # fmt: skip
+    add("--min-ops", type=int, default=1, metavar="N", help="only kernels of so many ops")
+    add("--include-simple-tasks", "--all", action="store_true", help="also kernels of elementwise "
+        "and data-moving ops alone")  # fmt: skip
+    add("--tracker", metavar="HOST:PORT", help="measure on the machines of this RPC tracker")
+    add("--key", help="under which its servers are registered")
+    add("--json", type=Path, metavar="FILE", help="also write what was found as data")
+    add("--list", action="store_true", help="list the tasks, and tune nothing")
+    tune.set_defaults(run=_tune)
+
+
+def _records(args: argparse.Namespace, console: Console) -> int:
+    from .records_command import Request, show
+
+    asked = {name: value for name, value in vars(args).items() if name != "run"}
+    show(console, Request(**asked))
+    return 0
+
+
+def add_records(commands: Any) -> None:
+    """As `add_tune`."""
+    records = commands.add_parser("records", help="the records of tuning in a folder")
+    records.add_argument("folder", type=Path, metavar="DIR")
+    add_model(records, nargs="?", help="also say which of them a build of this model takes, and "
+              "why not the rest")  # fmt: skip
+    records.add_argument("--target", help="what is built for; default: this machine's CPU")
+    records.set_defaults(run=_records)
