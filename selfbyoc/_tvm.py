@@ -16,6 +16,7 @@ from .supported import check_imported, check_installed
 
 check_installed()
 
+import numpy as np  # noqa: E402
 import tvm  # noqa: E402
 
 GENERATION = "relay" if importlib.util.find_spec("tvm.relay") else "relax"
@@ -154,9 +155,28 @@ def get_block(sch: Any, name: str) -> Any:
     return (sch.get_sblock if GENERATION == "relax" else sch.get_block)(name)
 
 
+def constant_tensor(node: Any) -> Any:
+    """A graph constant's value as TVM holds it: no copy."""
+    return node.data if hasattr(node, "data") else node.value  # 0.27: GenericConst.value
+
+
 def constant_numpy(node: Any) -> Any:
     """A graph constant's value as a NumPy array."""
-    return (node.data if hasattr(node, "data") else node.value).numpy()  # 0.27: GenericConst.value
+    return constant_tensor(node).numpy()
+
+
+def view_of(held: Any) -> Any:
+    """A tensor's memory as an array to read; a copy, where NumPy's own dtypes cannot say what it
+    holds (bfloat16, float8), and on 0.17, which raises in a callback there.
+    """
+    if GENERATION == "relay":
+        return held.numpy()
+    try:
+        view = np.from_dlpack(held)
+    except (RuntimeError, BufferError):
+        return held.numpy()
+    view.flags.writeable = False
+    return view
 
 
 def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:

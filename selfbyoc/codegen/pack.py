@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import build_module, empty, get_func, make_target, te, tensor, tvm
+from .._tvm import Schedule, build_module, empty, get_block, get_func, make_target, te, tensor, tvm
+from .._tvm_alignment import any_alignment
 from .._tvm_config import run_once_config
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
@@ -16,6 +17,7 @@ from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
 from .planned import plan_of
 from .stack import Packed
+from .te_blocks import block_names
 
 if TYPE_CHECKING:
     from ..match.match import Match
@@ -64,7 +66,8 @@ def described(types: Mapping[int, Packed]) -> dict[int, dict[str, Any]]:
 
 def _pack_stages(
     graph: OpGraph, match: Match, position: int, name: str, plan: Any
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any, Any]:
+    """The parameter, the argument that is made of it, and that packed."""
     source = graph.inputs[position]
     current = first = te.placeholder(source.shape, source.dtype, name=name)
     for call in _chain(graph, match, name):
@@ -72,7 +75,7 @@ def _pack_stages(
     pack = match.composite.pack_for(name)
     assert pack is not None, f"argument {name} is not packed"
     try:
-        return first, run_pack(pack, current, match, name, plan, ahead=True)
+        return first, current, run_pack(pack, current, match, name, plan, ahead=True)
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error
@@ -88,26 +91,53 @@ def pack_constants(
     graph: OpGraph, match: Match, constants: Mapping[int, np.ndarray]
 ) -> dict[int, np.ndarray]:
     """Run `pack` on the constants of one call, by position."""
-    wanted = {i: name for i, name in packable(graph, match).items() if i in constants}
+    pack = packers(graph, match, constants)
+    return {i: pack[i](tensor(np.ascontiguousarray(constants[i]))).numpy() for i in pack}
+
+
+def packers(
+    graph: OpGraph, match: Match, positions: Iterable[int]
+) -> dict[int, Callable[[Any], Any]]:
+    """By position, what packs a constant: from a tensor to a tensor."""
+    asked = frozenset(positions)
+    wanted = {i: name for i, name in packable(graph, match).items() if i in asked}
     plan = plan_of(match, dict.fromkeys(wanted.values()))
     return {
-        i: _run(match, name, _pack_stages(graph, match, i, name, plan), constants[i])
+        i: _packer(match, name, _pack_stages(graph, match, i, name, plan))
         for i, name in wanted.items()
     }
 
 
-def _run(match: Match, name: str, stages: tuple[Any, Any], array: np.ndarray) -> np.ndarray:
-    first, last = stages
+def _packer(match: Match, name: str, stages: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
+    first, argument, last = stages
     if last.same_as(first):  # packed as it is: one candidate of several, it may be
-        return array
-    func = te.create_prim_func([first, last]).with_attr("global_symbol", "pack")
+        return lambda given: given
+    func = _in_one_pass(te.create_prim_func([first, last]), argument, last)
+    func = func.with_attr("global_symbol", "pack")
     key = func.script()
     shape = tuple(int(extent) for extent in last.shape)
     if key not in _kernels:
         _kernels[key] = _kernel(match, name, func, math.prod(shape))
-    out = empty(shape, str(last.dtype))
-    _kernels[key](tensor(np.ascontiguousarray(array)), out)
-    return out.numpy()
+    kernel = _kernels[key]
+
+    def packed(given: Any) -> Any:
+        out = empty(shape, str(last.dtype))
+        kernel(given, out)
+        return out
+
+    return packed
+
+
+def _in_one_pass(func: Any, argument: Any, last: Any) -> Any:
+    """What stands before the argument, most often a transpose, done where packing reads it: of a
+    large weight each copy costs more than it is packed in.
+    """
+    names = block_names([last])
+    sch = Schedule(tvm.IRModule({"main": func}))
+    for operation in block_names([argument]):
+        if operation != last.op:
+            sch.compute_inline(get_block(sch, names[operation]))
+    return sch.mod["main"]
 
 
 # Elements from which a packing kernel runs longer than LLVM optimises it. GoogLeNet has 48 such
@@ -121,7 +151,7 @@ def _kernel(match: Match, name: str, func: Any, elements: int) -> Any:
     target = make_target({"kind": "llvm", "opt-level": 2 if elements > _MANY else 0})
     try:
         with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
-            module = build_module(tvm.IRModule({"pack": func}), target)
+            module = build_module(tvm.IRModule({"pack": any_alignment(func)}), target)
     except Exception as err:
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"

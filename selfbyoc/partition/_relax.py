@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, structural_hash, tvm
+from .._tvm import constant_numpy, tvm
 from ..errors import InputError
 from ..graph import Value
 from ..ir._relax import ITEM, Constant
-from ..ir._relax_emit import constant
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_columns import columns_apart
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
+from ._relax_name import model_name
 from ._relax_scalars import one_for_each_scalar
 from ._relax_table import SaysItsOps, fusion_table
 from ._relax_table import in_order as in_order
@@ -104,7 +104,7 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
     fused = without_item_calls(fuse(tied))
     fused = one_for_each_scalar(fused, external_functions(fused))
-    return _unique_symbols(fused, f"m{structural_hash(mod['main']) & 0xFFFFFFFFFFFF:012x}")
+    return _unique_symbols(fused, model_name(mod["main"]))
 
 
 def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
@@ -204,7 +204,7 @@ def _replay(builder: relax.BlockBuilder, body: relax.SeqExpr, new: dict[Any, Any
 def update(
     mod: tvm.IRModule,
     functions: Mapping[str, Any],
-    packed: Mapping[str, list[dict[int, np.ndarray]]],
+    packed: Mapping[str, list[dict[int, Any]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
     builder = relax.BlockBuilder(
@@ -226,7 +226,7 @@ class _Swap(relax.PyExprMutator):
     """Puts the new functions and their packed constants into main's calls, in program order."""
 
     def __init__(
-        self, fresh: Mapping[str, Any], waiting: Mapping[str, Iterator[dict[int, np.ndarray]]]
+        self, fresh: Mapping[str, Any], waiting: Mapping[str, Iterator[dict[int, Any]]]
     ) -> None:
         super().__init__()
         self.fresh, self.waiting = fresh, waiting
@@ -235,9 +235,9 @@ class _Swap(relax.PyExprMutator):
         if not isinstance(call.op, tvm.ir.GlobalVar) or call.op.name_hint not in self.fresh:
             return super().visit_call_(call)
         name = call.op.name_hint
-        arrays = next(self.waiting[name]) if name in self.waiting else {}
+        tensors = next(self.waiting[name]) if name in self.waiting else {}
         args = [
-            constant(arrays[i]) if i in arrays else self.visit_expr(a)
+            relax.const(tensors[i]) if i in tensors else self.visit_expr(a)
             for i, a in enumerate(call.args)
         ]
         return relax.Call(self.fresh[name], args, call.attrs)

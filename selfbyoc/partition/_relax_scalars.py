@@ -7,11 +7,12 @@ of what the function is (`tefuse.scalars`), so calls that pass others call anoth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
+from .._tvm import constant_numpy, constant_tensor, tvm
 from ..ir._relax import Constant
 
 # Position of an argument, its type and its bytes.
@@ -58,5 +59,6 @@ class _OneForEach(relax.PyExprMutator):
 
 def _scalars(call: relax.Call) -> Scalars:
     constants = ((i, a) for i, a in enumerate(call.args) if isinstance(a, Constant))
-    arrays = ((i, constant_numpy(constant)) for i, constant in constants)
-    return tuple((i, str(a.dtype), a.tobytes()) for i, a in arrays if a.size == 1)
+    ones = ((i, c) for i, c in constants if math.prod(constant_tensor(c).shape) == 1)
+    arrays = ((i, constant_numpy(constant)) for i, constant in ones)
+    return tuple((i, str(a.dtype), a.tobytes()) for i, a in arrays)

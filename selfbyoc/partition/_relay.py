@@ -12,7 +12,6 @@ from tvm import relay
 
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
 from ..graph import Value
-from ..ir._relay_emit import constant
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
@@ -182,7 +181,7 @@ def _stand_in(packed: Any, ty: Any) -> Any:
 def update(
     mod: tvm.IRModule,
     functions: Mapping[str, Any],
-    packed: Mapping[str, list[dict[int, np.ndarray]]],
+    packed: Mapping[str, list[dict[int, Any]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
     done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
@@ -198,8 +197,10 @@ def update(
             and isinstance(expr.op, relay.GlobalVar)
             and expr.op.name_hint in waiting
         ):
-            arrays = next(waiting[expr.op.name_hint])
-            args = [constant(arrays[i]) if i in arrays else a for i, a in enumerate(new[expr].args)]
+            tensors = next(waiting[expr.op.name_hint])
+            args = [
+                relay.const(tensors[i]) if i in tensors else a for i, a in enumerate(new[expr].args)
+            ]
             new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), whole)

@@ -10,14 +10,17 @@ packed values.
 from __future__ import annotations
 
 import json
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._tvm import target_dict
+from .._tvm import constant_tensor, target_dict, view_of
+from ..codegen.at_once import at_once
 from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
 from ..codegen.lower import (
@@ -30,7 +33,7 @@ from ..codegen.lower import (
     match_of,
     packed_params,
 )
-from ..codegen.pack import described, pack_constants, packable, packed_types
+from ..codegen.pack import described, packable, packed_types, packers
 from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
@@ -41,40 +44,54 @@ from ..wiring import wired
 from .generation import ir
 from .originals import key_of, with_originals
 
-Arrays = dict[int, np.ndarray]
+Tensors = dict[int, Any]  # of TVM, by position: no copies
+Packing = dict[int, Callable[[], Any]]
 
 
 def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> Any:
     """Partitioned module -> the same with everything that the hook needs to know."""
-    calls, nodes = ir.call_constants(mod), ir.constant_args(mod)
+    nodes = ir.constant_args(mod)
     functions: dict[str, Any] = {}
-    packed: dict[str, list[Arrays]] = {}
-    originals: dict[str, Any] = {}
+    packing: dict[str, list[Packing]] = {}
     for name, func in ir.external_functions(mod).items():
-        sites = calls.get(name, [])
+        sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
         source = external("", hook.composites(func), hook.read(func), attrs)
         with target or host_target():  # a plan asks for it
-            source, arrays = _packed_or_not(source, target, sites if pack else [])
-        if arrays:
-            packed[name] = arrays
-            originals |= _originals(nodes[name], sites, arrays)
+            source, waiting = _packed_or_not(source, target, sites if pack else [])
+        if waiting:
+            packing[name] = waiting
             func = ir.take_packed(func, {i: p.value for i, p in packed_params(source).items()})
         for key, value in source.attrs.items():
             func = func.with_attr(key, json.dumps(value))
         functions[name] = func
-    return with_originals(ir.update(mod, functions, packed), originals)
+    packed = _run(packing)
+    return with_originals(ir.update(mod, functions, packed), _originals(nodes, packed))
+
+
+def _run(packing: Mapping[str, Sequence[Packing]]) -> dict[str, list[Tensors]]:
+    """All weights packed, several at once."""
+    jobs = [job for sites in packing.values() for site in sites for job in site.values()]
+    done = iter(at_once(jobs))
+    return {
+        name: [{i: next(done) for i in site} for site in sites] for name, sites in packing.items()
+    }
 
 
 def _originals(
-    nodes: Sequence[Mapping[int, Any]], sites: Sequence[Arrays], packed: Sequence[Arrays]
+    nodes: Mapping[str, Sequence[Mapping[int, Any]]], packed: Mapping[str, Sequence[Tensors]]
 ) -> dict[str, Any]:
-    """The constants of all calls of a function that are packed, by what they become."""
+    """The constants of all calls that are packed, by what they become."""
     return {
-        key_of(array, type_text(site[i].shape, str(site[i].dtype))): node[i]
-        for node, site, arrays in zip(nodes, sites, packed, strict=True)
-        for i, array in arrays.items()
+        key_of(view_of(held), _type(constant_tensor(node[i]))): node[i]
+        for name, sites in packed.items()
+        for node, site in zip(nodes[name], sites, strict=True)
+        for i, held in site.items()
     }
+
+
+def _type(held: Any) -> str:
+    return type_text([int(extent) for extent in held.shape], str(held.dtype))
 
 
 def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict[str, Any]:
@@ -86,21 +103,24 @@ def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict
     return attrs
 
 
-def _scalars(sites: Sequence[Arrays]) -> dict[int, float | int]:
+def _scalars(sites: Sequence[Tensors]) -> dict[int, float | int]:
     """The constants of one element on which all callers agree, by position."""
     if not sites:
         return {}
-    first, *others = sites
+    first, *others = [
+        {i: held.numpy() for i, held in site.items() if math.prod(held.shape) == 1}
+        for site in sites
+    ]
     return {
         i: a.reshape(-1)[0].item()
         for i, a in first.items()
-        if a.size == 1 and all(i in s and np.array_equal(s[i], a) for s in others)
+        if all(i in s and np.array_equal(s[i], a) for s in others)
     }
 
 
 def _packed_or_not(
-    source: External, target: Any | None, sites: Sequence[Arrays]
-) -> tuple[External, list[Arrays]]:
+    source: External, target: Any | None, sites: Sequence[Tensors]
+) -> tuple[External, list[Packing]]:
     """Unpacked, where the plan or the packing of a built-in composite raises: the hook then finds
     something to take the ops with.
     """
@@ -116,28 +136,24 @@ def _packed_or_not(
 
 
 def _packed(
-    source: External, target: Any | None, sites: Sequence[Arrays]
-) -> tuple[External, list[Arrays]]:
+    source: External, target: Any | None, sites: Sequence[Tensors]
+) -> tuple[External, list[Packing]]:
     """The function that takes packed what every caller passes as a constant, and does what the
-    record in force for it says.
+    record in force for it says; and what packs that, call by call.
     """
     wanted = _wanted(source, sites) if sites else {}
     if wanted:
         types = packed_types(source.graph, match_of(source), wanted)
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
     source = wired.with_record(source, target, packed=False)
-    wanted = {i: p.arg for i, p in packed_params(source).items()}
-    if not wanted:
+    positions = packed_params(source)
+    if not positions:
         return source, []
     with told_by(Tuned.of(source.attrs)):
-        match = match_of(source)
-        return source, [pack_constants(source.graph, match, _only(s, wanted)) for s in sites]
+        pack = packers(source.graph, match_of(source), positions)
+    return source, [{i: partial(pack[i], site[i]) for i in pack} for site in sites]
 
 
-def _wanted(source: External, sites: Sequence[Arrays]) -> dict[int, str]:
+def _wanted(source: External, sites: Sequence[Tensors]) -> dict[int, str]:
     found = packable(source.graph, match_of(source))
     return {i: name for i, name in found.items() if all(i in site for site in sites)}
-
-
-def _only(site: Arrays, wanted: Mapping[int, str]) -> Arrays:
-    return {i: a for i, a in site.items() if i in wanted}

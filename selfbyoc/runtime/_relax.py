@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from tvm import relax
 from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
+from ..codegen.at_once import at_once
 from ._relax_rest import ScheduleRest, failing, functions_outside
 from .alignment import lies_well, read_only
 from .system_compiler import check_compiler
@@ -57,7 +60,24 @@ def session(native: Any) -> Any:
     """A virtual machine on the CPU; 0.27 compiles C sources when it makes one."""
     if _has_sources(getattr(native, "mod", native)):
         check_compiler("to call C sources")
+    at_once([partial(_assemble, m) for m in _inside(getattr(native, "mod", native))])
     return relax.VirtualMachine(native, tvm.cpu())
+
+
+def _inside(module: Any) -> Iterator[Any]:
+    """The modules of LLVM that a module of the runtime imports."""
+    for inner in module.imports:
+        if inner.kind == "llvm":
+            yield inner
+        yield from _inside(inner)
+
+
+def _assemble(module: Any) -> None:
+    """Have a module make its machine code, as it does when it is first asked for a function: the
+    virtual machine asks one kernel after the other, half a second for twenty.
+    """
+    with suppress(AttributeError):  # no function has this name
+        module.get_function("")
 
 
 def _has_sources(module: Any) -> bool:
