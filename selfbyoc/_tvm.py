@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,7 +107,9 @@ def build_module(mod: tvm.IRModule, target: tvm.target.Target, last: Any = None)
 
 
 def _pipeline(last: Any) -> str:
-    """The name of 0.27's pipeline with a change of each function at its end."""
+    """The name of 0.27's pipeline with a change of each function at its end: one for each thread,
+    as TVM looks it up later, and another thread may have another change.
+    """
     if last is None:
         return "default"
     lower, on_host, on_device = tir.get_tir_pipeline("default")
@@ -116,8 +119,9 @@ def _pipeline(last: Any) -> str:
         return tvm.IRModule({name: last(func) for name, func in mod.functions_items()})
 
     both = tvm.transform.Sequential([lower, change])
-    tir.register_tir_pipeline("tefuse", lambda: (both, on_host, on_device))
-    return "tefuse"
+    name = f"tefuse_{threading.get_ident()}"
+    tir.register_tir_pipeline(name, lambda: (both, on_host, on_device))
+    return name
 
 
 def has_symbol(module: Any, symbol: str) -> bool:

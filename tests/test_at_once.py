@@ -2,10 +2,11 @@
 
 import threading
 from contextvars import ContextVar
+from functools import partial
 
 import pytest
 
-from selfbyoc._tvm import current_target, make_target
+from selfbyoc._tvm import build_module, current_target, make_target, te, tvm
 from selfbyoc.codegen.at_once import at_once
 
 asked = ContextVar("asked", default="nothing")
@@ -46,3 +47,24 @@ def test_the_first_error_in_order_is_raised(threads):
 def test_no_thread_is_left():
     at_once([lambda: 1] * 4, threads=3)
     assert not [t for t in threading.enumerate() if t.name.startswith("selfbyoc")]
+
+
+def test_each_lowers_with_its_own_change():
+    """A thread's own changes are made to its functions, whatever other threads lower meanwhile."""
+
+    def lowered(number):
+        x = te.placeholder((8,), name="x")
+        func = te.create_prim_func([x, te.compute((8,), lambda i: x[i] + number, name="y")])
+        seen = []
+
+        def change(func):
+            seen.append(str(func.attrs["global_symbol"]).removeprefix("__tvm_ffi_"))
+            return func
+
+        symbol = f"plus_{number}"
+        mod = tvm.IRModule({symbol: func.with_attr("global_symbol", symbol)})
+        build_module(mod, make_target("llvm"), change)
+        return symbol, seen
+
+    jobs = [partial(lowered, number) for number in range(32)]
+    assert all(seen == [symbol] for symbol, seen in at_once(jobs, threads=8))

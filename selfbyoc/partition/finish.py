@@ -82,16 +82,18 @@ def _originals(
     nodes: Mapping[str, Sequence[Mapping[int, Any]]], packed: Mapping[str, Sequence[Tensors]]
 ) -> dict[str, Any]:
     """The constants of all calls that are packed, by what they become."""
-    return {
-        key_of(view_of(held), _type(constant_tensor(node[i]))): node[i]
+    found = [
+        (node[i], held)
         for name, sites in packed.items()
         for node, site in zip(nodes[name], sites, strict=True)
         for i, held in site.items()
-    }
+    ]
+    keys = at_once([partial(_key, constant_tensor(node), held) for node, held in found])
+    return {key: node for key, (node, _) in zip(keys, found, strict=True)}
 
 
-def _type(held: Any) -> str:
-    return type_text([int(extent) for extent in held.shape], str(held.dtype))
+def _key(was: Any, packed: Any) -> str:
+    return key_of(view_of(packed), type_text([int(e) for e in was.shape], str(was.dtype)))
 
 
 def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict[str, Any]:
