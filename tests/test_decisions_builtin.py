@@ -65,8 +65,13 @@ def normed(x, gamma, beta, weight, bias):
     return op.bias_add(op.dense(op.layer_norm(x, gamma, beta), weight), bias, axis=-1)
 
 
+def rms_normed(x, gamma, weight, bias):
+    return op.bias_add(op.dense(op.rms_norm(x, gamma), weight), bias, axis=-1)
+
+
 MLP = {"w1": (384, 128), "b1": (384,), "w2": (45, 384), "b2": (45,)}
 NORMED = {"gamma": (128,), "beta": (128,), "weight": (90, 128), "bias": (90,)}
+RMS_NORMED = {name: shape for name, shape in NORMED.items() if name != "beta"}
 SEPARABLE = {"w_depth": (48, 1, 3, 3), "b_depth": (48,), "w_point": (40, 48, 1, 1)}
 SEPARABLE["b_point"] = (40,)
 
@@ -97,6 +102,8 @@ CASES = {
     "dense_gelu_dense": Case(x=(45, 128), **MLP, constants=tuple(MLP)),
     "layer_norm_dense": Case(normed, x=(77, 128), **NORMED, constants=tuple(NORMED)),
     "layer_norm": Case(x=(7, 300), gamma=(300,), beta=(300,)),
+    "rms_norm_dense": Case(rms_normed, x=(77, 128), **RMS_NORMED, constants=tuple(RMS_NORMED)),
+    "rms_norm": Case(x=(7, 300), gamma=(300,)),
     "softmax": Case(x=(3, 20, 260)),
     "inception": Case(
         _googlenet(pad=True), x=(1, 20, 14, 13), **_sizes(20, 21, (16, 24), (7, 16), 17),

@@ -93,6 +93,7 @@ ANCHORS = {
     "layer_norm": (
         op.layer_norm, {"x": (2, 19, 64), "gamma_": (64,), "beta_": (64,)}, (2, 19, 64),
     ),
+    "rms_norm": (op.rms_norm, {"x": (2, 19, 64), "gamma_": (64,)}, (2, 19, 64)),
     "softmax": (op.softmax, {"x": (2, 19, 50)}, (2, 19, 50)),
     "attention": (attend, {"x": (3, 7, 16), "k": (3, 9, 16), "v": (3, 9, 10)}, (3, 7, 10)),
     "max_pool": (

@@ -105,6 +105,7 @@ SPELLED = {
     "divide": (leaf(0.7, 2, 3), leaf(0.5), {}), "subtract": (leaf(0.7, 2, 3), leaf(0.2, 3), {}),
     "dense": (leaf(0.7, 2, 3), leaf(0.2, 5, 3), {}), "softmax": (leaf(0.7, 2, 3), {"axis": 0}),
     "layer_norm": (leaf(0.7, 2, 3), leaf(2.0, 3), leaf(0.3, 3), {"epsilon": 0.1}),
+    "rms_norm": (leaf(0.7, 2, 3), leaf(2.0, 3), {"epsilon": 0.1}),
     "global_avg_pool2d": (leaf(0.7, 1, 2, 3, 4), {}),
 }  # fmt: skip
 

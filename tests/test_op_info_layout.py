@@ -7,6 +7,7 @@ from layouts import computed, index_map, is_known, module, moved, params, permut
 import selfbyoc
 from selfbyoc import UNKNOWN, Composite, op, op_info, require
 from selfbyoc._tvm import (
+    GENERATION,
     Schedule,
     build_module,
     empty,
@@ -100,6 +101,8 @@ AXES = {
     "layer_norm": (lambda x, g, b: op.layer_norm(x, g, b, axis=1),
                    {"x": SQUARE, "g": (8,), "b": (8,)}, "layer_norm",
                    ("layer_norm_sum", "layer_norm_var")),
+    "rms_norm": (lambda x, g: op.rms_norm(x, g, axis=1), {"x": SQUARE, "g": (8,)}, "rms_norm",
+                 ("rms_norm_var",)),
     "bias_add": (lambda x, w, b: op.bias_add(op.conv2d(x, w), b, axis=1),
                  {"x": SQUARE, "w": (8, 8, 1, 1), "b": (8,)}, "bias_add", ("bias_add",)),
     "concatenate": (lambda x, y: op.concatenate([op.tanh(x), y], axis=1),
@@ -107,7 +110,11 @@ AXES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["softmax", "layer_norm", "bias_add"])
+# Relay has no rms_norm: over another axis than the last it stays the ops that it is written as.
+MOVING = ["softmax", "layer_norm", "bias_add", *(["rms_norm"] if GENERATION == "relax" else [])]
+
+
+@pytest.mark.parametrize("kind", MOVING)
 @pytest.mark.parametrize(("layout", "axis"), [(NHWC, 3), (NCWH, 1), (permuted(1, 0, 2, 3), 0)])
 def test_an_axis_moves_along(kind, layout, axis):
     program, shapes, name, readers = AXES[kind]

@@ -17,6 +17,7 @@ SHAPES = {
     "conv2d_transpose": [X, (4, 8, 3, 3)],
     "dense": [(4, 8), (6, 8)],
     "layer_norm": [(4, 8), (8,), (8,)],
+    "rms_norm": [(4, 8), (8,)],
 }
 ATTRS = {
     "batch_matmul": {"transpose_b": False},

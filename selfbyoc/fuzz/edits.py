@@ -31,6 +31,7 @@ ATTRIBUTES: dict[str, dict[str, tuple[Any, ...]]] = {
         "count_include_pad": (True, False),
     },
     "softmax": {"axis": _AXES}, "layer_norm": {"axis": _AXES, "epsilon": (1e-5, 1e-12, 0.1)},
+    "rms_norm": {"axis": _AXES, "epsilon": (1e-5, 1e-12, 0.1)},
     "batch_norm": {"axis": _AXES, "epsilon": (1e-5, 1e-3, 0.5)}, "bias_add": {"axis": _AXES},
     "concatenate": {"axis": _AXES}, "leaky_relu": {"alpha": (0.01, 0.0, 1.0, -0.5, 2.0)},
     "batch_matmul": {"transpose_a": (True, False), "transpose_b": (True, False)},

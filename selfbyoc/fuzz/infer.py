@@ -164,7 +164,7 @@ def _batch_matmul(ins: Sequence[Type], a: Attrs) -> Type:
 
 
 def _along(ins: Sequence[Type], a: Attrs) -> Type:
-    """An op with vectors along one axis: bias_add, layer_norm, batch_norm."""
+    """An op with vectors along one axis: bias_add, layer_norm, rms_norm, batch_norm."""
     shape, dtype = ins[0]
     extent = shape[axis_of(a["axis"], len(shape))]
     check(all(t == ((extent,), dtype) for t in ins[1:]), "vectors along an axis")
@@ -239,7 +239,7 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
     "concatenate": _concatenate, "conv1d_transpose": _transposed, "conv2d": _conv2d,
     "conv2d_transpose": _transposed, "dense": _dense,
-    "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm,
+    "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,
     "lrn": _one_axis, "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,
     **onnx_ops.RULES,

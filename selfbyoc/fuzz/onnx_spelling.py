@@ -166,6 +166,20 @@ def _layer_norm(p: Place) -> Any:
     return _last(p, lambda x: p.w.op("LayerNormalization", x, gamma, beta, **how))
 
 
+def _rms_norm(p: Place) -> Any:
+    """In steps: ONNX's own op is of opset 23, which no frontend of Relay's reads."""
+    op, gamma, epsilon = p.w.op, p.inputs[1], p.number(p.attrs["epsilon"])
+    powers = p.rng.random() < 0.5
+
+    def normal(x: str) -> Any:
+        square = op("Pow", x, p.number(2)) if powers else op("Mul", x, x)
+        root = op("Sqrt", op("Add", op("ReduceMean", square, axes=(-1,), keepdims=1), epsilon))
+        scaled = op("Mul", x, op("Reciprocal", root)) if powers else op("Div", x, root)
+        return op("Mul", gamma, scaled)
+
+    return _last(p, normal)
+
+
 def _batch_norm(p: Place) -> Any:
     """Only the first of the results is ever read: ONNX has no others at inference."""
     shape = p.types[0][0]
@@ -231,7 +245,7 @@ WRITE: dict[str, Callable[[Place], Any]] = {
     "concatenate": lambda p: p.w.op("Concat", *p.inputs, axis=p.attrs["axis"]),
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "lrn": _lrn,
     "leaky_relu": lambda p: p.w.op("LeakyRelu", p.inputs[0], alpha=p.attrs["alpha"]),
-    "matmul": _matmul, "relu": _relu, "reshape": _reshape,
+    "matmul": _matmul, "relu": _relu, "reshape": _reshape, "rms_norm": _rms_norm,
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pool),
     "rsqrt": lambda p: p.w.op("Reciprocal", p.w.op("Sqrt", p.inputs[0])),

@@ -148,6 +148,27 @@ def _layer_norm(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     return d.op("add", scaled, beta)
 
 
+def _rms_norm(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
+    (x, gamma), (shape, dtype) = n.inputs, t[n.inputs[0]][0]
+    if n.attrs.get("axis", -1) % len(shape) != len(shape) - 1:
+        return None
+    number = d.scalar(2.0, dtype)
+    square = d.op("power", x, number) if rng.random() < 0.5 else d.op("multiply", x, x)
+    epsilon = d.scalar(n.attrs.get("epsilon", 1e-5), dtype, rng.choice((0, 1, len(shape))))
+    spread = d.op("add", d.op("mean", square, axis=(-1,), keepdims=True), epsilon)
+    how = rng.randrange(3)
+    if how == 0:
+        normal = d.op("divide", x, d.op("sqrt", spread))
+    elif how == 1:
+        inverse = d.op("divide", d.scalar(1.0, dtype), d.op("sqrt", spread))
+        normal = d.op("multiply", inverse, x)
+    else:
+        normal = d.op("multiply", x, d.op("rsqrt", spread))
+    pair = [normal, gamma]
+    rng.shuffle(pair)
+    return d.op("multiply", *pair)
+
+
 def _pool(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     axes = (2, 3) if n.attrs.get("layout", "NCHW") == "NCHW" else (1, 2)
     return d.op("mean", n.inputs[0], axis=axes, keepdims=True)
@@ -174,7 +195,7 @@ TWINS: dict[str, tuple[Spelling, ...]] = {
 _MORE: dict[str, tuple[Spelling, ...]] = {
     "dense": (_rows, _batches), "subtract": (_subtract,),
     "softmax": (_softmax,),
-    "layer_norm": (_layer_norm,), "global_avg_pool2d": (_pool,),
+    "layer_norm": (_layer_norm,), "rms_norm": (_rms_norm,), "global_avg_pool2d": (_pool,),
     _ANY: (_there_and_back, _turned_twice),
 }  # fmt: skip
 ALL = {kind: (*TWINS.get(kind, ()), *_MORE.get(kind, ())) for kind in (*TWINS, *_MORE)}

@@ -35,6 +35,10 @@ def _layer_norm_call(x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float
     return relax.op.nn.layer_norm(x, gamma, beta, axes=axis, epsilon=epsilon)
 
 
+def _rms_norm(x: Expr, gamma: Expr, axis: int, epsilon: float) -> Expr:
+    return relax.op.nn.rms_norm(x, gamma, axes=axis, epsilon=epsilon)
+
+
 def _conv1d_transpose(x: Expr, w: Expr, **a: Any) -> Expr:
     one = {name: a[name][1] for name in ("strides", "output_padding", "dilation")}
     return relax.op.nn.conv1d_transpose(x, w, **{**a, **one, "padding": list(a["padding"][1::2])})
@@ -57,6 +61,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "nn.pad": lambda x, pad_width, pad_mode, pad_value: relax.op.nn.pad(
         x, [n for pair in pad_width for n in pair], pad_mode, pad_value
     ),
+    "rms_norm": _rms_norm,
 }
 
 

@@ -59,6 +59,15 @@ def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
     return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
 
 
+def _rms_norm(x: Expr, gamma: Expr, axis: int, epsilon: float) -> Expr:
+    ndim = len(relay.transform.InferTypeLocal(x).shape)
+    squares = relay.mean(relay.multiply(x, x), axis=axis, keepdims=True)
+    factor = relay.rsqrt(relay.add(squares, relay.const(epsilon, dtype_of(x))))
+    behind = ndim - 1 - axis % ndim
+    along = relay.expand_dims(gamma, axis=1, num_newaxis=behind) if behind else gamma
+    return relay.multiply(relay.multiply(x, factor), along)
+
+
 # Kinds that are not written as a call of their form's function with the kind's attributes.
 WRITE: dict[str, Callable[..., Expr]] = {
     "batch_matmul": _batch_matmul,
@@ -73,6 +82,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),
     "requantize": _requantize_call,
     "reshape": lambda x, shape: relay.reshape(x, shape),
+    "rms_norm": _rms_norm,
     "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
 }
 

@@ -18,6 +18,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | minimum(maximum(x, low), high), and the reverse    | clip                             |
 | clip(clip(x))                                      | clip                             |
 | (x - mean) / sqrt(variance + eps) * gamma + beta   | layer_norm                       |
+| x / sqrt(mean(x * x) + eps) * gamma                | rms_norm                         |
 | sum, max, min of stack(broadcast_to(a), b)         | add, maximum, minimum            |
 | mean over the spatial axes                         | global_avg_pool2d                |
 | requantize(x, scales and zero points)              | requantize(x), they as attributes |
@@ -74,7 +75,9 @@ def _read(rule: Rule, rewriter: Rewriter, call: OpCall) -> Rewrite | None:
     return found
 
 
-_OF_ONE_SHAPE = frozenset({"clip", "gelu", "layer_norm", "lrn", "relu", "silu", "softmax"})
+_OF_ONE_SHAPE = frozenset(
+    {"clip", "gelu", "layer_norm", "lrn", "relu", "rms_norm", "silu", "softmax"}
+)
 
 
 def _one_pass(draft: Draft) -> bool:

@@ -3,7 +3,7 @@
 A multiply-add is 2 operations, any other operation on one element is 1, exp and erf too; comparing
 (max, relu, clip) counts; moving data (reshape, transpose, concatenate, cast) does not. Softmax is 5
 an element (max, subtract, exp, sum, divide), layer_norm 8 (two sums, a difference, a square, two
-normalising and two affine operations).
+normalising and two affine operations), rms_norm 4 (a square, a sum, two products).
 """
 
 from __future__ import annotations

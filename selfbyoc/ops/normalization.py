@@ -1,4 +1,4 @@
-"""Normalisations: softmax, layer_norm, batch_norm, lrn."""
+"""Normalisations: softmax, layer_norm, rms_norm, batch_norm, lrn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import OpCall
 from .attrs import Raw, must, only, plain
 from .kind import Array, OpKind, along, form, in_both
-from .reduce import batch_norm, layer_norm, lrn, softmax
+from .reduce import batch_norm, layer_norm, lrn, rms_norm, softmax
 
 SUMS = "out_elemwise_fusable"
 _AFFINE = {"center": must(True), "scale": must(True)}  # gamma and beta count
@@ -34,7 +34,13 @@ def _numpy_layer_norm(ins: Sequence[Array], call: OpCall) -> Array:
     return normal * along(gamma, axis, x.ndim) + along(beta, axis, x.ndim)
 
 
-def _layer_norm_attrs(raw: Raw) -> dict[str, Any]:
+def _numpy_rms_norm(ins: Sequence[Array], call: OpCall) -> Array:
+    (x, gamma), axis = ins, call.attrs["axis"]
+    squares = (x**2).mean(axis=axis, keepdims=True)
+    return x / np.sqrt(squares + call.attrs["epsilon"]) * along(gamma, axis, x.ndim)
+
+
+def _of_axes(raw: Raw) -> dict[str, Any]:
     axes = plain(raw["axes"])
     return {"axis": axes[0] if len(axes) == 1 else axes, **only("epsilon")(raw)}
 
@@ -71,7 +77,16 @@ KINDS = (
         inputs=3,
         attrs={"axis": -1, "epsilon": 1e-5},
         relay=form("nn.layer_norm", only("axis", "epsilon"), needs=_AFFINE),
-        relax=form("nn.layer_norm", _layer_norm_attrs, needs=_AFFINE),
+        relax=form("nn.layer_norm", _of_axes, needs=_AFFINE),
+        fuses=SUMS,
+    ),
+    OpKind(
+        "rms_norm",
+        rms_norm,
+        _numpy_rms_norm,
+        inputs=2,
+        attrs={"axis": -1, "epsilon": 1e-5},
+        relax=form("nn.rms_norm", _of_axes),
         fuses=SUMS,
     ),
     OpKind(

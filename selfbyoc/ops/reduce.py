@@ -1,5 +1,5 @@
-"""Reductions and normalisations as te.compute: sum, mean, max, softmax, layer_norm, batch_norm,
-lrn.
+"""Reductions and normalisations as te.compute: sum, mean, max, softmax, layer_norm, rms_norm,
+batch_norm, lrn.
 """
 
 from __future__ import annotations
@@ -93,28 +93,51 @@ def layer_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axis = call.attrs["axis"] % len(x.shape)
     kept, count = _drop(tuple(x.shape), axis), _const(int(x.shape[axis]), dtype_of(x))
     total = _over(x, (axis,), kept, "sum", call)
-    k = te.reduce_axis((0, int(x.shape[axis])), name="k")
 
-    def squared(*i: Any) -> Any:
-        full = (*i[:axis], k, *i[axis:])
-        centred = x(*full) - total(*i) / count
-        return te.sum(centred * centred, axis=k)
+    def centred(*i: Any) -> Any:
+        return x(*i) - total(*_drop(i, axis)) / count
 
-    spread = te.compute(kept, squared, name=f"{call.name}_var")
-    scale = te.compute(
-        kept,
-        lambda *i: (
-            _const(1.0, dtype_of(x))
-            / te.sqrt(spread(*i) / count + _const(call.attrs["epsilon"], dtype_of(x)))
-        ),
-        name=f"{call.name}_scale",
-    )
+    scale = _scale(centred, x, axis, dtype_of(x), call)
 
     def normal(*i: Any) -> Any:
-        row = _drop(i, axis)
-        return (x(*i) - total(*row) / count) * scale(*row) * gamma(i[axis]) + beta(i[axis])
+        return centred(*i) * scale(*_drop(i, axis)) * gamma(i[axis]) + beta(i[axis])
 
     return te.compute(x.shape, normal, name=call.name)
+
+
+def rms_norm(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    """x over the root of the mean of its squares; as TVM's, float16 in float32, as 256 * 256 is
+    more than it holds.
+    """
+    x, gamma = ins
+    axis, dtype = call.attrs["axis"] % len(x.shape), str(dtype_of(x))
+    sums = "float32" if dtype in ("float16", "bfloat16") else dtype
+
+    def wide(*i: Any) -> Any:
+        return x(*i).astype(sums)
+
+    scale = _scale(wide, x, axis, sums, call)
+
+    def normal(*i: Any) -> Any:
+        return (wide(*i) * scale(*_drop(i, axis)) * gamma(i[axis]).astype(sums)).astype(dtype)
+
+    return te.compute(x.shape, normal, name=call.name)
+
+
+def _scale(element: Callable[..., Any], x: Tensor, axis: int, dtype: Any, call: OpCall) -> Tensor:
+    """1 / sqrt(mean of the squared elements + epsilon) along an axis of x."""
+    kept, extent = _drop(tuple(x.shape), axis), int(x.shape[axis])
+    k = te.reduce_axis((0, extent), name="k")
+
+    def squared(*i: Any) -> Any:
+        value = element(*i[:axis], k, *i[axis:])
+        return te.sum(value * value, axis=k)
+
+    spread = te.compute(kept, squared, name=f"{call.name}_var")
+    one, count, epsilon = (_const(v, dtype) for v in (1.0, extent, call.attrs["epsilon"]))
+    return te.compute(
+        kept, lambda *i: one / te.sqrt(spread(*i) / count + epsilon), name=f"{call.name}_scale"
+    )
 
 
 def batch_norm(ins: Sequence[Tensor], call: OpCall) -> list[Tensor]:

@@ -45,7 +45,7 @@ def _terms(call: object) -> int:
         return math.prod(inputs[1].shape) // max(1, inputs[1].shape[1])
     if kind in ("dense", "batch_matmul"):
         return inputs[0].shape[-1]
-    if kind in ("softmax", "layer_norm"):
+    if kind in ("softmax", "layer_norm", "rms_norm"):
         return inputs[0].shape[-1]
     if kind in ("mean", "sum", "avg_pool2d", "global_avg_pool2d"):
         return max(1, math.prod(inputs[0].shape) // max(1, math.prod(outputs[0].shape)))

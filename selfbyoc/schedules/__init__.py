@@ -16,6 +16,7 @@ from .composites.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .composites.quantized_dense import layer_norm_dense_int8
 from .composites.residual import conv2d_add
+from .composites.rms_norm import rms_norm, rms_norm_dense
 
 # Earlier wins: larger composites first.
 BUILTIN = (
@@ -31,6 +32,7 @@ BUILTIN = (
     dense_gelu_dense,
     layer_norm_dense_int8,
     layer_norm_dense,
+    rms_norm_dense,
     conv2d_narrowed,
     conv2d_narrowed_any_layout,
     conv2d,
@@ -39,6 +41,7 @@ BUILTIN = (
     conv1d_transpose,
     dense,
     layer_norm,
+    rms_norm,
     softmax,
     max_pool2d,
     avg_pool2d,

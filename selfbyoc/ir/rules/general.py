@@ -12,7 +12,7 @@ from ...graph import OpCall, Value
 from .activation import clip, clip_of_clip, gelu, relu, silu
 from .declared import declared
 from .identity import identity_before, identity_behind
-from .layer_norm import layer_norm
+from .layer_norm import layer_norm, rms_norm
 from .lrn import local_response
 from .products import batch_matmul, dense, repeated_matrix, turned_operand
 from .rewriter import Rewrite, Rewriter, Rule, absorb, either_order
@@ -211,6 +211,7 @@ RULES: tuple[Rule, ...] = (
     clip,
     clip_of_clip,
     layer_norm,
+    rms_norm,
     merged_rows,
     guarded_softmax,
     local_response,

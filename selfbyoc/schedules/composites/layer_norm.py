@@ -10,21 +10,22 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
 from ...language.pattern import either, op
-from ...language.types import Schedule, Tensor
+from ...language.types import Schedule, Shape, Tensor
 from ...machine import Machine
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan
 from ..kernels.rows.pack import pack_weight
-from ..kernels.rows.rowwise import Rowwise, RowwisePlan, rowwise_plan
+from ..kernels.rows.rowwise import Rowwise, RowwisePlan, Stages, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
 from ..kernels.rows.schedule import prepare, schedule_normal
 from .dense import activation, check_bias
 
 
-def _check_rows(match: Any) -> None:
-    for kind in ("layer_norm", "softmax"):
+def check_rows(match: Any) -> None:
+    """Rows of float32, several, each along the last axis."""
+    for kind in ("layer_norm", "rms_norm", "softmax"):
         for call in match.of(kind):
             x = call.inputs[0]
             require(x.dtype == "float32", f"only float32 is scheduled, found {x.dtype}")
@@ -33,18 +34,24 @@ def _check_rows(match: Any) -> None:
             require(last, f"{kind} is over axis {call.attrs['axis']}, not the last")
 
 
-def _check(match: Any) -> None:
-    _check_rows(match)
+def check_normal(match: Any) -> None:
+    """The same, and the bias of the dense that reads them."""
+    check_rows(match)
     check_bias(match)
 
 
-def _pattern(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
-    y = op.dense(op.layer_norm(x, gamma, beta), weight)
+def dense_of(normal: Any, weight: Any, bias: Any) -> Any:
+    """The pattern of a dense on normalised rows, with what follows it."""
+    y = op.dense(normal, weight)
     y = either(op.bias_add(y, bias), y)
     return either(op.relu(y), op.gelu(y), y)
 
 
-def _plan(ops: Ops, machine: Machine) -> NormalPlan:
+def _pattern(x: Any, gamma: Any, beta: Any, weight: Any, bias: Any) -> Any:
+    return dense_of(op.layer_norm(x, gamma, beta), weight, bias)
+
+
+def dense_plan(ops: Ops, machine: Machine) -> NormalPlan:
     (shape, dtype), depth = ops.dense.outputs[0], ops.dense.inputs[0][0][-1]
     return normal_plan(shape, depth, dtype, machine)
 
@@ -59,14 +66,31 @@ def _compute(
     ops: Ops,
     plan: NormalPlan,
 ) -> Dense:
-    rows, out = plan.rows, ops.dense.outputs[0]
-    tiled = (*rows.tiles, rows.height, int(x.shape[-1]))
-    epsilon = ops.layer_norm.attrs["epsilon"]
-    normal, before = layer_norm_stages(in_tiles(x, rows), gamma, beta, tiled, epsilon, plan.normal)
-    normalised = te.compute(tiled, normal, name="normalised")
+    tiled, epsilon = tiles_of(x, plan), ops.layer_norm.attrs["epsilon"]
+    read = in_tiles(x, plan.rows)
+    normal = layer_norm_stages(read, gamma, beta, tiled, epsilon, plan.normal)
+    return dense_stages(normal, tiled, weight, bias, ops, plan)
+
+
+def tiles_of(x: Tensor, plan: NormalPlan) -> tuple[int, ...]:
+    """The shape of x as rows in tiles."""
+    return (*plan.rows.tiles, plan.rows.height, int(x.shape[-1]))
+
+
+def dense_stages(
+    normal: Stages,
+    tiled: tuple[int, ...],
+    weight: Tensor,
+    bias: Tensor | None,
+    ops: Ops,
+    plan: NormalPlan,
+) -> Dense:
+    """The stages of a dense on rows that are normalised in tiles."""
+    (element, before), out = normal, ops.dense.outputs[0]
+    normalised = te.compute(tiled, element, name="normalised")
     found = product(normalised, weight, out[1], plan.product)
     outputs = epilogue(found.sums, bias, out, activation(ops))
-    stored = result(rows, outputs, out[0][-1])
+    stored = result(plan.rows, outputs, out[0][-1])
     return Dense(found, outputs, stored, Rowwise(before, normalised))
 
 
@@ -96,8 +120,8 @@ def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
 layer_norm_dense = Composite(
     "layer_norm_dense",
     _pattern,
-    kernel=Kernel(_plan, _compute, schedule_normal, pack={"weight": pack_weight}),
-    check=_check,
+    kernel=Kernel(dense_plan, _compute, schedule_normal, pack={"weight": pack_weight}),
+    check=check_normal,
     epilogue=True,
     why="the normalised rows stay in the cache of the core that multiplies them",
     cases=(
@@ -111,10 +135,17 @@ layer_norm_dense = Composite(
 )
 
 
-def _rows_plan(ops: Ops, machine: Machine) -> RowwisePlan:
+def rows_plan(ops: Ops, machine: Machine) -> RowwisePlan:
+    """The plan of rows by themselves."""
     (call,) = ops
     *lead, count = call.outputs[0][0]
     return rowwise_plan(lead, count, machine)
+
+
+def rows_stages(normal: Stages, shape: Shape) -> Rowwise:
+    """The stages of rows by themselves, stored as they are."""
+    element, before = normal
+    return Rowwise(before, te.compute(shape, element, name="result"))
 
 
 def _layer_norm_compute(
@@ -122,18 +153,17 @@ def _layer_norm_compute(
 ) -> Rowwise:
     shape = ops.layer_norm.outputs[0][0]
     epsilon = ops.layer_norm.attrs["epsilon"]
-    normal, before = layer_norm_stages(x, gamma, beta, shape, epsilon, plan)
-    return Rowwise(before, te.compute(shape, normal, name="result"))
+    return rows_stages(layer_norm_stages(x, gamma, beta, shape, epsilon, plan), shape)
 
 
 def _softmax_compute(x: Tensor, *, ops: Ops, plan: RowwisePlan) -> Rowwise:
     shape = ops.softmax.outputs[0][0]
     guarded = bool(ops.softmax.attrs.get("guarded"))
-    normal, before = softmax_stages(x, shape, plan, guarded)
-    return Rowwise(before, te.compute(shape, normal, name="result"))
+    return rows_stages(softmax_stages(x, shape, plan, guarded), shape)
 
 
-def _rows_schedule(sch: Schedule, stages: Rowwise, plan: RowwisePlan) -> None:
+def rows_schedule(sch: Schedule, stages: Rowwise, plan: RowwisePlan) -> None:
+    """The stages of each row one after the other, rows in parallel."""
     prepare(sch, stages, plan.lanes)
     for last in melt_rows(sch, stages.before, stages.result, plan):
         last()
@@ -142,8 +172,8 @@ def _rows_schedule(sch: Schedule, stages: Rowwise, plan: RowwisePlan) -> None:
 layer_norm = Composite(
     "layer_norm",
     lambda x, gamma, beta: op.layer_norm(x, gamma, beta),
-    kernel=Kernel(_rows_plan, _layer_norm_compute, _rows_schedule),
-    check=_check,
+    kernel=Kernel(rows_plan, _layer_norm_compute, rows_schedule),
+    check=check_rows,
     epilogue=True,
     why="a row is read from memory once",
     cases=(
@@ -157,8 +187,8 @@ layer_norm = Composite(
 softmax = Composite(
     "softmax",
     lambda x: op.softmax(x),
-    kernel=Kernel(_rows_plan, _softmax_compute, _rows_schedule),
-    check=_check_rows,
+    kernel=Kernel(rows_plan, _softmax_compute, rows_schedule),
+    check=check_rows,
     epilogue=True,
     why="a row is read from memory once",
     cases=(

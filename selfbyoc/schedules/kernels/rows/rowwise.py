@@ -1,4 +1,4 @@
-"""Operators over rows: layer_norm and softmax over the last axis, their plan and their stages.
+"""Operators over rows: norms and softmax over the last axis, their plan and their stages.
 
 A row is reduced in two steps, into partial results in vectors and then into one.
 """
@@ -20,6 +20,7 @@ from ...steps.parallel import LEAST_NORMALISED
 from ...steps.tensors import reduced_in_lanes
 
 Read = Callable[..., Expr]  # (row index ..., k) -> element
+Stages = tuple[Read, tuple[Tensor, ...]]  # an element of the result, and the stages before it
 
 MOST_AT_ONCE = 8  # rows: each is a stream to the hardware's prefetcher
 
@@ -80,37 +81,54 @@ def layer_norm(
     shape: tuple[int, ...],
     epsilon: float,
     plan: RowwisePlan,
-) -> tuple[Read, tuple[Tensor, ...]]:
+) -> Stages:
     """-> the element at (row ..., k), and the stages before it. Two passes: a one-pass variance
     loses float32's digits.
     """
+    *lead, count = shape
+    rows = tuple(lead)
+    total, total_lanes = reduced_in_lanes(read, rows, count, te.sum, "total", plan.partial)
+    mean = te.compute(rows, lambda *i: total(*i) * tir.const(1 / count, "float32"), name="mean")
+
+    def centred(*i: Expr) -> Expr:
+        return read(*i) - mean(*i[:-1])
+
+    before = (*_factor(centred, shape, epsilon, plan), mean, total, total_lanes)
+    factor = before[0]
+    return lambda *i: centred(*i) * factor(*i[:-1]) * gamma(i[-1]) + beta(i[-1]), before
+
+
+def rms_norm(
+    read: Read, gamma: Tensor, shape: tuple[int, ...], epsilon: float, plan: RowwisePlan
+) -> Stages:
+    """-> the element at (row ..., k), and the stages before it."""
+    before = _factor(read, shape, epsilon, plan)
+    factor = before[0]
+    return lambda *i: read(*i) * factor(*i[:-1]) * gamma(i[-1]), before
+
+
+def _factor(
+    read: Read, shape: tuple[int, ...], epsilon: float, plan: RowwisePlan
+) -> tuple[Tensor, ...]:
+    """1 / sqrt(mean of the squared elements + epsilon) of each row, and the stages before it."""
     *lead, count = shape
     rows = tuple(lead)
 
     def f(value: float) -> Expr:
         return tir.const(value, "float32")
 
-    total, total_lanes = reduced_in_lanes(read, rows, count, te.sum, "total", plan.partial)
-    mean = te.compute(rows, lambda *i: total(*i) * f(1 / count), name="mean")
-
     def squared(*i: Expr) -> Expr:
-        centred = read(*i) - mean(*i[:-1])
-        return centred * centred
+        element = read(*i)
+        return element * element
 
     spread, spread_lanes = reduced_in_lanes(squared, rows, count, te.sum, "spread", plan.partial)
     factor = te.compute(
         rows, lambda *i: f(1.0) / te.sqrt(spread(*i) * f(1 / count) + f(epsilon)), name="factor"
     )
-    before = (factor, spread, spread_lanes, mean, total, total_lanes)
-    return (
-        lambda *i: (read(*i) - mean(*i[:-1])) * factor(*i[:-1]) * gamma(i[-1]) + beta(i[-1]),
-        before,
-    )
+    return factor, spread, spread_lanes
 
 
-def softmax(
-    read: Read, shape: tuple[int, ...], plan: RowwisePlan, guarded: bool = False
-) -> tuple[Read, tuple[Tensor, ...]]:
+def softmax(read: Read, shape: tuple[int, ...], plan: RowwisePlan, guarded: bool = False) -> Stages:
     """-> the element at (row ..., k) of the softmax of each row, and the stages before it."""
     *lead, count = shape
     rows = tuple(lead)
