@@ -153,29 +153,23 @@ def _matmul(p: Place) -> Any:
 
 def _last(p: Place, made: Callable[[str], Any], to: int = -1) -> Any:
     """An op along one axis, which a transpose makes another one."""
-    ndim = len(p.types[0][0])
-    axis, wanted = p.attrs["axis"] % ndim, to % ndim
-    order = list(range(ndim))
+    order = list(range(len(p.types[0][0])))
+    axis, wanted = (a % len(order) for a in (p.attrs["axis"], to))
     order[axis], order[wanted] = order[wanted], order[axis]
     return p.w.turned(made(p.w.turned(p.inputs[0], order)), order)
 
 
 def _layer_norm(p: Place) -> Any:
-    gamma, beta = p.inputs[1:]
     how = {"axis": -1, "epsilon": p.attrs["epsilon"]}
-    return _last(p, lambda x: p.w.op("LayerNormalization", x, gamma, beta, **how))
+    return _last(p, lambda x: p.w.op("LayerNormalization", x, *p.inputs[1:], **how))
 
 
 def _rms_norm(p: Place) -> Any:
-    """In steps: ONNX's own op is of opset 23, which no frontend of Relay's reads."""
-    op, gamma, epsilon = p.w.op, p.inputs[1], p.number(p.attrs["epsilon"])
-    powers = p.rng.random() < 0.5
+    op, two, epsilon = p.w.op, p.number(2), p.number(p.attrs["epsilon"])
 
-    def normal(x: str) -> Any:
-        square = op("Pow", x, p.number(2)) if powers else op("Mul", x, x)
-        root = op("Sqrt", op("Add", op("ReduceMean", square, axes=(-1,), keepdims=1), epsilon))
-        scaled = op("Mul", x, op("Reciprocal", root)) if powers else op("Div", x, root)
-        return op("Mul", gamma, scaled)
+    def normal(x: str) -> Any:  # ONNX's own op is of opset 23
+        mean = op("ReduceMean", op("Pow", x, two), axes=(-1,), keepdims=1)
+        return op("Mul", p.inputs[1], op("Div", x, op("Sqrt", op("Add", mean, epsilon))))
 
     return _last(p, normal)
 
