@@ -119,14 +119,20 @@ def test_explain_command(googlenet, tmp_path, capsys):
     assert "Left to TVM" in printed
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no model \xff\xfe"])
-def test_a_broken_model_file_gives_a_message(tmp_path, capsys, content):
+NO_MODEL = "is no ONNX model that can be read: "
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "cannot be read: No such file"), (b"", NO_MODEL), (b"no model \xff\xfe", NO_MODEL)],
+)
+def test_a_broken_model_file_gives_a_message(tmp_path, capsys, content, why):
     path = tmp_path / "broken.onnx"
     if content is not None:
         path.write_bytes(content)
     assert main(["explain", str(path)]) == 1
     message = capsys.readouterr().err
-    assert message.startswith(f"error: {path} is no ONNX model that can be read: ")
+    assert message.startswith(f"error: {path} {why}")
     assert message.count("\n") == 1
 
 

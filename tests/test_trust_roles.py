@@ -112,7 +112,7 @@ def test_right(case, constant):
 @pytest.mark.parametrize("constant", [False, True], ids=["inputs", "constants"])
 def test_a_packing_of_a_users(constant):
     def program(x, w):
-        return op.add(op.dense(x, w), op.dense(w, w))
+        return op.add(op.dense(x, w), op.dense(w, x))
 
     x, w = {"x": normal(16, 16)}, {"w": normal(16, 16, seed=1)}
     options = {"composites": [packing_dense]}
