@@ -41,8 +41,11 @@ def interruptible() -> Iterator[None]:
             raise KeyboardInterrupt
         if _FFI not in inner.f_code.co_filename:
             raise Stopped
-        # In TVM's own lines around the function nobody would catch it.
-        again.append(threading.Timer(_SOON, signal.raise_signal, (signal.SIGINT,)))
+        # In TVM's own lines around the function nobody would catch it. To this thread: a signal to
+        # the timer's would not wake it where it waits.
+        again.append(
+            threading.Timer(_SOON, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+        )
         again[-1].start()
 
     signal.signal(signal.SIGINT, stop)

@@ -303,6 +303,17 @@ def test_a_candidate_that_crashes(loopback, lane, job):
     assert len(loopback.tracker.check()) == (1 if GENERATION == "relax" else 2)
 
 
+def test_a_client_that_ends_with_its_server(loopback, lane, job, monkeypatch):
+    """Seen with TVM 0.17: it aborts instead of telling that the server went."""
+
+    def aborts(*_, **__):
+        raise Failed("its process ended by SIGABRT", ended=True)
+
+    monkeypatch.setattr(lane._process, "call", aborts)
+    with pytest.raises(Failed, match=r"the servers \S+ and \S+ went while it ran there"):
+        lane.measured(job("relu.ll", "same.ll"), 20)
+
+
 # ---- other machines
 
 

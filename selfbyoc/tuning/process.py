@@ -17,11 +17,13 @@ _LOAD = 60.0  # seconds
 
 
 class Failed(Exception):
-    """A call in another process failed; `late` where it did not end in time."""
+    """A call in another process failed; `late` where it did not end in time, `ended` where the
+    process did.
+    """
 
-    def __init__(self, text: str, late: bool = False) -> None:
+    def __init__(self, text: str, late: bool = False, ended: bool = False) -> None:
         super().__init__(text)
-        self.late = late
+        self.late, self.ended = late, ended
 
 
 class Process:
@@ -51,7 +53,7 @@ class Process:
         except (ChildProcessError, EOFError, OSError) as err:
             self.end()
             late = process.returncode == -signal.SIGALRM
-            raise Failed(_ending(process.returncode, seconds), late) from err
+            raise Failed(_ending(process.returncode, seconds), late, not late) from err
         if not is_right:
             raise Failed(found)
         return found
