@@ -93,8 +93,13 @@ def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Rec
 
 
 def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    """Of the code; the results themselves change while it runs."""
+    git = ["git", "-C", str(ROOT)]
+    head = subprocess.run(
+        [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "selfbyoc"], check=False)
+    return head.stdout.strip() + (", changed" if changed.returncode else "")
 
 
 def _run(models: list[Model], args: argparse.Namespace) -> None:
