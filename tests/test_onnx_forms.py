@@ -158,3 +158,18 @@ def test_a_mean_that_is_read_elsewhere():
     weights = {"g": RNG.standard_normal(37), "b": RNG.standard_normal(37), "two": 2.0, "eps": 1e-5}
     mod = build([*nodes, *more], (2, 5, 37), (2, 5, 37), 17, **weights)
     assert "layer_norm" not in kinds(mod)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 7), (2, 3, 5, 4), (1, 1, 1), (1, 1, 1, 1)])
+def test_an_instance_norm(shape):
+    """Relax's importer writes it with `variance`, which reads x alone: no layer norm."""
+    scale, shift = RNG.standard_normal((2, shape[1]))
+    nodes = [helper.make_node("InstanceNormalization", ["x", "s", "b"], ["y"], epsilon=0.01)]
+    mod = build(nodes, shape, shape, 17, s=scale, b=shift)
+    assert "layer_norm" not in kinds(mod)
+    _, x, found = run(mod, shape)
+    axes, column = tuple(range(2, len(shape))), (-1, *(1 for _ in shape[2:]))
+    centred = x - x.mean(axes, keepdims=True, dtype="float64")
+    normal = centred / np.sqrt((centred**2).mean(axes, keepdims=True) + 0.01)
+    wanted = normal * scale.reshape(column) + shift.reshape(column)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)

@@ -131,7 +131,8 @@ def _variance(
     call = rw.producer(value, "variance")
     if call is None:
         return _mean_of_squares(rw, value, centred)
-    of_x = call.inputs[0] is x and call.inputs[1] is mean and not call.attrs["unbiased"]
+    x_and_mean = [id(value) for value in call.inputs] == [id(x), id(mean)]  # Relax's reads x alone
+    of_x = x_and_mean and not call.attrs["unbiased"]
     return (call,) if of_x and _over_rows(call, x) else ()
 
 
