@@ -19,7 +19,8 @@ from .folding import Free, joined, or_as_it_was, size_of
 MOVES = {
     f"relax.{name}"
     for name in (
-        "astype", "broadcast_to", "expand_dims", "flatten", "permute_dims", "reshape", "squeeze",
+        "astype", "broadcast_to", "expand_dims", "flatten", "layout_transform", "permute_dims",
+        "reshape", "squeeze",
     )
 }  # fmt: skip
 STAY = {"relax.dequantize", "relax.quantize"}  # what quantises is for the kernels to read

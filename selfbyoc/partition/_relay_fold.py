@@ -15,7 +15,8 @@ from .folding import Free, joined, or_as_it_was, size_of
 
 Expr = Any  # relay.Expr: TVM ships no types
 MOVES = {
-    "broadcast_to", "cast", "expand_dims", "nn.batch_flatten", "reshape", "squeeze", "transpose",
+    "broadcast_to", "cast", "expand_dims", "layout_transform", "nn.batch_flatten", "reshape",
+    "squeeze", "transpose",
 }  # fmt: skip
 
 
