@@ -21,10 +21,10 @@ from tvm import relax
 from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
-from ._relax_exprs import is_op, leaves, plain_number, static_shape
+from ._relax_exprs import is_op, leaves, plain_numbers, static_shape
 
 LEAST_ROWS = 16  # of the product: of fewer a slice is a short copy
-LEAST_COLUMNS = 16  # of a part: fewer fill no vector
+LEAST_COLUMNS = 16  # of a part: a block of packed weights, on every CPU
 
 Make = Callable[["_Apart"], Any]  # -> the expression of a part
 
@@ -58,8 +58,10 @@ class _Cuts:
     """The slices of main whose sources can be computed in parts."""
 
     def __init__(self, main: relax.Function) -> None:
-        bindings = [b for block in main.body.blocks for b in block.bindings]
-        self.values = {b.var: b.value for b in bindings}
+        blocks = main.body.blocks
+        self.values = {b.var: b.value for block in blocks for b in block.bindings}
+        # A value of a dataflow block is known nowhere else.
+        self.block_of = {b.var: n for n, block in enumerate(blocks) for b in block.bindings}
         self.readers: dict[Any, list[Any]] = {}
         for reader, value in (*self.values.items(), (None, main.body.body)):
             for leaf in leaves(value):
@@ -80,7 +82,10 @@ class _Cuts:
         readers = self.readers.get(source, [])
         if len(readers) == 1 and is_op(self.values.get(readers[0]), "split"):
             split = readers[0]
-            cuts = {r: _item(self.values.get(r), self.values[split]) for r in self.readers[split]}
+            cuts = {
+                r: _item(self.values.get(r), self.values[split])
+                for r in self.readers.get(split, ())
+            }
         else:
             cuts = {reader: _cut(self.values.get(reader)) for reader in readers}
         known = dict(self._squeezed(var, cut) for var, cut in cuts.items() if cut is not None)
@@ -88,7 +93,8 @@ class _Cuts:
         ends = sorted((cut.begin, cut.end) for cut in known.values())
         apart = all(a[1] <= b[0] for a, b in pairwise(ends))
         is_whole = len(known) == len(cuts) > 1 and len(axes) == 1
-        return known if is_whole and apart else {}
+        near = all(self._together(var, source) for var in known)
+        return known if is_whole and apart and near else {}
 
     def _squeezed(self, var: Any, cut: _Cut) -> tuple[Any, _Cut]:
         """The slice together with the squeeze that alone reads it."""
@@ -116,7 +122,13 @@ class _Cuts:
 
     def inner(self, cut: _Cut) -> Make | None:
         """The same of a value that nothing else reads."""
-        return self._part(cut) if len(self.readers.get(cut.of, [])) == 1 else None
+        readers = self.readers.get(cut.of, [])
+        alone = len(readers) == 1 and self._together(cut.of, readers[0])
+        return self._part(cut) if alone else None
+
+    def _together(self, var: Any, other: Any) -> bool:
+        """Whether two values are of one block."""
+        return var in self.block_of and self.block_of[var] == self.block_of.get(other)
 
 
 def _cut(value: Any) -> _Cut | None:
@@ -132,8 +144,8 @@ def _cut(value: Any) -> _Cut | None:
     if not is_op(value, "strided_slice"):
         return None
     extents = static_shape(value.args[0])
-    axes, begins, ends, *steps = ([plain_number(f) for f in a.fields] for a in value.args[1:])
-    if len(axes) != 1 or not extents or any(step != [1] for step in steps):
+    axes, begins, ends, *steps = map(plain_numbers, value.args[1:])
+    if not extents or {len(axes), len(begins), len(ends)} != {1} or any(s != [1] for s in steps):
         return None
     (axis,), (begin,), (end,) = axes, begins, ends
     inside = 0 <= begin < end <= extents[axis]

@@ -36,6 +36,10 @@ def static_shape(expr: Any) -> list[int]:
     return [] if None in extents else [int(e) for e in extents if e is not None]
 
 
-def plain_number(field: Any) -> int:
-    """The integer in an argument; TVM 0.26 has a PrimValue around it."""
-    return int(getattr(field, "value", field))
+def plain_numbers(arg: Any) -> list[int]:
+    """The integers in an argument that is a tuple; none where one is not known."""
+    fields = arg.fields if isinstance(arg, relax.Tuple) else []
+    inner = [getattr(field, "value", None) for field in fields]
+    plain = [getattr(number, "value", number) for number in inner]  # 0.26: in a PrimValue
+    found = [number for number in plain if isinstance(number, int)]
+    return found if len(found) == len(plain) else []

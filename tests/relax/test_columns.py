@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tvm import relax
+from tvm import relax, tirx
 
 import selfbyoc
 from selfbyoc.partition._relax_columns import columns_apart
@@ -153,3 +153,54 @@ def test_other_slices_stay(write):
 def test_few_rows_and_weights_that_are_inputs_stay():
     for mod in (module(split, rows=1), module(split, constant=False)):
         assert columns_apart(mod).same_as(mod)
+
+
+def test_a_split_that_nobody_reads_stays():
+    def write(emit, y):
+        emit(relax.op.split(y, 3, axis=-1))
+        return [emit(relax.op.exp(relax.const(1.0, "float32")))]
+
+    mod = module(write)
+    assert columns_apart(mod).same_as(mod)
+
+
+def test_a_slice_of_unknown_bounds_stays():
+    length = tirx.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((ROWS, IN), "float32"))
+    k = relax.Var("k", relax.TensorType((length,), "float32"))
+    builder = relax.BlockBuilder()
+    emit = builder.emit
+    with builder.function("main", [x, k]):
+        with builder.dataflow():
+            y = emit(relax.op.matmul(x, relax.const(arrays()[0].T.copy())))
+            parts = [emit(relax.op.strided_slice(y, [1], [a], [b])) for a, b in ((0, 30), (30, 90))]
+            parts[1] = emit(relax.op.strided_slice(y, [1], [30], [length]))
+            out = builder.emit_output(relax.Tuple(parts))
+        builder.emit_func_output(out)
+    mod = relax.transform.Normalize()(builder.get())
+    assert columns_apart(mod).same_as(mod)
+
+
+def test_slices_in_another_block_stay():
+    """What the product reads is known in its own dataflow block only."""
+    x = relax.Var("x", relax.TensorType((ROWS, IN), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            inside = builder.emit(relax.op.nn.relu(x))
+            weight = relax.const(arrays()[0].T.copy())
+            y = builder.emit_output(relax.op.matmul(inside, weight))
+        builder.emit(relax.op.assert_op(relax.const(True, "bool"), format="never"))
+        with builder.dataflow():
+            parts = [
+                builder.emit(relax.op.strided_slice(y, [1], [a], [b]))
+                for a, b in ((0, 30), (30, 90))
+            ]
+            out = builder.emit_output(relax.Tuple(parts))
+        builder.emit_func_output(out)
+    mod = relax.transform.Normalize()(builder.get())
+    assert columns_apart(mod).same_as(mod)
+    given = np.random.default_rng(1).standard_normal((ROWS, IN)).astype("float32")
+    found = np.concatenate(selfbyoc.build(mod)(given), 1)
+    wanted = np.maximum(given, 0).astype("float64") @ arrays()[0].T
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
