@@ -60,7 +60,6 @@ class _Cuts:
     def __init__(self, main: relax.Function) -> None:
         blocks = main.body.blocks
         self.values = {b.var: b.value for block in blocks for b in block.bindings}
-        # A value of a dataflow block is known nowhere else.
         self.block_of = {b.var: n for n, block in enumerate(blocks) for b in block.bindings}
         self.readers: dict[Any, list[Any]] = {}
         for reader, value in (*self.values.items(), (None, main.body.body)):
@@ -122,12 +121,11 @@ class _Cuts:
 
     def inner(self, cut: _Cut) -> Make | None:
         """The same of a value that nothing else reads."""
-        readers = self.readers.get(cut.of, [])
-        alone = len(readers) == 1 and self._together(cut.of, readers[0])
-        return self._part(cut) if alone else None
+        (reader, *others) = self.readers.get(cut.of, [None])
+        return self._part(cut) if not others and self._together(cut.of, reader) else None
 
     def _together(self, var: Any, other: Any) -> bool:
-        """Whether two values are of one block."""
+        """Whether two values are of one block: a dataflow block's are known nowhere else."""
         return var in self.block_of and self.block_of[var] == self.block_of.get(other)
 
 
