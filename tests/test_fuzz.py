@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from selfbyoc import BUILTIN
-from selfbyoc.analysis.verify.reference import Rounding
+from selfbyoc.analysis.verify.reference import Question, Rounding, rounding
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.fuzz.grow import grown, twin
@@ -194,3 +194,14 @@ def test_a_planted_attribute_goes_before_all_else_if_it_is_not_the_fault():
 
 def test_a_plan_ends_by_number():
     assert [n for n, _ in programs(Plan(count=3))] == [0, 1, 2]
+
+
+def test_a_gelu_far_below_zero_is_as_exact_as_its_input():
+    """What is divided by it moves with it."""
+    nodes = (Node(INPUT, shape=(2,), dtype="float32"), Node("gelu", (0,)), Node("divide", (0, 1)))
+    graph = graph_of(Program(nodes, (2,)))
+    x = np.array([-5.0, -5.01])
+    asked = Question("negative", [x], all_values(graph, [x]))
+    expected = [asked.values[id(v)] for v in graph.outputs]
+    (moved,) = rounding(graph, asked, expected, seed=0)
+    assert moved.slack > 0.05 * expected[0].max()

@@ -68,6 +68,30 @@ def test_what_no_compute_honours_is_left_to_tvm(program, shapes, name, attrs):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+def attended(dtype):
+    def program(x):
+        scores = op.batch_matmul(x, x, transpose_b=True)
+        return op.batch_matmul(op.softmax(scores), x, out_dtype=dtype)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("program", "shape", "composite"),
+    [
+        (attended("float16"), (2, 3, 4), "attention"),
+        (attended("int16"), (2, 3, 4), "attention"),
+        (lambda x: op.dense(x, x, out_dtype="int32"), (3, 4), "dense"),
+    ],
+)
+def test_a_product_in_another_dtype_than_the_computes(program, shape, composite):
+    """It is refused, and does not become the default schedule's with a warning."""
+    parted = selfbyoc.partition_for_tefuse(selfbyoc.emit(program, {"x": shape}))
+    assert composite not in selfbyoc.report(parted).counts
+    told = [r.reason for r in selfbyoc.report(parted).records if r.composite == composite]
+    assert any("has out_dtype=" in reason for reason in told)
+
+
 def alone(kind):
     """A program of one op, on tensors of its own."""
     names = ["x", "y"][: KINDS[kind].inputs]

@@ -1,5 +1,6 @@
 """Equal shapes with other constants of one element: they are part of what the function is."""
 
+import numpy as np
 import pytest
 from anyhow import normal, normalised, taken
 from test_lrn import meaning
@@ -80,3 +81,28 @@ def test_two_lrns(name):
     for attrs in several:
         expected = meaning(expected, **attrs)
     assert first_wrong(library(given)[0], expected, "float32", 9) is None
+
+
+def over_zero(x, zero):
+    return op.divide(op.relu(op.dense(x, x)), zero)
+
+
+def attended_over_zero(x, zero):
+    scores = op.divide(op.batch_matmul(x, x, transpose_b=True), zero)
+    return op.batch_matmul(op.softmax(scores), x)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("shape", [(), (1, 1)])
+def test_a_division_by_the_number_zero(shape, zero):
+    """TVM raises where it shall write one; the kernel divides by what it reads."""
+    x, zero = normal(5, 7), np.full(shape, zero, "float32")
+    mod = emit(over_zero, {"x": x.shape, "zero": shape}, {"zero": zero})
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"dense": 1}
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(library(x)[0], np.maximum(x @ x.T, 0) / zero)
+    mod = emit(attended_over_zero, {"x": (2, 3, 8), "zero": shape}, {"zero": zero})
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"attention": 1}
+    assert np.isnan(library(normal(2, 3, 8))[0]).all()

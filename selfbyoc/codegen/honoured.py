@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import current_target
+from ..errors import ComputeError
 from ..graph import OpCall, OpGraph
 from ..language.composite import Refused
 from ..language.decisions import undecided
@@ -32,6 +33,10 @@ Place = tuple[int, str]  # which op of a match, and an attribute of it
 
 def unread(match: Match) -> tuple[OpCall, str] | None:
     """The first op with an attribute that nobody looks at and that is not at its default."""
+    return _mistyped(match) or _unseen(match)
+
+
+def _unseen(match: Match) -> tuple[OpCall, str] | None:
     places = {(n, name): call for n, call in enumerate(match.ops) for name in _said(call)}
     kinds = tuple(call.kind for call in match.ops)
     target = current_target()  # a compute may be another one there
@@ -42,6 +47,30 @@ def unread(match: Match) -> tuple[OpCall, str] | None:
             return None
         seen |= read
     return next(((call, place[1]) for place, call in places.items() if place not in seen), None)
+
+
+def _mistyped(match: Match) -> tuple[OpCall, str] | None:
+    """A product of floats that its model wants in another dtype, and the compute does not; in
+    integers TVM rounds now the factors, now the sums, so that nobody knows what it means.
+    """
+    wanted = [(c, c.attrs.get("out_dtype")) for c in match.ops if "float" in c.inputs[0].dtype]
+    unusual = [(c, dtype) for c, dtype in wanted if dtype not in (None, c.inputs[0].dtype)]
+    if not unusual:
+        return None
+    call = next((c for c, dtype in unusual if "float" not in dtype), None)
+    if call is None and _fits_types(match):
+        return None
+    return call or unusual[0][0], "out_dtype"
+
+
+def _fits_types(match: Match) -> bool:
+    try:
+        _trial(match, match.ops)
+    except ComputeError:
+        return False
+    except Exception:  # as in `_read`
+        logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
+    return True
 
 
 def is_right(match: Match) -> bool:
@@ -90,16 +119,21 @@ def _read(match: Match) -> set[Place] | None:
     """
     noted = [Noted(call.attrs) for call in match.ops]
     ops = tuple(replace(call, attrs=n) for call, n in zip(match.ops, noted, strict=True))
-    args = tuple({id(value): value for value in match.args.values()}.values())
-    graph = OpGraph(args, ops, match.outputs)
-    again = find_whole(match.composite, graph)
-    again = again if isinstance(again, Match) else match.with_ops(ops)
     try:
-        with undecided():
-            if match.composite.check is not None:
-                match.composite.check(again)
-            Builder(graph, again, {})
+        _trial(match, ops)
     except Exception:  # whatever a user's function raises
         logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
         return None
     return {(n, name) for n, attrs in enumerate(noted) for name in attrs.names}
+
+
+def _trial(match: Match, ops: tuple[OpCall, ...]) -> None:
+    """Match, check and stack the ops, for what that looks at and what it raises."""
+    args = tuple({id(value): value for value in match.args.values()}.values())
+    graph = OpGraph(args, ops, match.outputs)
+    again = find_whole(match.composite, graph)
+    again = again if isinstance(again, Match) else match.with_ops(ops)
+    with undecided():
+        if match.composite.check is not None:
+            match.composite.check(again)
+        Builder(graph, again, {})

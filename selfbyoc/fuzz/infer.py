@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._tvm import GENERATION
 from ..ops.vocabulary import KINDS, complete
 from . import onnx_ops
 from .program import ITEM, Program
@@ -68,6 +69,11 @@ def _same(ins: Sequence[Type], a: Attrs) -> Type:
 def _floats(ins: Sequence[Type], a: Attrs) -> Type:
     check(_is_float(ins[0][1]), f"of {ins[0][1]}")
     return ins[0]
+
+
+def _erf(ins: Sequence[Type], a: Attrs) -> Type:
+    check((GENERATION, ins[0][1]) != ("relay", "float64"), "TVM computes it in float32")
+    return _floats(ins, a)
 
 
 def _binary(ins: Sequence[Type], a: Attrs) -> Type:
@@ -224,23 +230,20 @@ def _broadcast_to(ins: Sequence[Type], a: Attrs) -> Type:
     return tuple(a["shape"]), ins[0][1]
 
 
+_OF_FLOATS = ("exp", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt", "tanh")
 RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum"), _binary),
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
     **dict.fromkeys(("left_shift", "right_shift"), _integers),
     **dict.fromkeys(("relu", "clip", "abs", "negative"), _same),
-    **dict.fromkeys(
-        ("erf", "exp", "gelu", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt",
-         "tanh"), _floats,
-    ),
-    **dict.fromkeys(("max", "mean", "sum"), _reduced),
-    **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pool),
+    **dict.fromkeys(_OF_FLOATS, _floats), **dict.fromkeys(("erf", "gelu"), _erf),
+    **dict.fromkeys(("max", "mean", "sum"), _reduced), "max_pool2d": _pool, "avg_pool2d": _pool,
     "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
     "concatenate": _concatenate, "conv1d_transpose": _transposed, "conv2d": _conv2d,
-    "conv2d_transpose": _transposed, "dense": _dense,
+    "conv2d_transpose": _transposed, "dense": _dense, "lrn": _one_axis,
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,
-    "lrn": _one_axis, "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
+    "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,
     **onnx_ops.RULES,
 }  # fmt: skip

@@ -19,7 +19,7 @@ _ALPHAS = (0.01, 0.5, 1.0, 2.0)
 ELEMENTWISE: dict[str, dict[str, tuple[Any, ...]]] = {
     "HardSwish": {}, "HardSigmoid": {"alpha": (0.2, 1 / 6, 0.5), "beta": (0.5, 0.0)},
     "Elu": {"alpha": _ALPHAS}, "Celu": {"alpha": _ALPHAS}, "ThresholdedRelu": {"alpha": _ALPHAS},
-    "Selu": {}, "Softplus": {}, "Softsign": {}, "Floor": {}, "Ceil": {},
+    "Selu": {}, "Softplus": {}, "Softsign": {},  # no Floor or Ceil: rounding decides what they give
     "LogSoftmax": {"axis": (-1, 1, 0)}, "LpNormalization": {"axis": (-1, 1), "p": (1, 2)},
     "Identity": {}, "Dropout": {},
 }  # fmt: skip

@@ -185,9 +185,12 @@ def _moved(
     if not any(is_float(v) for call in graph.ops for v in call.outputs):
         yield [values[id(v)] for v in graph.outputs]
         return
+    # x (1 + erf(x / sqrt 2)) / 2 is as exact as x is large: far below 0 the 1 cancels.
+    gelus = [call for call in graph.ops if call.kind == "gelu"]
+    least = {id(c.outputs[0]): _size(values[id(c.inputs[0])]) for c in gelus}
     for draw, sign in enumerate(_DRAWS):
         with np.errstate(all="ignore"):
-            noise = _Noise(sign, seed + draw)
+            noise = _Noise(sign, seed + draw, least)
             inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
             after = all_values(graph, inputs, noise)
         yield [after[id(v)] for v in graph.outputs]
@@ -214,14 +217,15 @@ _LITTLE = 1e-4  # of the largest result
 
 
 class _Noise:
-    """Moves results by four roundoffs of their largest: all up, all down, or (0) at random.
+    """Moves results by four roundoffs of their largest: all up, all down, or (0) at random; some
+    by no less than of a size of their own.
 
     Inputs are moved by as much of each element, at random: within an op such as layer_norm, which
     subtracts a mean, no better result than that of some inputs as near as these can be had.
     """
 
-    def __init__(self, sign: float, seed: int) -> None:
-        self.sign, self.rng = sign, np.random.default_rng(seed)
+    def __init__(self, sign: float, seed: int, least: Mapping[int, float]) -> None:
+        self.sign, self.rng, self.least = sign, np.random.default_rng(seed), least
 
     def on_input(self, value: Value, array: Array) -> Array:
         if not is_float(value):
@@ -233,4 +237,9 @@ class _Noise:
         if not is_float(value):
             return array
         signs = self.sign or self.rng.choice([-1.0, 1.0], array.shape)
-        return array + signs * 4 * ROUNDOFF[value.dtype] * np.abs(array).max(initial=0)
+        size = max(_size(array), self.least.get(id(value), 0.0))
+        return array + signs * 4 * ROUNDOFF[value.dtype] * size
+
+
+def _size(array: Array) -> float:
+    return float(np.abs(array).max(initial=0))
