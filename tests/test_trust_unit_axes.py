@@ -1,9 +1,13 @@
 """Axes of extent 1, where reductions, tiles and lanes have nothing to run over."""
 
+import inspect
+
 import pytest
 from anyhow import normal, taken
 
+import selfbyoc
 from selfbyoc import Composite, op
+from selfbyoc._tvm import GENERATION
 
 IMAGES = [
     (1, 200, 1, 48),
@@ -32,3 +36,31 @@ def test_the_default_schedule(axis, shape):
 
     composite = Composite("summed", program)
     assert taken(program, {"x": normal(*shape)}, composites=[composite]) == {"summed": 1}
+
+
+def attended(q, k, v):
+    return op.batch_matmul(op.softmax(op.batch_matmul(q, k, transpose_b=True)), v)
+
+
+NONE, RELAX, BOTH = (), ("relax",), ("relax", "relay")
+# A program, the extents of its inputs, the TVMs that build what NumPy knows, too
+EMPTY = {
+    "dense": (lambda x, w: op.relu(op.dense(x, w)), [(0, 8), (4, 8)], RELAX),
+    "a sum of nothing": (lambda x, w: op.relu(op.dense(x, w)), [(3, 0), (4, 0)], RELAX),
+    "layer_norm": (lambda x, g, b: op.layer_norm(x, g, b), [(0, 8), (8,), (8,)], BOTH),
+    "conv2d": (lambda x, w: op.relu(op.conv2d(x, w)), [(0, 3, 8, 8), (4, 3, 3, 3)], BOTH),
+    "no queries": (attended, [(2, 0, 8), (2, 4, 8), (2, 4, 8)], RELAX),
+    "no keys": (attended, [(2, 3, 8), (2, 0, 8), (2, 0, 8)], NONE),
+    "a window that is too large": (lambda x: op.avg_pool2d(x, pool_size=8), [(1, 1, 7, 7)], NONE),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_what_is_empty_is_left_to_tvm(name):
+    program, shapes, builds = EMPTY[name]
+    args = dict(zip(inspect.signature(program).parameters, shapes, strict=True))
+    parted = selfbyoc.partition_for_tefuse(selfbyoc.emit(program, args))
+    assert selfbyoc.report(parted).counts == {}
+    assert any("is empty: float32" in r.reason for r in selfbyoc.report(parted).records)
+    if GENERATION in builds:
+        assert taken(program, {n: normal(*shape) for n, shape in args.items()}) == {}

@@ -13,8 +13,8 @@ from .extents import MOST, PRODUCTS, beyond
 from .report import REFUSED
 
 # Why a match is turned down, beside the differences that miss.py names.
-CHECK, TIED, CYCLE, SHAPE, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS, ALONE = (
-    "check", "tied", "cycle", "unknown shape", "overlap", "larger match",
+CHECK, TIED, CYCLE, SHAPE, EMPTY, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, BLOCKS, ALONE = (
+    "check", "tied", "cycle", "unknown shape", "empty", "overlap", "larger match",
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
 SLOWER = "profitability"
@@ -37,7 +37,7 @@ class Refusal:
 def not_cut_out(graph: OpGraph, match: Match) -> Refusal | None:
     """The first reason why a structural match is no function of its own."""
     refusal = _leak(graph, match) or _tied(graph, match) or _alone(graph, match)
-    return refusal or _unknown_shape(match)
+    return refusal or _shape(match)
 
 
 def _leak(graph: OpGraph, match: Match) -> Refusal | None:
@@ -129,13 +129,15 @@ def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> Refusal | None:
     return None
 
 
-def _unknown_shape(match: Match) -> Refusal | None:
+def _shape(match: Match) -> Refusal | None:
     values: list[tuple[str, Value]] = [*match.args.items()]
     values += [(call.name, v) for call in match.ops for v in call.outputs]
     for name, value in values:
         if not value.is_static:
             text = f"{name} has an extent that is not known when compiling: {value.type}"
             return Refusal(SHAPE, text, name, "every extent known", value.type)
+        if 0 in value.shape:  # plans divide by extents, and there is nothing to compute
+            return Refusal(EMPTY, f"{name} is empty: {value.type}", name, "elements", value.type)
     return _huge(match)
 
 
