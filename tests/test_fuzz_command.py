@@ -201,6 +201,9 @@ def test_what_has_no_meaning_is_not_compared():
         True, True, False,
     ]  # fmt: skip
     assert not asked_of_exp("float32", np.inf)
+    assert [asked_of_exp("float32", number) for number in (-87.0, -95.0, -1000.0)] == [
+        False, True, False,
+    ]  # fmt: skip
     shifts = [asked("right_shift", n, "int32", {}) for n in (0, 31, 32, -1)]
     assert shifts == [False, False, True, True]
 

@@ -82,7 +82,7 @@ def _made(graph: OpGraph, kind: str, seed: int) -> list[Array]:
 def is_undefined(graph: OpGraph, values: Mapping[int, Array]) -> bool:
     """Whether an op is told what it has no meaning for: a float that its integer cannot hold is
     cast, or bits are shifted by fewer than none or by all there are; or a value is larger than its
-    dtype can say, and what is made of infinity then is a matter of order.
+    dtype can say, and what is made of infinity then is a matter of order; or smaller.
     """
     return any(_is_undefined(call, values) for call in graph.ops)
 
@@ -101,12 +101,15 @@ def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
 
 
 def _is_beyond(value: Value, values: Mapping[int, Array]) -> bool:
-    """Whether a float is finite in NumPy's float64 and not in its own dtype."""
+    """Whether floats are finite in NumPy's float64 and not in their own dtype, or are all so
+    small there that they lose bits: our `exp` makes zeros of them, the C library does not.
+    """
     array = values.get(id(value))
     if array is None or not value.dtype.startswith("float"):
         return False
     size = np.abs(array[np.isfinite(array)]).max(initial=0)
-    return bool(size > np.finfo(value.dtype).max)
+    limits = np.finfo(value.dtype)
+    return bool(size > limits.max or 0 < size < limits.tiny)
 
 
 def model(program: Program, given: dict[str, Array]) -> Any:
