@@ -1,6 +1,7 @@
 """The fuzzer as a command: what is planted is found, shrunk, written and replayed."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from selfbyoc.__main__ import main
+from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.attempt import Alone, Ours, Setting, ours
 from selfbyoc.fuzz.infer import infer
@@ -15,7 +17,7 @@ from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, WRONG, Judge
 from selfbyoc.fuzz.meaning import graph_of, is_undefined
 from selfbyoc.fuzz.oracle import differing
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
-from selfbyoc.fuzz.run import Plan, fuzz
+from selfbyoc.fuzz.run import Plan, Result, fuzz
 from selfbyoc.language.known import default_registry
 from selfbyoc.tuning.process import Failed
 
@@ -235,3 +237,25 @@ def test_a_short_run_finds_nothing(tmp_path):
     assert done.counts["builds"] >= 3
     assert sum(done.matches.values()) > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_are_added_up_in_a_table(tmp_path, capsys):
+    plan, files = Plan(setting=Setting(RUNS_HERE)), [tmp_path / f"{n}.json" for n in range(2)]
+    for n, path in enumerate(files):
+        counts = Counter({"graphs": 1000 + n, "builds": 1300, "twins built": 7})
+        done = Result(900.0, counts, alike=Counter({"wrong: dense": n}))
+        path.write_text(done.to_json(plan))
+    tables = [f"--tables={path}" for path in files]
+    assert main(["fuzz", *tables]) == 0
+    name = f"{GENERATION}, `haswell`, opt-level 0"
+    cells = "2 | 2,001 | 2,600 | 0 | 0 | 0 | 0 | 14 | 1 | 4,002 |"
+    out = capsys.readouterr().out
+    assert f"| {name} | {cells}" in out
+    assert f"| all | {cells}" in out
+    files[0].write_text(files[0].read_text().replace('"seed": 0', '"seed": "x"'))
+    assert main(["fuzz", *tables]) == 1
+    assert "no run of the fuzzer: seed" in capsys.readouterr().err
+
+
+HASTY = {"relax": '{"kind": "llvm", "mcpu": "haswell", "opt-level": 0}'}
+RUNS_HERE = HASTY.get(GENERATION, "llvm -mcpu=haswell -opt-level=0")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
+from .._tvm import GENERATION
+from ..codegen.target import host_target
 from ..errors import InputError
 from ..files import read_text
 from .attempt import Setting, composites_of
@@ -56,14 +58,16 @@ class Result:
         """Programs an hour."""
         return 3600 * self.counts["graphs"] / self.seconds if self.seconds else 0.0
 
-    def to_json(self) -> str:
-        """The figures and the findings as data."""
+    def to_json(self, plan: Plan) -> str:
+        """The plan, the figures and the findings as data."""
         found = [
             {"kind": f.kind, "text": f.text, "matched": f.matched, "number": f.number,
              "case": json.loads(f.program.to_json())}
             for f in self.findings
         ]  # fmt: skip
         data = {
+            "generation": GENERATION, "target": plan.setting.target or str(host_target()),
+            "onnx": plan.onnx, "seed": plan.seed,
             "seconds": round(self.seconds, 1), "graphs_an_hour": round(self.an_hour),
             "counts": dict(self.counts), "matches": dict(self.matches),
             "alike": dict(self.alike), "findings": found,

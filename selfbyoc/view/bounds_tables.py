@@ -23,12 +23,12 @@ def markdown(files: Sequence[tuple[str, Found]]) -> str:
     for name, found in files:
         for target in dict.fromkeys(kernel["target"] for kernel in found):
             these = [kernel for kernel in found if kernel["target"] == target]
-            lines += [f"## {name}, `{_short(target)}`", "", *_table(these), ""]
+            lines += [f"## {name}, `{short_cpu(target)}`", "", *_table(these), ""]
     lines += ["## What is not proved, and why", "", *_listed(files), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _short(target: str) -> str:
+def short_cpu(target: str) -> str:
     """The CPU of a target, however its TVM writes it."""
     for mark in ('"mcpu": "', '"mcpu":"', "-mcpu="):
         _, found, rest = target.partition(mark)
@@ -85,7 +85,7 @@ def _listed(files: Sequence[tuple[str, Found]]) -> list[str]:
         for kernel in found:
             for item in _items(kernel):
                 key = (kernel["composite"], kernel["case"], *item)
-                where.setdefault(key, []).append(f"{name} {_short(kernel['target'])}")
+                where.setdefault(key, []).append(f"{name} {short_cpu(kernel['target'])}")
     if not where:
         return ["Nothing."]
     head = ["| composite | case | question | buffer | index | reason | where |", "|---" * 7 + "|"]

@@ -17,6 +17,7 @@ from ..files import write_text
 from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
 from ..fuzz.run import Plan, Result, fuzz, replay
+from .fuzz_tables import markdown, read_run
 
 _ROWS = (
     "graphs", "builds", "unwritten", "by NumPy", "by ONNX Runtime", "by TVM alone", "twins",
@@ -40,10 +41,14 @@ class Request:
     replay: Path | None = None
     json: Path | None = None
     onnx: bool = False
+    tables: tuple[Path, ...] = ()
 
 
 def run(console: Console, asked: Request) -> bool:
     """Fuzz, or replay one case; -> whether nothing was found."""
+    if asked.tables:
+        print(markdown([read_run(path) for path in asked.tables]))
+        return True
     _check(asked)
     setting = Setting(asked.target, tuple(str(path.resolve()) for path in asked.composites))
     if asked.replay is not None:
@@ -59,7 +64,7 @@ def run(console: Console, asked: Request) -> bool:
     if result.findings:
         console.print(f"each as a case and as a test: {asked.output}", soft_wrap=True)
     if asked.json is not None:
-        _write(asked.json, result)
+        write_text(asked.json, result.to_json(plan))
     return not result.findings
 
 
@@ -72,10 +77,6 @@ def _check(asked: Request) -> None:
             raise InputError(f"--{name}: expected 1 or more, found {number}")
     if asked.target is not None:
         host.check_runs(asked.target, "programs of the fuzzer")
-
-
-def _write(path: Path, result: Result) -> None:
-    write_text(path, result.to_json())
 
 
 def _line(found: Finding) -> str:

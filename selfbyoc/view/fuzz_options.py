@@ -29,6 +29,8 @@ def add_fuzz(commands: Any) -> None:
         help="where findings go; default: build/fuzz")  # fmt: skip
     add("--replay", type=Path, metavar="CASE.json", help="only this case, as it was written")
     add("--json", type=Path, metavar="FILE", help="also write all as data")
+    add("--tables", type=Path, action="append", default=[], metavar="FILE",
+        help="print what such files say as Markdown, and do nothing else")  # fmt: skip
     parser.set_defaults(run=_fuzz)
 
 
