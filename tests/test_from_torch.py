@@ -86,6 +86,10 @@ class Computed(torch.nn.Module):
         lambda x: torch.div((10 * x).int(), 3, rounding_mode="floor"),
         lambda x: torch.div((10 * x).int(), 3, rounding_mode="trunc"),
         lambda x: torch.div((10 * x).int(), x.abs() + 1, rounding_mode="floor"),
+        torch.nn.functional.elu,
+        torch.nn.functional.selu,
+        lambda x: torch.nn.functional.celu(x, 0.3),
+        lambda x: torch.nn.functional.elu(100 * x, 0.3),
     ],
 )
 def test_ops(compute):

@@ -55,8 +55,21 @@ def _divide(node: Any, importer: Any) -> Any:
     if mode == "floor":
         return emit(relax.op.floor_divide(x, y))
     divided = emit(relax.op.divide(x, y))
-    is_rounded = mode is None or not node.meta["val"].dtype.is_floating_point
-    return divided if is_rounded else emit(relax.op.trunc(divided))
+    is_done = mode is None or not node.meta["val"].dtype.is_floating_point
+    return divided if is_done else emit(relax.op.trunc(divided))
+
+
+def _elu(node: Any, importer: Any) -> Any:
+    """The frontend leaves out the scales, which make SELU and CELU of it."""
+    emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+    alpha, scale, inner = (
+        relax.const(float(_argument(node, n + 1, name, 1.0)), x.ty.dtype)
+        for n, name in enumerate(("alpha", "scale", "input_scale"))
+    )
+    one = relax.const(1.0, x.ty.dtype)
+    below = relax.op.nn.relu(relax.op.subtract(one, relax.op.exp(relax.op.multiply(x, inner))))
+    both = relax.op.subtract(relax.op.nn.relu(x), relax.op.multiply(alpha, below))
+    return emit(relax.op.multiply(both, scale))
 
 
 def _in_its_type(node: Any, importer: Any, place: int = 0) -> Any:
@@ -77,5 +90,6 @@ _CONVERTERS = {
     "cumsum.default": _cumsum,
     "div.Scalar_mode": _divide,
     "div.Tensor_mode": _divide,
+    "elu.default": _elu,
     "prod.dim_int": _product,
 }
