@@ -16,9 +16,7 @@ def norm(y, gamma, beta, mean, var):
 
 
 def gelu_tanh(y):
-    inner = op.multiply(
-        op.add(y, op.multiply(op.multiply(y, op.multiply(y, y)), 0.044715)), 0.79788
-    )
+    inner = op.multiply(op.add(y, op.multiply(op.power(y, 3.0), 0.044715)), 0.79788)
     return op.multiply(op.multiply(y, 0.5), op.add(op.tanh(inner), 1.0))
 
 
@@ -42,6 +40,13 @@ AFTER = {
     "gelu": lambda y: op.gelu(y),
     "elu": elu,
     "prelu": prelu,
+    "prelu by a choice": lambda y, column: op.where(op.greater(y, 0.0), y, op.multiply(column, y)),
+    "hard shrink": lambda y: op.where(op.less_equal(op.abs(y), 0.5), 0.0, y),
+    "two choices": lambda y, whole: op.where(
+        op.less(y, whole), op.where(op.greater_equal(y, -0.5), y, 0.5), op.negative(y)
+    ),
+    "gelu by tanh, one op": lambda y: op.gelu_tanh(y),
+    "square of relu": lambda y: op.power(op.relu(y), 2.0),
     "leaky relu": lambda y: op.leaky_relu(y, alpha=0.1),
     "norm, scale and shift": shifted,
     "residual after": lambda y, whole: op.add(op.tanh(y), whole),

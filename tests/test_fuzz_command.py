@@ -130,6 +130,7 @@ BAD = {"found": {"random": [np.ones(3)]}, "wrong": {"random": "1 of 3 elements"}
         ([Failed("its process ended by SIGSEGV"), Failed("its process ended by SIGSEGV")], None),
         ([Ours(raised="E"), Alone()], RAISED),
         ([Ours(raised="E"), Alone(raised="E")], None),
+        ([Ours(raised="E", undefined=True)], None),
         ([Ours(unwritten="no")], None),
         ([Ours(**BAD), Alone(as_numpy=True)], WRONG),
         ([Ours(**BAD), Alone()], WRONG),
@@ -145,6 +146,18 @@ def test_verdicts(answers, kind):
     found = judge.verdict(ONE)
     assert (found.kind if found else None) == kind
     assert judge.answers == []
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "cascadelake"])
+def test_bytes_that_tvm_adds_up_in_16_bits_are_a_limit_of_its_own(cpu):
+    """As long as it is as wrong: what is wrong in our build alone is a finding."""
+    leaves = (Node(INPUT, shape=(1, 4, 5, 5), dtype="int8"),) * 2
+    program = Program((*leaves, Node("conv2d", (0, 1), {"out_dtype": "int32"})), (2,))
+    is_known = cpu == "haswell" and GENERATION == "relay"
+    for alone, found in ((Alone(), not is_known), (Alone(as_numpy=True), True)):
+        judge = Answers(Ours(**BAD), alone)
+        judge.setting = Setting(f"llvm -mcpu={cpu}")
+        assert bool(judge.verdict(program)) == found
 
 
 def test_a_fault_of_the_fuzzer_is_no_finding():

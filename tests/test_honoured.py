@@ -99,7 +99,7 @@ def alone(kind):
 
 
 ALONE = {1: lambda call: lambda x: call(x), 2: lambda call: lambda x, y: call(x, y)}
-OTHERS = {"bias_add", "cast", "left_shift", "requantize", "right_shift", "round"}
+OTHERS = {"bias_add", "cast", "left_shift", "requantize", "right_shift", "round", "where"}
 SIMPLE = sorted(elementwise_kinds() - OTHERS)
 MODULES = [model(*param.values, random_args(param.values[1])) for param in CASES]
 MODULES += [alone(kind) for kind in SIMPLE]

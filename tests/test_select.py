@@ -140,6 +140,19 @@ def test_a_value_used_outside_refuses():
     assert report.records[-1].reason == "conv2d is also used outside the group, by tanh"
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_a_sum_the_other_side_is_tried(swapped):
+    """The first product of the inner sum has another reader; the second one has none."""
+    composite = Composite("residual", lambda x, w, r: op.add(op.conv2d(x, w, padding=1), r))
+
+    def program(x, w):
+        one, two = same(x, w), same(x, w)
+        return op.multiply(op.add(two, one) if swapped else op.add(one, two), one)
+
+    found, _ = chosen(program, composite)
+    assert found == [("residual", ["conv2d_1", "add"] if not swapped else ["conv2d", "add"])]
+
+
 def test_a_value_that_the_model_returns_refuses():
     def program(x, w):
         y = same(x, w)

@@ -10,7 +10,7 @@ import selfbyoc
 from selfbyoc import op
 from selfbyoc._tvm import build_module, get_func, make_target, te, tensor, tvm
 from selfbyoc.ir.emit import emit
-from selfbyoc.ops import mathfn
+from selfbyoc.ops import mathfn, rounded
 from selfbyoc.partition.generation import ir
 from selfbyoc.runtime.tolerance import first_wrong
 
@@ -80,7 +80,7 @@ FUNCTIONS = {
     mathfn.sigmoid: lambda x: 1 / (1 + np.exp(-x)),
     mathfn.tanh: np.tanh,
     mathfn.gelu: lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
-    mathfn.round_even: np.round,
+    rounded.round_even: np.round,
 }
 
 

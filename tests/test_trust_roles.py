@@ -37,6 +37,10 @@ def batch_normed(x, w, g):
     return op.relu(op.batch_norm(padded(x, w), g, g, g, g)[0])
 
 
+def doubled(y):
+    return op.add(y, y)
+
+
 MATRIX, IMAGES = (8, 8), (3, 3, 3, 3)
 PROGRAMS = {
     "data and weight": ("dense", lambda x: op.dense(x, x), {"x": MATRIX}),
@@ -88,6 +92,16 @@ PROGRAMS = {
         "parallel_conv2d",
         beside,
         {"x": (1, 8, 6, 6), "w": (16, 8, 1, 1), "a": 16, "b": 16},
+    ),
+    "result and residual": (
+        "dense",
+        lambda x, w: doubled(op.dense(x, w)),
+        {"x": (2, 5, 16), "w": (9, 16)},
+    ),
+    "result and residual of a convolution": (
+        "conv2d",
+        lambda x, w: op.relu(doubled(padded(x, w))),
+        {"x": IMAGES, "w": IMAGES},
     ),
     "all of a batch norm": (
         "conv2d_batch_norm_relu",

@@ -79,7 +79,11 @@ class Absorbed:
         fresh: dict[Any, Any] = {s.var: tir.Var(s.var.name, dtype_of(s.var)) for s in self.steps}
         *before, result = [_element(step.tensor, index, fresh) for step in self.steps]
         for step, expr in reversed(list(zip(self.steps, before, strict=False))):
-            result = tir.Let(fresh[step.var], expr, result)
+            var = fresh[step.var]
+            if dtype_of(var) == "bool":  # 0.27 cannot bind a vector of them
+                result = substitute(result, {var: expr})
+            else:
+                result = tir.Let(var, expr, result)
         return result
 
     def stage(self) -> Tensor:

@@ -28,9 +28,9 @@ def _replaced(call: Any) -> Any:
     name = getattr(call.op, "name", "").split(".")[-1]
     if name not in ("pow", *_ONE) or _nodes(call.args[0]) > MOST_NODES:
         return call
-    if name == "pow":  # squares, as importers write them
-        is_square = getattr(call.args[1], "value", None) == 2
-        return call.args[0] * call.args[0] if is_square else call
+    if name == "pow":
+        is_short = getattr(call.args[1], "value", None) in M.SHORT_POWERS
+        return M.power(*call.args) if is_short else call
     return _ONE[name](call.args[0]) if dtype_of(call) == "float32" else call
 
 

@@ -54,6 +54,7 @@ class Ours:
     wrong: dict[str, str] = field(default_factory=dict)  # by kind of input
     oracle: str = ""  # who knows what is right, beside TVM alone
     unknown: str = ""  # why nobody else does
+    undefined: bool = False  # raised, and an op has no meaning for its random inputs
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def ours(text: str, setting: Setting) -> Ours:
             result.found[kind] = _run(library, program, graph, kind)
     except Exception as err:  # the finding: TVM alone is asked next
         result.raised = one_line(err)
+        result.undefined = wanted(program, graph, "random").undefined
         return result
     for kind in list(result.found):
         _compare(program, graph, kind, result)

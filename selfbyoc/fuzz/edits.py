@@ -12,7 +12,7 @@ Types = list[tuple[Type, ...]]
 
 _UNARY = (
     "relu", "clip", "silu", "sigmoid", "tanh", "gelu", "leaky_relu", "abs", "negative", "exp",
-    "erf", "round",
+    "erf", "round", "gelu_tanh",
 )  # fmt: skip
 _BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "divide")
 _CLIPS = ((0.0, 6.0), (0.0, 1.0), (-1.0, 1.0), (-1.0, 0.0), (0.0, 0.0), (2.0, -1.0), (0.5, 3.0))
@@ -99,6 +99,20 @@ def insert(program: Program, types: Types, rng: Random) -> Program | None:
         new = draft.op(kind, *pair)
     draft.redirect(at, new)
     return draft.done(f"{kind} after {program.nodes[at].kind}")
+
+
+def choice(program: Program, types: Types, rng: Random) -> Program | None:
+    """A PReLU after a value, as a choice: without a jump, which rounding would decide."""
+    draft, at = Draft(program), rng.choice(_values(program, types))
+    shape, dtype = types[at][0]
+    if not dtype.startswith("float"):
+        return None
+    kind = rng.choice(("greater", "greater_equal", "less"))
+    condition = draft.op(kind, at, draft.scalar(0.0, dtype))
+    product = draft.op("multiply", at, _operand(draft, shape, dtype, rng))
+    sides = (product, at) if kind == "less" else (at, product)
+    draft.redirect(at, draft.op("where", condition, *sides), keep=(condition, product))
+    return draft.done(f"a choice after {program.nodes[at].kind}")
 
 
 def _operand(draft: Draft, shape: tuple[int, ...], dtype: str, rng: Random) -> int:
@@ -189,4 +203,4 @@ def roles(program: Program, types: Types, rng: Random) -> Program | None:
     return draft.done(f"a {node.kind} as the other kind of leaf")
 
 
-EDITS = (exchange, insert, insert, remove, attribute, attribute, user, roles)
+EDITS = (exchange, insert, insert, choice, remove, attribute, attribute, user, roles)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tvm import GENERATION
 from ..ops.vocabulary import KINDS, complete
-from . import onnx_ops
+from . import onnx_ops, windows
 from .program import ITEM, Program
 from .types import Attrs, Invalid, Type, axis_of, check
 
@@ -82,70 +82,20 @@ def _binary(ins: Sequence[Type], a: Attrs) -> Type:
     return broadcast(left, right), dtype
 
 
+def _condition(ins: Sequence[Type], a: Attrs) -> Type:
+    return _binary(ins, a)[0], "bool"
+
+
+def _choice(ins: Sequence[Type], a: Attrs) -> Type:
+    (condition, dtype), *others = ins
+    check(dtype == "bool", f"a condition of {dtype}")
+    shape, dtype = _binary(others, a)
+    return broadcast(condition, shape), dtype
+
+
 def _integers(ins: Sequence[Type], a: Attrs) -> Type:
     check(not _is_float(ins[0][1]), "a shift of floats")
     return _binary(ins, a)
-
-
-def _spatial(extent: int, kernel: int, pads: int, stride: int, dilation: int, up: bool) -> int:
-    room = extent + pads - dilation * (kernel - 1) - 1
-    check(room >= 0, "the window is larger than the image")
-    check(min(kernel, stride, dilation) > 0, "a window of nothing")
-    return (room + (stride - 1 if up else 0)) // stride + 1
-
-
-def _window(shape: tuple[int, ...], layout: str, kernel: Sequence[int], a: Attrs) -> dict[str, int]:
-    check(len(shape) == 4, f"an image of {len(shape)} axes")
-    at = dict(zip(layout, shape, strict=True))
-    top, left, bottom, right = a["padding"]
-    up = bool(a.get("ceil_mode"))
-    for n, (axis, pads) in enumerate((("H", top + bottom), ("W", left + right))):
-        at[axis] = _spatial(at[axis], kernel[n], pads, a["strides"][n], a["dilation"][n], up)
-    return at
-
-
-def _conv2d(ins: Sequence[Type], a: Attrs) -> Type:
-    (shape, dtype), (weight, other) = ins
-    check(dtype == other, f"{dtype} and {other}")
-    kernel = dict(zip(a["kernel_layout"], weight, strict=True))
-    channels = dict(zip(a["data_layout"], shape, strict=True))["C"]
-    groups = a["groups"]
-    check(groups > 0 and kernel["I"] * groups == channels, "input channels and groups")
-    check(kernel["O"] % groups == 0, "output channels and groups")
-    at = _window(shape, a["data_layout"], (kernel["H"], kernel["W"]), a)
-    at["C"] = kernel["O"]
-    return tuple(at[axis] for axis in a["data_layout"]), a["out_dtype"] or dtype
-
-
-def _transposed(ins: Sequence[Type], a: Attrs) -> Type:
-    """Attributes are of two axes; one of rows takes the second."""
-    (shape, dtype), (weight, other) = ins
-    check(dtype == other == "float32", f"{dtype} and {other}")
-    check(a["groups"] == 1 and shape[1] == weight[0], "input channels and groups")
-    pads, sizes = a["padding"], []
-    for n, (extent, kernel) in enumerate(zip(shape[2:], weight[2:], strict=True), 4 - len(shape)):
-        step, more = a["strides"][n], a["output_padding"][n]
-        check(a["dilation"][n] == 1 and 0 <= more < step, "dilation and output padding")
-        check(max(pads[n], pads[n + 2]) < kernel, "padding of a transposed convolution")
-        sizes.append((extent - 1) * step - pads[n] - pads[n + 2] + kernel + more)
-    check(min(sizes) > 0, "an empty result")
-    return (shape[0], weight[1], *sizes), dtype
-
-
-def _pool(ins: Sequence[Type], a: Attrs) -> Type:
-    shape, dtype = ins[0]
-    check(_is_float(dtype), f"a pool of {dtype}")
-    at = _window(shape, a["layout"], a["pool_size"], a)
-    size, pads = a["pool_size"], a["padding"]
-    # A window of padding alone has no meaning that all agree on.
-    check(max(pads[0], pads[2]) < size[0] and max(pads[1], pads[3]) < size[1], "all padding")
-    return tuple(at[axis] for axis in a["layout"]), dtype
-
-
-def _global_pool(ins: Sequence[Type], a: Attrs) -> Type:
-    shape, dtype = ins[0]
-    check(len(shape) == 4 and _is_float(dtype), "no image")
-    return tuple(1 if x in "HW" else e for x, e in zip(a["layout"], shape, strict=True)), dtype
 
 
 def _dense(ins: Sequence[Type], a: Attrs) -> Type:
@@ -230,19 +180,24 @@ def _broadcast_to(ins: Sequence[Type], a: Attrs) -> Type:
     return tuple(a["shape"]), ins[0][1]
 
 
-_OF_FLOATS = ("exp", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt", "tanh")
+_COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+_OF_FLOATS = (
+    "exp", "gelu_tanh", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt", "tanh",
+)  # fmt: skip
 RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum"), _binary),
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
+    **dict.fromkeys(_COMPARISONS, _condition), "where": _choice,
     **dict.fromkeys(("left_shift", "right_shift"), _integers),
     **dict.fromkeys(("relu", "clip", "abs", "negative"), _same),
     **dict.fromkeys(_OF_FLOATS, _floats), **dict.fromkeys(("erf", "gelu"), _erf),
-    **dict.fromkeys(("max", "mean", "sum"), _reduced), "max_pool2d": _pool, "avg_pool2d": _pool,
+    **dict.fromkeys(("max", "mean", "sum"), _reduced),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), windows.pool),
     "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
-    "concatenate": _concatenate, "conv1d_transpose": _transposed, "conv2d": _conv2d,
-    "conv2d_transpose": _transposed, "dense": _dense, "lrn": _one_axis,
-    "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,
+    "concatenate": _concatenate, "conv1d_transpose": windows.transposed, "conv2d": windows.conv2d,
+    "conv2d_transpose": windows.transposed, "dense": _dense, "lrn": _one_axis,
+    "global_avg_pool2d": windows.global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,
     "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,
     **onnx_ops.RULES,

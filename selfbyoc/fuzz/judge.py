@@ -12,7 +12,7 @@ from ..tuning.process import Failed, Process
 from . import attempt
 from .attempt import Alone, Ours, Setting
 from .grow import twin
-from .limits import limit_of
+from .limits import limit_of, saturates
 from .program import Program
 
 WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
@@ -101,6 +101,8 @@ class Judge:
             other = self._alone(program, kind, found)
             if other.raised and done.unknown:
                 self.counts["not compared"] += 1
+            elif not other.as_numpy and saturates(program, self.setting.target):
+                self.counts["known limits"] += 1
             elif not (other.undecided or other.as_ours):
                 why = "" if other.as_numpy else f"; TVM alone: {other.raised or 'a third result'}"
                 text = f"{kind} inputs, {done.wrong.get(kind, 'not as TVM alone')}{why}"
@@ -111,8 +113,8 @@ class Judge:
         return None
 
     def _raised(self, program: Program, done: Ours) -> Finding | None:
-        if limit_of(done.raised) is not None:
-            self.counts["known limits"] += 1
+        if done.undefined or limit_of(done.raised) is not None:
+            self.counts["not compared" if done.undefined else "known limits"] += 1
             return None
         if self._alone(program, "random", None).raised:
             self.counts["refused by TVM too"] += 1

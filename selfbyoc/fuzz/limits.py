@@ -10,6 +10,10 @@ import re
 from dataclasses import dataclass
 
 from .._tvm import GENERATION
+from ..codegen.target import host_target
+from ..cpu_features import features_of
+from .infer import infer
+from .program import Program
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,22 @@ class Limit:
     why: str
 
 
-LIMITS: tuple[Limit, ...] = ()
+LIMITS: tuple[Limit, ...] = (
+    Limit(
+        "relax",
+        "has been used before definition",
+        "CompactBufferAllocation gives a kernel's buffer an extent with a loop's variable in it",
+    ),
+)
+
+
+def saturates(program: Program, target: str | None) -> bool:
+    """Whether TVM 0.17 multiplies bytes of the program in sums of 16 bits (docs/tvm-notes.md)."""
+    if GENERATION != "relay" or "avx512vnni" in features_of(target or host_target()):
+        return False
+    types = infer(program)
+    products = (n for n in program.nodes if n.kind in ("conv2d", "dense", "batch_matmul"))
+    return any(types[n.inputs[0]][0][1] in ("int8", "uint8") for n in products)
 
 
 def limit_of(text: str) -> Limit | None:

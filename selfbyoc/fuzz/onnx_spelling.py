@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..errors import UnsupportedOp
+from . import onnx_activations as activations
 from .onnx_ops import PREFIX
 from .onnx_writer import Place
 
@@ -16,7 +16,8 @@ _NAMES = {
     "abs": "Abs", "add": "Add", "broadcast_to": "Expand", "divide": "Div", "erf": "Erf",
     "exp": "Exp", "log": "Log", "maximum": "Max", "minimum": "Min", "multiply": "Mul",
     "negative": "Neg", "power": "Pow", "round": "Round", "sigmoid": "Sigmoid", "sqrt": "Sqrt",
-    "subtract": "Sub", "tanh": "Tanh",
+    "subtract": "Sub", "tanh": "Tanh", "greater": "Greater", "greater_equal": "GreaterOrEqual",
+    "less": "Less", "less_equal": "LessOrEqual", "equal": "Equal", "where": "Where",
 }  # fmt: skip
 
 
@@ -47,34 +48,6 @@ def _own(p: Place) -> Any:
     if kind == "BatchNormalization" and attrs["training_mode"]:
         return w.op(kind, *p.inputs, outputs=3, **attrs)[0]
     return w.op(kind, *p.inputs, **attrs)
-
-
-def _relu(p: Place) -> Any:
-    (x,), how = p.inputs, p.rng.randrange(4)
-    if how == 0:
-        return p.w.op("Max", x, p.number(0))
-    return p.w.op("Clip", x, p.number(0)) if how == 1 else p.w.op("Relu", x)
-
-
-def _clip(p: Place) -> Any:
-    (x,), low, high = p.inputs, p.attrs["a_min"], p.attrs["a_max"]
-    if low <= high and p.rng.random() < 0.5:
-        return p.w.op("Clip", x, p.number(low), p.number(high))
-    if low <= high and p.rng.random() < 0.5:
-        return p.w.op("Min", p.w.op("Max", x, p.number(low)), p.number(high))
-    return p.w.op("Max", p.w.op("Min", x, p.number(high)), p.number(low))
-
-
-def _gelu(p: Place) -> Any:
-    (x,), op = p.inputs, p.w.op
-    if p.rng.random() < 0.5:
-        inner = op("Erf", op("Div", x, p.number(math.sqrt(2))))
-    else:
-        inner = op("Erf", op("Mul", x, p.number(math.sqrt(0.5))))
-    gate = op("Add", inner, p.number(1))
-    if p.rng.random() < 0.5:
-        return op("Mul", op("Mul", x, gate), p.number(0.5))
-    return op("Mul", op("Mul", x, p.number(0.5)), gate)
 
 
 def _bias_add(p: Place) -> Any:
@@ -235,11 +208,12 @@ def _cast(p: Place) -> Any:
 WRITE: dict[str, Callable[[Place], Any]] = {
     "batch_matmul": _matmul, "batch_norm": _batch_norm, "bias_add": _bias_add, "cast": _cast,
     "broadcast_to": lambda p: p.w.op("Expand", p.inputs[0], p.w.ints(*p.attrs["shape"])),
-    "clip": _clip, "conv2d": _conv2d, "dense": _dense, "gelu": _gelu,
+    "clip": activations.clip, "conv2d": _conv2d, "dense": _dense, "gelu": activations.gelu,
     "concatenate": lambda p: p.w.op("Concat", *p.inputs, axis=p.attrs["axis"]),
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "lrn": _lrn,
     "leaky_relu": lambda p: p.w.op("LeakyRelu", p.inputs[0], alpha=p.attrs["alpha"]),
-    "matmul": _matmul, "relu": _relu, "reshape": _reshape, "rms_norm": _rms_norm,
+    "matmul": _matmul, "relu": activations.relu, "gelu_tanh": activations.gelu_tanh,
+    "reshape": _reshape, "rms_norm": _rms_norm,
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pool),
     "rsqrt": lambda p: p.w.op("Reciprocal", p.w.op("Sqrt", p.inputs[0])),

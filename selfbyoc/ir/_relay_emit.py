@@ -22,6 +22,15 @@ def _gelu(x: Expr) -> Expr:
     return relay.multiply(relay.multiply(x, half), relay.add(relay.erf(relay.divide(x, root)), one))
 
 
+def _gelu_tanh(x: Expr) -> Expr:
+    half, one, three, factor, root = (
+        relay.const(v, dtype_of(x)) for v in (0.5, 1.0, 3.0, 0.044715, math.sqrt(2 / math.pi))
+    )
+    inner = relay.add(x, relay.multiply(factor, relay.power(x, three)))
+    bell = relay.tanh(relay.multiply(inner, root))
+    return relay.multiply(relay.multiply(x, half), relay.add(bell, one))
+
+
 def _requantize_call(x: Expr, **a: Any) -> Expr:
     zero = a.get("input_zero_point", 0), a.get("output_zero_point", 0)
     return relay.qnn.op.requantize(
@@ -79,6 +88,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "conv2d_transpose": _transposed,
     "dense": lambda x, w, out_dtype: relay.nn.dense(x, w, out_dtype=out_dtype or ""),
     "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
     "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),
     "requantize": _requantize_call,
     "reshape": lambda x, shape: relay.reshape(x, shape),

@@ -13,8 +13,7 @@ from ..errors import ComputeError, OpError, SelfbyocError, did_you_mean
 from ..graph import OpCall, Shape, type_text
 from ..language.pattern import Arg, Op, as_node, op, reachable
 from ..ops.attrs import like
-from ..ops.elementwise import BROADCASTS
-from ..ops.kind import Array, Compute, Evaluate, OpKind, elementwise, form
+from ..ops.kind import BROADCASTS, Array, Compute, Evaluate, OpKind, elementwise, form
 from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared, read_as
 from .generation import registrar
 

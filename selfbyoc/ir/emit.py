@@ -150,9 +150,12 @@ def _fewest(node: Elementwise | Repeat | Many) -> Node:
 
 
 def _inputs(node: Op, tensors: Sequence[Any]) -> list[Any]:
-    """The op's inputs; a number has the dtype of the tensors beside it."""
+    """The op's inputs; a number has the dtype of the tensors beside it, a condition aside."""
     given = iter(tensors)
-    dtype = writer.dtype_of(tensors[0]) if len(tensors) < len(node.inputs) else ""
+    rest = tensors[1:] if node.kind == "where" else tensors
+    dtype = ""
+    if len(tensors) < len(node.inputs):
+        dtype = writer.dtype_of(rest[0]) if rest else "float32"
     return [
         writer.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else next(given)
         for n in node.inputs

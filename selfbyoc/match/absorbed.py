@@ -13,14 +13,16 @@ from heapq import heapify, heappop, heappush
 from ..graph import OpCall, OpGraph, Value
 from ..language.composite import Composite
 from ..language.declared import root_kinds
+from ..ops.mathfn import SHORT_POWERS
 from ..ops.vocabulary import elementwise_kinds
-from .match import Match, Ways
+from .match import Match, Ways, feeds_itself
 from .match import find_whole as find_plain
 from .miss import Miss
 
 Free = Callable[[OpCall], bool]
 OPERAND = "operand"  # what the ops read besides: operand_0, operand_1, ... in the order of the ops
 DTYPE = "float32"
+CONDITION = "bool"  # of a choice between floats; none is read or written by a kernel
 LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in tiles
 BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
 
@@ -37,12 +39,12 @@ class Around:
         empty: it can.
         """
         out = call.outputs[0]
-        if call.kind in LONG:
+        if call.kind in LONG and not _is_short(call):
             return f"{call.kind} is too long an expression to compile in every tile"
         if out.shape != value.shape:
             return f"it makes {out.type} of {value.type}"
         dtypes = {v.dtype for v in (*call.inputs, out) if v.scalar is None or v is out}
-        if others := sorted(dtypes - {DTYPE}):
+        if others := sorted(dtypes - {DTYPE, CONDITION}):
             return f"it computes with {', '.join(others)}, the kernel with {DTYPE}"
         if any(self._is_read(other) for other in call.outputs[1:]):
             return "more than its first result is read"
@@ -59,7 +61,7 @@ class Around:
         if len(match.outputs) != 1 or self.graph.is_output(match.outputs[0]):
             return
         after = self._after(match.outputs[0])
-        for end in reversed(after):
+        for end in (call for call in reversed(after) if call.outputs[0].dtype == DTYPE):
             ops = _ancestors(end, after)
             if self._is_closed(match.outputs[0], ops, end):
                 yield ops
@@ -99,7 +101,7 @@ class Around:
         heapify(waiting)
         while waiting:  # the last first: who reads a result is decided before
             call = self.graph.ops[-heappop(waiting)]
-            if id(call) in inside or not self.joins(call, value):
+            if id(call) in inside or not self.joins(call, value) or _has_condition(call):
                 continue
             if not self._only_inside(call.outputs[0], inside):
                 continue
@@ -118,6 +120,14 @@ class Around:
 
     def _is_read(self, value: Value) -> bool:
         return bool(self.graph.users(value)) or self.graph.is_output(value)
+
+
+def _has_condition(call: OpCall) -> bool:
+    return any(v.dtype == CONDITION for v in (*call.inputs, *call.outputs))
+
+
+def _is_short(call: OpCall) -> bool:
+    return call.kind == "power" and call.inputs[1].scalar in SHORT_POWERS
 
 
 def is_elementwise(call: OpCall) -> bool:
@@ -162,12 +172,13 @@ def find_whole(
     if not (composite.absorbs_after or composite.absorbs_before):
         return found
     real = {id(call) for call in graph.ops if call.sources}
-    if isinstance(found, Match) and real <= set(map(id, found.ops)) and accepts(found):
+    is_whole = isinstance(found, Match) and real <= set(map(id, found.ops))
+    if isinstance(found, Match) and is_whole and not feeds_itself(found) and accepts(found):
         return found
     kinds = root_kinds(composite.roots[0])
     for root in reversed([c for c in graph.ops if id(c) in real and c.kind in kinds]):
         for match in filter(accepts, Ways(composite, graph, root).all()):
-            if not _is_whole(match, graph):
+            if feeds_itself(match) or not _is_whole(match, graph):
                 continue
             larger = grown(match, graph)
             if real <= set(map(id, larger.ops)):
@@ -183,8 +194,12 @@ def _is_whole(match: Match, graph: OpGraph) -> bool:
 
 
 def _in_place(call: OpCall, found: dict[int, OpCall], start: Value) -> bool:
-    """Whether what a batch norm or a bias is computed for is inside, not its factors."""
+    """Whether what a batch norm or a bias is computed for is inside, not its factors; and every
+    condition.
+    """
     inside = {id(start), *(id(c.outputs[0]) for c in found.values())}
+    if any(v.dtype == CONDITION and id(v) not in inside for v in call.inputs):
+        return False
     return all(
         i == 0 or v.shape == start.shape or id(v) not in inside for i, v in enumerate(call.inputs)
     )

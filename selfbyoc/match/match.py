@@ -118,10 +118,15 @@ class Ways:
             yield from self.others()
 
     def others(self) -> Iterator[Match]:
-        """Those after the first, of a pattern that grows: with fewer ops, or from elsewhere on."""
-        taken = {self._key(self.first)} if self.first else set()
-        for match in islice(self._made, MOST_WAYS) if self.composite.grows else ():
-            if (key := self._key(match)) not in taken:
+        """Those after the first: of as many ops, where a sum is read from its other side; of a
+        pattern that grows also with fewer, or from elsewhere on.
+        """
+        if self.first is None:
+            return
+        taken, size = {self._key(self.first)}, len(self.first.ops)
+        for match in islice(self._made, MOST_WAYS):
+            is_asked = self.composite.grows or len(match.ops) == size
+            if is_asked and (key := self._key(match)) not in taken:
                 taken.add(key)
                 yield match
 
@@ -182,9 +187,15 @@ def find_whole(composite: Composite, graph: OpGraph) -> Match | Miss:
     first = [] if len(composite.roots) == 1 else (Ways(composite, graph, op) for op in real[:-1])
     for ways in (*first, last):
         for match in ways.all():
-            if set(map(id, real)) <= set(map(id, match.ops)):
+            if set(map(id, real)) <= set(map(id, match.ops)) and not feeds_itself(match):
                 return match
     return last.first or last.miss
+
+
+def feeds_itself(match: Match) -> bool:
+    """Whether an argument is computed inside, as in `y + y` for a product with a residual."""
+    inside = {id(v) for call in match.ops for v in call.outputs}
+    return any(id(v) in inside for v in match.args.values())
 
 
 def _value_of(node: Node, bound: Bound) -> Value:

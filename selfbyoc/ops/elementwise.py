@@ -12,13 +12,23 @@ from .._tvm import dtype_of, te, tir
 from ..graph import OpCall
 from . import mathfn as M
 from .attrs import none, only
-from .kind import Array, Form, OpKind, along, elementwise, form, in_both, pure, with_attrs
+from .kind import (
+    BROADCASTS,
+    Array,
+    Form,
+    OpKind,
+    along,
+    elementwise,
+    form,
+    in_both,
+    pure,
+    with_attrs,
+)
+from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
     from ..language.types import Expr, Tensor
 
-# Relay registers what an op may do; Relax looks at whether one operand is read in place.
-BROADCASTS = ("broadcast", "elemwise")
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -68,7 +78,7 @@ def _numpy_clip(ins: Sequence[Array], call: OpCall) -> Array:
 
 def _round(x: Expr, attrs: Mapping[str, Any]) -> Expr:
     """As the graph's own op rounds halves: Relax to even, Relay away from zero."""
-    return M.round_even(x) if attrs["ties"] == "even" else M.round_away(x)
+    return round_even(x) if attrs["ties"] == "even" else round_away(x)
 
 
 def _numpy_round(ins: Sequence[Array], call: OpCall) -> Array:
@@ -92,6 +102,10 @@ def _numpy_cast(ins: Sequence[Array], call: OpCall) -> Array:
     return ins[0].astype(np.float64 if np.issubdtype(dtype, np.floating) else dtype)
 
 
+def _numpy_gelu_tanh(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, bias = ins
     axis = call.attrs["axis"] % len(x.shape)
@@ -111,6 +125,7 @@ KINDS = (
     _unary("erf", M.erf, _erf),
     _unary("exp", M.exp, np.exp),
     _unary("gelu", M.gelu, lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))), relax=form("nn.gelu")),
+    _unary("gelu_tanh", M.gelu_tanh, _numpy_gelu_tanh, relax=form("nn.gelu_tanh")),
     _unary("log", M.log, np.log),
     _unary("negative", lambda a: tir.const(0, dtype_of(a)) - a, np.negative),
     # In this order a NaN stays one.
@@ -133,7 +148,7 @@ KINDS = (
     _binary("maximum", tir.Max, np.maximum, commutes=True),
     _binary("minimum", tir.Min, np.minimum, commutes=True),
     _binary("multiply", lambda a, b: a * b, np.multiply, commutes=True),
-    _binary("power", te.power, np.power),
+    _binary("power", M.power, np.power),
     _binary("right_shift", lambda a, b: a >> b, np.right_shift),
     _binary("subtract", lambda a, b: a - b, np.subtract),
     OpKind(

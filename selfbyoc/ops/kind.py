@@ -58,6 +58,10 @@ class Form:
         }
 
 
+# Relay registers what an op may do; Relax looks at whether one operand is read in place.
+BROADCASTS = ("broadcast", "elemwise")
+
+
 @dataclass(frozen=True)
 class OpKind:
     """One kind of op.

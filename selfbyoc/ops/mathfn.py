@@ -218,20 +218,23 @@ def gelu(x: Any) -> Any:
     return x * half * (one + erf(x * tir.const(0.7071067811865476, dtype_of(x))))
 
 
-def round_even(x: Any) -> Any:
-    """To the nearest integer, halves to even."""
-    return tir.nearbyint(x)
+@_in_f32
+def gelu_tanh(x: Any) -> Any:
+    """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
+
+    def number(value: float) -> Any:
+        return tir.const(value, dtype_of(x))
+
+    inner = x * (number(1.0) + number(0.044715) * x * x) * number(math.sqrt(2 / math.pi))
+    return x * number(0.5) * (number(1.0) + tanh(inner))
 
 
-def round_away(x: Any) -> Any:
-    """To the nearest integer, halves away from zero: vectors have no instruction for C's `round`.
-
-    The addend is the largest float below a half: with 0.5 itself, 0.49999997 would become 1.
-    """
-    dtype = dtype_of(x)
-    half = _BELOW_HALF[dtype]
-    sign = tir.Select(x < tir.const(0, dtype), tir.const(-half, dtype), tir.const(half, dtype))
-    return tir.trunc(x + sign)
+def power(x: Any, exponent: Any) -> Any:
+    """x ** exponent; squares and cubes, as models write them, without a call of the C library."""
+    times = getattr(exponent, "value", None)
+    if times not in SHORT_POWERS:
+        return te.power(x, exponent)
+    return x * x if times == 2 else x * x * x
 
 
-_BELOW_HALF = {"float16": 0.5 - 2.0**-12, "float32": 0.5 - 2.0**-25, "float64": 0.5 - 2.0**-54}
+SHORT_POWERS = (2, 3)

@@ -9,6 +9,7 @@ from .._tvm import GENERATION
 from ..errors import OpError, UnsupportedOp
 from . import attrs as A
 from . import (
+    conditions,
     elementwise,
     movement,
     normalization,
@@ -18,18 +19,12 @@ from . import (
     reductions,
     transposed,
 )
-from .kind import Compute, Evaluate, Form, OpKind
+from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
-    elementwise,
-    movement,
-    normalization,
-    pools,
-    products,
-    quantized,
-    reductions,
+    elementwise, conditions, movement, normalization, pools, products, quantized, reductions,
     transposed,
-)
+)  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}
 _READ: dict[str, tuple[str, Form]] = {}  # ops of the TVM at hand by their names
@@ -42,7 +37,7 @@ def written() -> list[str]:
 
 def elementwise_kinds() -> set[str]:
     """The kinds in patterns that are elementwise where an input has the shape of the result."""
-    told = ("elemwise", elementwise.BROADCASTS)
+    told = ("elemwise", BROADCASTS)
     return {name for name, kind in KINDS.items() if kind.is_written and kind.fuses in told}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..graph import OpCall, OpGraph
 from ..language.composite import Refused
 from ..language.known import is_builtin
-from ..match.absorbed import Around, is_elementwise, with_epilogue, with_prologue
+from ..match.absorbed import CONDITION, Around, is_elementwise, with_epilogue, with_prologue
 from ..match.match import Match
 from .records import of_match
 from .refusal import OUTSIDE, Refusal, apart, not_cut_out
@@ -139,6 +139,8 @@ def _why_not_after(around: Around, match: Match, call: OpCall, refused: Refuse) 
     value = match.outputs[0]
     if why := around.why_not(call, value):
         return why
+    if call.outputs[0].dtype == CONDITION:
+        return "what is chosen by its condition did not join the kernel"
     readers = [u.name for u in around.graph.users(value) if u is not call]
     if around.graph.is_output(value):
         readers.append("the model's result")

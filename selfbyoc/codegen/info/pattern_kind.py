@@ -8,7 +8,7 @@ an op kind says both (ops/), and tests compare each with TVM.
 from __future__ import annotations
 
 from ..._tvm import GENERATION
-from ...ops.elementwise import BROADCASTS
+from ...ops.kind import BROADCASTS
 from ...ops.vocabulary import KINDS
 
 NAMES = (

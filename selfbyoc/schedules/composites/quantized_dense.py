@@ -12,7 +12,8 @@ from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Expr, Tensor
 from ...machine import Machine
-from ...ops import mathfn
+from ...ops.mathfn import clamp
+from ...ops.rounded import round_away, round_even
 from ..kernels.exact import sum_dtype
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan
@@ -71,9 +72,9 @@ def _scaled(value: Expr, kind: str, scale: Tensor) -> Expr:
 def _level(value: Expr, ops: Ops, dtype: str) -> Expr:
     """The integer that a value is rounded to, as a number of the sums' dtype."""
     even = ops.round.attrs["ties"] == "even"
-    value = mathfn.round_even(value) if even else mathfn.round_away(value)
+    value = round_even(value) if even else round_away(value)
     low, high = (tir.const(ops.clip.attrs[name], "float32") for name in ("a_min", "a_max"))
-    return mathfn.clamp(value, low, high).astype(dtype)
+    return clamp(value, low, high).astype(dtype)
 
 
 def _compute(

@@ -1,0 +1,36 @@
+"""Comparisons of elements, and the choice between two by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._tvm import tir
+from .kind import BROADCASTS, Array, OpKind, elementwise, in_both, pure
+
+if TYPE_CHECKING:
+    from ..language.types import Expr
+
+
+def _comparison(
+    name: str, compute: Callable[[Expr, Expr], Expr], numpy: Callable[..., Array]
+) -> OpKind:
+    return OpKind(
+        name, elementwise(compute), pure(numpy), inputs=2, fuses=BROADCASTS, **in_both(name)
+    )
+
+
+KINDS = (
+    _comparison("equal", tir.EQ, np.equal),
+    _comparison("greater", tir.GT, np.greater),
+    _comparison("greater_equal", tir.GE, np.greater_equal),
+    _comparison("less", tir.LT, np.less),
+    _comparison("less_equal", tir.LE, np.less_equal),
+    _comparison("not_equal", tir.NE, np.not_equal),
+    OpKind(
+        "where", elementwise(tir.Select), pure(np.where), inputs=3, fuses=BROADCASTS,
+        **in_both("where"),
+    ),
+)  # fmt: skip
