@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import relax
 
+from ..errors import InputError
 
-def converted(program: Any) -> Any:
+
+def converted(program: Any, bare: bool) -> Any:
     """An exported program as an IRModule, its weights as constants."""
     from tvm.relax.frontend.torch import from_exported_program
 
-    return from_exported_program(program, custom_convert_map=dict(_CONVERTERS))
+    return from_exported_program(
+        program, custom_convert_map=dict(_CONVERTERS), unwrap_unit_return_tuple=bare
+    )
+
+
+def exported_script(script: Any, inputs: Sequence[Any]) -> Any:
+    """What torch.jit made as a module that can be exported: PyTorch's own converter, whose program
+    has symbolic sizes.
+    """
+    try:
+        from torch._export.converter import TS2EPConverter
+    except ImportError as err:  # no public part of it; torch.jit is deprecated
+        raise InputError(
+            "module: this PyTorch has no converter for torch.jit; give the torch.nn.Module that it "
+            "was made of, or what torch.export makes of that"
+        ) from err
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch.jit is deprecated, at each node
+        return TS2EPConverter(script, tuple(inputs)).convert().module()
+
+
+def _addmm(node: Any, importer: Any) -> Any:
+    """The frontend computes the product in float32, whatever is multiplied."""
+    emit = importer.block_builder.emit
+    bias, x, y = (importer.env[argument] for argument in node.args)
+    product = emit(relax.op.matmul(x, y))
+    scaled = [
+        value if factor == 1 else emit(relax.op.multiply(value, relax.const(factor, x.ty.dtype)))
+        for value, factor in (
+            (bias, node.kwargs.get("beta", 1)), (product, node.kwargs.get("alpha", 1)),
+        )
+    ]  # fmt: skip
+    return emit(relax.op.add(*scaled))
 
 
 def _cumsum(node: Any, importer: Any) -> Any:
@@ -72,6 +108,7 @@ def _in_its_type(node: Any, importer: Any, place: int = 0) -> Any:
 
 
 _CONVERTERS = {
+    "addmm.default": _addmm,
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),
     "cumsum.default": _cumsum,
