@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import Case, Composite, op
+from selfbyoc import Composite, op
 from selfbyoc._tvm import GENERATION, structural_equal, tvm
 from selfbyoc.ir.emit import emit
 from selfbyoc.transform import Partition

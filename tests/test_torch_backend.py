@@ -280,6 +280,17 @@ def test_an_op_that_is_not_known():
     assert re.search(r"a graph of 2 ops from compute, .*test_torch_backend.py:\d+", said)
 
 
+def test_the_fast_path_of_transformers():
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+    x = torch.randn(1, 5, 16)
+    by_pytorch(layer, x, why=r"; torch.backends.mha.set_fastpath_enabled\(False\)")
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        same(layer, x)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+
+
 def test_graph_breaks():
     linear, other = dense()[0], torch.nn.Linear(8, 3).eval()
 

@@ -15,6 +15,10 @@ NEEDS_GRADIENTS = (
     "its results need gradients, and only inference is compiled; call the model under "
     "torch.inference_mode() or torch.no_grad()"
 )
+_FAST_PATH = "; torch.backends.mha.set_fastpath_enabled(False) gives ops that can be compiled"
+_HINTS = dict.fromkeys(
+    ("_transformer_encoder_layer_fwd", "_native_multi_head_attention"), _FAST_PATH
+)
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, *_INTEGERS)
@@ -22,7 +26,9 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, *_INTEGER
 
 def eagerly(module: Any, reason: str) -> Callable[..., Any]:
     """The graph as PyTorch runs it, after the warning."""
-    warnings.warn(FallbackWarning(f"{described(module)}: PyTorch runs it: {reason}"), stacklevel=2)
+    hint = next((hint for op, hint in _HINTS.items() if op in reason), "")
+    text = f"{described(module)}: PyTorch runs it: {reason}{hint}"
+    warnings.warn(FallbackWarning(text), stacklevel=2)
     run: Callable[..., Any] = module.forward
     return run
 

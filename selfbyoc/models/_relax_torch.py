@@ -50,6 +50,20 @@ def _addmm(node: Any, importer: Any) -> Any:
     return emit(relax.op.add(*scaled))
 
 
+def _cat(node: Any, importer: Any) -> Any:
+    """Without the vectors of no element, which PyTorch joins with anything: caches begin so."""
+    emit, wanted = importer.block_builder.emit, node.meta["val"].dtype
+    dtype = importer._convert_data_type(str(wanted), importer.env)
+    given = [n for n in node.args[0] if tuple(n.meta["val"].shape) != (0,)] or node.args[0][:1]
+    parts = [
+        importer.env[n]
+        if n.meta["val"].dtype == wanted
+        else emit(relax.op.astype(importer.env[n], dtype))
+        for n in given
+    ]
+    return emit(relax.op.concat(parts, axis=_argument(node, 1, "dim", 0)))
+
+
 def _cumsum(node: Any, importer: Any) -> Any:
     """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
     of bools does not compile, and one of int8 overflows.
@@ -111,6 +125,7 @@ _CONVERTERS = {
     "addmm.default": _addmm,
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),
+    "cat.default": _cat,
     "cumsum.default": _cumsum,
     "div.Scalar_mode": _divide,
     "div.Tensor_mode": _divide,

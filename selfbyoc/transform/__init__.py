@@ -1,5 +1,5 @@
-"""`Partition`, a pass. For functions that no composite made: op info, and on Relax a schedule; passes
-on Relax, lowering and tasks on Relay.
+"""`Partition`, a pass; and for functions that no composite made op info, and on Relax a schedule:
+passes on Relax, lowering and tasks on Relay.
 """
 
 from __future__ import annotations
