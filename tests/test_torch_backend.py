@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc._tvm import GENERATION
-from selfbyoc.errors import FallbackWarning
+from selfbyoc.errors import FallbackWarning, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
+
+if GENERATION == "relax":
+    from selfbyoc.transform import Partition, ScheduleRest
 
 pytestmark = pytest.mark.skipif(GENERATION == "relay", reason="dynamo's graphs go by Relax")
 
@@ -171,6 +175,19 @@ def test_wrong_options(options, message):
     linear, x = dense()
     with torch.no_grad(), pytest.raises(Exception, match=re.escape(message)):
         torch.compile(linear, backend="selfbyoc", options=options)(x)
+
+
+def test_a_composite_that_raises():
+    """It is the user's to mend, here as in `build`."""
+
+    def schedule(sch, blocks, target):
+        raise ValueError("no such loop")
+
+    mine = Composite("mine", lambda x, w: op.dense(x, w), schedule=schedule)
+    linear = torch.nn.Linear(16, 8, bias=False).eval()
+    fast, _ = compiled(linear, composites=[mine])
+    with torch.no_grad(), pytest.raises(ScheduleError, match="no such loop"):
+        fast(torch.randn(4, 16))
 
 
 def test_there_are_no_modes():
@@ -434,7 +451,7 @@ def test_more_shapes_than_libraries(monkeypatch):
     monkeypatch.setattr("selfbyoc.dynamo.graph.MOST", 2)
     fast, built = compiled(lambda x: x.relu() + 1, dynamic=True)
     with warned("2 libraries were built") as told:
-        for rows in (3, 4, 5, 6):
+        for rows in (3, 4, 5, 6, 3, 4, 5):
             x = torch.randn(rows, 4)
             close(fast(x), x.relu() + 1)
     assert (len(told), len(built)) == (1, 2)
@@ -566,6 +583,30 @@ def test_inputs_that_lie_otherwise_later():
     assert len(built) == 1
 
 
+def test_a_copy_stays_one():
+    """TVM's importer makes nothing of `clone`; the first input is copied, as it is not aligned."""
+    fast, _ = compiled(lambda x: x.clone())
+    with torch.no_grad():
+        fast(torch.randn(9)[1:])
+        x = torch.zeros(8)
+        fast(x).add_(1)
+    assert not x.any()
+
+
+def test_inputs_that_share_memory():
+    def compute(x, y):
+        x.add_(1)
+        return y.relu() + x[1:]
+
+    fast, _ = compiled(compute)
+    with torch.no_grad(), warned("as_strided_scatter"):
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            mine = x.clone()
+            close(fast(mine, mine[1:]), compute(x, x[1:]))
+            close(mine, x)
+
+
 def test_results_in_channels_last():
     conv = torch.nn.Conv2d(3, 4, 3).eval().to(memory_format=torch.channels_last)
     same(lambda x: (conv(x), conv(x).relu()), torch.randn(2, 3, 8, 9))
@@ -596,6 +637,21 @@ def test_types(compute, make):
     same(compute, make())
 
 
+def test_numbers_that_change():
+    """The values of Python that dynamo hands on: each integer has a library, floats have none."""
+    fast, _ = compiled(lambda x, n: x.relu() * n + n)
+    x = torch.randn(3, 5)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for n in (1, 2, 5, 1, 0.5, 1.5, 2.5, True):
+            close(fast(x, n), x.relu() * n + n)
+
+
+def test_tensors_of_the_program():
+    weight = torch.randn(4)
+    same(lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]) + weight, torch.randn(3, 4))
+
+
 def test_autocast():
     linear, x = dense()
     fast, built = compiled(linear)
@@ -623,6 +679,26 @@ def test_threads():
         for x, found in zip(inputs, pool.map(call, inputs), strict=True):
             close(found, linear(x).detach())
     assert len(built) == 1
+
+
+def test_relax_dynamo():
+    """TVM's own backend of torch.compile, with our pass in its pipeline."""
+    from tvm import relax, transform
+    from tvm.relax.frontend.torch import relax_dynamo
+
+    found = []
+
+    @transform.module_pass(opt_level=0)
+    def look(mod, _):
+        found.append(selfbyoc.report(mod).counts)
+        return mod
+
+    passes = [Partition(), look, relax.transform.RunCodegen(), ScheduleRest()]
+    backend = relax_dynamo(transform.Sequential([*passes, relax.get_pipeline()]))
+    network, x = Layer().eval(), torch.randn(4, 8)
+    with torch.no_grad():
+        close(torch.compile(network, backend=backend)(x), network(x))
+    assert [sum(counts.values()) for counts in found] == [1]
 
 
 def test_selfbyoc_needs_no_pytorch():

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from ..errors import FallbackWarning, SelfbyocError
+from ..errors import FallbackWarning, InputError, UnsupportedOp
 from .eager import described, eagerly
 from .options import Options
 from .specialised import Specialised
 
-MOST = 32  # libraries of a graph: each takes seconds to build, and holds its weights
+MOST = 64  # libraries of a graph: each takes seconds to build, and holds its weights
 REBUILDS = 3  # after that many changes, weights are arguments
 
 
@@ -44,7 +44,7 @@ class Graph:
         arguments.clear()
         found = self._last
         if found is None or not found.fits(given) or self._is_symbolic:
-            if self._eager is not None:
+            if self._eager is not None and not self._known:
                 return self._eager(*given)
             with self._lock:
                 found = self._specialised(given)
@@ -55,8 +55,6 @@ class Graph:
 
     def _specialised(self, given: Sequence[Any]) -> Specialised | None:
         """The library for these sizes and weights; None where PyTorch runs the graph."""
-        if self._eager is not None:
-            return None
         if self._weights is None:
             self._weights = [
                 n for n, v in enumerate(given) if _is_weight(v) and n not in self._written
@@ -68,15 +66,15 @@ class Graph:
         if found is not None:
             self._forget_changed()
             key = self._key(given)
-        if len(self._known) == MOST:
-            self._eager = eagerly(self._module, f"{MOST} libraries were built for other inputs")
-            return None
-        try:
-            self._known[key] = Specialised(self._module, given, self._weights, self._options)
-        except SelfbyocError as err:
-            self._eager = eagerly(self._module, str(err))
-            return None
-        return self._known[key]
+        if self._eager is None and len(self._known) < MOST:
+            try:
+                self._known[key] = Specialised(self._module, given, self._weights, self._options)
+            except (InputError, UnsupportedOp) as err:  # what a user's composite raises goes on
+                self._eager = eagerly(self._module, str(err))
+        elif self._eager is None:
+            text = f"{MOST} libraries were built for other inputs, and are used for those"
+            self._eager = eagerly(self._module, text)
+        return self._known.get(key)
 
     def _key(self, given: Sequence[Any]) -> Any:
         weights = tuple(id(given[n]) for n in self._weights or ())  # which the libraries keep

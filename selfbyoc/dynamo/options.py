@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, did_you_mean
+from ..partition import check_target
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def options_of(given: Mapping[str, Any] | None) -> Options:
                 f"{did_you_mean(str(name), known)}"
             )
     found = Options(**(given or {}))
+    if found.target is not None:
+        check_target(found.target)
     if found.composites is not None:  # read once for each library
-        found = Options(**{**(given or {}), "composites": tuple(found.composites)})
+        found = replace(found, composites=tuple(found.composites))
     return found

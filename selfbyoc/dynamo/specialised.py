@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..errors import InputError, SelfbyocError, one_line
 from ..models.from_torch import imported
 from ..runtime.build import build
-from ..runtime.library import Library
+from ..runtime.library import Library, Session
 from .changes import holders
 from .constants import with_constants
 from .options import Options
@@ -40,11 +40,12 @@ class Specialised:
         self._executors = threading.local()
         # aot_autograd watches the first call by a mode of its own, in which nothing is exported.
         with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
-            live = self._live(given)
+            live = [tensor.detach() for tensor in self._live(given)]
             self._library = _library(with_constants(module, fixed), live, options)
             expected = list(module(*given))
             # The calls differ in memory where it is the library's to choose.
-            calls = [self._run(given) for _ in range(2)]
+            live = [_readable(tensor) for tensor in live]
+            calls = [self._session()(*live) for _ in range(2)]
             self._results = Results(expected, calls, live, options.compare)
         if options.on_library is not None:
             options.on_library(self._library)
@@ -63,16 +64,15 @@ class Specialised:
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """The graph's results."""
-        found = self._run(given)
+        found = self._session()(*map(_readable, self._live(given)))
         return found if self._results.are_plain else self._results.of(found)
 
-    def _run(self, given: Sequence[Any]) -> list[Any]:
-        tensors = self._live(given)
-        if not hasattr(self._executors, "session"):
-            self._executors.session = self._library.session()
-        found: list[Any] = self._executors.session(*[
-            t if not t.data_ptr() & _BELOW and t.is_contiguous() else _aligned(t) for t in tensors
-        ])  # fmt: skip
+    def _session(self) -> Session:
+        """This thread's executor."""
+        mine = self._executors
+        if not hasattr(mine, "session"):
+            mine.session = self._library.session()
+        found: Session = mine.session
         return found
 
 
@@ -83,8 +83,10 @@ def _picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     return itemgetter(*places)
 
 
-def _aligned(tensor: Any) -> Any:
-    """A copy that TVM can read: PyTorch's own memory is aligned."""
+def _readable(tensor: Any) -> Any:
+    """A tensor, or a copy where TVM could not read it; PyTorch's own memory is aligned."""
+    if not tensor.data_ptr() & _BELOW and tensor.is_contiguous():
+        return tensor
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
