@@ -1,5 +1,7 @@
 """`from_torch`: modules of PyTorch, and what TVM's frontends mean otherwise than PyTorch."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import selfbyoc
 from selfbyoc import from_torch
 from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.runtime.tolerance import first_wrong
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
 
@@ -75,6 +78,8 @@ class Computed(torch.nn.Module):
     "compute",
     [
         lambda x: torch.amax(x, 1),
+        lambda x: torch.cat([torch.zeros(0), x, x * 2], 1),
+        lambda x: torch.cat([x, (x > 0).int()], -1),
         lambda x: torch.amax(x, (1, -1), keepdim=True),
         lambda x: torch.amin(x, -2, keepdim=True),
         lambda x: torch.amin(x, ()),
@@ -114,6 +119,65 @@ def test_an_exported_program():
     (found,) = selfbyoc.build(from_torch(torch.export.export(network, (x,))))(x.numpy())
     with torch.no_grad():
         np.testing.assert_allclose(found, network(x).numpy(), atol=1e-5)
+
+
+def scripts():
+    (x,), network = example(), Network().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated
+        return {
+            "traced": torch.jit.trace(network, (x,)),
+            "scripted": torch.jit.script(network),
+            "frozen": torch.jit.freeze(torch.jit.script(network)),
+            "a function": torch.jit.trace(lambda x: torch.relu(x).mean(1), (x,)),
+        }
+
+
+# TVM 0.17 does not know aten::conv2d, as scripts have it.
+KINDS = ["traced", "a function", *(["scripted", "frozen"] if GENERATION == "relax" else [])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_torch_jit_made(kind):
+    (x,), script = example(), scripts()[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mod = from_torch(script, (x,))
+    library = selfbyoc.build(mod)
+    assert library.inputs[0][1] == (1, 3, 9, 11)
+    assert kind == "a function" or sum(library.report.counts.values()) > 0
+    with torch.no_grad():
+        np.testing.assert_allclose(library(x.numpy())[0], script(x).numpy(), atol=1e-5)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay reads traces")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_dense_layers_of_every_float(dtype):
+    linear, x = torch.nn.Linear(16, 8).eval().to(dtype), torch.randn(4, 16, dtype=dtype)
+    (found,) = selfbyoc.build(from_torch(linear, (x,)))(x, results="same")
+    wanted = linear(x).detach().double().numpy()
+    assert found.dtype == dtype
+    wrong = first_wrong(found.double().numpy(), wanted, str(dtype).removeprefix("torch."), 16)
+    assert wrong is None, wrong
+
+
+def test_factors_of_addmm():
+    def compute(x, bias, weight):
+        return torch.addmm(bias, x, weight, beta=3, alpha=-0.5)
+
+    inputs = [torch.randn(*shape) for shape in ((4, 8), (8,), (8, 8))]
+    module = Called(compute).eval()
+    (found,) = selfbyoc.build(from_torch(module, inputs))(*[x.numpy() for x in inputs])
+    np.testing.assert_allclose(found, compute(*inputs).numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Called(torch.nn.Module):
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+
+    def forward(self, *inputs):
+        return self.compute(*inputs)
 
 
 def test_the_op_that_is_not_known():

@@ -99,7 +99,7 @@ FLOORS = (
     ("layouts",),
     ("models",),
     ("runtime",),
-    ("transform",),
+    ("transform", "dynamo"),
     ("analysis",),
     ("tuning",),
     ("bench",),

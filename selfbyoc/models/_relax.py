@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +21,18 @@ def default_build(mod: Any, target: Any) -> Any:
     return tvm.compile(mod, target)
 
 
-def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
-    """A module of PyTorch, exported with these inputs, or a program that is."""
+def from_torch(module: Any, inputs: Sequence[Any], bare: bool = False) -> Any:
+    """A module of PyTorch, exported with these inputs, or a program that is. `bare`: what it
+    returns, if that is one tensor, is no tuple of one, which takes 2 us to take apart.
+    """
     import torch
 
-    from ._relax_torch import converted
+    from ._relax_torch import converted, exported_script
 
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)  # of PyTorch's own copies
         if isinstance(module, torch.export.ExportedProgram):
-            return converted(module)
-        return converted(torch.export.export(module, tuple(inputs)))
+            return converted(module, bare)
+        if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+            module = exported_script(module, inputs)
+        return converted(torch.export.export(module, tuple(inputs)), bare)

@@ -2,16 +2,66 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import relax
 
+from ..errors import InputError
 
-def converted(program: Any) -> Any:
+
+def converted(program: Any, bare: bool) -> Any:
     """An exported program as an IRModule, its weights as constants."""
     from tvm.relax.frontend.torch import from_exported_program
 
-    return from_exported_program(program, custom_convert_map=dict(_CONVERTERS))
+    return from_exported_program(
+        program, custom_convert_map=dict(_CONVERTERS), unwrap_unit_return_tuple=bare
+    )
+
+
+def exported_script(script: Any, inputs: Sequence[Any]) -> Any:
+    """What torch.jit made as a module that can be exported: PyTorch's own converter, whose program
+    has symbolic sizes.
+    """
+    try:
+        from torch._export.converter import TS2EPConverter
+    except ImportError as err:  # no public part of it; torch.jit is deprecated
+        raise InputError(
+            "module: this PyTorch has no converter for torch.jit; give the torch.nn.Module that it "
+            "was made of, or what torch.export makes of that"
+        ) from err
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch.jit is deprecated, at each node
+        return TS2EPConverter(script, tuple(inputs)).convert().module()
+
+
+def _addmm(node: Any, importer: Any) -> Any:
+    """The frontend computes the product in float32, whatever is multiplied."""
+    emit = importer.block_builder.emit
+    bias, x, y = (importer.env[argument] for argument in node.args)
+    product = emit(relax.op.matmul(x, y))
+    scaled = [
+        value if factor == 1 else emit(relax.op.multiply(value, relax.const(factor, x.ty.dtype)))
+        for value, factor in (
+            (bias, node.kwargs.get("beta", 1)), (product, node.kwargs.get("alpha", 1)),
+        )
+    ]  # fmt: skip
+    return emit(relax.op.add(*scaled))
+
+
+def _cat(node: Any, importer: Any) -> Any:
+    """Without the vectors of no element, which PyTorch joins with anything: caches begin so."""
+    emit, wanted = importer.block_builder.emit, node.meta["val"].dtype
+    dtype = importer._convert_data_type(str(wanted), importer.env)
+    given = [n for n in node.args[0] if tuple(n.meta["val"].shape) != (0,)] or node.args[0][:1]
+    parts = [
+        importer.env[n]
+        if n.meta["val"].dtype == wanted
+        else emit(relax.op.astype(importer.env[n], dtype))
+        for n in given
+    ]
+    return emit(relax.op.concat(parts, axis=_argument(node, 1, "dim", 0)))
 
 
 def _cumsum(node: Any, importer: Any) -> Any:
@@ -85,8 +135,10 @@ def _in_its_type(node: Any, importer: Any, place: int = 0) -> Any:
 
 
 _CONVERTERS = {
+    "addmm.default": _addmm,
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),
+    "cat.default": _cat,
     "cumsum.default": _cumsum,
     "div.Scalar_mode": _divide,
     "div.Tensor_mode": _divide,

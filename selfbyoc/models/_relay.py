@@ -27,7 +27,7 @@ def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
     """A module of PyTorch, traced with these inputs, its weights as constants."""
     import torch
 
-    if not isinstance(module, torch.nn.Module):
+    if not isinstance(module, (torch.nn.Module, torch.jit.ScriptFunction)):
         raise InputError(
             f"module: TVM {tvm.__version__} reads a torch.nn.Module and its inputs, traced; found "
             f"{type(module).__name__}"

@@ -12,15 +12,22 @@ from .generation import tvm_road
 
 def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
     """A torch.nn.Module in eval mode, with tensors to export it with, as an IRModule of the TVM at
-    hand; weights are constants. On Relax also a torch.export.ExportedProgram, without inputs.
+    hand; weights are constants. What torch.jit traced or scripted, too: its branches are decided by
+    these tensors. On Relax also a torch.export.ExportedProgram, without inputs.
 
     Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's.
 
     Raises InputError where PyTorch cannot export it or TVM's frontend cannot import it, with the
     op; MissingExtra without the package torch.
     """
+    return imported(module, inputs)
+
+
+def imported(module: Any, inputs: Sequence[Any], **how: bool) -> Any:
+    """`from_torch`, with what the generation at hand may be told besides."""
     torch = extra("torch")
-    if not isinstance(module, (torch.nn.Module, torch.export.ExportedProgram)):
+    kinds = (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)
+    if not isinstance(module, kinds):
         raise InputError(
             f"module: expected a torch.nn.Module or an ExportedProgram, found "
             f"{type(module).__name__}"
@@ -32,7 +39,7 @@ def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
             kind = type(value).__name__
             raise InputError(f"inputs: expected tensors, found {kind} at {number}")
     try:
-        return tvm_road.from_torch(module, inputs)
+        return tvm_road.from_torch(module, inputs, **how)
     except InputError:
         raise
     except Exception as err:  # PyTorch's exporter and TVM's frontend raise errors of many kinds

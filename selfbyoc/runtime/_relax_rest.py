@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
@@ -27,6 +27,7 @@ OPAQUE = 8  # TOpPattern.kOpaque
 MANY_SLICES = 8  # of one value: steps of a recurrent network
 
 
+@tvm.transform.module_pass(opt_level=0, name="ScheduleRest")
 class ScheduleRest:
     """Lower and fuse what no composite took, and give it our default schedule: TVM's CPU build
     leaves it as serial scalar loops. `unscheduled` then has what is left of these, with the reason.
@@ -41,8 +42,13 @@ class ScheduleRest:
         self.keep = frozenset(keep)
         self.unscheduled: dict[str, str] = {}
 
-    def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:
-        """The module, its PrimFuncs scheduled."""
+    if TYPE_CHECKING:
+
+        def __call__(self, mod: tvm.IRModule) -> tvm.IRModule:
+            """As every pass of TVM's can be called."""
+
+    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+        """The pass: the module, its PrimFuncs scheduled."""
         with self.target:
             passes = [
                 norms_are_scales,

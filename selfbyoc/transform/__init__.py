@@ -1,18 +1,19 @@
-"""For functions that no composite made: op info, and on Relax a schedule. Passes on Relax, lowering
-and tasks on Relay.
+"""`Partition`, a pass; and for functions that no composite made op info, and on Relax a schedule:
+passes on Relax, lowering and tasks on Relay.
 """
 
 from __future__ import annotations
 
 from .._tvm import GENERATION
+from .partition import Partition
 
 if GENERATION == "relax":
     from ..runtime._relax_rest import ScheduleRest
     from ._relax import AttachOpInfo
     from ._relax_fuse import FuseTIR
 
-    __all__ = ["AttachOpInfo", "FuseTIR", "ScheduleRest"]
+    __all__ = ["AttachOpInfo", "FuseTIR", "Partition", "ScheduleRest"]
 else:
     from ._relay import extract_tasks, lower, op_info_attached
 
-    __all__ = ["extract_tasks", "lower", "op_info_attached"]
+    __all__ = ["Partition", "extract_tasks", "lower", "op_info_attached"]

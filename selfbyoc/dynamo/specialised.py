@@ -1,0 +1,105 @@
+"""One library of a graph: for these sizes, with these weights."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from operator import attrgetter, is_, itemgetter
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ..errors import InputError, SelfbyocError, one_line
+from ..models.from_torch import imported
+from ..runtime.build import build
+from ..runtime.library import Library, Session
+from .changes import holders
+from .constants import with_constants
+from .options import Options
+from .results import Results
+
+_BELOW = 63  # TVM's kernels read at multiples of 64 bytes
+_version, _pointer = attrgetter("_version"), torch.Tensor.data_ptr
+
+
+class Specialised:
+    """A library that is given what is left of a graph's inputs: those that are neither a size nor a
+    weight that it holds.
+    """
+
+    def __init__(
+        self, module: Any, given: Sequence[Any], weights: Sequence[int], options: Options
+    ) -> None:
+        self._weights = _picking(weights)
+        self.holds = self._weights(given)
+        self._state = self._state_now()
+        fixed = {n: v for n, v in enumerate(given) if not isinstance(v, torch.Tensor)}
+        fixed |= dict(zip(weights, self.holds, strict=True))
+        self._live = _picking([n for n in range(len(given)) if n not in fixed])
+        self._executors = threading.local()
+        # aot_autograd watches the first call by a mode of its own, in which nothing is exported.
+        with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+            live = [tensor.detach() for tensor in self._live(given)]
+            self._library = _library(with_constants(module, fixed), live, options)
+            expected = list(module(*given))
+            # The calls differ in memory where it is the library's to choose.
+            live = [_readable(tensor) for tensor in live]
+            calls = [self._session()(*live) for _ in range(2)]
+            self._results = Results(expected, calls, live, options.compare)
+        if options.on_library is not None:
+            options.on_library(self._library)
+        holders.add(self)
+
+    def fits(self, given: Sequence[Any]) -> bool:
+        """Whether these are the weights that it holds, and nobody wrote them since."""
+        return all(map(is_, self._weights(given), self.holds)) and not self.is_changed()
+
+    def is_changed(self) -> bool:
+        """Whether somebody wrote the weights, or gave them other memory."""
+        return self._state_now() != self._state
+
+    def _state_now(self) -> tuple[list[int], list[int]]:
+        return list(map(_version, self.holds)), list(map(_pointer, self.holds))
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        """The graph's results."""
+        found = self._session()(*map(_readable, self._live(given)))
+        return found if self._results.are_plain else self._results.of(found)
+
+    def _session(self) -> Session:
+        """This thread's executor."""
+        mine = self._executors
+        if not hasattr(mine, "session"):
+            mine.session = self._library.session()
+        found: Session = mine.session
+        return found
+
+
+def _picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the arguments at these places, as quickly as Python can."""
+    if len(places) < 2:  # itemgetter would give one by itself
+        return lambda given: [given[n] for n in places]
+    return itemgetter(*places)
+
+
+def _readable(tensor: Any) -> Any:
+    """A tensor, or a copy where TVM could not read it; PyTorch's own memory is aligned."""
+    if not tensor.data_ptr() & _BELOW and tensor.is_contiguous():
+        return tensor
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _library(module: Any, live: Sequence[Any], options: Options) -> Library:
+    """Import and build; every error as one of ours."""
+    try:
+        library = build(imported(module, live, bare=True), **options.for_build())
+    except SelfbyocError:
+        raise
+    except Exception as err:  # TVM's own, of ops that it does not lower
+        raise InputError(f"TVM does not build it: {one_line(err)}") from err
+    told = [(list(shape), dtype) for _, shape, dtype in library.inputs]
+    wanted = [(list(t.shape), str(t.dtype).removeprefix("torch.")) for t in live]
+    if told != wanted:
+        raise InputError(f"TVM's importer has other inputs: {told}, expected {wanted}")
+    return library

@@ -1,0 +1,709 @@
+"""`torch.compile(model, backend="selfbyoc")` against PyTorch itself."""
+
+import re
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import selfbyoc
+from selfbyoc import Composite, op
+from selfbyoc._tvm import GENERATION
+from selfbyoc.errors import FallbackWarning, ScheduleError
+from selfbyoc.runtime.tolerance import first_wrong
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
+
+if GENERATION == "relax":
+    from selfbyoc.transform import Partition, ScheduleRest
+
+pytestmark = pytest.mark.skipif(GENERATION == "relay", reason="dynamo's graphs go by Relax")
+
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+ENTRY = re.search(r"torch_dynamo_backends\]\n(\w+) = \"(.*)\"", PYPROJECT.read_text())
+GRADIENTS = "results need gradients"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered():
+    """As the entry point does it where the package is installed anew."""
+    found = EntryPoint(ENTRY[1], ENTRY[2], "torch_dynamo_backends").load()
+    if ENTRY[1] not in torch._dynamo.list_backends():
+        torch._dynamo.register_backend(found, name=ENTRY[1])
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def compiled(model, *, dynamic=None, **options):
+    """A compiled model, and the list of its libraries."""
+    libraries = []
+    options = {"on_library": libraries.append, **options}
+    return torch.compile(model, backend="selfbyoc", dynamic=dynamic, options=options), libraries
+
+
+def counts(libraries):
+    return [dict(library.report.counts) for library in libraries]
+
+
+def close(found, expected, reduction=64):
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    assert found.stride() == expected.stride()
+    assert found.requires_grad == expected.requires_grad
+    dtype = str(found.dtype).removeprefix("torch.")
+    arrays = [t.detach().double().numpy() for t in (found, expected)]
+    wrong = first_wrong(*arrays, dtype, reduction)
+    assert wrong is None, wrong
+
+
+def same(function, *arguments, libraries=1, **options):
+    """Compile a function, and compare two calls; the graph must be built, not run by PyTorch."""
+    fast, built = compiled(function, **options)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        expected = function(*arguments)
+        for _ in range(2):
+            found = fast(*arguments)
+            if isinstance(expected, torch.Tensor):
+                close(found, expected)
+            else:
+                for f, e in zip(found, expected, strict=True):
+                    close(f, e) if isinstance(e, torch.Tensor) else check_equal(f, e)
+    assert len(built) == libraries
+    return built
+
+
+@contextmanager
+def warned(why):
+    """What our warnings say, of which the first one says why; PyTorch has warnings of its own."""
+    told = []
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield told
+    told += [str(w.message) for w in found if issubclass(w.category, FallbackWarning)]
+    assert told
+    assert re.search(why, told[0]), told
+
+
+def check_equal(found, expected):
+    assert found == expected
+
+
+class Network(torch.nn.Module):
+    """An image network with a residual and a normalised head."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.head = torch.nn.Sequential(
+            torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 5)
+        )
+
+    def forward(self, x):
+        y = torch.relu(self.norm(self.conv(x)))
+        return self.head(y.mean((2, 3)))
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+
+def dense(rows=4, columns=16):
+    return torch.nn.Linear(columns, 8).eval(), torch.randn(rows, columns)
+
+
+def test_by_one_word():
+    network, x = Network().eval(), torch.randn(2, 3, 9, 11)
+    (library,) = same(network, x)
+    taken = library.report.counts
+    assert sum(n for name, n in taken.items() if name.startswith("conv2d")) == 1
+    assert [name for name in taken if name.startswith("dense")]
+    assert [(shape, dtype) for _, shape, dtype in library.inputs] == [((2, 3, 9, 11), "float32")]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_attention(mode):
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = torch.nn.Linear(32, 96)
+
+        def forward(self, x):
+            q, k, v = (t.view(1, 7, 4, 8).transpose(1, 2) for t in self.qkv(x).split(32, -1))
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    model, x = Attention().eval(), torch.randn(1, 7, 32)
+    fast, built = compiled(model)
+    with mode():
+        close(fast(x), model(x))
+        x = torch.randn(1, 7, 32)  # in inference mode such a tensor has no counter of versions
+        close(fast(x), model(x))
+    assert any(name.startswith("attention") for name in counts(built)[0])
+
+
+def test_composites_and_target_of_ones_own():
+    mine = Composite("mine", lambda x, w: op.relu(op.dense(x, w)))
+    linear = torch.nn.Sequential(torch.nn.Linear(16, 8, bias=False), torch.nn.ReLU()).eval()
+    x = torch.randn(4, 16)
+    (library,) = same(linear, x, composites=[mine], target="llvm")
+    assert dict(library.report.counts) == {"mine": 1}
+    assert "mcpu" not in str(library.target)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"composite": []}, "found 'composite'; did you mean 'composites'?"),
+        ({"target": "llwm"}, "target: 'llwm' is not a target"),
+    ],
+)
+def test_wrong_options(options, message):
+    linear, x = dense()
+    with torch.no_grad(), pytest.raises(Exception, match=re.escape(message)):
+        torch.compile(linear, backend="selfbyoc", options=options)(x)
+
+
+def test_a_composite_that_raises():
+    """It is the user's to mend, here as in `build`."""
+
+    def schedule(sch, blocks, target):
+        raise ValueError("no such loop")
+
+    mine = Composite("mine", lambda x, w: op.dense(x, w), schedule=schedule)
+    linear = torch.nn.Linear(16, 8, bias=False).eval()
+    fast, _ = compiled(linear, composites=[mine])
+    with torch.no_grad(), pytest.raises(ScheduleError, match="no such loop"):
+        fast(torch.randn(4, 16))
+
+
+def test_there_are_no_modes():
+    linear, x = dense()
+    with torch.no_grad(), pytest.raises(Exception, match="mode: expected none, found 'max-auto"):
+        torch.compile(linear, backend="selfbyoc", mode="max-autotune")(x)
+
+
+# ---- weights
+
+
+def weight_changes():
+    linear = torch.nn.Linear(16, 8)
+
+    def step(model):
+        model(torch.ones(3, 16)).sum().backward()
+        torch.optim.Adam(model.parameters(), fused=True).step()
+
+    return {
+        "in place": lambda m: m.weight.detach().add_(1),
+        "load_state_dict": lambda m: m.load_state_dict(linear.state_dict()),
+        "data": lambda m: setattr(m.weight, "data", torch.ones(8, 16)),
+        "another": lambda m: setattr(m, "weight", torch.nn.Parameter(torch.ones(8, 16))),
+        "a step": step,
+    }
+
+
+def test_weights_of_inference_mode():
+    """Nobody counts when they are written."""
+    with torch.inference_mode():
+        linear, x = dense()
+        fast, built = compiled(linear)
+        for _ in range(3):
+            close(fast(x), linear(x))
+            linear.weight.add_(1)
+    assert [len(library.inputs) for library in built] == [3]
+
+
+@pytest.mark.parametrize("change", weight_changes().values(), ids=list(weight_changes()))
+def test_weights_that_change(change):
+    linear, x = dense()
+    fast, built = compiled(linear)
+    with torch.no_grad():
+        close(fast(x), linear(x))
+    with torch.enable_grad():
+        change(linear)
+    with torch.no_grad():
+        close(fast(x), linear(x))
+        close(fast(x), linear(x))
+    assert [len(library.inputs) for library in built] == [1, 1]
+
+
+def test_weights_that_change_always_become_arguments():
+    linear, x = dense()
+    fast, built = compiled(linear)
+    with torch.no_grad(), warned("weights changed 4 times") as told:
+        for _ in range(7):
+            close(fast(x), linear(x))
+            linear.weight.mul_(1.5)
+    assert len(told) == 1
+    assert [len(library.inputs) for library in built] == [1, 1, 1, 1, 3]
+
+
+def test_weights_as_arguments():
+    linear, x = dense()
+    (library,) = same(linear, x, freeze=False)
+    assert len(library.inputs) == 3
+
+
+def test_modules_that_are_alike():
+    """Dynamo has one graph for both."""
+    x = torch.randn(4, 8)
+    layers = [Layer().eval() for _ in range(3)]
+    built = []
+    for layer in layers:
+        layer.compile(backend="selfbyoc", options={"on_library": built.append})
+    with torch.no_grad():
+        for _ in range(2):
+            for layer in layers:
+                close(layer(x), layer.forward(x))
+    assert len(built) == 3
+
+
+# ---- what PyTorch runs
+
+
+def by_pytorch(model, *arguments, why, mode=torch.no_grad, libraries=0):
+    """Compile it: one warning that says why, and PyTorch's own results."""
+    fast, built = compiled(model)
+    with mode(), warned(why) as told:
+        for _ in range(3):
+            torch.manual_seed(3)
+            found = fast(*arguments)
+            torch.manual_seed(3)
+            expected = model(*arguments)
+            torch.testing.assert_close(found, expected)
+    assert len(told) == 1
+    assert len(built) == libraries
+    return told[0]
+
+
+def test_an_op_that_is_not_known():
+    def compute(x):
+        return torch.special.bessel_j0(x) + 1
+
+    said = by_pytorch(compute, torch.randn(5), why="imported.*bessel_j0")
+    assert re.search(r"a graph of 2 ops from compute, .*test_torch_backend.py:\d+", said)
+
+
+def test_the_fast_path_of_transformers():
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+    x = torch.randn(1, 5, 16)
+    by_pytorch(layer, x, why=r"; torch.backends.mha.set_fastpath_enabled\(False\)")
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        same(layer, x)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+
+
+def test_graph_breaks():
+    linear, other = dense()[0], torch.nn.Linear(8, 3).eval()
+
+    def compute(x):
+        y = linear(x)
+        torch._dynamo.graph_break()
+        z = torch.special.bessel_j0(y)
+        torch._dynamo.graph_break()
+        return other(z).relu()
+
+    by_pytorch(compute, torch.randn(4, 16), why="bessel_j0", libraries=2)
+
+
+def test_training():
+    models = [torch.nn.Sequential(dense()[0], torch.nn.Tanh()) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    fast, built = compiled(models[0].train())
+    x = torch.randn(4, 16)
+    with warned(GRADIENTS) as told:
+        for _ in range(2):
+            for model, call in ((models[0], fast), (models[1], models[1])):
+                model.zero_grad()
+                call(x).square().sum().backward()
+            for mine, other in zip(*(m.parameters() for m in models), strict=True):
+                torch.testing.assert_close(mine.grad, other.grad)
+    assert (len(told), built) == (1, [])
+
+
+def test_an_input_that_needs_a_gradient():
+    x = torch.randn(4, 16, requires_grad=True)
+    with pytest.warns(FallbackWarning, match=GRADIENTS):
+        compiled(torch.tanh)[0](x).sum().backward()
+    torch.testing.assert_close(x.grad, 1 - torch.tanh(x.detach()) ** 2)
+
+
+def test_nothing_needs_a_gradient():
+    """Gradients are on, as they are unless somebody says otherwise."""
+    fast, built = compiled(lambda x: torch.softmax(x, 1))
+    x = torch.randn(4, 16)
+    close(fast(x), torch.softmax(x, 1))
+    assert len(built) == 1
+
+
+def test_gradients_on_inside():
+    linear, x = dense()
+
+    def compute(x):
+        with torch.enable_grad():
+            y = linear(x)
+        return y
+
+    by_pytorch(compute, x, why=GRADIENTS)
+
+
+def test_dropout():
+    """TVM takes it for the identity."""
+    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Dropout(0.5)).train()
+    by_pytorch(model, torch.randn(4, 16), why="random numbers")
+
+
+def test_random_numbers():
+    by_pytorch(lambda x: x + torch.randn(4), torch.zeros(4), why="randn.* random numbers")
+
+
+def test_batch_norm_in_training():
+    models = [torch.nn.BatchNorm2d(3).train() for _ in range(2)]
+    fast, _ = compiled(models[0])
+    x = torch.randn(2, 3, 5, 5) + 4
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for _ in range(3):
+            close(fast(x), models[1](x), 4096)
+    for mine, other in zip(*(m.buffers() for m in models), strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: torch.randn(4, dtype=torch.complex64), "is torch.complex64; expected float16"),
+        (lambda: torch.randn(4, device="meta"), "an input is on meta; expected the CPU"),
+    ],
+)
+def test_other_tensors(make, why):
+    x = make()
+    fast, _ = compiled(lambda x: x * 2)
+    with torch.no_grad(), pytest.warns(FallbackWarning, match=why):
+        found = fast(x)
+    assert (found.dtype, found.layout, found.device) == (x.dtype, x.layout, x.device)
+    if x.device.type == "cpu":
+        torch.testing.assert_close(found, x * 2)
+
+
+def test_another_meaning_is_noticed(monkeypatch):
+    """What TVM's importer takes for something else is compared once, and left to PyTorch."""
+    from tvm import relax
+
+    from selfbyoc.models import _relax_torch
+
+    def wrong(node, importer):
+        return importer.block_builder.emit(relax.op.cos(importer.env[node.args[0]]))
+
+    monkeypatch.setitem(_relax_torch._CONVERTERS, "sin.default", wrong)
+    fast, _ = compiled(torch.sin)
+    x = torch.randn(50)
+    with torch.no_grad(), pytest.warns(FallbackWarning, match="other values by TVM"):
+        close(fast(x), torch.sin(x))
+
+
+# ---- shapes
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_several_shapes(dynamic):
+    linear, _ = dense()
+    fast, built = compiled(linear, dynamic=dynamic)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for rows in (3, 5, 1, 7, 5, 3, 0):
+            x = torch.randn(rows, 16)
+            close(fast(x), linear(x))
+    assert {library.inputs[0][1] for library in built} >= {(3, 16), (5, 16), (7, 16)}
+    assert all(sum(c.values()) == 1 for c in counts(built)[:4])
+
+
+def test_sizes_as_results():
+    def compute(x):
+        return x.relu(), x.shape[0], x.shape[0] * x.shape[1], torch.full((x.shape[0], 2), 3.0)
+
+    fast, built = compiled(compute, dynamic=True)
+    for rows in (3, 5):
+        x = torch.randn(rows, 4)
+        found = fast(x)
+        assert found[1:3] == (rows, rows * 4)
+        close(found[0], x.relu())
+        close(found[3], torch.full((rows, 2), 3.0))
+    assert len(built) == 2
+
+
+def test_more_shapes_than_libraries(monkeypatch):
+    monkeypatch.setattr("selfbyoc.dynamo.graph.MOST", 2)
+    fast, built = compiled(lambda x: x.relu() + 1, dynamic=True)
+    with warned("2 libraries were built") as told:
+        for rows in (3, 4, 5, 6, 3, 4, 5):
+            x = torch.randn(rows, 4)
+            close(fast(x), x.relu() + 1)
+    assert (len(told), len(built)) == (1, 2)
+
+
+# ---- memory
+
+
+def test_an_input_that_is_written():
+    def compute(x, y):
+        x.add_(1)
+        y[:, 1:] = x[:, 1:] * 2
+        return x.relu() + y
+
+    fast, built = compiled(compute)
+    with torch.no_grad():
+        for _ in range(2):
+            x, y = torch.randn(3, 4), torch.randn(3, 4)
+            mine = x.clone(), y.clone()
+            close(fast(*mine), compute(x, y))
+            close(mine[0], x)
+            close(mine[1], y)
+    assert len(built) == 1
+
+
+def test_a_buffer_that_is_written():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(4))
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            self.seen += x.sum(0)
+            return self.linear(x) + self.seen
+
+    model, other = Counter().eval(), Counter().eval()
+    other.load_state_dict(model.state_dict())
+    fast, built = compiled(model)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for _ in range(6):
+            x = torch.randn(3, 4)
+            close(fast(x), other(x))
+            close(model.seen, other.seen)
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: (x, x.relu()),
+        lambda x: (x.view(-1), x.relu()),
+        lambda x: (x.relu().view(-1), x[1:]),
+        lambda x: (lambda y: (y, y.view(-1), y[:, 1:]))(x.relu()),
+        lambda x: (lambda y: (y, y))(x.relu()),
+        lambda x: (lambda y: (y[0], y[1], y.t()))(x * 2),
+        lambda x: (x.relu().t(), x.relu().expand(2, 3, 4), x.sum(0, keepdim=True).expand(3, 4)),
+        lambda x: (x.detach(), x.clone(), x.contiguous(), x.reshape(4, 3), x + 0, x.relu()),
+        lambda x: (torch.arange(4.0), torch.zeros(3), x + torch.arange(4.0)),
+        lambda x: (torch.ones(3, 4),),
+    ],
+)
+def test_memory_that_is_shared(compute):
+    """Writing a result, or the input, changes what it changes in PyTorch, and no later call."""
+    fast, _ = compiled(compute)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for turn in range(3):
+            x = torch.randn(3, 4)
+            mine = x.clone()
+            found, expected = fast(mine), compute(x)
+            for n in range(len(expected)):
+                for f, e in zip(found, expected, strict=True):
+                    close(f, e)
+                if 0 not in expected[n].stride():
+                    found[n].add_(turn + 1)
+                    expected[n].add_(turn + 1)
+                close(mine, x)
+            mine.add_(2)
+            x.add_(2)
+            for f, e in zip(found, expected, strict=True):
+                close(f, e)
+
+
+def test_a_weight_that_is_returned():
+    linear, x = dense()
+
+    def compute(x):
+        return linear(x), linear.weight, linear.bias * 1
+
+    fast, _ = compiled(compute)
+    with torch.no_grad():
+        found = fast(x)
+        assert found[1] is linear.weight
+        found[2].add_(1)
+        close(fast(x)[2], linear.bias.detach())
+
+
+def layouts():
+    x = torch.randn(2, 3, 8, 9)
+    wide = torch.randn(2, 3, 8, 10)
+    return {
+        "channels last": x.to(memory_format=torch.channels_last),
+        "transposed": torch.randn(2, 3, 9, 8).transpose(2, 3),
+        "every other": torch.randn(2, 3, 8, 18)[..., ::2],
+        "a part": wide[..., 1:],
+        "expanded": torch.randn(1, 3, 1, 9).expand(2, 3, 8, 9),
+        "not aligned": torch.randn(2 * 3 * 8 * 9 + 1)[1:].view(2, 3, 8, 9),
+    }
+
+
+@pytest.mark.parametrize("x", layouts().values(), ids=list(layouts()))
+def test_how_inputs_lie(x):
+    conv = torch.nn.Conv2d(3, 4, 3).eval()
+    (library,) = same(lambda x: conv(x).relu(), x)
+    assert sum(library.report.counts.values()) == 1
+
+
+def test_inputs_that_lie_otherwise_later():
+    """Dynamo looks at strides, not at addresses."""
+    linear, x = dense()
+    fast, built = compiled(linear)
+    with torch.no_grad():
+        close(fast(x), linear(x))
+        for offset in (1, 3, 16):
+            x = torch.randn(4 * 16 + offset)[offset:].view(4, 16)
+            close(fast(x), linear(x))
+    assert len(built) == 1
+
+
+def test_a_copy_stays_one():
+    """TVM's importer makes nothing of `clone`; the first input is copied, as it is not aligned."""
+    fast, _ = compiled(lambda x: x.clone())
+    with torch.no_grad():
+        fast(torch.randn(9)[1:])
+        x = torch.zeros(8)
+        fast(x).add_(1)
+    assert not x.any()
+
+
+def test_inputs_that_share_memory():
+    def compute(x, y):
+        x.add_(1)
+        return y.relu() + x[1:]
+
+    fast, _ = compiled(compute)
+    with torch.no_grad(), warned("as_strided_scatter"):
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            mine = x.clone()
+            close(fast(mine, mine[1:]), compute(x, x[1:]))
+            close(mine, x)
+
+
+def test_results_in_channels_last():
+    conv = torch.nn.Conv2d(3, 4, 3).eval().to(memory_format=torch.channels_last)
+    same(lambda x: (conv(x), conv(x).relu()), torch.randn(2, 3, 8, 9))
+
+
+# ---- types
+
+
+@pytest.mark.parametrize(
+    ("compute", "make"),
+    [
+        (lambda x: x * 2 + 1, lambda: torch.tensor(3.0)),
+        (lambda x: x.sum(), lambda: torch.randn(3, 5)),
+        (lambda x: (x > 0, x.argmax(1), x.long() * 3), lambda: torch.randn(3, 5)),
+        (lambda x: (~x, x & x), lambda: torch.tensor([True, False])),
+        (lambda x: x // 2 + x % 3, lambda: torch.arange(10)),
+        (lambda x: x + 1, lambda: torch.arange(10, dtype=torch.int8)),
+        (lambda x: x * 2, lambda: torch.arange(10, dtype=torch.uint8)),
+        (lambda x: (x * 2).relu(), lambda: torch.randn(3, 5, dtype=torch.float64)),
+        (lambda x: (x * 2).relu(), lambda: torch.randn(3, 5, dtype=torch.float16)),
+        (lambda x: (x * 2).relu(), lambda: torch.randn(3, 5, dtype=torch.bfloat16)),
+        (lambda x: x.relu(), lambda: torch.empty(0, 5)),
+        (lambda x: {"a": x.relu(), "b": None, "c": "text", "d": 3}.values(), lambda: torch.ones(3)),
+        (lambda x: (x.relu(), [x + 1, (x + 2, 5)][0]), lambda: torch.ones(3)),
+    ],
+)
+def test_types(compute, make):
+    same(compute, make())
+
+
+def test_numbers_that_change():
+    """The values of Python that dynamo hands on: each integer has a library, floats have none."""
+    fast, _ = compiled(lambda x, n: x.relu() * n + n)
+    x = torch.randn(3, 5)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for n in (1, 2, 5, 1, 0.5, 1.5, 2.5, True):
+            close(fast(x, n), x.relu() * n + n)
+
+
+def test_tensors_of_the_program():
+    weight = torch.randn(4)
+    same(lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]) + weight, torch.randn(3, 4))
+
+
+def test_autocast():
+    linear, x = dense()
+    fast, built = compiled(linear)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found, expected = fast(x), linear(x)
+    assert found.dtype == expected.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected)
+    assert len(built) == 1
+
+
+# ---- around it
+
+
+def test_threads():
+    linear, _ = dense()
+    fast, built = compiled(linear)
+    inputs = [torch.randn(4, 16) for _ in range(8)]
+
+    def call(x):
+        with torch.no_grad():
+            return [fast(x) for _ in range(20)][-1]
+
+    call(inputs[0])
+    with ThreadPoolExecutor(4) as pool:
+        for x, found in zip(inputs, pool.map(call, inputs), strict=True):
+            close(found, linear(x).detach())
+    assert len(built) == 1
+
+
+def test_relax_dynamo():
+    """TVM's own backend of torch.compile, with our pass in its pipeline."""
+    from tvm import relax, transform
+    from tvm.relax.frontend.torch import relax_dynamo
+
+    found = []
+
+    @transform.module_pass(opt_level=0)
+    def look(mod, _):
+        found.append(selfbyoc.report(mod).counts)
+        return mod
+
+    passes = [Partition(), look, relax.transform.RunCodegen(), ScheduleRest()]
+    backend = relax_dynamo(transform.Sequential([*passes, relax.get_pipeline()]))
+    network, x = Layer().eval(), torch.randn(4, 8)
+    with torch.no_grad():
+        close(torch.compile(network, backend=backend)(x), network(x))
+    assert [sum(counts.values()) for counts in found] == [1]
+
+
+def test_selfbyoc_needs_no_pytorch():
+    done = subprocess.run(
+        [sys.executable, "-c", "import selfbyoc, sys; assert 'selfbyoc.dynamo' not in sys.modules"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
