@@ -358,6 +358,14 @@ def te_exp(x):
     return te.compute(x.shape, lambda *i: te.exp(x(*i)), name="exp")
 
 
+def test_two_transposes_of_matrices_at_the_end_of_a_kernel():
+    """Nobody in its function reads them, as the factors of a product would be read."""
+    marked = Composite("marked", lambda x: op.exp(x), compute=lambda x: te_exp(x))
+    turned = [(0, 2, 1), (0, 2, 1)]
+    case = Case(lambda x: op.softmax(transposed(op.exp(x), *turned)), x=(3, 4, 5))
+    assert_close(run_case(marked, case))
+
+
 def test_a_transpose_that_others_read_stays():
     def program(x):
         turned = op.transpose(op.relu(x), axes=(1, 0, 2))

@@ -73,6 +73,10 @@ class Computed(torch.nn.Module):
         return -self.compute(x)
 
 
+GRID = torch.from_numpy(np.random.default_rng(1).uniform(-1.3, 1.3, (2, 4, 3, 2)).astype("float32"))
+resized, sampled = torch.nn.functional.interpolate, torch.nn.functional.grid_sample
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 has no converter for them")
 @pytest.mark.parametrize(
     "compute",
@@ -91,6 +95,23 @@ class Computed(torch.nn.Module):
         lambda x: torch.div((10 * x).int(), 3, rounding_mode="floor"),
         lambda x: torch.div((10 * x).int(), 3, rounding_mode="trunc"),
         lambda x: torch.div((10 * x).int(), x.abs() + 1, rounding_mode="floor"),
+        lambda x: (10 * x).int() / 4,
+        lambda x: (10 * x).int() * 0.5 + (x > 0),
+        lambda x: torch.where((10 * x).int() > 2.5, 1.0, x),
+        lambda x: torch.add((10 * x).int(), x, alpha=2.5),
+        lambda x: (10 * x).int() % 3 - 1.5,
+        lambda x: torch.where(torch.round(x).any(1), x[:, 0], 2.0),
+        lambda x: torch.where((x > 2).any(), x, 0.5),
+        lambda x: x[:, -1],
+        lambda x: x[..., -2, [0, -1]],
+        lambda x: x[:, torch.tensor([[0, 2], [1, -1]])],
+        lambda x: resized(x, size=(13, 4), mode="nearest"),
+        lambda x: resized(x, size=(13, 4), mode="bilinear"),
+        lambda x: resized(x, scale_factor=(2, 3), mode="bicubic"),
+        lambda x: resized(x, scale_factor=1.7, mode="bilinear", align_corners=True),
+        lambda x: sampled(x, GRID, align_corners=True),
+        lambda x: sampled(x, GRID, mode="nearest", align_corners=False),
+        lambda x: sampled(x, GRID, padding_mode="border", align_corners=False),
         torch.nn.functional.elu,
         torch.nn.functional.selu,
         lambda x: torch.nn.functional.celu(x, 0.3),
@@ -103,7 +124,24 @@ def test_ops(compute):
     (found,) = selfbyoc.build(from_torch(network, (x,)))(x.numpy())
     wanted = network(x).numpy()
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 reads traces")
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda x: resized(x, scale_factor=1.7, mode="bilinear"), "5 pixels by a factor of 1.7"),
+        (lambda x: resized(x, size=(3, 3), mode="bilinear", antialias=True), "antialias=False"),
+        (lambda x: torch.nn.functional.avg_pool2d(x, 3, divisor_override=2), "no divisor_override"),
+        (lambda x: torch.nn.functional.max_pool2d(x, 3, return_indices=True)[1], "the places"),
+        (lambda x: x[:, [0, 1], [1, 2]], "several tensors index it together"),
+    ],
+)
+def test_what_the_frontend_takes_for_another_is_refused(compute, message):
+    x = torch.ones((2, 3, 5, 7))
+    with pytest.raises(InputError, match=message):
+        from_torch(Computed(compute).eval(), (x,))
 
 
 @pytest.mark.skipif(GENERATION == "relax", reason="Relax reads exported programs")

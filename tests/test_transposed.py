@@ -67,13 +67,18 @@ REFUSED = {
         {"dilation": 2},
         r"only a dilation of 1 is scheduled, found \(2",
     ),
+    "narrower than a step": (
+        (8, 6, 12, 3),
+        {"strides": (12, 2), "padding": (25, 0, 25, 0)},
+        r"each step of \(12, 2\) needs a pixel, found \(10, 13\)",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_is_refused(name):
     weight, attrs, reason = REFUSED[name]
-    mod = emit(bare(strides=2, **attrs), {"x": (1, 8, 5, 6), "weight": weight})
+    mod = emit(bare(**{"strides": 2, **attrs}), {"x": (1, 8, 5, 6), "weight": weight})
     report = explain(mod).report
     assert report.counts == {}
     assert [r for r in report.records if r.status == "refused"]

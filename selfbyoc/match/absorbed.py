@@ -41,6 +41,8 @@ class Around:
         out = call.outputs[0]
         if call.kind in LONG and not _is_short(call):
             return f"{call.kind} is too long an expression to compile in every tile"
+        if call.kind != "where" and any(v.dtype == CONDITION for v in call.inputs):
+            return "it computes with a condition"  # of vectors, which 0.27 cannot cast
         if out.shape != value.shape:
             return f"it makes {out.type} of {value.type}"
         dtypes = {v.dtype for v in (*call.inputs, out) if v.scalar is None or v is out}

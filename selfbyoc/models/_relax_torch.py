@@ -9,6 +9,8 @@ from typing import Any
 from tvm import relax
 
 from ..errors import InputError
+from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
+from ._relax_torch_node import argument, in_its_type
 
 
 def converted(program: Any, bare: bool) -> Any:
@@ -61,29 +63,24 @@ def _cat(node: Any, importer: Any) -> Any:
         else emit(relax.op.astype(importer.env[n], dtype))
         for n in given
     ]
-    return emit(relax.op.concat(parts, axis=_argument(node, 1, "dim", 0)))
+    return emit(relax.op.concat(parts, axis=argument(node, 1, "dim", 0)))
 
 
 def _cumsum(node: Any, importer: Any) -> Any:
     """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
     of bools does not compile, and one of int8 overflows.
     """
-    x = _in_its_type(node, importer)
-    axis, dtype = _argument(node, 1, "dim"), x.ty.dtype
+    x = in_its_type(node, importer)
+    axis, dtype = argument(node, 1, "dim"), x.ty.dtype
     return importer.block_builder.emit(relax.op.cumsum(x, axis, dtype))
-
-
-def _argument(node: Any, place: int, name: str, default: Any = None) -> Any:
-    """Of a call, by place or by name."""
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
 
 
 def _reduction(kind: Any) -> Any:
     """`kind` over some axes; over all of them where none are given."""
 
     def convert(node: Any, importer: Any) -> Any:
-        x, axes = importer.env[node.args[0]], _argument(node, 1, "dim")
-        keeps = bool(_argument(node, 2, "keepdim", False))
+        x, axes = importer.env[node.args[0]], argument(node, 1, "dim")
+        keeps = bool(argument(node, 2, "keepdim", False))
         return importer.block_builder.emit(kind(x, axes or None, keepdims=keeps))
 
     return convert
@@ -91,8 +88,8 @@ def _reduction(kind: Any) -> Any:
 
 def _product(node: Any, importer: Any) -> Any:
     """Over one axis; of bools and short integers in int64, as sums."""
-    x = _in_its_type(node, importer)
-    axis, keeps = _argument(node, 1, "dim"), bool(_argument(node, 2, "keepdim", False))
+    x = in_its_type(node, importer)
+    axis, keeps = argument(node, 1, "dim"), bool(argument(node, 2, "keepdim", False))
     return importer.block_builder.emit(relax.op.prod(x, axis, keepdims=keeps))
 
 
@@ -100,8 +97,8 @@ def _divide(node: Any, importer: Any) -> Any:
     """Rounded down, or towards zero. The frontend makes an int32 constant of a Python integer,
     whatever that divides.
     """
-    emit, mode = importer.block_builder.emit, _argument(node, 2, "rounding_mode")
-    x, y = (_in_its_type(node, importer, place) for place in (0, 1))
+    emit, mode = importer.block_builder.emit, argument(node, 2, "rounding_mode")
+    x, y = (in_its_type(node, importer, place) for place in (0, 1))
     if mode == "floor":
         return emit(relax.op.floor_divide(x, y))
     divided = emit(relax.op.divide(x, y))
@@ -113,7 +110,7 @@ def _elu(node: Any, importer: Any) -> Any:
     """The frontend leaves out the scales, which make SELU and CELU of it."""
     emit, x = importer.block_builder.emit, importer.env[node.args[0]]
     alpha, scale, inner = (
-        relax.const(float(_argument(node, n + 1, name, 1.0)), x.ty.dtype)
+        relax.const(float(argument(node, n + 1, name, 1.0)), x.ty.dtype)
         for n, name in enumerate(("alpha", "scale", "input_scale"))
     )
     one = relax.const(1.0, x.ty.dtype)
@@ -122,19 +119,10 @@ def _elu(node: Any, importer: Any) -> Any:
     return emit(relax.op.multiply(both, scale))
 
 
-def _in_its_type(node: Any, importer: Any, place: int = 0) -> Any:
-    """An argument, a tensor or a number, in the type that the result has in PyTorch."""
-    given, wanted = node.args[place], node.meta["val"].dtype
-    dtype = importer._convert_data_type(str(wanted), importer.env)
-    if isinstance(given, (int, float)):
-        return relax.const(given, dtype)
-    x = importer.env[given]
-    if given.meta["val"].dtype == wanted:
-        return x
-    return importer.block_builder.emit(relax.op.astype(x, dtype))
-
-
 _CONVERTERS = {
+    **_relax_torch_mixed.CONVERTERS,
+    **_relax_torch_images.CONVERTERS,
+    **_relax_torch_index.CONVERTERS,
     "addmm.default": _addmm,
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),

@@ -27,4 +27,5 @@ def _is_products(rw: Rewriter, call: OpCall) -> bool:
     ndim = call.inputs[0].ndim
     swap = (*range(ndim - 2), ndim - 1, ndim - 2)
     readers = rw.graph.users(call.outputs[0])
-    return tuple(call.attrs["axes"]) == swap and all(r.kind in _PRODUCTS for r in readers)
+    is_read_so = bool(readers) and all(r.kind in _PRODUCTS for r in readers)
+    return tuple(call.attrs["axes"]) == swap and is_read_so

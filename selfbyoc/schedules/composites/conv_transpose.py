@@ -28,6 +28,10 @@ def _check(match: Any) -> None:
     require(groups == 1, f"{conv.name}: only one group is scheduled, found {groups}")
     plain = set(apart[-1:] if conv.kind == "conv1d_transpose" else apart) == {1}
     require(plain, f"{conv.name}: only a dilation of 1 is scheduled, found {apart}")
+    out = conv.outputs[0].shape[2:]
+    steps = tuple(conv.attrs["strides"])[-len(out) :]
+    wide = all(extent >= step for extent, step in zip(out, steps, strict=True))
+    require(wide, f"{conv.name}: each step of {steps} needs a pixel, found {out}")
 
 
 def _program(kind: str, last: Any = op.relu, **attrs: Any) -> Any:

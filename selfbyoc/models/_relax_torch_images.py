@@ -1,0 +1,94 @@
+"""Resizing, sampling and pools that TVM's frontend (0.27) takes for others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tvm import relax
+
+from ._relax_torch_node import argument, refused
+
+_METHODS = {"linear": 1, "cubic": 1, "nearest_neighbor": 0}
+
+
+def _resize(method: str) -> Any:
+    """To a size, or by factors that are sizes' ratios: by others PyTorch samples elsewhere than at
+    the ratio of the sizes, and TVM has no word for it.
+    """
+
+    def convert(node: Any, importer: Any) -> Any:
+        x, size = importer.env[node.args[0]], argument(node, 1, "output_size")
+        corners = method != "nearest_neighbor" and bool(argument(node, 2, "align_corners"))
+        factors = argument(node, 2 + _METHODS[method], "scale_factors")
+        given = [int(e) for e in node.args[0].meta["val"].shape[2:]]
+        out = [int(e) for e in node.meta["val"].shape[2:]]
+        if not size and factors is not None and not corners:
+            for extent, factor, wanted in zip(given, factors, out, strict=True):
+                if not math.isclose(extent * factor, wanted, rel_tol=1e-9):
+                    text = f"{extent} pixels by a factor of {factor} are no whole number"
+                    raise refused(node, f"{text}; give size=, or recompute_scale_factor=True")
+        places = "align_corners" if corners else "half_pixel"
+        how = {"coordinate_transformation_mode": places}
+        if method == "nearest_neighbor":
+            how = {"coordinate_transformation_mode": "asymmetric", "rounding_method": "floor"}
+        resized = relax.op.image.resize2d(x, out, layout="NCHW", method=method, **how)
+        return importer.block_builder.emit(resized)
+
+    return convert
+
+
+def _average(name: str) -> Any:
+    """A pool, whose sums the frontend always divides by their number."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        divisor = argument(node, 6, "divisor_override")
+        if divisor is not None:
+            raise refused(node, f"expected no divisor_override, found {divisor}")
+        return getattr(importer, name)(node)
+
+    return convert
+
+
+def _refuse(text: str) -> Any:
+    def convert(node: Any, importer: Any) -> Any:
+        raise refused(node, text)
+
+    return convert
+
+
+def _pool_and_places(node: Any, importer: Any) -> Any:
+    """The frontend has the pool, and zeros for the places of the largest elements."""
+    import operator
+
+    if any(u.target is operator.getitem and u.args[1] == 1 and u.users for u in node.users):
+        raise refused(node, "the places of the largest elements are read, which TVM has not")
+    return importer._max_pool2d_with_indices(node)
+
+
+def _sample(node: Any, importer: Any) -> Any:
+    """At a grid of [n, height, width, 2]; TVM's op looks for [n, 2, height, width]."""
+    emit = importer.block_builder.emit
+    x, grid = (importer.env[given] for given in node.args[:2])
+    grid = emit(relax.op.permute_dims(grid, [0, 3, 1, 2]))
+    method = ("bilinear", "nearest", "bicubic")[argument(node, 2, "interpolation_mode")]
+    padding = ("zeros", "border", "reflection")[argument(node, 3, "padding_mode")]
+    corners = bool(argument(node, 4, "align_corners"))
+    sampled = relax.op.image.grid_sample(x, grid, method, "NCHW", padding, corners)
+    return emit(sampled)
+
+
+_SMOOTH = "expected antialias=False: TVM has no such resizing"
+CONVERTERS = {
+    "upsample_nearest2d.vec": _resize("nearest_neighbor"),
+    "upsample_bilinear2d.vec": _resize("linear"),
+    "upsample_bicubic2d.vec": _resize("cubic"),
+    "_upsample_bilinear2d_aa.vec": _refuse(_SMOOTH),
+    "_upsample_bilinear2d_aa.default": _refuse(_SMOOTH),
+    "_upsample_bicubic2d_aa.vec": _refuse(_SMOOTH),
+    "_upsample_bicubic2d_aa.default": _refuse(_SMOOTH),
+    "avg_pool2d.default": _average("_avg_pool2d"),
+    "avg_pool3d.default": _average("_avg_pool3d"),
+    "grid_sampler_2d.default": _sample,
+    "max_pool2d_with_indices.default": _pool_and_places,
+}
