@@ -388,6 +388,7 @@ def test_batch_norm_in_training():
     ("make", "why"),
     [
         (lambda: torch.randn(4, dtype=torch.complex64), "is torch.complex64; expected float16"),
+        (lambda: torch._neg_view(torch.randn(4)), "a view that negates its memory"),
         (lambda: torch.randn(4, device="meta"), "an input is on meta; expected the CPU"),
     ],
 )

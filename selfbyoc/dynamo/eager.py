@@ -65,6 +65,8 @@ def _foreign(value: Any) -> str:
         return f"an input is a {type(value).__name__}; expected a plain tensor"
     if value.layout != torch.strided or value.is_quantized or value.is_nested:
         return f"an input is of layout {value.layout}; expected dense numbers"
+    if value.is_neg():
+        return "an input is a view that negates its memory"
     if value.dtype not in DTYPES:
         return f"an input is {value.dtype}; expected {_names(DTYPES)}"
     return ""
