@@ -83,6 +83,9 @@ class Graph(Protocol):
     def is_output(self, value: Value) -> bool:
         """Whether the graph returns the value."""
 
+    def in_order(self, calls: Iterable[OpCall]) -> tuple[OpCall, ...]:
+        """Some of its ops in topological order, each once."""
+
 
 @dataclass(frozen=True, eq=False)
 class OpGraph:
@@ -97,14 +100,21 @@ class OpGraph:
     def __post_init__(self) -> None:
         producers = {id(v): call for call in self.ops for v in call.outputs}
         users: dict[int, list[OpCall]] = {}
+        tied: dict[int, list[OpCall]] = {}
         for call in self.ops:
+            if call.tie is not None:
+                tied.setdefault(id(call.tie), []).append(call)
             for value in {id(v): v for v in call.inputs}.values():
                 users.setdefault(id(value), []).append(call)
         object.__setattr__(self, "_producers", producers)
         object.__setattr__(self, "_users", users)
+        object.__setattr__(self, "_tied", tied)
+        object.__setattr__(self, "_at", {id(call): n for n, call in enumerate(self.ops)})
 
     _producers: dict[int, OpCall] = field(init=False, repr=False, default_factory=dict)
     _users: dict[int, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
+    _tied: dict[int, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
+    _at: dict[int, int] = field(init=False, repr=False, default_factory=dict)
 
     def producer(self, value: Value) -> OpCall | None:
         """The op that computes a value, or None for an input or a constant."""
@@ -117,6 +127,19 @@ class OpGraph:
     def is_output(self, value: Value) -> bool:
         """Whether the graph returns the value."""
         return any(value is out for out in self.outputs)
+
+    def in_order(self, calls: Iterable[OpCall]) -> tuple[OpCall, ...]:
+        """Some of its ops in topological order, each once."""
+        found = {id(call): call for call in calls}
+        return tuple(sorted(found.values(), key=self.position))
+
+    def position(self, call: OpCall) -> int:
+        """Where an op stands in topological order."""
+        return self._at[id(call)]
+
+    def tied(self, call: OpCall) -> list[OpCall]:
+        """The ops with the tie of this one, itself among them; none where it has none."""
+        return self._tied.get(id(call.tie), [])
 
     def __iter__(self) -> Iterator[OpCall]:
         return iter(self.ops)

@@ -14,7 +14,7 @@ from ..graph import OpCall, OpGraph, Value
 from ..language.composite import Composite
 from ..language.declared import root_kinds
 from ..ops.mathfn import SHORT_POWERS
-from ..ops.vocabulary import elementwise_kinds
+from ..ops.vocabulary import is_elementwise_kind
 from .match import Match, Ways, feeds_itself
 from .match import find_whole as find_plain
 from .miss import Miss
@@ -81,7 +81,7 @@ class Around:
                 ):
                     found[id(call)] = call
                     waiting.append(call.outputs[0])
-        return [call for call in self.graph.ops if id(call) in found] if found else []
+        return list(self.graph.in_order(found.values()))
 
     def _is_closed(self, start: Value, ops: Sequence[OpCall], end: OpCall) -> bool:
         """Whether nobody else reads what is computed on the way."""
@@ -97,9 +97,9 @@ class Around:
         value = match.args.get(name)
         if value is None:
             return ()
-        position = {id(call): n for n, call in enumerate(self.graph.ops)}
+        position = self.graph.position
         inside, found = set(map(id, match.ops)), {}
-        waiting = [-position[id(call)] for call in self._producers((value,))]
+        waiting = [-position(call) for call in self._producers((value,))]
         heapify(waiting)
         while waiting:  # the last first: who reads a result is decided before
             call = self.graph.ops[-heappop(waiting)]
@@ -110,8 +110,8 @@ class Around:
             inside.add(id(call))
             found[id(call)] = call
             for before in self._producers(call.inputs):
-                heappush(waiting, -position[id(before)])
-        return tuple(call for call in self.graph.ops if id(call) in found)
+                heappush(waiting, -position(before))
+        return self.graph.in_order(found.values())
 
     def _producers(self, values: Sequence[Value]) -> Iterator[OpCall]:
         return (call for v in values if (call := self.graph.producer(v)) is not None)
@@ -134,7 +134,7 @@ def _is_short(call: OpCall) -> bool:
 
 def is_elementwise(call: OpCall) -> bool:
     """Whether an op of the model is of a kind that may be computed in place."""
-    return bool(call.sources) and (call.kind == BATCH_NORM or call.kind in elementwise_kinds())
+    return bool(call.sources) and (call.kind == BATCH_NORM or is_elementwise_kind(call.kind))
 
 
 def with_epilogue(match: Match, ops: Sequence[OpCall], graph: OpGraph) -> Match:
@@ -221,8 +221,7 @@ def _larger(match: Match, graph: OpGraph, made: Match) -> Match:
     """All its ops in the order of the graph, and names for what the new ones read."""
     core = match.core or match
     new = [*made.after, *(call for ops in made.before.values() for call in ops)]
-    inside = {id(call) for call in (*core.ops, *new)}
-    ops = tuple(call for call in graph.ops if id(call) in inside)
+    ops = graph.in_order((*core.ops, *new))
     args = {n: v for n, v in core.args.items() if n not in made.before}
     known = {id(v) for v in args.values()} | {id(v) for call in ops for v in call.outputs}
     roles = dict(core.roles)

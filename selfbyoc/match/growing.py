@@ -79,7 +79,7 @@ def chains(matcher: Matcher, node: Elementwise, value: Value, bound: Bound) -> I
 def _elementwise_before(graph: Graph, value: Value) -> list[OpCall]:
     """The elementwise ops that a value is computed from through values of its shape."""
     kinds = elementwise_kinds()
-    found: set[int] = set()
+    found: dict[int, OpCall] = {}
     waiting = [value]
     while waiting:
         call = graph.producer(waiting.pop())
@@ -87,9 +87,9 @@ def _elementwise_before(graph: Graph, value: Value) -> list[OpCall]:
             continue
         inputs = [v for v in call.inputs if v.shape == value.shape]
         if inputs:  # else it is a broadcast
-            found.add(id(call))
+            found[id(call)] = call
             waiting += inputs
-    return [call for call in graph.ops if id(call) in found]
+    return list(graph.in_order(found.values()))
 
 
 def _chains(

@@ -97,7 +97,7 @@ class Ways:
     """
 
     def __init__(self, composite: Composite, graph: OpGraph, root: OpCall) -> None:
-        self.composite, self.root = composite, root
+        self.composite, self.root, self.graph = composite, root, graph
         self.matcher = Matcher(graph)
         self._made = self._matches()
         if len(composite.roots) > 1:  # one of them may be larger where another is smaller
@@ -135,7 +135,7 @@ class Ways:
         return frozenset(map(id, match.ops))
 
     def _matches(self) -> Iterator[Match]:
-        composite, graph = self.composite, self.matcher.graph
+        composite = self.composite
         for bound in self.bounds():
             absent = next((n for n in composite.outputs if not _took_part(n, bound)), None)
             if absent is not None:  # an alternative without it was taken
@@ -143,8 +143,7 @@ class Ways:
                 score = (len(bound.ops), RIGHT_KIND)
                 self.matcher.nearest.add(score, Miss(OUTPUT, self.root.name, wanted, "none"))
                 continue
-            taken = {id(call) for call in bound.ops}
-            ops = tuple(call for call in graph.ops if id(call) in taken)
+            ops = self.graph.in_order(bound.ops)
             outputs = tuple(_value_of(node, bound) for node in composite.outputs)
             args, roles = arguments(bound, composite.arg_names, ops)
             yield Match(composite, args, ops, outputs, roles)
@@ -163,9 +162,9 @@ class Ways:
         if number == len(self.composite.roots):
             yield bound
             return
-        node, graph = self.composite.roots[number], self.matcher.graph
+        node, graph = self.composite.roots[number], self.graph
         kinds, before = root_kinds(node), alike(self.composite.roots)[number]
-        start = 0 if before is None else graph.ops.index(found[before]) + 1
+        start = 0 if before is None else graph.position(found[before]) + 1
         names = f"{node!r} beside it", "none"
         self.matcher.missed(bound, LEAF, OUTPUT, found[0].name, *names)
         for call in graph.ops[start:]:

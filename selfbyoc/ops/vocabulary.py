@@ -37,8 +37,14 @@ def written() -> list[str]:
 
 def elementwise_kinds() -> set[str]:
     """The kinds in patterns that are elementwise where an input has the shape of the result."""
+    return set(filter(is_elementwise_kind, KINDS))
+
+
+def is_elementwise_kind(name: str) -> bool:
+    """Whether a kind is one of these."""
+    kind = KINDS.get(name)
     told = ("elemwise", BROADCASTS)
-    return {name for name, kind in KINDS.items() if kind.is_written and kind.fuses in told}
+    return kind is not None and kind.is_written and kind.fuses in told
 
 
 def forms(kind: OpKind) -> tuple[Form, ...]:

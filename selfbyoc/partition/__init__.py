@@ -112,8 +112,7 @@ def partitioning(
     prepared = ir.prepare(mod, params)
     matches, report = decide(prepared, registry, target=target, refused=refused)
     report = replace(report, layouts=told_layouts(mod))
-    matches = ir.in_order(prepared, matches)
-    marked = ir.mark(prepared, matches)
+    marked, matches = ir.mark(prepared, matches)
     return Partitioning(marked, registry, target, matches, report, names_of(mod))
 
 

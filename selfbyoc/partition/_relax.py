@@ -21,7 +21,6 @@ from ._relax_inline import inlined, primitives
 from ._relax_name import model_name
 from ._relax_scalars import one_for_each_scalar
 from ._relax_table import SaysItsOps, fusion_table
-from ._relax_table import in_order as in_order
 
 COMPILER = "tefuse"
 
@@ -96,15 +95,19 @@ def block_of(mod: tvm.IRModule) -> dict[Any, int]:
     return {b.value: number for number, block in blocks for b in block.bindings}
 
 
-def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
-    """Normalised module and disjoint matches -> each match is an external function."""
-    tied, table = fusion_table(mod, matches)
-    if not table:
-        return without_item_calls(mod)
-    fuse = relax.transform.FuseOpsByPattern(table, bind_constants=False, annotate_codegen=True)
-    fused = without_item_calls(fuse(tied))
+def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, list[Match]]:
+    """Normalised module and disjoint matches -> each match is an external function, and the matches
+    as their calls come in main.
+    """
+    if not matches:
+        return without_item_calls(mod), []
+    table = fusion_table(mod, matches)
+    fuse = relax.transform.FuseOpsByPattern(
+        table.rows, bind_constants=False, annotate_codegen=True, entry_functions=["main"]
+    )
+    fused = without_item_calls(fuse(table.mod))
     fused = one_for_each_scalar(fused, external_functions(fused))
-    return _unique_symbols(fused, model_name(mod["main"]))
+    return _unique_symbols(fused, model_name(mod["main"])), table.matches
 
 
 def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
@@ -134,7 +137,7 @@ def _calls(mod: tvm.IRModule) -> list[relax.Call]:
 def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
     """Root op of each match -> the name of its external function, just after marking.
 
-    FuseOpsByPattern leaves each call where the group's last op was, and matches come in that order.
+    The matches come in the order of their calls, as `mark` gave them.
     """
     external = external_functions(mod)
     calls = [c.op.name_hint for c in _calls(mod) if c.op.name_hint in external]

@@ -1,8 +1,9 @@
-"""Relax: the chosen matches as FuseOpsByPattern's table, one pattern for each."""
+"""Relax: the chosen matches as FuseOpsByPattern's table, a pattern for all that are alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import relax
@@ -22,9 +23,12 @@ class _Bindings:
 
     def __init__(self, func: relax.Function) -> None:
         self.value = {b.var: b.value for block in func.body.blocks for b in block.bindings}
+        self.name = {value: var.name for var, value in self.value.items()}
 
     def value_of(self, expr: Any) -> Any:
-        return self.value.get(expr, expr) if isinstance(expr, relax.Var) else expr
+        while isinstance(expr, relax.Var) and expr in self.value:
+            expr = self.value[expr]
+        return expr
 
 
 def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, Any]) -> Any:
@@ -41,14 +45,20 @@ def _pattern(expr: Any, nodes: set[Any], bindings: _Bindings, done: dict[Any, An
     def of(child: Any) -> Any:
         return _pattern(child, nodes, bindings, done)
 
-    if isinstance(node, relax.Tuple):
-        found = dpl.is_tuple([of(f) for f in node.fields])
-    elif isinstance(node, relax.TupleGetItem):
+    if isinstance(node, relax.Tuple):  # written into calls, it is another object after a row
+        return dpl.is_tuple([of(f) for f in node.fields])
+    if isinstance(node, relax.TupleGetItem):
         found = dpl.is_tuple_get_item(of(node.tuple_value), node.index)
     else:
         found = dpl.is_op(node.op.name)(*map(of, node.args))
     done[node] = found
     return found
+
+
+def _pattern_of(order: Sequence[Any], bindings: _Bindings) -> Any:
+    """The pattern of all these nodes, the root the last."""
+    nodes, done = set(order), dict[Any, Any]()
+    return [_pattern(node, nodes, bindings, done) for node in order][-1]
 
 
 def _signature(order: Sequence[Any], bindings: _Bindings) -> Hashable:
@@ -88,30 +98,6 @@ def _holder(match: Match, value: Value, bindings: _Bindings) -> Any:
     )
 
 
-def _is_root(roots: Sequence[Any]) -> Callable[[Any], bool]:
-    return lambda context: any(context.matched_expr.same_as(root) for root in roots)
-
-
-def with_one_result(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, Tied]:
-    """The module in which each match ends in one op, and what stands for several last ones."""
-    bindings = _Bindings(mod["main"])
-    last: dict[str, list[Any]] = {}
-    for match in matches:
-        read = {id(v) for call in match.ops for v in call.inputs}
-        ends = [v for v in match.outputs if id(v) not in read]
-        if len(ends) > 1:
-            last[match.root.name] = [_holder(match, v, bindings) for v in ends]
-    return beside(mod, last)
-
-
-def in_order(mod: tvm.IRModule, matches: Sequence[Match]) -> list[Match]:
-    """The matches as their calls will come in main."""
-    done, tied = with_one_result(mod, matches)
-    bindings = _Bindings(done["main"])
-    position = {value: n for n, value in enumerate(bindings.value.values())}
-    return sorted(matches, key=lambda match: position[_root(match, bindings, tied)])
-
-
 def _root(match: Match, bindings: _Bindings, tied: Tied) -> Any:
     """The IR node that the match ends in."""
     if match.root.name in tied:
@@ -119,32 +105,60 @@ def _root(match: Match, bindings: _Bindings, tied: Tied) -> Any:
     return _holder(match, match.result, bindings)
 
 
-def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[Any, list[tuple[Any, ...]]]:
-    """The module to mark, and the matches as FuseOpsByPattern takes them: name, pattern,
-    annotations, check.
+def _sources(match: Match) -> list[Any]:
+    return [source for call in match.ops for source in call.sources]
 
-    TVM goes through the whole module for each row. So a run of matches that differ in nothing, the
-    steps of a recurrent network, is one.
+
+def _last(matches: Sequence[Match], bindings: _Bindings) -> dict[str, list[Any]]:
+    """The last nodes of the matches that have several."""
+    found: dict[str, list[Any]] = {}
+    for match in matches:
+        read = {id(v) for call in match.ops for v in call.inputs}
+        ends = [v for v in match.outputs if id(v) not in read]
+        if len(ends) > 1:
+            found[match.root.name] = [_holder(match, v, bindings) for v in ends]
+    return found
+
+
+def _is_bound_to(names: Collection[str]) -> Callable[[Any], bool]:
+    """By name: once a row was marked, calls after it are other objects, and variables may be."""
+    return lambda context: context.value_to_bound_var[context.matched_expr].name in names
+
+
+@dataclass(frozen=True)
+class Table:
+    """What FuseOpsByPattern is given."""
+
+    mod: tvm.IRModule  # each match ends in one op, and its ops are side by side
+    rows: list[tuple[Any, ...]]  # name, pattern, annotations, check
+    matches: list[Match]  # as their calls will come in main
+
+
+def fusion_table(mod: tvm.IRModule, matches: Sequence[Match]) -> Table:
+    """The matches as FuseOpsByPattern takes them. It goes through the whole module for each row, so
+    all matches that differ in nothing are one, whatever lies between them.
     """
-    mod, tied = with_one_result(mod, matches)
+    groups = {match.root.name: _sources(match) for match in matches}
     bindings = _Bindings(mod["main"])
-    table: list[tuple[Any, ...]] = []
-    last: Hashable = None
-    roots: list[Any] = []
-    for match in reversed(matches):  # from the results back: what is upstream stays as it was
-        sources = [source for call in match.ops for source in call.sources]
-        nodes = {*sources, *tied.get(match.root.name, ())}
-        root = _root(match, bindings, tied)
-        order = (*sources, root)  # what an op reads is done before it: no deep recursion
-        found = (match.composite.full_name, _signature(order, bindings))
-        if found != last:
-            done: dict[Any, Any] = {}
-            for node in order:
-                _pattern(node, nodes, bindings, done)
-            last, roots = found, []
-            table.append((match.composite.full_name, done[root], {}, _is_root(roots)))
-        roots.append(root)
-    return mod, table
+    last = _last(matches, bindings)
+    roots = [_root(match, bindings, {}) for match in matches if match.root.name not in last]
+    mod, tied = beside(mod, groups, last, roots)
+    bindings = _Bindings(mod["main"])
+    position = {value: number for number, value in enumerate(bindings.value.values())}
+    root_of = {match.root.name: _root(match, bindings, tied) for match in matches}
+    matches = sorted(matches, key=lambda match: position[root_of[match.root.name]])
+    rows: dict[Hashable, tuple[Any, ...]] = {}
+    names: dict[Hashable, set[str]] = {}
+    for match in matches:
+        name, root = match.composite.full_name, root_of[match.root.name]
+        # What an op reads is done before it: no deep recursion.
+        order = (*groups[match.root.name], *tied.get(match.root.name, (root,)))
+        row = (name, _signature(order, bindings))
+        if row not in rows:
+            pattern = _pattern_of(order, bindings)
+            rows[row] = (name, pattern, {}, _is_bound_to(names.setdefault(row, set())))
+        names[row].add(bindings.name[root])
+    return Table(mod, list(rows.values()), matches)
 
 
 @relax.expr_functor.mutator

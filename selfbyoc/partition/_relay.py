@@ -40,11 +40,6 @@ def block_of(mod: tvm.IRModule) -> dict[Any, int]:
     return {}
 
 
-def in_order(mod: tvm.IRModule, matches: Sequence[Match]) -> list[Match]:
-    """The matches as their calls will come in main: functions are found by their names here."""
-    return list(matches)
-
-
 def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
     names = {p.name_hint for p in mod["main"].params}
     return {
@@ -52,8 +47,10 @@ def _tensors(mod: tvm.IRModule, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
-    """Typed module and disjoint matches -> module in which each match is an external function."""
+def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, list[Match]]:
+    """Typed module and disjoint matches -> module in which each match is an external function, and
+    the matches: functions are found by their names here, in whatever order.
+    """
     merged = composites_only(mod, matches)
     passes = [
         # Without this, taking a tuple apart would become an external function of its own.
@@ -64,7 +61,7 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
     parted = tvm.transform.Sequential(passes)(relay.transform.InferType()(empty))
     external = external_functions(parted).items()
     filled = {name: with_composites(func, whole) for name, func in external}
-    return relay.transform.InferType()(_with_functions(parted, filled))
+    return relay.transform.InferType()(_with_functions(parted, filled)), list(matches)
 
 
 def _hollow_if_ours(func: relay.Function) -> relay.Function:

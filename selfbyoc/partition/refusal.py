@@ -100,9 +100,9 @@ def _tied(graph: OpGraph, match: Match) -> Refusal | None:
     """Ops that the IR holds in another form, which only the group of all of them undoes."""
     inside = {id(call) for call in match.ops}
     last = {id(call.tie): call for call in match.ops if call.tie is not None}
-    for call in graph.ops if last else ():
-        end = last.get(id(call.tie))
-        if end is None or call is end:
+    for call in graph.in_order(c for end in last.values() for c in graph.tied(end)):
+        end = last[id(call.tie)]
+        if call is end:
             continue
         returned = any(value is out for value in call.outputs for out in match.outputs)
         if id(call) not in inside or returned:

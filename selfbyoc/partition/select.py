@@ -61,8 +61,7 @@ def select(
                 chosen.append(match)
                 taken.update({id(call): match for call in match.ops})
     chosen, records = with_around(graph, chosen, records, refused or {}, block_of or {})
-    position = {id(call): i for i, call in enumerate(graph.ops)}
-    chosen.sort(key=lambda m: position[id(m.root)])
+    chosen.sort(key=lambda m: graph.position(m.root))
     owner = owners(chosen)
     ops = tuple((c.name, c.kind, owner.get(id(c), "")) for c in graph.ops if c.sources)
     edges = tuple((source, call.name) for call in graph.ops for source in sources_of(graph, call))

@@ -218,13 +218,13 @@ def test_merged_composite_functions(mod, data, monkeypatch):
     x, params = data
     prepared = ir.prepare(mod, params)
     matches, _ = select(read(prepared["main"]), [conv_relu, fc])
-    prepared, table = fusion_table(prepared, matches)
+    table = fusion_table(prepared, matches)
     merged = tvm.transform.Sequential(
         [
-            relax.transform.FuseOpsByPattern(table, bind_constants=False),
+            relax.transform.FuseOpsByPattern(table.rows, bind_constants=False),
             relax.transform.MergeCompositeFunctions(),
         ]
-    )(prepared)
+    )(table.mod)
     for composite in (conv_relu, fc):
         remember(composite)
     assert len(external_functions(merged)) < len(matches)

@@ -41,12 +41,12 @@ def test_several_composites_in_one_function():
     """As TVM's MergeCompositeFunctions leaves them."""
     mod = ir.prepare(model(), None)
     matches, _ = select(reader.read(mod["main"]), [fc, Composite("e", lambda x: op.exp(x))])
-    mod, table = fusion_table(mod, matches)
+    table = fusion_table(mod, matches)
     passes = [
-        relax.transform.FuseOpsByPattern(table, bind_constants=False),
+        relax.transform.FuseOpsByPattern(table.rows, bind_constants=False),
         relax.transform.MergeCompositeFunctions(),
     ]
-    merged = tvm.transform.Sequential(passes)(mod)
+    merged = tvm.transform.Sequential(passes)(table.mod)
     names = list(ir.external_functions(merged))
     assert len(names) < len(matches) == 3
     back = unfused(merged, names, Unpack(merged), None)

@@ -227,7 +227,7 @@ def test_bodies_put_aside(mod, data):
         relay.transform.InferType(),
     ]
     wanted = tvm.transform.Sequential(passes)(ir.composites_only(prepared, matches))
-    marked = ir.mark(prepared, matches)
+    marked, _ = ir.mark(prepared, matches)
     assert structural_equal(marked, wanted)
     for func in external_functions(marked).values():
         func = func.without_attr("global_symbol")

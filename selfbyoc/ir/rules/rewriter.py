@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...graph import Graph, OpCall, OpGraph, Value
@@ -56,6 +56,15 @@ class Draft:
     def is_output(self, value: Value) -> bool:
         """Whether the graph returns the value."""
         return id(value) in self._returned
+
+    def in_order(self, calls: Iterable[OpCall]) -> tuple[OpCall, ...]:
+        """Some of its ops in topological order, each once."""
+        found = {id(call): call for call in calls}
+        return tuple(sorted(found.values(), key=self._place))
+
+    def _place(self, call: OpCall) -> tuple[int, int]:
+        slot = self._at[id(call)]
+        return slot, self._slots[slot].index(call)
 
     def replace(self, call: OpCall, stand_in: Sequence[OpCall], absorbed: Sequence[OpCall]) -> None:
         """Ops in the place of one, and without those that they absorbed."""
