@@ -193,6 +193,8 @@ def mypy(tmp_path_factory):
 
 
 def test_a_typed_composite(mypy):
+    page = (ROOT / "docs" / "ops.md").read_text(encoding="utf-8")
+    assert "Success: no issues found" in mypy(page.partition("```python\n")[2].partition("```")[0])
     assert "Success: no issues found" in mypy(TYPED)
 
 
