@@ -46,7 +46,15 @@ def _advice(name: str) -> str:
     """What to write for a function of NumPy's or a method of an array."""
     if name in ("matmul", "dot", "inner", "einsum", "tensordot"):
         return _PRODUCTS
-    if name in ("greater", "less", "greater_equal", "less_equal", "equal", "not_equal", "where"):
+    if name not in written() and name in (
+        "greater",
+        "less",
+        "greater_equal",
+        "less_equal",
+        "equal",
+        "not_equal",
+        "where",
+    ):
         return _COMPARES
     kind = _CALLED.get(name, _UFUNCS.get(name, name))
     return f"write op.{kind}(...), see help(op.{kind})" if kind in written() else _NO_OP
@@ -57,6 +65,17 @@ def _refused(what: str, advice: str) -> Callable[..., Any]:
         raise CompositeError(f"`{what}` in a pattern: {advice}")
 
     return refuse
+
+
+def _compared(what: str, kind: str) -> Callable[..., Any]:
+    """An op where the vocabulary has comparisons."""
+
+    def compare(self: Any, other: Any) -> Any:
+        if kind not in written():
+            raise CompositeError(f"`{what}` in a pattern: {_COMPARES}")
+        return self._made(kind, self, other)
+
+    return compare
 
 
 class Operators:
@@ -108,10 +127,10 @@ class Operators:
         return self._made("abs", self)
 
     __matmul__ = __rmatmul__ = _refused("x @ y", _PRODUCTS)
-    __lt__ = _refused("x < y", _COMPARES)
-    __le__ = _refused("x <= y", _COMPARES)
-    __gt__ = _refused("x > y", _COMPARES)
-    __ge__ = _refused("x >= y", _COMPARES)
+    __lt__ = _compared("x < y", "less")
+    __le__ = _compared("x <= y", "less_equal")
+    __gt__ = _compared("x > y", "greater")
+    __ge__ = _compared("x >= y", "greater_equal")
     __floordiv__ = __rfloordiv__ = _refused("x // y", _NO_OP)
     __mod__ = __rmod__ = _refused("x % y", _NO_OP)
     __and__ = __rand__ = _refused("x & y", _NO_OP)
