@@ -1,6 +1,6 @@
 """The command line: `selfbyoc` or `python -m selfbyoc`, with compile | run | show | demo |
-composites | explain | melting | verify | bounds | lint | op-info | bench | tune | records | cache |
-fuzz. A wrong argument or a missing file is answered without TVM.
+composites | ops | explain | melting | verify | bounds | lint | op-info | bench | tune | records |
+cache | fuzz. A wrong argument or a missing file is answered without TVM.
 """
 
 from __future__ import annotations
@@ -47,6 +47,30 @@ def _composites(args: argparse.Namespace, console: Console) -> int:
     else:
         console.print(tables.composites_table(BUILTIN))
     return 0
+
+
+def _ops(args: argparse.Namespace, console: Console) -> int:
+    from .errors import did_you_mean
+    from .ops.vocabulary import written
+    from .view import op_reference
+
+    if args.op is not None and args.op not in written():
+        raise InputError(f"no op {args.op!r}{did_you_mean(args.op, written())}")
+    if args.markdown:
+        print(op_reference.markdown())
+    elif args.stub:
+        print(op_reference.stub(), end="")
+    else:
+        print(op_reference.shown(args.op))
+    return 0
+
+
+def _add_ops(commands: Any) -> None:
+    ops = commands.add_parser("ops", help="the ops that patterns are written in")
+    ops.add_argument("op", nargs="?", metavar="OP", help="this op alone, as help(op.OP)")
+    ops.add_argument("--markdown", action="store_true", help="as in docs/ops.md")
+    ops.add_argument("--stub", action="store_true", help="as in language/typed_ops.pyi")
+    ops.set_defaults(run=_ops)
 
 
 def _explain(args: argparse.Namespace, console: Console) -> int:
@@ -173,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"selfbyoc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_compile, add_run, add_show, _add_demo, _add_composites, _add_explain,
+    for add in (add_compile, add_run, add_show, _add_demo, _add_composites, _add_ops, _add_explain,
                 _add_melting, _add_verify, add_bounds, _add_lint, _add_op_info, add_bench,
                 add_tune, add_records, _add_cache, add_fuzz):  # fmt: skip
         add(commands)

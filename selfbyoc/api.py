@@ -3,6 +3,7 @@
 from .analysis.explain.explanation import Explanation, explain
 from .analysis.guard import MeasuredGuard, Times, Trial
 from .analysis.lint.linter import Finding, lint
+from .analysis.loops import show
 from .analysis.melting.report import Melting, melting
 from .analysis.verify.build import verified as _verified
 from .analysis.verify.verification import verify
@@ -19,6 +20,7 @@ from .language.decisions import choose
 from .language.growing import elementwise, repeat
 from .language.intrinsic import T, intrinsic
 from .language.kernel import Kernel
+from .language.nodes import Node
 from .language.pattern import either, many, number, op
 from .language.registry import Registry
 from .layouts.optimize import optimize_layouts
@@ -59,6 +61,7 @@ __all__ = [
     "Machine",
     "MeasuredGuard",
     "Melting",
+    "Node",
     "OpInfo",
     "Outcome",
     "Progress",
@@ -100,6 +103,7 @@ __all__ = [
     "repeat",
     "report",
     "require",
+    "show",
     "transform_layout",
     "tune",
     "unfuse",

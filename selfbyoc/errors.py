@@ -88,6 +88,10 @@ class FallbackWarning(SelfbyocWarning):
     """A built-in composite raised in a build; the default schedule serves instead."""
 
 
+class MatchWarning(SelfbyocWarning):
+    """No composite matched anything in a module."""
+
+
 class UnsupportedOp(SelfbyocError, NotImplementedError):
     """An op has no compute, no emitter or no NumPy meaning here."""
 
@@ -141,4 +145,7 @@ def one_line(err: BaseException) -> str:
     head, traceback, _ = text.partition("Traceback (most recent call last)")
     if traceback:  # TVM 0.17 says at the end what is wrong
         text = head + lines[-1]
+    _, primitive, reason = str(err).rpartition("Error message:")
+    if primitive:  # of a schedule, which says it after the whole function
+        text = " ".join(reason.split())
     return f"{type(err).__name__}: {text}" if text else type(err).__name__

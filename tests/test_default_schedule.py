@@ -11,7 +11,7 @@ from selfbyoc.codegen.apply import apply_schedule
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.language.pattern import Op, reachable
+from selfbyoc.language.nodes import Op, reachable
 from selfbyoc.partition.select import select
 from selfbyoc.schedules.default import schedule
 from selfbyoc.schedules.steps.blocks import facts

@@ -9,7 +9,7 @@ import selfbyoc
 from selfbyoc import op
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.language.pattern import Node
+from selfbyoc.language.nodes import Node
 from selfbyoc.partition.layouts import LAYOUTS, Layouts
 from selfbyoc.runtime.numpy_ops import evaluate
 

@@ -95,7 +95,9 @@ def test_other_errors_say_nothing_of_te():
 
     with pytest.raises(ScheduleError) as raised:
         run_case(Composite("mine", pattern, broken), CASE)
-    assert str(raised.value) == "composite mine: its schedule raised KeyError: 'nothing'"
+    assert str(raised.value).startswith(
+        f"composite mine: its schedule raised KeyError: 'nothing'\n  at {__file__}:"
+    )
 
 
 def test_as_it_is_said_now():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import get_block, tvm
 from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
+from ..language.raised import cause, in_words
 from ..language.sampling import SamplingSchedule
 from ..language.te_schedule import NOW, is_te_schedule, raised_in_te
 from .info.accesses import blocks_of
@@ -92,12 +93,14 @@ def apply_schedule(
     try:
         _own(stacked, own, sch, ops, target)
     except ScheduleError as err:  # of a part of it (schedules/each_op.py)
-        raise ScheduleError(f"composite {name}: {err}") from err
+        raise ScheduleError(f"composite {name}: {in_words(err)}") from cause(err)
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is his schedule's error
-        text = f"composite {name}: its schedule raised {type(err).__name__}: {err}"
-        raise ScheduleError(f"{text}{raised_in_te(err)}") from err
+        text = in_words(err, raised_in_te(err))
+        raise ScheduleError(
+            f"composite {name}: its schedule raised {type(err).__name__}: {text}"
+        ) from cause(err)
     return Scheduled(_described(sch, stacked), level)
 
 

@@ -13,6 +13,7 @@ from .._tvm_alignment import any_alignment
 from .._tvm_config import run_once_config
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
+from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
 from .planned import plan_of
@@ -80,7 +81,7 @@ def _pack_stages(
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error
         owner = f"composite {match.composite.name}: its pack of {name!r}"
-        raise ComputeError(f"{owner} raised {type(err).__name__}: {err}") from err
+        raise ComputeError(f"{owner} raised {type(err).__name__}: {in_words(err)}") from err
 
 
 def _chain(graph: OpGraph, match: Match, name: str) -> list[OpCall]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import te, tir
 from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
+from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
 from .inferred import check_types
@@ -179,7 +180,7 @@ class Builder:
         except Exception as err:
             name = self.composite.name
             raise ComputeError(
-                f"composite {name}: its {what} raised {type(err).__name__}: {err}"
+                f"composite {name}: its {what} raised {type(err).__name__}: {in_words(err)}"
             ) from err
 
     def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:

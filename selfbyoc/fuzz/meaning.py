@@ -13,7 +13,7 @@ from ..analysis.verify.inputs import arrays
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value, name_ops
 from ..ir.emit import emit
-from ..language.pattern import Arg, Item, Node, Op
+from ..language.nodes import Arg, Item, Node, Op
 from ..models.onnx_model import import_onnx
 from ..ops.vocabulary import KINDS, complete
 from .generation import planter

@@ -10,7 +10,7 @@ from .._tvm import GENERATION
 from ..language.case import Case
 from ..language.composite import Composite
 from ..language.growing import Elementwise, Repeat
-from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
+from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, as_node
 from ..ops.vocabulary import KINDS
 from . import program as P
 

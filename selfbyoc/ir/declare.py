@@ -11,9 +11,11 @@ import numpy as np
 
 from ..errors import ComputeError, OpError, SelfbyocError, did_you_mean
 from ..graph import OpCall, Shape, type_text
-from ..language.pattern import Arg, Op, as_node, op, reachable
+from ..language.nodes import Arg, Node, Op, as_node, reachable
+from ..language.pattern import op
 from ..ops.attrs import like
 from ..ops.kind import BROADCASTS, Array, Compute, Evaluate, OpKind, elementwise, form
+from ..ops.reference import told_by
 from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared, read_as
 from .generation import registrar
 
@@ -44,7 +46,8 @@ def declare(
     relax: str | None = None,
     primfunc: str = "",
     means: Callable[..., Any] | None = None,
-) -> Callable[..., Op]:
+    doc: str = "",
+) -> Callable[..., Node]:
     """Declare an op; -> `op.<name>`, which stands in patterns, cases and programs as the others do.
 
     `compute` is the op in TensorIR: of an elementwise op a function of elements, which are read as
@@ -53,13 +56,12 @@ def declare(
     attributes by name; `attrs` names them, with defaults. `inputs` counts the tensors, None is one
     list of them. `kind` is elementwise, injective, reduction or opaque, as TVM's own fusion should
     see it. `shape` and `dtype` take the inputs' shapes or dtypes, and the attributes, and return
-    the result's: by default they are broadcast, and the first input's.
+    the result's: by default they are broadcast, and the first input's. `help` says `doc`.
 
     Where models have the op already, say how: `relay` and `relax` name an op of these TVMs (Relax's
     without "relax."), `primfunc` a PrimFunc that a Relax model calls (attributes are their defaults
     then), `means` is a program of the vocabulary that is read as this op, and written for it. Else
-    the op is registered in TVM as "selfbyoc.<name>": TVM alone builds a model with it too, as any
-    op of that kind. A name may be declared again, but no built-in one. Raises OpError.
+    the op is registered in TVM as "selfbyoc.<name>", which TVM alone builds, too. Raises OpError.
     """
     made = OpKind(
         name,
@@ -71,13 +73,13 @@ def declare(
         is_commutative=commutes,
         means=means,
         primfunc=primfunc,
+        **told_by(compute, inputs, doc),
     )
     _check(made, kind, compute, numpy, shape)
     forms = _forms(made, {"relay": relay, "relax": relax})
     add(replace(made, **forms))
-    own = f"{OWN}{name}"
-    if any(told.name == own for told in forms.get(registrar.GENERATION, ())):
-        registrar.register(own, name, _Rule(name, kind, shape, dtype))
+    if any(told.name == OWN + name for told in forms.get(registrar.GENERATION, ())):
+        registrar.register(OWN + name, name, _Rule(name, kind, shape, dtype))
     return getattr(op, name)
 
 

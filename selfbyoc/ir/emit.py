@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import CompositeError, SelfbyocError, one_line
 from ..language.case import typed
 from ..language.growing import Elementwise, Repeat
-from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op, as_node
+from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, as_node
 from ..ops.vocabulary import KINDS, complete
 from .generation import writer
 

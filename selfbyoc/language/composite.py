@@ -15,7 +15,7 @@ from .case import Case
 from .dataflow import is_pattern, translated
 from .declared import kinds
 from .kernel import Kernel
-from .pattern import Node, reachable
+from .nodes import Node, reachable
 from .roots import roots_of
 from .te_schedule import declared_in_te
 from .tracing import numbered_names, trace

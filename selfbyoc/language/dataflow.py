@@ -11,7 +11,7 @@ from ..errors import CompositeError
 from ..ops.vocabulary import KINDS, is_declared, read_as
 from .dataflow_view import ANY, ATTRS, CALL, CONSTANT, DOMINATOR, EITHER, ITEM, TUPLE, View
 from .growing import Elementwise
-from .pattern import Arg, Either, Item, Node, Op
+from .nodes import Arg, Either, Item, Node, Op
 
 if GENERATION == "relay":
     from ._relay_dataflow import is_pattern, view

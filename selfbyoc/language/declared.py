@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..ops.vocabulary import elementwise_kinds
 from .growing import Elementwise, Repeat, Rest
-from .pattern import Either, Item, Node, Op
+from .nodes import Either, Item, Node, Op
 
 if TYPE_CHECKING:
     from .composite import Composite

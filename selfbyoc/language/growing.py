@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import CompositeError
-from .pattern import Arg, Many, Node, as_node, asked_names, reachable
+from .nodes import Arg, Many, Node, as_node, asked_names, reachable
 
 
 class _Growing(Node):
@@ -77,7 +77,7 @@ class Rest(Node):
 
 def elementwise(
     x: Any, at_least: int = 0, at_most: int | None = None, *, name: str = "operand"
-) -> Any:
+) -> Node:
     """Any elementwise ops of the vocabulary, or of one's own, between `x` and the result.
 
     All ops on the way from `x` are elementwise in place: each result has the shape of `x`. What
@@ -90,7 +90,9 @@ def elementwise(
     return Elementwise(as_node(x), at_least, at_most, name)
 
 
-def repeat(block: Callable[..., Any], x: Any, at_least: int = 1, at_most: int | None = None) -> Any:
+def repeat(
+    block: Callable[..., Any], x: Any, at_least: int = 1, at_most: int | None = None
+) -> Node:
     """A block of ops, and again on its result: `repeat(lambda y, arg: op.relu(op.conv2d(y,
     arg("weight"))), x)`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..errors import RegistryError
+from ..errors import RegistryError, did_you_mean
 from .composite import COMPILER, Composite
 
 
@@ -34,7 +34,9 @@ class Registry:
     def __getitem__(self, name: str) -> Composite:
         short = name.removeprefix(f"{COMPILER}.")
         if short not in self._by_name:
-            raise RegistryError(f"composite {name!r} is not registered; known: {self.names()}")
+            meant = did_you_mean(short, self._by_name)
+            text = f"composite {name!r} is not registered; known: {self.names()}{meant}"
+            raise RegistryError(text)
         return self._by_name[short]
 
     def __contains__(self, name: str) -> bool:

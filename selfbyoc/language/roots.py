@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import CompositeError
-from .pattern import Arg, Item, Node, Number, Op, reachable
+from .nodes import Arg, Item, Node, Number, Op, reachable
 
 
 def roots_of(owner: str, outputs: Sequence[Node]) -> tuple[Node, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import CompositeError
-from .pattern import Arg, Node, as_node, reachable
+from .nodes import Arg, Node, as_node, reachable
+from .raised import in_words
 
 
 def numbered_names(outputs: Sequence[Node]) -> set[str]:
@@ -26,3 +27,6 @@ def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], t
         return tuple(map(as_node, outputs)), names
     except CompositeError as err:
         raise CompositeError(f"composite {owner}: {err}") from err
+    except Exception as err:  # whatever a user's function raises is its pattern's error
+        text = f"its pattern raised {type(err).__name__}: {in_words(err)}"
+        raise CompositeError(f"composite {owner}: {text}") from err

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..graph import Graph, OpCall, Value
 from ..language.declared import root_kinds
 from ..language.growing import Elementwise, Repeat, Rest
-from ..language.pattern import Arg, Node, as_node
+from ..language.nodes import Arg, Node, as_node
 from ..ops.vocabulary import elementwise_kinds
 from .miss import KIND, OTHER_KIND, READER, RIGHT_KIND
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..graph import OpCall, OpGraph, Value
 from ..language.declared import root_kinds
-from ..language.pattern import Item, Node
+from ..language.nodes import Item, Node
 from ..language.roots import alike
 from .growing import arguments
 from .matcher import Bound, Input, Matcher
@@ -62,7 +62,7 @@ class Match:
         """The output that the last op computes."""
         return next(v for v in self.outputs if any(v is out for out in self.root.outputs))
 
-    def __getattr__(self, name: str) -> Value | None:
+    def __getattr__(self, name: str) -> Any:  # a Value; None for what this match has not
         if name.startswith("_"):
             raise AttributeError(name)
         if name in self.args:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..graph import Graph, OpCall, Value
 from ..language.growing import Elementwise, Repeat, Rest
-from ..language.pattern import Arg, Either, Item, Many, Node, Number, Op
+from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op
 from ..ops.vocabulary import KINDS
 from .attribute import asked, compared, equal_number, wanted_text
 from .growing import chains, repeats

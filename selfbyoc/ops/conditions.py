@@ -15,22 +15,24 @@ if TYPE_CHECKING:
 
 
 def _comparison(
-    name: str, compute: Callable[[Expr, Expr], Expr], numpy: Callable[..., Array]
+    name: str, sign: str, compute: Callable[[Expr, Expr], Expr], numpy: Callable[..., Array]
 ) -> OpKind:
     return OpKind(
-        name, elementwise(compute), pure(numpy), inputs=2, fuses=BROADCASTS, **in_both(name)
-    )
+        name, elementwise(compute), pure(numpy), inputs=2, fuses=BROADCASTS,
+        doc=f"x {sign} y, a condition, broadcast as in NumPy.", **in_both(name),
+    )  # fmt: skip
 
 
 KINDS = (
-    _comparison("equal", tir.EQ, np.equal),
-    _comparison("greater", tir.GT, np.greater),
-    _comparison("greater_equal", tir.GE, np.greater_equal),
-    _comparison("less", tir.LT, np.less),
-    _comparison("less_equal", tir.LE, np.less_equal),
-    _comparison("not_equal", tir.NE, np.not_equal),
+    _comparison("equal", "==", tir.EQ, np.equal),
+    _comparison("greater", ">", tir.GT, np.greater),
+    _comparison("greater_equal", ">=", tir.GE, np.greater_equal),
+    _comparison("less", "<", tir.LT, np.less),
+    _comparison("less_equal", "<=", tir.LE, np.less_equal),
+    _comparison("not_equal", "!=", tir.NE, np.not_equal),
     OpKind(
         "where", elementwise(tir.Select), pure(np.where), inputs=3, fuses=BROADCASTS,
-        **in_both("where"),
+        takes="condition x y", **in_both("where"),
+        doc="x where the condition holds, y elsewhere, broadcast as in NumPy.",
     ),
 )  # fmt: skip

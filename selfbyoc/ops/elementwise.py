@@ -34,14 +34,19 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _unary(
-    name: str, compute: Callable[..., Expr], numpy: Callable[..., Array], **more: Any
+    name: str, doc: str, compute: Callable[..., Expr], numpy: Callable[..., Array], **more: Any
 ) -> OpKind:
-    forms = more or in_both(name)
-    return OpKind(name, elementwise(compute), pure(numpy), fuses="elemwise", **forms)
+    told = {"fuses": "elemwise", "doc": doc, **(more or in_both(name))}
+    return OpKind(name, elementwise(compute), pure(numpy), **told)
 
 
 def _binary(
-    name: str, compute: Callable[..., Expr], numpy: Callable[..., Array], *, commutes: bool = False
+    name: str,
+    doc: str,
+    compute: Callable[..., Expr],
+    numpy: Callable[..., Array],
+    *,
+    commutes: bool = False,
 ) -> OpKind:
     return OpKind(
         name,
@@ -50,6 +55,7 @@ def _binary(
         inputs=2,
         fuses=BROADCASTS,
         is_commutative=commutes,
+        doc=f"{doc}, broadcast as in NumPy.",
         **in_both(name),
     )
 
@@ -121,36 +127,63 @@ def _to_dtype(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 KINDS = (
-    _unary("abs", tir.abs, np.abs),
-    _unary("erf", M.erf, _erf),
-    _unary("exp", M.exp, np.exp),
-    _unary("gelu", M.gelu, lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))), relax=form("nn.gelu")),
-    _unary("gelu_tanh", M.gelu_tanh, _numpy_gelu_tanh, relax=form("nn.gelu_tanh")),
-    _unary("log", M.log, np.log),
-    _unary("negative", lambda a: tir.const(0, dtype_of(a)) - a, np.negative),
+    _unary("abs", "|x|.", tir.abs, np.abs),
+    _unary(
+        "erf",
+        "The error function, 2 / sqrt(pi) * integral of e ** (-t ** 2) from 0 to x.",
+        M.erf,
+        _erf,
+    ),
+    _unary("exp", "e ** x.", M.exp, np.exp),
+    _unary(
+        "gelu",
+        "x * (1 + erf(x / sqrt(2))) / 2.",
+        M.gelu,
+        lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
+        relax=form("nn.gelu"),
+        spelled={"relay": "x * 0.5 * (erf(x / sqrt(2)) + 1)"},
+    ),
+    _unary(
+        "gelu_tanh",
+        "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))) / 2.",
+        M.gelu_tanh,
+        _numpy_gelu_tanh,
+        relax=form("nn.gelu_tanh"),
+        spelled={"relay": "x * 0.5 * (tanh((x + 0.044715 * x ** 3) * sqrt(2 / pi)) + 1)"},
+    ),
+    _unary("log", "The natural logarithm of x.", M.log, np.log),
+    _unary("negative", "-x.", lambda a: tir.const(0, dtype_of(a)) - a, np.negative),
     # In this order a NaN stays one.
     _unary(
         "relu",
+        "max(x, 0).",
         lambda a: tir.Max(tir.const(0, dtype_of(a)), a),
         lambda x: np.maximum(x, np.zeros((), x.dtype)),
         **in_both("nn.relu"),
     ),
-    _unary("rsqrt", te.rsqrt, lambda x: 1 / np.sqrt(x)),
-    _unary("sigmoid", M.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    _unary("rsqrt", "1 / sqrt(x).", te.rsqrt, lambda x: 1 / np.sqrt(x)),
+    _unary("sigmoid", "1 / (1 + e ** -x).", M.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
     _unary(
-        "silu", lambda a: a * M.sigmoid(a), lambda x: x / (1 + np.exp(-x)), relax=form("nn.silu")
+        "silu",
+        "x * sigmoid(x).",
+        lambda a: a * M.sigmoid(a),
+        lambda x: x / (1 + np.exp(-x)),
+        relax=form("nn.silu"),
+        spelled={"relay": "multiply(x, sigmoid(x))"},
     ),
-    _unary("sqrt", te.sqrt, np.sqrt),
-    _unary("tanh", M.tanh, np.tanh),
-    _binary("add", lambda a, b: a + b, np.add, commutes=True),
-    _binary("divide", tir.div, np.divide),
-    _binary("left_shift", lambda a, b: a << b, np.left_shift),
-    _binary("maximum", tir.Max, np.maximum, commutes=True),
-    _binary("minimum", tir.Min, np.minimum, commutes=True),
-    _binary("multiply", lambda a, b: a * b, np.multiply, commutes=True),
-    _binary("power", M.power, np.power),
-    _binary("right_shift", lambda a, b: a >> b, np.right_shift),
-    _binary("subtract", lambda a, b: a - b, np.subtract),
+    _unary("sqrt", "The square root of x.", te.sqrt, np.sqrt),
+    _unary("tanh", "The hyperbolic tangent of x.", M.tanh, np.tanh),
+    _binary("add", "x + y", lambda a, b: a + b, np.add, commutes=True),
+    _binary("divide", "x / y", tir.div, np.divide),
+    _binary("left_shift", "x << y, of integers", lambda a, b: a << b, np.left_shift),
+    _binary("maximum", "The larger of x and y", tir.Max, np.maximum, commutes=True),
+    _binary("minimum", "The smaller of x and y", tir.Min, np.minimum, commutes=True),
+    _binary("multiply", "x * y", lambda a, b: a * b, np.multiply, commutes=True),
+    _binary("power", "x ** y", M.power, np.power),
+    _binary(
+        "right_shift", "x >> y, of integers, with the sign", lambda a, b: a >> b, np.right_shift
+    ),
+    _binary("subtract", "x - y", lambda a, b: a - b, np.subtract),
     OpKind(
         "bias_add",
         _bias_add,
@@ -159,6 +192,9 @@ KINDS = (
         attrs={"axis": 1},
         relay=form("nn.bias_add", only("axis")),
         fuses=BROADCASTS,
+        takes="x bias",
+        doc="x + bias, with the vector `bias` along one axis of x.",
+        spelled={"relax": "add(x, bias), reshaped where the axis is not the last"},
     ),
     OpKind(
         "cast",
@@ -168,6 +204,8 @@ KINDS = (
         relay=form("cast", _to_dtype),
         relax=form("astype", _to_dtype),
         fuses="elemwise",
+        takes="x",
+        doc="x in another dtype; to an integer, what lies behind the point is cut off.",
     ),
     OpKind(
         "clip",
@@ -177,6 +215,8 @@ KINDS = (
         relay=form("clip", only("a_min", "a_max")),
         relax=(Form("clip", none), Form("nn.relu6", lambda raw: {"a_min": 0.0, "a_max": 6.0})),
         fuses="elemwise",
+        takes="x",
+        doc="min(max(x, a_min), a_max).",
     ),
     OpKind(
         "leaky_relu",
@@ -186,6 +226,8 @@ KINDS = (
         relay=form("nn.leaky_relu", only("alpha")),
         relax=form("nn.leakyrelu", only("alpha")),
         fuses="elemwise",
+        takes="x",
+        doc="x where x > 0, else alpha * x.",
     ),
     OpKind(
         "round",
@@ -195,5 +237,7 @@ KINDS = (
         relay=form("round", lambda raw: {"ties": "away"}),
         relax=form("round", lambda raw: {"ties": "even"}),
         fuses="elemwise",
+        takes="x",
+        doc="The nearest whole number.",
     ),
 )

@@ -66,6 +66,8 @@ BROADCASTS = ("broadcast", "elemwise")
 class OpKind:
     """One kind of op.
 
+    `doc` is what it computes, in a formula or a sentence, of the inputs that `takes` names.
+    `spelled` says how a generation writes it where that has no such op ({"relax": "..."}).
     `inputs` is None where an op takes one list of tensors. `attrs` are the attributes of a program
     and their defaults, `read_attrs` those without one, or that only a reader sets; the compute and
     the NumPy meaning honour all of them. The first form is how an op is written. `fuses` is the
@@ -85,6 +87,9 @@ class OpKind:
     is_commutative: bool = False
     means: Callable[..., Any] | None = None  # a program of other ops that is read as this one
     primfunc: str = ""  # of a Relax module, a call of which is read as this op
+    doc: str = ""
+    takes: str = ""
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_written(self) -> bool:

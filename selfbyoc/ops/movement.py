@@ -83,6 +83,8 @@ KINDS = (
         read_attrs=("shape",),
         **in_both("broadcast_to", by_type=True),
         fuses="broadcast",
+        takes="x",
+        doc="x repeated along axes of one element and along new first axes, as NumPy's.",
     ),
     OpKind(
         "concatenate",
@@ -93,6 +95,8 @@ KINDS = (
         relay=form("concatenate", only("axis")),
         relax=form("concat", only("axis")),
         fuses="injective",
+        takes="tensors",
+        doc="A list of tensors, or `many(branch)`, one after the other along an axis.",
     ),
     OpKind(
         "reshape",
@@ -102,6 +106,8 @@ KINDS = (
         relay=(*_RESHAPES, Form("nn.batch_flatten")),
         relax=(*_RESHAPES, Form("flatten"), Form("nn.batch_flatten")),
         fuses="injective",
+        takes="x",
+        doc="The elements of x in their order, in another shape.",
     ),
     OpKind(
         "split",
@@ -110,6 +116,8 @@ KINDS = (
         read_attrs=("indices_or_sections", "axis"),
         **in_both("split", only("indices_or_sections", "axis")),
         fuses="injective",
+        takes="x",
+        doc="x cut along an axis into several results, taken by index: `op.split(x, ...)[0]`.",
     ),
     OpKind(
         "transpose",
@@ -119,6 +127,8 @@ KINDS = (
         relay=form("transpose", only("axes")),
         relax=form("permute_dims", only("axes")),
         fuses="injective",
+        takes="x",
+        doc="x with its axes in another order.",
     ),
     # Not in patterns; its axes may be reordered.
     OpKind("nn.pad", **in_both("nn.pad", _pad_widths), fuses="injective"),

@@ -69,6 +69,8 @@ KINDS = (
         read_attrs=("guarded",),  # a row of -inf alone gives zeros, no NaN
         **in_both("nn.softmax", only("axis")),
         fuses=SUMS,
+        takes="x",
+        doc="e ** x / sum(e ** x), summed along the axis; computed with the largest subtracted.",
     ),
     OpKind(
         "layer_norm",
@@ -79,6 +81,11 @@ KINDS = (
         relay=form("nn.layer_norm", only("axis", "epsilon"), needs=_AFFINE),
         relax=form("nn.layer_norm", _of_axes, needs=_AFFINE),
         fuses=SUMS,
+        takes="x gamma beta",
+        doc=(
+            "(x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta, mean and variance along "
+            "the axis."
+        ),
     ),
     OpKind(
         "rms_norm",
@@ -88,6 +95,11 @@ KINDS = (
         attrs={"axis": -1, "epsilon": 1e-5},
         relax=form("nn.rms_norm", _of_axes),
         fuses=SUMS,
+        takes="x gamma",
+        doc="x / sqrt(mean(x ** 2) + epsilon) * gamma, the mean along the axis.",
+        spelled={
+            "relay": "multiply(multiply(x, rsqrt(add(mean(multiply(x, x)), epsilon))), gamma)"
+        },
     ),
     OpKind(
         "batch_norm",
@@ -103,6 +115,12 @@ KINDS = (
             idle=("momentum",),  # of the statistics that training keeps
         ),
         fuses=(SUMS, "injective"),
+        takes="x gamma beta mean variance",
+        doc=(
+            "(x - mean) / sqrt(variance + epsilon) * gamma + beta, with vectors along the axis, as "
+            "in inference. Three results: this one is `op.batch_norm(...)[0]`, mean and variance "
+            "follow."
+        ),
     ),
     OpKind(
         "lrn",
@@ -110,5 +128,11 @@ KINDS = (
         _numpy_lrn,
         attrs={"size": 5, "axis": 1, "bias": 2.0, "alpha": 1e-5, "beta": 0.75},
         relay=form("nn.lrn", only("size", "axis", "bias", "alpha", "beta")),
+        takes="x",
+        doc=(
+            "x / (bias + alpha / size * s) ** beta, where s is the sum of x ** 2 over `size` "
+            "neighbours along the axis."
+        ),
+        spelled={"relax": "the ops that importers write it as, a pool of squares; read only"},
     ),
 )

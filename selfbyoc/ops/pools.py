@@ -34,6 +34,8 @@ KINDS = (
         attrs=_ATTRS,
         **in_both("nn.max_pool2d", pool2d_attrs, needs=_LAYOUT, idle=("count_include_pad",)),
         fuses=SUMS,
+        takes="x",
+        doc="The largest element of images under each window; padding never wins.",
     ),
     OpKind(
         "avg_pool2d",
@@ -42,6 +44,8 @@ KINDS = (
         attrs={**_ATTRS, "count_include_pad": False},
         **in_both("nn.avg_pool2d", avg_pool2d_attrs, needs=_LAYOUT),
         fuses=SUMS,
+        takes="x",
+        doc="The mean of images under each window.",
     ),
     OpKind(
         "global_avg_pool2d",
@@ -50,6 +54,9 @@ KINDS = (
         attrs={"layout": "NCHW"},
         relay=form("nn.global_avg_pool2d", only("layout"), needs=_LAYOUT),
         fuses=SUMS,
+        takes="x",
+        doc="The mean of each channel of images; height and width stay, with one element.",
+        spelled={"relax": "nn.adaptive_avg_pool2d with output_size=(1, 1)"},
     ),
     # Only ever read as others.
     OpKind(

@@ -83,6 +83,9 @@ KINDS = (
         attrs={"out_dtype": None},
         relay=form("nn.dense", _out_dtype, idle=("units",)),
         fuses=SUMS,
+        takes="x weight",
+        doc="x @ weight.T: x is [..., k], weight [units, k], the result [..., units].",
+        spelled={"relax": "matmul(x, permute_dims(weight))"},
     ),
     OpKind(
         "batch_matmul",
@@ -92,6 +95,12 @@ KINDS = (
         attrs={"transpose_a": False, "transpose_b": False, "out_dtype": None},
         relay=form("nn.batch_matmul", _batch_matmul_attrs),
         fuses=SUMS,
+        takes="x y",
+        doc=(
+            "x @ y of the last two axes; the axes before them are broadcast. Where transpose_b is "
+            "set, y is [..., n, k]."
+        ),
+        spelled={"relax": "matmul, with permute_dims where an input is transposed"},
     ),
     OpKind(
         "conv2d",
@@ -106,6 +115,12 @@ KINDS = (
         relay=form("nn.conv2d", conv2d_attrs, idle=_BY_TYPE),
         relax=form("nn.conv2d", conv2d_attrs),
         fuses=SUMS,
+        takes="x weight",
+        doc=(
+            "The sum of x * weight over input channels and window, at each place of the window: x "
+            "is [N, C, H, W], weight [O, C / groups, H, W], the result [N, O, H, W], in the "
+            "layouts below."
+        ),
     ),
     # Only ever read as others.
     OpKind("matmul", inputs=2, relax=form("matmul", _out_dtype), fuses=SUMS),

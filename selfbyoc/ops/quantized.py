@@ -70,5 +70,11 @@ KINDS = (
             needs={"rounding": must("None", "UPWARD"), "compute_dtype": must("None", "int64")},
         ),
         fuses="elemwise",
+        takes="x",
+        doc=(
+            "round((x - input_zero_point) * input_scale / output_scale) + output_zero_point, "
+            "halves up, limited to the range of out_dtype; bit for bit as Relay's with rounding "
+            "UPWARD."
+        ),
     ),
 )  # fmt: skip

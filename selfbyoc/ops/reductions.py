@@ -19,7 +19,7 @@ def _axis(raw: Raw) -> dict[str, Any]:
 
 
 def _reduction(
-    name: str, numpy: Callable[..., Array], fuses: str | tuple[str, str] = "comm_reduce"
+    name: str, doc: str, numpy: Callable[..., Array], fuses: str | tuple[str, str] = "comm_reduce"
 ) -> OpKind:
     return OpKind(
         name,
@@ -29,13 +29,14 @@ def _reduction(
         relay=form(name, only("axis", "keepdims"), needs=_EXCLUDE),
         relax=form(name, _axis),
         fuses=fuses,
+        doc=f"{doc} along axes.",
     )
 
 
 KINDS = (
-    _reduction("max", np.max),
-    _reduction("mean", np.mean, ("comm_reduce", "out_elemwise_fusable")),
-    _reduction("sum", np.sum),
+    _reduction("max", "The largest element", np.max),
+    _reduction("mean", "The mean", np.mean, ("comm_reduce", "out_elemwise_fusable")),
+    _reduction("sum", "The sum", np.sum),
     # Only ever read as part of others.
     OpKind("min", relax=form("min", _axis), fuses="comm_reduce"),
     OpKind(

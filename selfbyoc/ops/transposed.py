@@ -157,6 +157,11 @@ KINDS = (
         relay=form("nn.conv2d_transpose", _attrs2d, idle=_BY_TYPE),
         relax=form("nn.conv2d_transpose", _attrs2d),
         fuses=SUMS,
+        takes="x weight",
+        doc=(
+            "Each element of x [N, I, H, W] times weight [I, O / groups, H, W], added to the "
+            "result [N, O, H, W] at strides: the gradient of conv2d."
+        ),
     ),
     OpKind(
         "conv1d_transpose",
@@ -167,5 +172,11 @@ KINDS = (
         read_attrs=("out_layout",),
         **in_both("nn.conv1d_transpose", _attrs1d, idle=_BY_TYPE),
         fuses=SUMS,
+        takes="x weight",
+        doc=(
+            "Each element of x [N, I, W] times weight [I, O / groups, W], added to the result [N, "
+            "O, W] at strides. Attributes are those of two axes, of which the first says nothing: "
+            "strides=(1, 2), padding=(0, 1, 0, 1)."
+        ),
     ),
 )

@@ -14,6 +14,7 @@ from ..interrupt import interruptible
 from .extents import sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
+from .nothing import warn_of_nothing
 from .refusal import Refusal
 from .report import REPORT, Report
 from .source_names import Names, names_of, with_names
@@ -44,11 +45,12 @@ def partition_for_tefuse(
     guard       may leave matches out: `selfbyoc.MeasuredGuard()` those that would not pay
 
     Raises InputError, TargetError, RegistryError or ComputeError; what did not match is no error:
-    `report(mod)`.
+    `report(mod)`. Where nothing did, a MatchWarning.
     """
     check_module(mod)
     with sizes_told(mod):
-        decided, _ = guarded(mod, params, target, composites, guard)
+        decided, refused = guarded(mod, params, target, composites, guard)
+        warn_of_nothing(decided.report, refused, stacklevel=3)
         return decided.finish(pack=pack)
 
 

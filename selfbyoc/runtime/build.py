@@ -16,6 +16,7 @@ from ..interrupt import interruptible
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
 from ..partition.guard import Guard, Place
+from ..partition.nothing import warn_of_nothing
 from ..partition.originals import without_originals
 from ..partition.refusal import Refusal
 from ..partition.report import FALLBACK, report
@@ -83,6 +84,7 @@ def _built(
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
         found = wired.verified(mod, params, target, composites, verify_timeout, refused)
         library = _compiled(found.mod, target)
+        warn_of_nothing(report(found.mod), found.disabled or refused, stacklevel=3)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if is_partitioned(mod):
         return _compiled(mod, target)
@@ -99,6 +101,7 @@ def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
     refused: dict[Place, Refusal] = {}
     while True:
         decided, refused = partition(refused)
+        warn_of_nothing(decided.report, refused, stacklevel=4)
         parted = decided.finish(pack=True)
         try:
             return _compiled(parted, target)

@@ -9,6 +9,7 @@ from typing import Any, cast
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, did_you_mean
+from ..language.raised import cause, in_words
 from ..language.types import Schedule, Target
 from ..ops.vocabulary import written
 from .default import schedule_blocks
@@ -99,7 +100,7 @@ def _own(sch: Schedule, op: Any, target: Target, schedule: OpSchedule) -> list[F
         raise
     except Exception as err:  # whatever a user's function raises is its own error
         text = f"each_op: the schedule of {op.kind!r}, at {op.name}, raised"
-        raise ScheduleError(f"{text} {type(err).__name__}: {err}") from err
+        raise ScheduleError(f"{text} {type(err).__name__}: {in_words(err)}") from cause(err)
     if last is not None and not callable(last):
         text = f"each_op: the schedule of {op.kind!r}: expected None or a function to call at last"
         raise ScheduleError(f"{text}, found {last!r}")

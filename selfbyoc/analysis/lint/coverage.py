@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.generation import writer
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
-from ...language.pattern import Arg, Either, Item, Many, Node, Op
+from ...language.nodes import Arg, Either, Item, Many, Node, Op
 from ...match.match import Ways
 from ...match.matcher import Bound
 from ..kernels import Kernel

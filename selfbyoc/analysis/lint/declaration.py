@@ -13,7 +13,7 @@ from ...errors import did_you_mean
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
-from ...language.pattern import Arg, Either, Many, Node
+from ...language.nodes import Arg, Either, Many, Node
 from .records import Finding, place
 
 

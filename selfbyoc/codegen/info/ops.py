@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...errors import did_you_mean
 from ...language.types import Block
 from .op_record import OpInfo
 
@@ -42,7 +43,9 @@ class Ops:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._views:
-            raise AttributeError(f"no op {name!r} in this function; it has {list(self._views)}")
+            known = list(self._views)
+            meant = did_you_mean(name, known)
+            raise AttributeError(f"no op {name!r} in this function; it has {known}{meant}")
         return self._views[name]
 
     def __contains__(self, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...graph import OpCall, Value
-from ...language.pattern import Arg, Node, as_node
+from ...language.nodes import Arg, Node, as_node
 from ...match.matcher import Bound, Matcher
 from ...ops.kind import OpKind
 from ...ops.vocabulary import KINDS

@@ -18,7 +18,7 @@ def _conv(x: Any, weight: Any, bias: Any, **attrs: Any) -> Any:
 def _googlenet(pad: bool) -> Any:
     """GoogLeNet's four branches; as a program with the paddings that keep the size."""
     three, five = ({"padding": 1}, {"padding": 2}) if pad else ({}, {})
-    pool = {"pool_size": 3, "padding": 1} if pad else {}
+    pool: dict[str, Any] = {"pool_size": 3, "padding": 1} if pad else {}
 
     def block(
         x: Any, w1: Any, b1: Any, w3_reduce: Any, b3_reduce: Any, w3: Any, b3: Any,

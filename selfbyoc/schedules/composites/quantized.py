@@ -15,7 +15,7 @@ from ..kernels.conv.narrowed import NARROWED_CONV
 from .quantized_cases import ANY_LAYOUT, NARROWED
 from .sizes import check_sizes
 
-NCHW = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
+NCHW: dict[str, Any] = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW"}
 NARROW = ("int8", "uint8")
 
 

@@ -100,7 +100,7 @@ NHWC: dict[str, Any] = {"x": ((1, 7, 6, 5), "int8"), "weight": ((3, 3, 5, 9), "i
 
 def wide_requantize(x: Any, weight: Any) -> Any:
     y = op.conv2d(x, weight, out_dtype="int32", groups=4)
-    scales = {"input_scale": 0.002, "output_scale": 0.9, "output_zero_point": 3}
+    scales: dict[str, Any] = {"input_scale": 0.002, "output_scale": 0.9, "output_zero_point": 3}
     return _byte(op.requantize(y, out_dtype="int32", **scales))
 
 

@@ -1,0 +1,61 @@
+"""The attributes of the vocabulary in words, and their types: one name means one thing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Words(NamedTuple):
+    """An attribute's type in Python's words, and what it says."""
+
+    type: str
+    meaning: str
+
+
+_PAIR, _INTS = "int | tuple[int, int]", "tuple[int, ...]"
+_AXES = "int | tuple[int, ...] | None"
+
+ATTRIBUTES: dict[str, Words] = {
+    "a_max": Words("float", "the upper limit"),
+    "a_min": Words("float", "the lower limit"),
+    "alpha": Words("float", "a factor, as in the formula"),
+    "axes": Words(_INTS, "the input's axes in the order of the result"),
+    "axis": Words(_AXES, "the axis, counted from the end if negative; of a reduction one axis, "
+                         "several, or None for all"),
+    "beta": Words("float", "an exponent, as in the formula"),
+    "bias": Words("float", "a term, as in the formula"),
+    "ceil_mode": Words("bool", "whether a last window that is not whole counts"),
+    "count_include_pad": Words("bool", "whether the padding counts in the mean"),
+    "data_layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
+                                "W columns"),
+    "dilation": Words(_PAIR, "distance of the elements under the window, (vertical, horizontal)"),
+    "dtype": Words("str", "the result's"),
+    "epsilon": Words("float", "added under the root"),
+    "groups": Words("int", "groups of channels, each convolved by itself"),
+    "guarded": Words("bool", "whether a row of -inf alone gives zeros, not NaN; as read from a "
+                             "model, for patterns only"),
+    "indices_or_sections": Words("int | tuple[int, ...]", "how many equal parts, or where each "
+                                                          "but the first begins"),
+    "input_scale": Words("float", "of the input: value = scale * (integer - zero point)"),
+    "input_zero_point": Words("int", "of the input"),
+    "keepdims": Words("bool", "whether the reduced axes stay, with one element"),
+    "kernel_layout": Words("str", "the order of the weight's axes: O output channels, I input "
+                                  "channels, H rows, W columns"),
+    "layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
+                           "W columns"),
+    "out_dtype": Words("str | None", "the result's; None: the input's"),
+    "out_layout": Words("str", "the order of the result's axes; that of data_layout if not given"),
+    "output_padding": Words(_PAIR, "rows and columns added to the result, below and on the right"),
+    "output_scale": Words("float", "of the result: value = scale * (integer - zero point)"),
+    "output_zero_point": Words("int", "of the result"),
+    "padding": Words("int | tuple[int, ...]", "(top, left, bottom, right); (vertical, horizontal); "
+                                              "or one number for all"),
+    "pool_size": Words(_PAIR, "rows and columns of the window"),
+    "shape": Words(_INTS, "the result's"),
+    "size": Words("int", "channels under the window, odd"),
+    "strides": Words(_PAIR, "steps of the window, (vertical, horizontal)"),
+    "ties": Words("str", "how halves are rounded, 'even' on Relax and 'away' on Relay; as read "
+                         "from a model, for patterns only"),
+    "transpose_a": Words("bool", "whether the last two axes of the first input are swapped"),
+    "transpose_b": Words("bool", "whether the last two axes of the second input are swapped"),
+}  # fmt: skip
