@@ -60,10 +60,29 @@ def test_clip(opset, low, high):
     assert first_wrong(found, expected, "float32", 3) is None
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="0.17's importer drops a Clip of one bound")
 def test_a_clip_with_one_bound_is_a_relu():
     mod, _ = clip_model(13, 0.0, None)
     assert kinds(mod) == ["conv2d", "relu"]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, None), (None, 1.5)])
+def test_a_clip_with_one_bound(low, high):
+    x = np.linspace(-3, 3, 7, dtype="float32")
+    weights = {n: v for n, v in (("lo", low), ("hi", high)) if v is not None}
+    names = [n if n in weights else "" for n in ("lo", "hi")]
+    mod = build([helper.make_node("Clip", ["x", *names], ["y"])], (7,), (7,), 13, **weights)
+    np.testing.assert_array_equal(selfbyoc.build(mod)(x)[0], np.clip(x, low, high))
+
+
+@pytest.mark.parametrize("kind", ["Softplus", "LogSoftmax"])
+def test_large_numbers(kind):
+    x = np.array([[-200.0, -3.0, 0.0, 200.0], [1.0, 2.0, -4.0, 0.5]], "float32")
+    mod = build([helper.make_node(kind, ["x"], ["y"])], x.shape, x.shape, 13)
+    wanted = {
+        "Softplus": np.logaddexp(x.astype("float64"), 0),
+        "LogSoftmax": x - np.logaddexp.reduce(x.astype("float64"), axis=1, keepdims=True),
+    }[kind]
+    assert first_wrong(selfbyoc.build(mod)(x)[0], wanted, "float32", 4) is None
 
 
 @pytest.mark.parametrize("form", ["relu", "clip", "clip from above", "maximum"])

@@ -10,11 +10,12 @@ from tvm import relay
 
 from .._tvm import tvm
 from ..errors import InputError
+from ._relay_onnx import imported
 
 
 def from_onnx(model: Any) -> Any:
     """An ONNX model as an IRModule, its weights as constants."""
-    return relay.frontend.from_onnx(model, freeze_params=True)[0]
+    return imported(model)
 
 
 def default_build(mod: Any, target: Any) -> Any:

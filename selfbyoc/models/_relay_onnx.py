@@ -1,0 +1,77 @@
+"""TVM's ONNX frontend of 0.17, and what it loses: clips of one limit, and large numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relay
+from tvm.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, rewrite, wildcard
+
+
+def imported(model: Any) -> Any:
+    """An ONNX model as an IRModule, its weights as constants."""
+    mod = relay.frontend.from_onnx(_without_half_clips(model), freeze_params=True)[0]
+    mod["main"] = rewrite([_LogOfSoftmax(), _LogOfExp()], mod["main"])
+    return relay.transform.InferType()(mod)
+
+
+def _without_half_clips(model: Any) -> Any:
+    """The frontend drops a Clip of one constant limit: that is a Max, or a Min."""
+    import onnx
+
+    if not any(_limits(node) for node in model.graph.node):
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for node in changed.graph.node:
+        if limits := _limits(node):
+            node.op_type = "Max" if node.input[1] else "Min"
+            x = node.input[0]
+            del node.input[:]
+            node.input.extend([x, *limits])
+    return changed
+
+
+def _limits(node: Any) -> list[str]:
+    """The limit of a Clip that has one."""
+    given = [name for name in node.input[1:] if name]
+    return given if node.op_type == "Clip" and len(given) == 1 else []
+
+
+class _LogOfSoftmax(DFPatternCallback):
+    """LogSoftmax, which the frontend writes as what has no logarithm where it vanishes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = wildcard()
+        self.softmax = is_op("nn.softmax")(self.x)
+        self.pattern = is_op("log")(self.softmax)
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        return relay.nn.log_softmax(node_map[self.x][0], node_map[self.softmax][0].attrs.axis)
+
+
+class _LogOfExp(DFPatternCallback):
+    """Softplus, whose exponential overflows from 89 on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x, self.one = wildcard(), is_constant()
+        self.pattern = is_op("log")(is_op("add")(is_op("exp")(self.x), self.one))
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        (x,), (one,) = node_map[self.x], node_map[self.one]
+        if one.data.shape or float(one.data.numpy()) != 1 or _is_negative(x):
+            return post
+        small = relay.exp(relay.negative(relay.abs(x)))
+        return relay.add(relay.nn.relu(x), relay.log(relay.add(small, one)))
+
+
+def _is_negative(x: Any) -> bool:
+    """As -|x|, which is written here and matches again."""
+    ops = [x.op, x.args[0].op] if _is_call(x) and x.args and _is_call(x.args[0]) else []
+    return [str(getattr(op, "name", "")) for op in ops] == ["negative", "abs"]
+
+
+def _is_call(x: Any) -> bool:
+    return isinstance(x, relay.Call)
