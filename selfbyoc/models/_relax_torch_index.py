@@ -51,4 +51,15 @@ def _select(node: Any, importer: Any) -> Any:
     return importer.block_builder.emit(relax.op.take(importer.env[given], where, axis))
 
 
-CONVERTERS = {"index.Tensor": _index, "select.int": _select}
+def _take(node: Any, importer: Any) -> Any:
+    """Of all elements in a row."""
+    emit = importer.block_builder.emit
+    given, index = node.args
+    x, size = importer.env[index], int(given.meta["val"].numel())
+    below = relax.op.less(x, relax.const(0, x.ty.dtype))
+    where = emit(relax.op.where(below, relax.op.add(x, relax.const(size, x.ty.dtype)), x))
+    row = emit(relax.op.reshape(importer.env[given], (size,)))
+    return emit(relax.op.take(row, where, 0))
+
+
+CONVERTERS = {"take.default": _take, "index.Tensor": _index, "select.int": _select}
