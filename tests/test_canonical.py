@@ -358,6 +358,47 @@ def te_exp(x):
     return te.compute(x.shape, lambda *i: te.exp(x(*i)), name="exp")
 
 
+C = 0.7978845608
+TANH_GELUS = {
+    "as one": lambda x: op.gelu_tanh(x),
+    "gpt2": lambda x: op.multiply(
+        op.multiply(0.5, x),
+        op.add(1.0, op.tanh(op.multiply(C, op.add(x, op.multiply(0.044715, op.power(x, 3.0)))))),
+    ),
+    "products": lambda x: op.multiply(
+        op.multiply(x, op.add(op.tanh(op.multiply(op.multiply(x, C), quartic(x))), 1.0)), 0.5
+    ),
+}
+
+
+def quartic(x):
+    return op.add(op.multiply(op.multiply(x, x), 0.044715), 1.0)
+
+
+@pytest.mark.parametrize("form", TANH_GELUS)
+def test_gelu_by_tanh(form):
+    assert kinds(TANH_GELUS[form], x=(3, 7)) == ["gelu_tanh"]
+    pattern = Composite("pattern", lambda x, w: op.gelu_tanh(op.dense(x, w)))
+    case = Case(lambda x, w: TANH_GELUS[form](op.dense(x, w)), x=(5, 9), w=(13, 9))
+    assert_close(run_case(pattern, case))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x, y: op.multiply(op.multiply(0.5, y), op.add(1.0, op.tanh(op.multiply(C, x)))),
+        lambda x, y: op.multiply(
+            op.multiply(0.5, x), op.add(1.0, op.tanh(op.multiply(quartic(x), op.multiply(y, C))))
+        ),
+        lambda x, y: op.multiply(
+            op.multiply(0.5, x), op.add(1.0, op.tanh(op.multiply(quartic(x), op.multiply(x, 0.8))))
+        ),
+    ],
+)
+def test_what_is_no_gelu_by_tanh(other):
+    assert "gelu_tanh" not in kinds(other, x=(3, 7), y=(3, 7))
+
+
 def test_two_transposes_of_matrices_at_the_end_of_a_kernel():
     """Nobody in its function reads them, as the factors of a product would be read."""
     marked = Composite("marked", lambda x: op.exp(x), compute=lambda x: te_exp(x))

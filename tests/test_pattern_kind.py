@@ -10,9 +10,12 @@ from selfbyoc.ops.vocabulary import KINDS, written
 
 # An op that this generation writes as several of its own.
 MADE_OF = {
-    "relay": {"gelu": "elemwise", "silu": "elemwise", "rms_norm": "out_elemwise_fusable"},
+    "relay": {
+        "gelu": "elemwise", "gelu_tanh": "elemwise", "silu": "elemwise",
+        "rms_norm": "out_elemwise_fusable",
+    },
     "relax": {},
-}[GENERATION]
+}[GENERATION]  # fmt: skip
 # Justified: Relay registers no kind for layer_norm, which it rewrites before anything is fused.
 UNREGISTERED = {"relay": {"layer_norm"}, "relax": set()}[GENERATION]
 

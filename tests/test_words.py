@@ -112,7 +112,9 @@ def test_the_types_are_current():
 def test_the_command(capsys):
     assert main(["ops"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition("(")[0] for line in lines] == sorted(OPS)
+    names = [line.partition("(")[0] for line in lines]
+    assert names == sorted(names)
+    assert set(names) >= set(OPS)  # other tests declare some, too
     assert main(["ops", "conv2d"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("conv2d(x, weight, *, strides=(1, 1), ")

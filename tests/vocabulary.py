@@ -44,4 +44,7 @@ def model(kind):
     inputs = f"[{', '.join(names)}]" if kind == "concatenate" else ", ".join(names)
     text = f"lambda {', '.join(names)}: op.{kind}({inputs}, **attrs){'[0]' if several else ''}"
     program = eval(text, {"op": op, "attrs": ATTRS.get(kind, {})})
-    return emit(program, {n: (s, dtype) for n, s in zip(names, shapes, strict=True)})
+    types = {n: (s, dtype) for n, s in zip(names, shapes, strict=True)}
+    if kind == "where":
+        types["a0"] = (shapes[0], "bool")
+    return emit(program, types)

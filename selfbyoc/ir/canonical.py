@@ -14,6 +14,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | x * sigmoid(x)                                     | silu                             |
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | x * (0.5 + 0.5 * erf(x / sqrt 2))                  | gelu                             |
+| x * 0.5 * (1 + tanh(.8 (x + 0.0447 x^3)))          | gelu_tanh                        |
 | maximum(x, 0)                                      | relu                             |
 | minimum(maximum(x, low), high), and the reverse    | clip                             |
 | clip(clip(x))                                      | clip                             |
@@ -76,7 +77,7 @@ def _read(rule: Rule, rewriter: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 _OF_ONE_SHAPE = frozenset(
-    {"clip", "gelu", "layer_norm", "lrn", "relu", "rms_norm", "silu", "softmax"}
+    {"clip", "gelu", "gelu_tanh", "layer_norm", "lrn", "relu", "rms_norm", "silu", "softmax"}
 )
 
 

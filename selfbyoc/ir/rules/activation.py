@@ -34,7 +34,7 @@ def relu(rw: Rewriter, call: OpCall) -> Rewrite | None:
     return None
 
 
-def _factors(rw: Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
+def factors(rw: Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
     """The factors of a product of single-use multiplications; the ops taken apart go to
     `absorbed`.
     """
@@ -42,7 +42,7 @@ def _factors(rw: Rewriter, value: Value, absorbed: list[OpCall]) -> list[Value]:
     if call is None or not rw.only_reader(value):
         return [value]
     absorbed.append(call)
-    return [f for v in call.inputs for f in _factors(rw, v, absorbed)]
+    return [f for v in call.inputs for f in factors(rw, v, absorbed)]
 
 
 def _erf_of(rw: Rewriter, value: Value, weight: float) -> list[OpCall] | None:
@@ -91,9 +91,9 @@ def gelu(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if call.kind != "multiply":
         return None
     absorbed: list[OpCall] = []
-    factors = [f for v in call.inputs for f in _factors(rw, v, absorbed)]
-    half = [f for f in factors if is_scalar(f, 0.5)]
-    rest = [f for f in factors if not is_scalar(f, 0.5)]
+    found = [f for v in call.inputs for f in factors(rw, v, absorbed)]
+    half = [f for f in found if is_scalar(f, 0.5)]
+    rest = [f for f in found if not is_scalar(f, 0.5)]
     if len(half) > 1 or len(rest) != 2:
         return None
     weight = 1.0 if half else 0.5  # Relay's importer of PyTorch halves each term of the gate
