@@ -102,6 +102,11 @@ resized, sampled = torch.nn.functional.interpolate, torch.nn.functional.grid_sam
         lambda x: (10 * x).int() % 3 - 1.5,
         lambda x: torch.where(torch.round(x).any(1), x[:, 0], 2.0),
         lambda x: torch.where((x > 2).any(), x, 0.5),
+        lambda x: torch.where((x > 1).any(0), x, -1.0),
+        lambda x: (10 * x).int().clamp(max=3) - (10 * x).int().clamp(min=-2),
+        lambda x: (10 * x).int().clamp(max=2.5) + x.clamp(min=0.1),
+        lambda x: torch.nanmean(torch.where(x > 1, float("nan"), x), 1),
+        lambda x: resized(x[0], size=13, mode="linear"),
         lambda x: x[:, -1],
         lambda x: x.take(torch.tensor([[3, -2], [0, -1]])),
         lambda x: x[..., -2, [0, -1]],
@@ -135,7 +140,10 @@ def test_ops(compute):
         (lambda x: resized(x, scale_factor=1.7, mode="bilinear"), "5 pixels by a factor of 1.7"),
         (lambda x: resized(x, size=(3, 3), mode="bilinear", antialias=True), "antialias=False"),
         (lambda x: torch.nn.functional.avg_pool2d(x, 3, divisor_override=2), "no divisor_override"),
-        (lambda x: torch.nn.functional.max_pool2d(x, 3, return_indices=True)[1], "the places"),
+        (
+            lambda x: torch.nn.functional.max_pool2d(x, 3, return_indices=True)[1],
+            "the places of the largest",
+        ),
         (lambda x: x[:, [0, 1], [1, 2]], "several tensors index it together"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from tvm import relax
@@ -57,13 +58,16 @@ def _refuse(text: str) -> Any:
     return convert
 
 
-def _pool_and_places(node: Any, importer: Any) -> Any:
-    """The frontend has the pool, and zeros for the places of the largest elements."""
-    import operator
+def _first_result(name: str, others: str) -> Any:
+    """Of an op with several the frontend computes the first."""
 
-    if any(u.target is operator.getitem and u.args[1] == 1 and u.users for u in node.users):
-        raise refused(node, "the places of the largest elements are read, which TVM has not")
-    return importer._max_pool2d_with_indices(node)
+    def convert(node: Any, importer: Any) -> Any:
+        read = {u.args[1] for u in node.users if u.target is operator.getitem and u.users}
+        if read - {0}:
+            raise refused(node, f"{others} are read, which TVM does not compute")
+        return getattr(importer, name)(node)
+
+    return convert
 
 
 def _sample(node: Any, importer: Any) -> Any:
@@ -78,6 +82,7 @@ def _sample(node: Any, importer: Any) -> Any:
     return emit(sampled)
 
 
+_PLACES, _MOMENTS = "the places of the largest elements", "means and deviations"
 _SMOOTH = "expected antialias=False: TVM has no such resizing"
 CONVERTERS = {
     "upsample_nearest2d.vec": _resize("nearest_neighbor"),
@@ -90,5 +95,8 @@ CONVERTERS = {
     "avg_pool2d.default": _average("_avg_pool2d"),
     "avg_pool3d.default": _average("_avg_pool3d"),
     "grid_sampler_2d.default": _sample,
-    "max_pool2d_with_indices.default": _pool_and_places,
+    "max_pool2d_with_indices.default": _first_result("_max_pool2d_with_indices", _PLACES),
+    "max_pool3d_with_indices.default": _first_result("_max_pool3d_with_indices", _PLACES),
+    "native_layer_norm.default": _first_result("_native_layer_norm", _MOMENTS),
+    "native_group_norm.default": _first_result("_native_group_norm", _MOMENTS),
 }
