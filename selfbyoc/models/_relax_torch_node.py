@@ -16,14 +16,7 @@ def argument(node: Any, place: int, name: str, default: Any = None) -> Any:
 
 def in_its_type(node: Any, importer: Any, place: int = 0) -> Any:
     """An argument, a tensor or a number, in the type that the result has in PyTorch."""
-    given, wanted = node.args[place], node.meta["val"].dtype
-    dtype = importer._convert_data_type(str(wanted), importer.env)
-    if isinstance(given, (int, float)):
-        return relax.const(given, dtype)
-    x = importer.env[given]
-    if given.meta["val"].dtype == wanted:
-        return x
-    return importer.block_builder.emit(relax.op.astype(x, dtype))
+    return as_type(node.args[place], node.meta["val"].dtype, importer)
 
 
 def as_type(given: Any, wanted: Any, importer: Any) -> Any:
