@@ -62,7 +62,8 @@ def _is_float(dtype: str) -> bool:
     return dtype.startswith("float")
 
 
-def _same(ins: Sequence[Type], a: Attrs) -> Type:
+def _numbers(ins: Sequence[Type], a: Attrs) -> Type:
+    check(ins[0][1] != "bool", "a number made of a condition")  # each dialect has its own way
     return ins[0]
 
 
@@ -76,20 +77,25 @@ def _erf(ins: Sequence[Type], a: Attrs) -> Type:
     return _floats(ins, a)
 
 
-def _binary(ins: Sequence[Type], a: Attrs) -> Type:
+def _together(ins: Sequence[Type]) -> Type:
     (left, dtype), (right, other) = ins
     check(dtype == other, f"{dtype} and {other}")
     return broadcast(left, right), dtype
 
 
+def _binary(ins: Sequence[Type], a: Attrs) -> Type:
+    _numbers(ins, a)
+    return _together(ins)
+
+
 def _condition(ins: Sequence[Type], a: Attrs) -> Type:
-    return _binary(ins, a)[0], "bool"
+    return _together(ins)[0], "bool"
 
 
 def _choice(ins: Sequence[Type], a: Attrs) -> Type:
     (condition, dtype), *others = ins
     check(dtype == "bool", f"a condition of {dtype}")
-    shape, dtype = _binary(others, a)
+    shape, dtype = _together(others)
     return broadcast(condition, shape), dtype
 
 
@@ -189,7 +195,7 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
     **dict.fromkeys(_COMPARISONS, _condition), "where": _choice,
     **dict.fromkeys(("left_shift", "right_shift"), _integers),
-    **dict.fromkeys(("relu", "clip", "abs", "negative"), _same),
+    **dict.fromkeys(("relu", "clip", "abs", "negative"), _numbers),
     **dict.fromkeys(_OF_FLOATS, _floats), **dict.fromkeys(("erf", "gelu"), _erf),
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), windows.pool),

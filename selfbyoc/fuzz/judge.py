@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError
 from ..tuning.process import Failed, Process
 from . import attempt
 from .attempt import Alone, Ours, Setting
@@ -16,7 +15,8 @@ from .limits import limit_of, saturates
 from .program import Program
 
 WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
-KINDS = (WRONG, CRASHED, HUNG, RAISED, MISSED)
+UNJUDGED = "unjudged"  # the fuzzer itself failed: a fault of its own
+KINDS = (WRONG, CRASHED, HUNG, RAISED, MISSED, UNJUDGED)
 _CALLS = 150  # of one process: TVM's memory grows with every build
 
 
@@ -40,7 +40,7 @@ class Finding:
 
     def is_like(self, other: Finding) -> bool:
         """Whether a smaller program shows the same fault."""
-        told = self.kind in (RAISED, MISSED)  # others may say anything about the same fault
+        told = self.kind in (RAISED, MISSED, UNJUDGED)  # others say anything about one fault
         return self.key == other.key if told else self.kind == other.kind
 
 
@@ -126,7 +126,7 @@ class Judge:
         """Our build ended the process, or did not end: does TVM alone, too?"""
         ended = err.late or "its process ended" in str(err)
         if not ended:
-            raise InputError(f"the fuzzer failed on {program.to_json()}: {err}") from err
+            return Finding(UNJUDGED, f"the fuzzer failed: {err}", program)
         self.counts["builds"] += 1
         if self._alone(program, "random", None).raised:
             self.counts["refused by TVM too"] += 1
