@@ -15,7 +15,7 @@ from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, UNJUDGED, WRONG, Judge
 from selfbyoc.fuzz.meaning import graph_of, is_undefined
 from selfbyoc.fuzz.oracle import differing
-from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
+from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Plant, Program, from_json
 from selfbyoc.fuzz.run import Plan, Result, fuzz
 from selfbyoc.language.known import default_registry
 from selfbyoc.tuning.process import Failed
@@ -158,6 +158,15 @@ def test_bytes_that_tvm_adds_up_in_16_bits_are_a_limit_of_its_own(cpu):
         judge = Answers(Ours(**BAD), alone)
         judge.setting = Setting(f"llvm -mcpu={cpu}")
         assert bool(judge.verdict(program)) == found
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float16"])
+def test_which_integer_a_float_becomes_is_not_compared(dtype):
+    leaves = (Node(INPUT, shape=(3, 4), dtype="float32"),) * 2
+    plant = Plant("nn.dense", 0, "out_dtype", dtype)
+    program = Program((*leaves, Node("dense", (0, 1))), (2,), plant=plant)
+    judge = Answers(Ours(unknown="x", found=BAD["found"]), Alone())
+    assert bool(judge.verdict(program)) == (dtype == "float16")
 
 
 @pytest.fixture

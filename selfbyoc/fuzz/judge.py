@@ -11,7 +11,7 @@ from ..tuning.process import Failed, Process
 from . import attempt
 from .attempt import Alone, Ours, Setting
 from .grow import twin
-from .limits import limit_of, saturates
+from .limits import limit_of, saturates, truncates
 from .program import Program
 
 WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
@@ -99,7 +99,7 @@ class Judge:
             if kind not in done.wrong and not done.unknown:
                 continue
             other = self._alone(program, kind, found)
-            if other.raised and done.unknown:
+            if done.unknown and (other.raised or truncates(program)):
                 self.counts["not compared"] += 1
             elif not other.as_numpy and saturates(program, self.setting.target):
                 self.counts["known limits"] += 1

@@ -43,6 +43,13 @@ def saturates(program: Program, target: str | None) -> bool:
     return any(types[n.inputs[0]][0][1] in ("int8", "uint8") for n in products)
 
 
+def truncates(program: Program) -> bool:
+    """Whether floats are made integers by a planted dtype: rounding decides which."""
+    plant = program.plant
+    to_integers = plant is not None and "dtype" in plant.name and "int" in str(plant.value)
+    return to_integers and any("float" in program.nodes[i].dtype for i in program.leaves())
+
+
 def limit_of(text: str) -> Limit | None:
     """The limit that an error's text is, on the generation at hand."""
     for limit in LIMITS:
