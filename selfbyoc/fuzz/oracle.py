@@ -11,7 +11,7 @@ from ..analysis.verify.reference import Rounding
 from ..errors import UnsupportedOp
 from ..graph import OpGraph, Value
 from ..runtime.numpy_ops import all_values
-from ..runtime.tolerance import difference, longest_reduction
+from ..runtime.tolerance import ROUNDOFF, difference, longest_reduction
 from .meaning import Array, inputs, is_undefined, numbers
 from .onnx_writer import by_onnx_runtime, onnx_model
 from .program import Program
@@ -57,6 +57,34 @@ def _by_onnx_runtime(program: Program, graph: OpGraph, kind: str) -> Wanted:
     except UnsupportedOp as err:
         return Wanted(None, "", str(err))
     return Wanted(outputs, "ONNX Runtime")
+
+
+_DRAWS = 8
+
+
+def moved_by_inputs(program: Program, graph: OpGraph, kind: str) -> list[Rounding]:
+    """How far the outputs of an ONNX model move when its inputs do by four roundoffs."""
+    written, rng = onnx_model(program, numbers(program, graph, "random")), np.random.default_rng(0)
+    given = inputs(program, graph, kind)
+    before = by_onnx_runtime(written, given)
+    after = [by_onnx_runtime(written, _noisy(given, rng)) for _ in range(_DRAWS)]
+    found = []
+    for n, array in enumerate(before):
+        with np.errstate(all="ignore"):
+            steps = [np.abs(each[n].astype(float) - array.astype(float)) for each in after]
+        most = np.nanmax(steps, axis=0, initial=0)
+        is_float = array.dtype.kind == "f"
+        slack = 2 * float(most.max(initial=0)) if is_float else 0.0
+        found.append(Rounding(slack, np.zeros(most.shape, bool) if is_float else most > 0))
+    return found
+
+
+def _noisy(given: Mapping[str, Array], rng: np.random.Generator) -> dict[str, Array]:
+    moved = {}
+    for name, array in given.items():
+        step = 4 * ROUNDOFF.get(str(array.dtype), 0.0) * rng.choice([-1.0, 1.0], array.shape)
+        moved[name] = (array * (1 + step)).astype(array.dtype)
+    return moved
 
 
 def differing(

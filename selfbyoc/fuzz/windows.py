@@ -61,6 +61,10 @@ def pool(ins: Sequence[Type], a: Attrs) -> Type:
     size, pads = a["pool_size"], a["padding"]
     # A window of padding alone has no meaning that all agree on.
     check(max(pads[0], pads[2]) < size[0] and max(pads[1], pads[3]) < size[1], "all padding")
+    before = dict(zip(a["layout"], shape, strict=True))
+    for n, axis in enumerate("HW"):  # nor has one that begins in the padding at the end
+        last = (at[axis] - 1) * a["strides"][n]
+        check(last < before[axis] + pads[n], "the last window lies in the padding")
     return tuple(at[axis] for axis in a["layout"]), dtype
 
 

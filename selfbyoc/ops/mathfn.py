@@ -161,8 +161,9 @@ def log(x: Any) -> Any:
     if not _is_f32(x):
         return te.log(x)
     e, rest = _log_parts(x)
-    # LLVM takes `x - x` for 0 and a NaN for anything in compares (0.17): this much of it stays.
-    trace = clamp(x, _f(0.0), _f(1.0)) * _f(2.0**-100)
+    # LLVM takes `x - x` for 0 and a NaN for anything in compares (0.17): this much of it stays,
+    # and nothing where the logarithm is 0.
+    trace = clamp(x - _f(1.0), _f(-1.0), _f(1.0)) * _f(2.0**-100)
     ordinary = e * _f(-2.12194440e-4) + rest + e * _f(0.693359375) + trace
     finite = tir.Select(x < _f(math.inf), ordinary, x)
     below = tir.Select(x < _f(0.0), _f(math.nan), x + _f(-math.inf))
