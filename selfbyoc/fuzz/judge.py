@@ -13,7 +13,7 @@ from . import attempt
 from .attempt import Alone, Ours, Setting
 from .grow import twin
 from .infer import infer
-from .limits import limit_of, saturates, truncates
+from .limits import limit_of, narrows_epsilon, saturates, truncates
 from .program import Program
 
 WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
@@ -103,7 +103,7 @@ class Judge:
             other = self._alone(program, kind, found)
             if done.unknown and (other.raised or truncates(program)):
                 self.counts["not compared"] += 1
-            elif not other.as_numpy and saturates(program, self.setting.target):
+            elif not other.as_numpy and self._is_limited(program):
                 self.counts["known limits"] += 1
             elif not (other.undecided or other.as_ours):
                 why = "" if other.as_numpy else f"; TVM alone: {other.raised or 'a third result'}"
@@ -113,6 +113,9 @@ class Judge:
                 self.counts["NumPy differs from both"] += 1
                 self.notes.append((f"NumPy alone: {kind}, {done.wrong[kind]}", program))
         return None
+
+    def _is_limited(self, program: Program) -> bool:
+        return saturates(program, self.setting.target) or narrows_epsilon(program)
 
     def _raised(self, program: Program, done: Ours) -> Finding | None:
         if done.undefined or limit_of(done.raised) is not None:

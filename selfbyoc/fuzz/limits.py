@@ -43,6 +43,17 @@ def saturates(program: Program, target: str | None) -> bool:
     return any(types[n.inputs[0]][0][1] in ("int8", "uint8") for n in products)
 
 
+def narrows_epsilon(program: Program) -> bool:
+    """Whether TVM 0.17 adds an epsilon of float32 to variances of float64, with layer_norm and
+    batch_norm (docs/tvm-notes.md).
+    """
+    if GENERATION != "relay":
+        return False
+    types = infer(program)
+    norms = (n for n in program.nodes if n.kind in ("layer_norm", "batch_norm"))
+    return any(types[n.inputs[0]][0][1] == "float64" for n in norms)
+
+
 def truncates(program: Program) -> bool:
     """Whether floats are made integers by a planted dtype: rounding decides which."""
     plant = program.plant

@@ -29,6 +29,7 @@ def with_plant(program: Program, rng: Random) -> Program | None:
         for name, value in attrs.items()
         if name not in _LEFT_OUT
         for other in others(name, value)
+        if not _is_all_padding(attrs, name, other)
     ]
     if not places:
         return None
@@ -41,6 +42,13 @@ def with_plant(program: Program, rng: Random) -> Program | None:
         if _model(found) is not None:
             return found
     return None
+
+
+def _is_all_padding(attrs: dict[str, Any], name: str, value: Any) -> bool:
+    """Whether a window of the pool would lie in the padding: all say something else of it."""
+    size = attrs.get("pool_size")
+    is_padding = size is not None and name == "padding" and isinstance(value, list)
+    return is_padding and max(value) >= min(int(n) for n in size)
 
 
 def _model(program: Program) -> Any:

@@ -24,6 +24,7 @@ _FUSIONS = (
     "MatMulAddFusion", "MatmulBNFusion", "NotWhereFusion", "PadFusion", "ReluQuantFusion",
     "ReshapeFusion", "TransposeOptimizer",
 )  # fmt: skip
+_NEWEST = 10  # IR version; later ones say more of devices, and ONNX Runtime opens them years after
 _WEIGHT = 4096  # elements from which a constant is a weight: no shape, no table of limits or axes
 
 
@@ -38,6 +39,7 @@ def folded(model: Any) -> Any:
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 4
     bare, weights = _without_weights(model)
+    bare.ir_version = min(bare.ir_version, _NEWEST)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "folded.onnx"
         options.optimized_model_filepath = str(path)

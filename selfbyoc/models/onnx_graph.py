@@ -1,0 +1,90 @@
+"""An ONNX graph as its nodes are read: constants, shapes, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..extra import extra
+
+
+class Graph:
+    """A model's constants and shapes by name, and which values are read."""
+
+    def __init__(self, model: Any) -> None:
+        self.graph, self.arrays = model.graph, extra("onnx").numpy_helper.to_array
+
+    @cached_property
+    def _constants(self) -> dict[str, Any]:
+        found = {t.name: t for t in self.graph.initializer}
+        for node in self.graph.node:
+            if node.op_type in ("CastLike", "Identity") and node.input[0] in found:
+                found[node.output[0]] = found[node.input[0]]
+            elif node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+                found[node.output[0]] = node.attribute[0].t
+        return found
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        sides = (self.graph.input, self.graph.value_info, self.graph.output)
+        return {v.name: v.type.tensor_type for side in sides for v in side}
+
+    @cached_property
+    def read(self) -> set[str]:
+        """What some op reads, or the model returns."""
+        inner = {name for node in nodes(self.graph) for name in node.input}
+        return inner | {value.name for value in self.graph.output}
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """The value of a constant, before it is cast like another value; None for others."""
+        return np.asarray(self.arrays(self._constants[name])) if name in self._constants else None
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a value, if all of it is known."""
+        if name in self._constants:
+            return tuple(self._constants[name].dims)
+        if name not in self._types:
+            return None
+        kind = self._types[name]
+        if not kind.HasField("shape"):
+            return None
+        dims = kind.shape.dim
+        return tuple(d.dim_value for d in dims) if all(_is_known(d) for d in dims) else None
+
+    def dtype(self, name: str) -> np.dtype[Any] | None:
+        """The dtype of a value, if it is known and one of NumPy's."""
+        if name in self._constants:
+            number = self._constants[name].data_type
+        else:
+            number = self._types[name].elem_type if name in self._types else 0
+        try:
+            return np.dtype(extra("onnx").helper.tensor_dtype_to_np_dtype(number))
+        except KeyError:
+            return None
+
+    def add(self, array: np.ndarray) -> str:
+        """The name of a new constant."""
+        name = f"selfbyoc.constant.{len(self.graph.initializer)}"
+        self.graph.initializer.append(extra("onnx").numpy_helper.from_array(array, name))
+        return name
+
+
+def _is_known(dim: Any) -> bool:
+    return bool(dim.HasField("dim_value"))
+
+
+def nodes(graph: Any) -> Iterator[Any]:
+    """Those of the branches and loops inside, too."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from nodes(inner)
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """A node's attributes by name."""
+    return {a.name: extra("onnx").helper.get_attribute_value(a) for a in node.attribute}
