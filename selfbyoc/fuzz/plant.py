@@ -46,9 +46,9 @@ def with_plant(program: Program, rng: Random) -> Program | None:
 
 def _is_all_padding(attrs: dict[str, Any], name: str, value: Any) -> bool:
     """Whether a window of the pool would lie in the padding: all say something else of it."""
-    size = attrs.get("pool_size")
-    is_padding = size is not None and name == "padding" and isinstance(value, list)
-    return is_padding and max(value) >= min(int(n) for n in size)
+    if name != "padding" or "pool_size" not in attrs or not isinstance(value, list):
+        return False
+    return max(value) >= min(int(n) for n in attrs["pool_size"])
 
 
 def _model(program: Program) -> Any:

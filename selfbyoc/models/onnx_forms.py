@@ -4,7 +4,8 @@ right, or refused. Found with ONNX's own tests of its ops (docs/onnx.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,15 +40,17 @@ def readable(model: Any, name: str) -> Any:
             where = f"{node.op_type} {node.name!r}" if node.name else node.op_type
             text = f"TVM's ONNX frontend would compute something else: {reason}"
             raise InputError(f"{name}: {where}: {text}")
-    found = [(n, _REWRITES[n.op_type]) for n in model.graph.node if n.op_type in _REWRITES]
-    if not found:
+    if not any(node.op_type in _REWRITES for node in model.graph.node):
         return model
     changed = type(model)()
     changed.CopyFrom(model)
-    graph = Graph(changed)
+    graph, done = Graph(changed), []
     for node in changed.graph.node:
-        if node.op_type in _REWRITES:
-            _REWRITES[node.op_type](node, graph)
+        before = _REWRITES[node.op_type](node, graph) if node.op_type in _REWRITES else []
+        done += [*before, node]
+    copies = [type(node).FromString(node.SerializeToString()) for node in done]
+    del changed.graph.node[:]
+    changed.graph.node.extend(copies)
     return changed
 
 
@@ -124,17 +127,18 @@ def _signs(node: Any) -> tuple[int, int]:
     return given.get("detect_positive", 1), given.get("detect_negative", 1)
 
 
-def _one_infinity(node: Any, graph: Graph) -> None:
+def _one_infinity(node: Any, graph: Graph) -> Sequence[Any]:
     """IsInf of one sign: both frontends look for both."""
     signs, dtype = _signs(node), graph.dtype(node.input[0])
     if sum(signs) != 1 or dtype is None:
-        return
+        return ()
     node.op_type = "Equal"
     node.input.append(graph.add(np.asarray(np.inf if signs[0] else -np.inf, dtype)))
     del node.attribute[:]
+    return ()
 
 
-def _lowest(node: Any, graph: Graph) -> None:
+def _lowest(node: Any, graph: Graph) -> Sequence[Any]:
     """TVM's maximum of nothing but -inf is the lowest number, so -inf is what is no larger."""
     values = [graph.constant(name) for name in node.input]
     for n, value in enumerate(values):
@@ -146,15 +150,16 @@ def _lowest(node: Any, graph: Graph) -> None:
         node.op_type = "LessOrEqual"
         del node.input[:]
         node.input.extend([other, graph.add(lowest)])
-        return
+        break
+    return ()
 
 
-def _output_shape(node: Any, graph: Graph) -> None:
+def _output_shape(node: Any, graph: Graph) -> Sequence[Any]:
     """ConvTranspose to a shape: the pads that lead there, by ONNX's formula."""
     given = attributes(node)
     image, weight = graph.shape(node.input[0]), graph.shape(node.input[1])
     if "output_shape" not in given or image is None or weight is None:
-        return
+        return ()
     ones = [1] * (len(image) - 2)
     strides, dilations = given.get("strides", ones), given.get("dilations", ones)
     more = given.get("output_padding", [0] * len(ones))
@@ -173,8 +178,30 @@ def _output_shape(node: Any, graph: Graph) -> None:
     del node.attribute[:]
     for key in given.keys() - {"output_shape", "auto_pad"}:
         node.attribute.append(extra("onnx").helper.make_attribute(key, given[key]))
+    return ()
 
 
-_REWRITES: dict[str, Callable[[Any, Graph], None]] = {
-    "ConvTranspose": _output_shape, "Equal": _lowest, "IsInf": _one_infinity,
+def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any]:
+    """0.17's frontend takes it for the exact one: the formula of ONNX instead."""
+    if GENERATION == "relax" or attributes(node).get("approximate", b"none") == b"none":
+        return ()
+    x, y, make = node.input[0], node.output[0], extra("onnx").helper.make_node
+    dtype = graph.dtype(x) or np.float32
+    root = math.sqrt(2 / math.pi)
+    half, one, three = (graph.add(np.asarray(v, dtype)) for v in (0.5, root, root * 0.044715))
+    steps = (
+        ("Mul", x, x, "square"), ("Mul", "square", three, "cubic"), ("Add", "cubic", one, "factor"),
+        ("Mul", "factor", x, "inner"), ("Tanh", "inner", "tanh"), ("Mul", x, half, "half"),
+        ("Mul", "half", "tanh", "rest"),
+    )  # fmt: skip
+    own = {step[-1] for step in steps}
+    names = [[f"{y}.{word}" if word in own else word for word in step[1:]] for step in steps]
+    before = [make(step[0], n[:-1], n[-1:]) for step, n in zip(steps, names, strict=True)]
+    node.CopyFrom(make("Add", [f"{y}.half", f"{y}.rest"], [y]))
+    return before
+
+
+# Each changes a node in place, and returns the nodes that go before it.
+_REWRITES: dict[str, Callable[[Any, Graph], Sequence[Any]]] = {
+    "ConvTranspose": _output_shape, "Equal": _lowest, "Gelu": _gelu_by_tanh, "IsInf": _one_infinity,
 }  # fmt: skip

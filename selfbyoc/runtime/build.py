@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..cache.kernels import using
 from ..codegen.fallback import ended, reason_of
 from ..codegen.target import host_target
-from ..errors import FallbackWarning, InputError
+from ..errors import FallbackWarning, InputError, LoweringError, SelfbyocError, one_line
 from ..interrupt import interruptible
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
@@ -120,7 +120,12 @@ def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
 
 
 def _compiled(mod: Any, target: Any) -> Library:
-    native, unscheduled = runtime.compile_module(without_originals(mod), target)
+    try:
+        native, unscheduled = runtime.compile_module(without_originals(mod), target)
+    except SelfbyocError:
+        raise
+    except Exception as err:  # TVM's own passes and schedules raise whatever they like
+        raise LoweringError(f"TVM cannot build the model: {one_line(err)}") from err
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
     inputs, outputs = signature_of(mod)
     return Library(

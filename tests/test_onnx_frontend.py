@@ -1,0 +1,120 @@
+"""What TVM's ONNX frontends would read as something else: mended, or refused by name."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc.errors import InputError
+
+onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
+runtime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+from onnx import TensorProto, helper  # noqa: E402
+
+
+def model(nodes, shape=(2, 3, 4, 5), outputs=("y",), opset=18, inputs=(), **constants):
+    """A model of one float32 input `x`; `inputs` are more of them, of int64."""
+    tensors = [onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    given += [helper.make_tensor_value_info(n, TensorProto.INT64, [2]) for n in inputs]
+    results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph(nodes, "g", given, results, tensors)
+    opsets = [helper.make_opsetid("", opset)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return onnx.shape_inference.infer_shapes(made)
+
+
+def check(made, x):
+    """Ours against ONNX Runtime's."""
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = session.run(None, {"x": x})
+    found = selfbyoc.build(selfbyoc.from_onnx(made), cache=False)(x)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def node(op, inputs, outputs=("y",), **attrs):
+    return helper.make_node(op, list(inputs), list(outputs), name=f"the_{op}", **attrs)
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, 0), (0, 1)])
+def test_infinities_of_one_sign(signs):
+    x = np.array([[np.inf, -np.inf, 1.0, np.nan, 0.0]], "float32")
+    made = node("IsInf", ["x"], detect_positive=signs[0], detect_negative=signs[1])
+    check(model([made], x.shape), x)
+
+
+def test_a_row_that_is_masked_whole():
+    """TVM's maximum of nothing but -inf is the lowest number: the row was NaN."""
+    nodes = [
+        node("ReduceMax", ["x", "axes"], ["top"]), node("Equal", ["top", "low"], ["gone"]),
+        node("Softmax", ["x"], ["p"]), node("Where", ["gone", "none", "p"]),
+    ]  # fmt: skip
+    made = model(
+        nodes, (3, 5), axes=np.array([-1]), low=np.float32(-np.inf), none=np.zeros(1, "float32")
+    )
+    x = np.random.default_rng(0).standard_normal((3, 5), dtype="float32")
+    x[1] = -np.inf
+    check(made, x)
+
+
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("wanted", [(9, 11), (8, 10)])
+def test_a_transposed_convolution_to_a_shape(auto_pad, wanted):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 6, 3, 3), dtype="float32")
+    attrs = {"strides": [2, 2], "output_shape": list(wanted), "auto_pad": auto_pad}
+    made = model([node("ConvTranspose", ["x", "w"], **attrs)], w=weight)
+    check(made, rng.standard_normal((2, 3, 4, 5), dtype="float32"))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(approximate):
+    made = model([node("Gelu", ["x"], approximate=approximate)], opset=20)
+    check(made, np.random.default_rng(0).standard_normal((2, 3, 4, 5), dtype="float32"))
+
+
+def test_a_scale_that_gives_whole_sizes():
+    scales = np.array([1, 1, 0.5, 2], "float32")
+    made = model([node("Resize", ["x", "", "s"], mode="linear")], (1, 3, 4, 5), s=scales)
+    check(made, np.random.default_rng(0).standard_normal((1, 3, 4, 5), dtype="float32"))
+
+
+FLOATS = np.ones(3, "float32")
+REFUSED = {
+    "a scale": (
+        [node("Resize", ["x", "", "s"], mode="linear")],
+        {"s": np.array([1, 1, 0.6, 0.6], "float32")}, "give no whole sizes",
+    ),
+    "antialias": (
+        [node("Resize", ["x", "", "s"], mode="linear", antialias=1)],
+        {"s": np.array([1, 1, 0.5, 0.5], "float32")}, "antialias is 1",
+    ),
+    "dropout that trains": (
+        [node("Dropout", ["x", "r", "t"])],
+        {"r": np.float32(0.5), "t": np.bool_(True)}, "training_mode is true",
+    ),
+    "a dropout's mask": (
+        [node("Dropout", ["x"], ["d", "y"])], {}, "its result 'y' is used",
+    ),
+    "a norm that trains": (
+        [node("BatchNormalization", ["x", *"sbmv"], ["y", "mean", "var"], training_mode=1)],
+        dict.fromkeys("sbmv", FLOATS), "training_mode is 1",
+    ),
+    "a norm's mean": (
+        [node("LayerNormalization", ["x", "s"], ["n", "y"])],
+        {"s": np.ones(5, "float32")}, "its result 'y' is used",
+    ),
+    "nothing to reduce": (
+        [node("ReduceSum", ["x", "a"])], {"a": np.array([1])}, "which is empty",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    nodes, constants, said = REFUSED[name]
+    shape = (2, 0, 4, 5) if name == "nothing to reduce" else (2, 3, 4, 5)
+    with pytest.raises(InputError, match=said) as err:
+        selfbyoc.from_onnx(model(nodes, shape, **constants))
+    assert f"the_{nodes[0].op_type}" in str(err.value)
