@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
@@ -68,6 +69,26 @@ def test_a_transposed_convolution_to_a_shape(auto_pad, wanted):
     check(made, rng.standard_normal((2, 3, 4, 5), dtype="float32"))
 
 
+@pytest.mark.parametrize("axes", [[2, 3], [3, 1], [-1], []])
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceL2"])
+def test_axes_that_are_an_input(op, axes):
+    """0.17's frontend took the first axis alone: a global pool was one of rows."""
+    made = model([node(op, ["x", "a"], keepdims=0)], a=np.array(axes, "int64"))
+    check(made, np.random.default_rng(0).standard_normal((2, 3, 4, 5), dtype="float32"))
+
+
+def test_no_axes_are_none():
+    made = [node("ReduceSum", ["x", "a"], noop_with_empty_axes=1)]
+    check(model(made, a=np.array([], "int64")), np.ones((2, 3, 4, 5), "float32"))
+
+
+@pytest.mark.parametrize("op", ["LpPool", "GlobalLpPool"])
+@pytest.mark.parametrize("p", [1, 3])
+def test_pools_of_powers(op, p):
+    attrs = {"kernel_shape": [2, 3]} if op == "LpPool" else {}
+    check(model([node(op, ["x"], p=p, **attrs)]), -np.ones((2, 3, 4, 5), "float32"))
+
+
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu(approximate):
     made = model([node("Gelu", ["x"], approximate=approximate)], opset=20)
@@ -109,6 +130,31 @@ REFUSED = {
         [node("ReduceSum", ["x", "a"])], {"a": np.array([1])}, "which is empty",
     ),
 }  # fmt: skip
+
+
+REGIONS = {"four": np.array([3, 4]), "n": np.zeros(3, "int64")}
+RELAY = {
+    "a window in the padding": [
+        node("AveragePool", ["x"], kernel_shape=[1, 3], strides=[1, 3], pads=[0, 2, 0, 2],
+             ceil_mode=1),
+    ],
+    "floats of 8 bits": [
+        node("Cast", ["x"], ["z"], to=TensorProto.FLOAT8E4M3FN),
+        node("Cast", ["z"], to=TensorProto.FLOAT),
+    ],
+    "regions half a pixel on": [
+        node("Reshape", ["x", "four"], ["rois"]), node("RoiAlign", ["x", "rois", "n"]),
+    ],
+    "an axis of DFT": [node("DFT", ["x", "", "a"])],
+}  # fmt: skip
+
+
+@pytest.mark.skipif(GENERATION == "relax", reason="Relax's frontend reads it right, or refuses it")
+@pytest.mark.parametrize("name", RELAY)
+def test_refused_on_relay(name):
+    made = model(RELAY[name], (1, 1, 2, 6), opset=20, a=np.int64(2), **REGIONS)
+    with pytest.raises(InputError, match="would compute something else"):
+        selfbyoc.from_onnx(made)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -39,6 +39,8 @@ RIGHT, FIXED, REFUSED, WRONG, RAISED, ENDED = STATUSES = (
     "right", "right with constants", "refused", "wrong", "raised", "ended",
 )  # fmt: skip
 BAD = (WRONG, RAISED, ENDED)
+# Those of onnx 1.17 for signed products of bytes wrap around where ONNX saturates.
+_LEFT_OUT = ("*_cuda", "test_bernoulli*", "test_training_dropout*", "test_qlinearmatmul_*_int8_*")
 Array = np.ndarray
 Row = tuple[str, str, str]  # name, status, text
 
@@ -49,8 +51,9 @@ def data_file(generation: str) -> Path:
 
 
 def cases() -> list[Any]:
-    """ONNX's tests that need no GPU, with their numbers."""
-    return [c for c in load_model_tests(kind="node") if not c.name.endswith("_cuda")]
+    """ONNX's tests that need no GPU, draw nothing at random, and are right themselves."""
+    found = {case.name: case for case in load_model_tests(kind="node")}
+    return [found[name] for name in sorted(found) if not any(fnmatch(name, p) for p in _LEFT_OUT)]
 
 
 def _loaded(case: Any) -> tuple[Any, list[Any], list[Any]]:
@@ -121,7 +124,8 @@ def _close(ours: Array, theirs: Array, case: Any) -> bool:
     if theirs.dtype.kind not in "fV":  # V: floats of 8 bits and less
         return bool((ours == theirs).all())
     a, b = ours.astype("float64"), theirs.astype("float64")
-    close = np.allclose(a, b, rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-6), equal_nan=True)
+    least = 1e-6 * float(np.abs(b[np.isfinite(b)]).max(initial=1))
+    close = np.allclose(a, b, rtol=max(case.rtol, 1e-3), atol=least, equal_nan=True)
     return bool(close)
 
 

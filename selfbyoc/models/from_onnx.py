@@ -11,7 +11,6 @@ from ..errors import InputError, MissingExtra, ModelWarning, one_line
 from ..extra import extra
 from ..partition.source_names import Names, with_names
 from .folding import folded
-from .onnx_forms import readable
 from .onnx_model import import_onnx, load_onnx
 from .shapes import Shape, check_known, give_shapes, open_inputs, real_inputs
 
@@ -38,7 +37,6 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     proto = give_shapes(proto, given, name)
     names = Names(*(tuple(v.name for v in vs) for vs in (real_inputs(proto), proto.graph.output)))
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
-    proto = readable(proto, name)
     try:
         mod = import_onnx(proto, name)
     except InputError as err:

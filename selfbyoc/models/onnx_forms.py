@@ -10,23 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import GENERATION
 from ..errors import InputError
 from ..extra import extra
+from .onnx_checks import IS_RELAY, infinities, why_not
 from .onnx_graph import Graph, attributes, nodes
-
-# Attributes that a frontend does not look at, with the only value that they may have.
-_UNREAD: dict[str, dict[str, Any]] = {
-    "BatchNormalization": {"training_mode": 0},
-    "Resize": {"antialias": 0, "keep_aspect_ratio_policy": b"stretch"},
-    "RoiAlign": {"mode": b"avg"},
-}
-# Inputs that it takes for constants, whether they are or not.
-_CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
-if GENERATION == "relax":
-    _CONSTANTS |= {"Expand": (1,), "NonMaxSuppression": (2, 3, 4)}
-# Ops of which only the first result is ONNX's.
-_FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
 
 def readable(model: Any, name: str) -> Any:
@@ -36,7 +23,7 @@ def readable(model: Any, name: str) -> Any:
     """
     graph = Graph(model)
     for node in nodes(model.graph):
-        for reason in filter(None, (check(node, graph) for check in _CHECKS)):
+        if reason := why_not(node, graph):
             where = f"{node.op_type} {node.name!r}" if node.name else node.op_type
             text = f"TVM's ONNX frontend would compute something else: {reason}"
             raise InputError(f"{name}: {where}: {text}")
@@ -54,82 +41,9 @@ def readable(model: Any, name: str) -> Any:
     return changed
 
 
-def _unread(node: Any, graph: Graph) -> str:
-    given, unread = attributes(node), _UNREAD.get(node.op_type, {})
-    for key, only in unread.items():
-        if given.get(key, only) != only:
-            return f"{key} is {_shown(given[key])}, and is taken for {_shown(only)}"
-    return ""
-
-
-def _shown(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _variable(node: Any, graph: Graph) -> str:
-    for n in _CONSTANTS.get(node.op_type, ()):
-        if n < len(node.input) and node.input[n] and graph.constant(node.input[n]) is None:
-            return f"its input {node.input[n]!r} is no constant"
-    return ""
-
-
-def _second(node: Any, graph: Graph) -> str:
-    used = [name for name in node.output[1:] if name in graph.read]
-    if node.op_type not in _FIRST_ONLY or not used:
-        return ""
-    return f"its result {used[0]!r} is used; only the first is right"
-
-
-def _training(node: Any, graph: Graph) -> str:
-    if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
-        return ""
-    value = graph.constant(node.input[2])
-    return "training_mode is true" if value is not None and value.any() else ""
-
-
-def _empty(node: Any, graph: Graph) -> str:
-    if not node.op_type.startswith("Reduce"):
-        return ""
-    shape = graph.shape(node.input[0])
-    return f"it reduces {list(shape)}, which is empty" if shape and 0 in shape else ""
-
-
-def _scales(node: Any, graph: Graph) -> str:
-    """TVM's steps are those of the sizes: a scale that does not divide them is another one."""
-    if node.op_type != "Resize" or len(node.input) < 3 or not node.input[2]:
-        return ""
-    scales, shape = graph.constant(node.input[2]), graph.shape(node.input[0])
-    axes = attributes(node).get("axes")
-    if scales is None or shape is None or not scales.size:
-        return ""
-    sizes = np.asarray(shape, float)[list(axes) if axes else slice(None)]
-    exact = sizes * scales.astype(float)
-    if (np.abs(exact - np.round(exact)) < 1e-4 * sizes).all():
-        return ""
-    return f"scales {scales.tolist()} give no whole sizes of {list(shape)}"
-
-
-def _sign(node: Any, graph: Graph) -> str:
-    """What `_one_infinity` cannot mend."""
-    if node.op_type != "IsInf" or sum(_signs(node)) == 2:
-        return ""
-    mended = sum(_signs(node)) == 1 and graph.dtype(node.input[0]) is not None
-    return "" if mended else "it looks for infinities of both signs"
-
-
-_CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
-    _unread, _variable, _second, _training, _empty, _scales, _sign,
-)  # fmt: skip
-
-
-def _signs(node: Any) -> tuple[int, int]:
-    given = attributes(node)
-    return given.get("detect_positive", 1), given.get("detect_negative", 1)
-
-
 def _one_infinity(node: Any, graph: Graph) -> Sequence[Any]:
     """IsInf of one sign: both frontends look for both."""
-    signs, dtype = _signs(node), graph.dtype(node.input[0])
+    signs, dtype = infinities(node), graph.dtype(node.input[0])
     if sum(signs) != 1 or dtype is None:
         return ()
     node.op_type = "Equal"
@@ -183,7 +97,7 @@ def _output_shape(node: Any, graph: Graph) -> Sequence[Any]:
 
 def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any]:
     """0.17's frontend takes it for the exact one: the formula of ONNX instead."""
-    if GENERATION == "relax" or attributes(node).get("approximate", b"none") == b"none":
+    if not IS_RELAY or attributes(node).get("approximate", b"none") == b"none":
         return ()
     x, y, make = node.input[0], node.output[0], extra("onnx").helper.make_node
     dtype = graph.dtype(x) or np.float32
@@ -201,7 +115,43 @@ def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any]:
     return before
 
 
+def _axes_as_attribute(node: Any, graph: Graph) -> Sequence[Any]:
+    """0.17's frontend takes the first of the axes that are an input, and leaves the others."""
+    if not IS_RELAY or len(node.input) < 2 or not node.input[1]:
+        return ()
+    axes = graph.constant(node.input[1])
+    if axes is None:
+        return ()  # which the frontend refuses
+    given = attributes(node)
+    x = node.input[0]
+    del node.input[:], node.attribute[:]
+    node.input.append(x)
+    if not axes.size and given.get("noop_with_empty_axes"):
+        node.op_type = "Identity"
+        return ()
+    if axes.size:
+        given["axes"] = [int(axis) for axis in axes]
+    for key in given.keys() - {"noop_with_empty_axes"}:
+        node.attribute.append(extra("onnx").helper.make_attribute(key, given[key]))
+    return ()
+
+
+def _power_of_size(node: Any, graph: Graph) -> Sequence[Any]:
+    """0.17's frontend takes powers of the numbers, where ONNX takes those of their sizes."""
+    if not IS_RELAY:
+        return ()
+    size = f"{node.output[0]}.size"
+    before = extra("onnx").helper.make_node("Abs", [node.input[0]], [size])
+    node.input[0] = size
+    return (before,)
+
+
+_REDUCTIONS = (
+    "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare",
+)  # fmt: skip
 # Each changes a node in place, and returns the nodes that go before it.
 _REWRITES: dict[str, Callable[[Any, Graph], Sequence[Any]]] = {
-    "ConvTranspose": _output_shape, "Equal": _lowest, "Gelu": _gelu_by_tanh, "IsInf": _one_infinity,
+    **{f"Reduce{name}": _axes_as_attribute for name in _REDUCTIONS},
+    "ConvTranspose": _output_shape, "Equal": _lowest, "Gelu": _gelu_by_tanh,
+    "GlobalLpPool": _power_of_size, "IsInf": _one_infinity, "LpPool": _power_of_size,
 }  # fmt: skip

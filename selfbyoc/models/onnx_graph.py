@@ -16,6 +16,7 @@ class Graph:
 
     def __init__(self, model: Any) -> None:
         self.graph, self.arrays = model.graph, extra("onnx").numpy_helper.to_array
+        self.opset = max((e.version for e in model.opset_import if not e.domain), default=1)
 
     @cached_property
     def _constants(self) -> dict[str, Any]:
@@ -54,13 +55,16 @@ class Graph:
         dims = kind.shape.dim
         return tuple(d.dim_value for d in dims) if all(_is_known(d) for d in dims) else None
 
+    def dtype_number(self, name: str) -> int:
+        """A value's dtype as ONNX numbers them; 0 where it is not known."""
+        if name in self._constants:
+            return int(self._constants[name].data_type)
+        return int(self._types[name].elem_type) if name in self._types else 0
+
     def dtype(self, name: str) -> np.dtype[Any] | None:
         """The dtype of a value, if it is known and one of NumPy's."""
-        if name in self._constants:
-            number = self._constants[name].data_type
-        else:
-            number = self._types[name].elem_type if name in self._types else 0
         try:
+            number = self.dtype_number(name)
             return np.dtype(extra("onnx").helper.tensor_dtype_to_np_dtype(number))
         except KeyError:
             return None

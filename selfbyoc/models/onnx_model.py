@@ -15,6 +15,7 @@ from ..graph import OpGraph
 from ..ir.generation import ir
 from ..partition.generation import ir as partitioner
 from .generation import tvm_road
+from .onnx_forms import readable
 
 
 def load_onnx(path: str | Path) -> Any:
@@ -40,7 +41,11 @@ def read_onnx(path: str | Path) -> Any:
 
 
 def import_onnx(model: Any, name: str = "the model") -> Any:
-    """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants."""
+    """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants.
+
+    Raises InputError where TVM's frontend cannot read it, or would read something else.
+    """
+    model = readable(model, name)
     try:
         with warnings.catch_warnings():  # these would print the names as they are
             warnings.filterwarnings("ignore", "Renaming name")

@@ -1,0 +1,152 @@
+"""What TVM's ONNX frontends would read as something else than ONNX says, node by node: refused.
+Found with ONNX's own tests of its ops (docs/onnx.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._tvm import GENERATION
+from .onnx_graph import Graph, attributes
+
+IS_RELAY = GENERATION == "relay"
+# Attributes that a frontend does not look at, with the only value that they may have.
+_UNREAD: dict[str, dict[str, Any]] = {
+    "BatchNormalization": {"training_mode": 0},
+    "Resize": {"antialias": 0, "keep_aspect_ratio_policy": b"stretch"},
+    "RoiAlign": {"mode": b"avg"},
+}
+# Inputs that it takes for constants, whether they are or not.
+_CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
+if GENERATION == "relax":
+    _CONSTANTS |= {"Expand": (1,), "NonMaxSuppression": (2, 3, 4)}
+# Ops of which only the first result is ONNX's.
+_FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
+
+
+def why_not(node: Any, graph: Graph) -> str:
+    """Why a node would be read as something else; "" where it would not."""
+    return next(filter(None, (check(node, graph) for check in _CHECKS)), "")
+
+
+def _unread(node: Any, graph: Graph) -> str:
+    given, unread = attributes(node), _UNREAD.get(node.op_type, {})
+    for key, only in unread.items():
+        if given.get(key, only) != only:
+            return f"{key} is {_shown(given[key])}, and is taken for {_shown(only)}"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _variable(node: Any, graph: Graph) -> str:
+    for n in _CONSTANTS.get(node.op_type, ()):
+        if n < len(node.input) and node.input[n] and graph.constant(node.input[n]) is None:
+            return f"its input {node.input[n]!r} is no constant"
+    return ""
+
+
+def _second(node: Any, graph: Graph) -> str:
+    used = [name for name in node.output[1:] if name in graph.read]
+    if node.op_type not in _FIRST_ONLY or not used:
+        return ""
+    return f"its result {used[0]!r} is used; only the first is right"
+
+
+def _training(node: Any, graph: Graph) -> str:
+    if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
+        return ""
+    value = graph.constant(node.input[2])
+    return "training_mode is true" if value is not None and value.any() else ""
+
+
+def _empty(node: Any, graph: Graph) -> str:
+    if not node.op_type.startswith("Reduce"):
+        return ""
+    shape = graph.shape(node.input[0])
+    return f"it reduces {list(shape)}, which is empty" if shape and 0 in shape else ""
+
+
+def _scales(node: Any, graph: Graph) -> str:
+    """TVM's steps are those of the sizes: a scale that does not divide them is another one."""
+    if node.op_type != "Resize" or len(node.input) < 3 or not node.input[2]:
+        return ""
+    scales, shape = graph.constant(node.input[2]), graph.shape(node.input[0])
+    axes = attributes(node).get("axes")
+    if scales is None or shape is None or not scales.size:
+        return ""
+    sizes = np.asarray(shape, float)[list(axes) if axes else slice(None)]
+    exact = sizes * scales.astype(float)
+    if (np.abs(exact - np.round(exact)) < 1e-4 * sizes).all():
+        return ""
+    return f"scales {scales.tolist()} give no whole sizes of {list(shape)}"
+
+
+def _sign(node: Any, graph: Graph) -> str:
+    """What `_one_infinity` cannot mend."""
+    if node.op_type != "IsInf" or sum(infinities(node)) == 2:
+        return ""
+    mended = sum(infinities(node)) == 1 and graph.dtype(node.input[0]) is not None
+    return "" if mended else "it looks for infinities of both signs"
+
+
+def infinities(node: Any) -> tuple[int, int]:
+    """Whether an IsInf looks for inf, and for -inf."""
+    given = attributes(node)
+    return given.get("detect_positive", 1), given.get("detect_negative", 1)
+
+
+def _window(node: Any, graph: Graph) -> str:
+    """0.17 counts a last window that begins in the padding; ONNX does not."""
+    given = attributes(node)
+    shape = graph.shape(node.input[0])
+    if not (IS_RELAY and node.op_type in _POOLS and given.get("ceil_mode")) or shape is None:
+        return ""
+    sizes, ones = given["kernel_shape"], [1] * (len(shape) - 2)
+    pads, steps = given.get("pads", [0] * 2 * len(ones)), given.get("strides", ones)
+    dilations = given.get("dilations", ones)
+    for n, extent in enumerate(shape[2:]):
+        room = extent + pads[n] + pads[n + len(ones)] - dilations[n] * (sizes[n] - 1) - 1
+        if math.ceil(room / steps[n]) * steps[n] >= extent + pads[n]:
+            return f"of axis {n + 2} the last window lies in the padding"
+    return ""
+
+
+_POOLS = ("AveragePool", "MaxPool", "LpPool")
+
+
+def _narrow(node: Any, graph: Graph) -> str:
+    """0.17 has neither floats of 8 bits nor anything of 4: it computes in others."""
+    if not IS_RELAY or all(graph.dtype_number(name) <= _LAST_OF_NUMPY for name in node.output):
+        return ""
+    return f"{node.output[0]!r} is of a dtype that TVM 0.17 has not"
+
+
+_LAST_OF_NUMPY = 16  # in TensorProto.DataType: after bfloat16 come floats of 8 bits and less
+
+
+def _fourier(node: Any, graph: Graph) -> str:
+    if not IS_RELAY or node.op_type not in ("DFT", "MaxUnpool") or len(node.input) < 3:
+        return ""
+    return f"its input {node.input[2]!r} is not looked at"
+
+
+def _aligned(node: Any, graph: Graph) -> str:
+    """Since opset 16 the regions' corners lie half a pixel further, unless said otherwise."""
+    if not IS_RELAY or node.op_type != "RoiAlign" or graph.opset < 16:
+        return ""
+    mode = attributes(node).get("coordinate_transformation_mode", b"half_pixel")
+    is_old = mode == b"output_half_pixel"
+    return "" if is_old else f"coordinate_transformation_mode is {_shown(mode)}"
+
+
+_CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
+    _unread, _variable, _second, _training, _empty, _scales, _sign, _window, _narrow, _fourier,
+    _aligned,
+)  # fmt: skip
