@@ -11,6 +11,8 @@ onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 from onnx import TensorProto, helper  # noqa: E402
 
+from selfbyoc.models.onnx_model import import_onnx  # noqa: E402
+
 
 def model(nodes, shape=(2, 3, 4, 5), outputs=("y",), opset=18, inputs=(), **constants):
     """A model of one float32 input `x`; `inputs` are more of them, of int64."""
@@ -67,6 +69,15 @@ def test_a_transposed_convolution_to_a_shape(auto_pad, wanted):
     attrs = {"strides": [2, 2], "output_shape": list(wanted), "auto_pad": auto_pad}
     made = model([node("ConvTranspose", ["x", "w"], **attrs)], w=weight)
     check(made, rng.standard_normal((2, 3, 4, 5), dtype="float32"))
+
+
+def test_an_op_without_inputs():
+    value = onnx.numpy_helper.from_array(np.arange(5, dtype="float32"))
+    nodes = [helper.make_node("Constant", [], ["c"], value=value), node("Add", ["x", "c"])]
+    made = model(nodes)
+    mod = import_onnx(made)  # not folded
+    found = selfbyoc.build(mod, cache=False)(np.zeros((2, 3, 4, 5), "float32"))[0]
+    np.testing.assert_array_equal(found, np.broadcast_to(np.arange(5), found.shape))
 
 
 @pytest.mark.parametrize("axes", [[2, 3], [3, 1], [-1], []])

@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
+import re
 import signal
 import sys
 import warnings
@@ -27,6 +29,8 @@ import onnx
 from onnx.backend.test.loader import load_model_tests
 
 sys.path.append(str(Path(__file__).parents[1]))
+
+os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"  # of ONNX Runtime: these tests are newer
 
 import selfbyoc
 from selfbyoc._tvm import GENERATION, tvm
@@ -59,7 +63,8 @@ def cases() -> list[Any]:
 def _loaded(case: Any) -> tuple[Any, list[Any], list[Any]]:
     """The model, its inputs and what it gives."""
     if getattr(case, "model", None) is not None and case.data_sets:
-        return case.model, list(case.data_sets[0][0]), list(case.data_sets[0][1])
+        given, wanted = ([_array(a) for a in side] for side in case.data_sets[0])
+        return case.model, given, wanted
     folder = Path(case.model_dir)
     model = onnx.load(folder / "model.onnx")
     data = folder / "test_data_set_0"
@@ -74,7 +79,12 @@ def _read(path: Path, value: Any) -> Any:
         return None  # a sequence, or nothing: `from_onnx` refuses these
     tensor = onnx.TensorProto()
     tensor.ParseFromString(path.read_bytes())
-    return onnx.numpy_helper.to_array(tensor)
+    return _array(tensor)
+
+
+def _array(value: Any) -> Any:
+    is_tensor = isinstance(value, onnx.TensorProto)
+    return onnx.numpy_helper.to_array(value) if is_tensor else value
 
 
 def _with_constants(model: Any, given: Sequence[Any]) -> Any:
@@ -145,6 +155,44 @@ def _in_a_process(case: Any, seconds: int) -> tuple[str, str]:
     return (ENDED, f"exit status {process.exitcode}") if queue.empty() else queue.get()
 
 
+def _document() -> None:
+    """The part of docs/onnx.md between the marks, from the data of both generations."""
+    data = {g: json.loads(data_file(g).read_text()) for g in ("relax", "relay")}
+    lines = [f"| | {' | '.join(data)} |", "|---|---|---|"]
+    lines.append(f"| TVM | {' | '.join(d['tvm'] for d in data.values())} |")
+    lines.append(f"| onnx, whose tests they are | {' | '.join(d['onnx'] for d in data.values())} |")
+    for status in STATUSES:
+        found = (sum(row[1] == status for row in d["rows"]) for d in data.values())
+        lines.append(f"| {status} | {' | '.join(map(str, found))} |")
+    for generation, held in data.items():
+        rows = held["rows"]
+        unknown = sorted({op for row in rows if row[1] == REFUSED for op in _missing(row[2])})
+        lines += ["", f"**{generation}**: ops that TVM's frontend does not have: "]
+        lines[-1] += ", ".join(f"`{op}`" for op in unknown) + "."
+        reasons = Counter(_plain(r[2]) for r in rows if r[1] == REFUSED and not _missing(r[2]))
+        lines += ["", "| refused otherwise | tests |", "|---|---|"]
+        lines += [f"| {text} | {count} |" for text, count in reasons.most_common(_SHOWN)]
+        lines += ["", *(f"- {row[1]}: `{row[0]}`, {row[2]}" for row in rows if row[1] in BAD)]
+    text = DOCUMENT.read_text()
+    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    DOCUMENT.write_text("\n\n".join([before, "\n".join(lines).rstrip(), after]))
+
+
+_SHOWN = 12
+
+
+def _missing(text: str) -> list[str]:
+    found = re.search(r"not supported for frontend ONNX: (.*?)(;|$)", text)
+    return [op.strip() for op in found[1].split(",")] if found else []
+
+
+def _plain(text: str) -> str:
+    """A reason without what differs from test to test."""
+    text = text.rpartition("cannot import the model: ")[2].partition(";")[0]
+    text = re.sub(r"'[^']*'", "'...'", re.sub(r"[\d.]+", "#", text))
+    return text.replace("|", "/").replace("<", "").replace(">", "")[:120]
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
@@ -169,6 +217,8 @@ def main() -> int:
     if chosen:
         versions = {"tvm": tvm.__version__, "onnx": onnx.__version__}
         path.write_text(json.dumps({**versions, "rows": sorted(rows.values())}, indent=0) + "\n")
+    if all(data_file(generation).exists() for generation in ("relax", "relay")):
+        _document()
     print(Counter(row[1] for row in rows.values()))
     return int(any(row[1] in BAD for row in rows.values()))
 

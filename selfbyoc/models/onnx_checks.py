@@ -104,9 +104,9 @@ def infinities(node: Any) -> tuple[int, int]:
 
 def _window(node: Any, graph: Graph) -> str:
     """0.17 counts a last window that begins in the padding; ONNX does not."""
-    given = attributes(node)
-    shape = graph.shape(node.input[0])
-    if not (IS_RELAY and node.op_type in _POOLS and given.get("ceil_mode")) or shape is None:
+    given = attributes(node) if IS_RELAY and node.op_type in _POOLS else {}
+    shape = graph.shape(node.input[0]) if given.get("ceil_mode") else None
+    if shape is None:
         return ""
     sizes, ones = given["kernel_shape"], [1] * (len(shape) - 2)
     pads, steps = given.get("pads", [0] * 2 * len(ones)), given.get("strides", ones)
