@@ -28,3 +28,10 @@ def test_every_example_has_a_line():
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[`(\w+\.py)`\]\(\1\) \| \S", text, re.MULTILINE)
     assert sorted(listed) == sorted(path.name for path in EXAMPLES.glob("*.py"))
+
+
+def test_the_glossary_is_in_order():
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| ([\w ]+) \| \S", text, re.MULTILINE)[1:]
+    assert words == sorted(words, key=str.lower)
+    assert {"composite", "generation", "match", "melted", "road", "stacked", "tefuse"} <= {*words}
