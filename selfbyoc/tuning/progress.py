@@ -1,4 +1,4 @@
-"""What a run of tuning tells while it goes on, and what it found."""
+"""What a run of tuning reports while it goes on, and what it found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Outcome:
     default_seconds  of a call of the hand schedule, in the last comparison
     best_seconds     of what was chosen, in the same one
     record           what a build takes within `apply_records`; None: nothing could be measured
-    error            why that is; or why nobody can tell which candidate is faster
+    error            why that is; or why no candidate can be called faster
     """
 
     task: Task

@@ -28,7 +28,7 @@ class TensorInfo:
     """A tensor of an op. Also a pair: `shape, dtype = info.outputs[0]`.
 
     `layout` is such as "NCHW" where the op defines one, else None: the axes are the op's own.
-    UNKNOWN says that the layout was changed in a way that cannot be told.
+    UNKNOWN says that the layout was changed in a way that cannot be followed.
     """
 
     shape: Any  # tuple[int, ...], with None for an extent not known when compiling, or UNKNOWN

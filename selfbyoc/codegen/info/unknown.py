@@ -44,5 +44,5 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
-"""Stands in op info for a value that a changed layout made impossible to tell; to use it in
+"""Stands in op info for a value that a changed layout made unknown; to use it in
 arithmetic or as a condition raises UnknownValue."""
