@@ -20,7 +20,6 @@ from .errors import InputError, SelfbyocError
 from .view.bench_options import add_bench
 from .view.bounds_options import add_bounds
 from .view.console import SafeConsole
-from .view.examples import add_examples
 from .view.fuzz_options import add_fuzz
 from .view.library_options import add_compile, add_run, add_show
 from .view.model_file import add_model
@@ -173,7 +172,7 @@ def _cache(args: argparse.Namespace, console: Console) -> int:
 
 def _add_cache(commands: Any) -> None:
     cache = commands.add_parser("cache", help="the kernels that were compiled before, on disk")
-    cache.add_argument("--clear", action="store_true", help="delete all of them")
+    cache.add_argument("--clear", action="store_true", help="drop them all")
     cache.set_defaults(run=_cache)
 
 
@@ -202,7 +201,6 @@ def _parser() -> argparse.ArgumentParser:
                 _add_melting, _add_verify, add_bounds, _add_lint, _add_op_info, add_bench,
                 add_tune, add_records, _add_cache, add_fuzz):  # fmt: skip
         add(commands)
-    add_examples(commands)
     return parser
 
 

@@ -26,8 +26,10 @@ def test_the_readme_leads_there():
 
 def test_every_example_has_a_line():
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| \[`(\w+\.py)`\]\(\1\) \| \S", text, re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in EXAMPLES.glob("*.py"))
+    listed = re.findall(r"^\| \[`(\w+\.\w+)`\]\(\1\) \| \S", text, re.MULTILINE)
+    assert sorted(listed) == sorted(
+        path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".cc")
+    )
 
 
 def test_the_glossary_is_in_order():

@@ -18,13 +18,13 @@ def add_bench(commands: Any) -> None:
         "MODEL.onnx; for each one with open sizes")  # fmt: skip
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
-    add("--threads", type=int, metavar="N", help="of each contender; default: all cores")
-    add("--only", action="append", default=[], metavar="NAME", help="those that begin with NAME")
+    add("--threads", type=int, metavar="N", help="of everybody; default: all cores")
+    add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
     add("--sweep", action="store_true", help="also shapes taken from real networks")
     add("--models", action="store_true", help="also whole models")
     add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
     add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
-    add("--builds", type=int, default=1, metavar="N", help="builds of each; the best counts")
+    add("--builds", type=int, default=1, metavar="N", help="the best of N builds of everybody")
     add("--minilm", type=Path, metavar="FILE", help="model.safetensors of all-MiniLM-L6-v2")
     add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
     add("--resume", action="store_true", help="measure only what the JSON file lacks")

@@ -13,9 +13,9 @@ def add_fuzz(commands: Any) -> None:
     """The command, in the command line's list of them."""
     parser = commands.add_parser("fuzz", help="grow programs from the composites; what is wrong?")
     add = parser.add_argument
-    add("--seconds", type=float, default=60.0, help="how long to run; default: 60")
+    add("--seconds", type=float, default=60.0, help="how long; default: 60")
     add("--seed", type=int, default=0, help="the same one grows the same programs")
-    add("--count", type=int, metavar="N", help="at most N programs")
+    add("--count", type=int, metavar="N", help="no more than so many programs")
     add("--jobs", type=int, default=1, metavar="N", help="worker processes; default: 1")
     add("--target", help="what to build for; default: this machine's CPU")
     add("--composites", type=Path, action="append", default=[], metavar="FILE.py",

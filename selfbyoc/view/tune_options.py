@@ -24,13 +24,13 @@ def add_tune(commands: Any) -> None:
     tune = commands.add_parser("tune", help="search better numbers for the schedules of a model")
     add = tune.add_argument
     add_model(tune)
-    add("--trials", type=int, default=64, metavar="N", help="candidates of each task; default: 64")
-    add("--records", type=Path, default=Path("records"), metavar="DIR", help="where records go")
-    add("--seconds", type=float, metavar="S", help="stop after S seconds")
+    add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
+    add("--records", type=Path, default=Path("records"), metavar="DIR", help="default: records")
+    add("--seconds", type=float, metavar="S", help="end after this time at the latest")
     add("--target", help="what to tune for; default: this machine's CPU")
     add("--space", choices=("own", "metaschedule"), default="own", help="what is searched: the "
         "composites' choices (default), or MetaSchedule's own space for all")  # fmt: skip
-    add("--min-ops", type=int, default=1, metavar="N", help="only kernels of at least N ops")
+    add("--min-ops", type=int, default=1, metavar="N", help="only kernels of so many ops")
     add("--include-simple-tasks", "--all", action="store_true", help="also kernels of elementwise "
         "and data-moving ops alone")  # fmt: skip
     add("--tracker", metavar="HOST:PORT", help="measure on the machines of this RPC tracker")
