@@ -53,7 +53,7 @@ def test_every_parameter_of_a_function_has_a_name_in_its_text():
         assert columns <= parameters, name
         if len(columns) > 2:
             missing = {p for p in parameters - columns if not re.search(rf"\b{p}\b", text)}
-            assert missing <= {"mod", "name", "seed"}, name
+            assert missing <= {"mod", "name", "sch", "seed"}, name
 
 
 def test_columns_and_examples():

@@ -218,8 +218,8 @@ class Composite:
 
     @property
     def absorbs_after(self) -> bool:
-        """Whether elementwise ops after its result join it. A schedule of one's own knows the
-        pattern's blocks only.
+        """Whether elementwise ops after its result join it. A schedule of yours knows only
+        the pattern's blocks.
         """
         return bool(self.epilogue) and (self.kernel is not None or self.schedule is None)
 
