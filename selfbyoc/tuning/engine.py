@@ -61,7 +61,7 @@ def tune(
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Tuning:
-    """Search better decisions for the kernels of a model; what is found is in `work_dir`.
+    """Search for better decisions for the kernels of a model; what is found is in `work_dir`.
 
     mod           partitioned, or a model that is partitioned here with params and composites
     trials        candidates of each task, the default one included

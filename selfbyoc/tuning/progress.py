@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def speedup(self) -> float:
-        """How often faster than the hand schedule; 1 where that stays."""
+        """How many times as fast as the hand schedule; 1 where that stays."""
         if not self.default_seconds or not self.best_seconds:
             return 1.0
         return self.default_seconds / self.best_seconds
