@@ -20,7 +20,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo venv venv-relay venv-zoo clean bounds executors
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo venv venv-relay venv-zoo clean bounds executors
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -40,6 +40,7 @@ help:
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
 	@echo 'make zoo          models of torchvision, timm, transformers, onnx; docs/models.md'
+	@echo 'make package      sdist and wheel in dist/, installed and tried in an empty environment'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -145,6 +146,13 @@ compatibility:
 zoo: venv-zoo
 	-$(ZOO)/bin/python tools/zoo.py $(TIME) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') \
 	  $(if $(AGAIN),--again)
+
+# Needs setuptools 77 or newer, which a new environment of its own has.
+package:
+	$(check_python)
+	@$(PYTHON) -m venv build/package
+	@build/package/bin/python $(PIP_INSTALL) 'setuptools>=77'
+	build/package/bin/python tools/package.py
 
 lint: venv
 	$(RELAX)/bin/python -m ruff check

@@ -59,3 +59,4 @@ def known_intrinsic(name: str) -> Any | None:
 
 
 T = _dialect()
+"""TVMScript's dialect of TensorIR, in one spelling for both TVMs; for `intrinsic`."""

@@ -46,7 +46,7 @@ class ScheduleError(SelfbyocError, RuntimeError):
 
 
 class DecisionError(SelfbyocError, ValueError):
-    """A decision that is told to a composite (by a record, or by the tuner) does not fit it."""
+    """A decision that a record, or the tuner, gives a composite does not fit it."""
 
 
 class TuningError(SelfbyocError, RuntimeError):
@@ -85,7 +85,9 @@ class ModelWarning(SelfbyocWarning):
 
 
 class FallbackWarning(SelfbyocWarning):
-    """A built-in composite raised in a build; the default schedule serves instead."""
+    """Something else serves than was asked for: the default schedule where a built-in composite
+    raised in a build, PyTorch where a graph of dynamo's cannot be compiled.
+    """
 
 
 class MatchWarning(SelfbyocWarning):

@@ -2,7 +2,7 @@
 
 Vectors and registers follow from the features that LLVM's code for the target may use; the rest of
 a core from a table by its name (`cores.py`); caches and cores from the host where the target is the
-host's own CPU. What nobody tells is the least of the CPU's kind.
+host's own CPU. What is not known is the least of the CPU's kind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Machine:
     cores: int = 1
     l1_bytes: int = 32 << 10  # of a core, data
     l2_bytes: int = 256 << 10  # of a core
-    l3_bytes: int = 0  # of all cores; 0: none, or nobody tells
+    l3_bytes: int = 0  # of all cores; 0: none, or not known
     multiply_adds: int = 1  # vectors a cycle; without FMA a multiplication and an addition
     loads: int = 1  # vectors a cycle from L1
     latency: int = 5  # cycles until the next multiply-add may use the sum

@@ -82,7 +82,7 @@ def test_build_takes_the_defaults_and_is_right():
 
 @pytest.mark.parametrize(
     ("told", "message"),
-    [({"chunk": 3}, "'chunk' is told to be 3; expected one of"), ({"chunks": 2}, "'chunks'")],
+    [({"chunk": 3}, "'chunk' was given 3; expected one of"), ({"chunks": 2}, "'chunks'")],
 )
 def test_decisions_that_do_not_fit(told, message):
     with pytest.raises(DecisionError, match=message):

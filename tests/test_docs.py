@@ -14,7 +14,10 @@ from selfbyoc.view.tables import composites_markdown, fusion_markdown
 
 ROOT = Path(__file__).parents[1]
 NO_TORCH = str(Path(__file__).parent / "no_torch")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 BLOCK = re.compile(r"^```(python|text)(?: (relay|relax))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -62,6 +65,27 @@ def test_links_lead_to_files(path):
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
     missing = [target for target in targets if not (path.parent / target).exists()]
     assert missing == []
+
+
+def anchors(path):
+    """What GitHub makes of a page's headings."""
+    text = re.sub(
+        r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        yield re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_links_lead_to_headings(path):
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", path.read_text(encoding="utf-8"))
+    lost = [
+        f"{page}#{anchor}"
+        for page, anchor in links
+        if anchor not in set(anchors((path.parent / page).resolve() if page else path))
+    ]
+    assert lost == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)

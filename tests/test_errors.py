@@ -235,7 +235,7 @@ def _rename_local(func, name):
 def test_a_target_that_is_not_the_one_built_for():
     parted = partition_for_tefuse(model(), target="llvm -mcpu=haswell", composites=[dense_relu()])
     with pytest.raises(
-        TargetError, match=r"was told the target .*haswell.*, but the module is built for"
+        TargetError, match=r"was given the target .*haswell.*, but the module is built for"
     ):
         selfbyoc.build(parted, target="llvm -mcpu=skylake-avx512")
 

@@ -32,6 +32,12 @@ agrees with NumPy: True
   left to TVM: nothing
 agrees with the four ops: True
 """,
+    "reuse_winograd": """\
+   1 x conv2d_hard_swish_add
+  left to TVM: nothing
+by Winograd: True
+agrees with TVM alone: True
+""",
     "any_epilogue": """\
 alone: {'conv2d_any': 1}
   agrees with TVM alone: True

@@ -1,4 +1,4 @@
-"""docs/pytorch.md: its code runs, and prints what it says."""
+"""PyTorch's code in README.md and docs/pytorch.md runs, and prints what it says."""
 
 import os
 import re
@@ -23,8 +23,9 @@ if "selfbyoc" not in torch._dynamo.list_backends():
 
 @pytest.mark.skipif(GENERATION == "relay", reason="dynamo's graphs go by Relax")
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
-def test_code_prints_what_the_document_says(tmp_path):
-    text = (ROOT / "docs" / "pytorch.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/pytorch.md"])
+def test_code_prints_what_the_document_says(page, tmp_path):
+    text = (ROOT / page).read_text(encoding="utf-8")
     code, wanted = (
         "".join(re.findall(rf"^```{kind} torch\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
         for kind in ("python", "text")
@@ -32,8 +33,9 @@ def test_code_prints_what_the_document_says(tmp_path):
     script = tmp_path / "pytorch.py"
     script.write_text(REGISTER + code, encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, str(script)]
     done = subprocess.run(
-        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=300
+        command, env=env, capture_output=True, text=True, timeout=300, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == wanted

@@ -141,7 +141,7 @@ def built_with_warning(places, mod, params, **options):
         ({"code": "another"}, "its kernel has changed since it was measured (selfbyoc 0.1.0)"),
         ({"status": FAILED, "error": "crash"}, "none of the 1 candidates could be used"),
         ({"status": WRONG}, "none of the 1 candidates could be used"),
-        ({"decisions": {"rows": 7}, "code": ""}, "'rows' is told to be 7; expected one of"),
+        ({"decisions": {"rows": 7}, "code": ""}, "'rows' was given 7; expected one of"),
         ({"decisions": {"lanes": 8}, "code": ""}, "'lanes'"),
         (
             {"trace": [[["NoSuchInstruction", [], [], []]], []], "code": ""},

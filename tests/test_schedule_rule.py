@@ -117,7 +117,7 @@ def test_a_record_that_the_rule_offers_no_more(tuned, tmp_path):
     record = next(r for r in records.read(tuned[1]) if r.status == MEASURED and r.decisions)
     records.append(tmp_path, replace(record, status=CHOSEN, decisions={TAKEN: 77}))
     with (
-        pytest.warns(RecordWarning, match="'sample_categorical 0' is told to be 77"),
+        pytest.warns(RecordWarning, match="'sample_categorical 0' was given 77"),
         selfbyoc.apply_records(tmp_path),
     ):
         assert_right(selfbyoc.build(network(), composites=[example.ruled]))

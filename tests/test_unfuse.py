@@ -237,7 +237,7 @@ def test_the_report_stays_true():
     assert report.left == {"dense": 2, "relu": 2}
     (first, second) = (r for r in report.records if r.status == "unfused")
     assert (first.composite, first.root, first.symbol) == ("packed_dense", "relu", "")
-    assert second.reason == "its ops are main's again, as unfuse was told"
+    assert second.reason == "its ops are main's again, as unfuse was asked"
     assert "unfused packed_dense at relu and 1 more: its ops are main's again" in str(report)
     answer = selfbyoc.explain(back).why("dense", "relu")
     assert not answer.together

@@ -1,4 +1,6 @@
-"""The map of wishes is whole, what it names exists, and its page is current."""
+"""The map of wishes, and that of features, are whole, what they name exists, and their pages are
+current.
+"""
 
 import ast
 import importlib.util
@@ -23,6 +25,7 @@ def tool():
 
 TOOL = tool()
 WISHES = TOOL.wishes()
+FEATURES = TOOL.wishes("features")
 
 
 @cache
@@ -36,7 +39,7 @@ def test_every_id_is_there_once_and_in_order():
     assert [wish.id for wish in WISHES] == expected
 
 
-@pytest.mark.parametrize("wish", WISHES, ids=lambda w: w.id)
+@pytest.mark.parametrize("wish", [*WISHES, *FEATURES], ids=lambda w: w.id)
 def test_what_it_names_exists(wish):
     assert wish.text
     assert wish.shown or wish.missing
@@ -58,6 +61,12 @@ def test_what_a_test_says_it_shows_is_in_the_map():
             assert name in named[one] or name == "test_c2_with_a_tail", name
 
 
-def test_the_page_is_current():
-    page = (ROOT / "docs/wishes.md").read_text(encoding="utf-8")
-    assert page == TOOL.page(), "run tools/wishes.py > docs/wishes.md"
+def test_the_features_that_people_expect():
+    expected = {"compile", "run", "time", "show", "shapes", "signature", "torch backend", "pass"}
+    assert expected | {"DLPack", "API reference", "C++"} <= {feature.id for feature in FEATURES}
+
+
+@pytest.mark.parametrize("name", ["wishes", "features"])
+def test_the_page_is_current(name):
+    page = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+    assert page == TOOL.page(name), f"run tools/wishes.py {name} > docs/{name}.md"

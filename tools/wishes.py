@@ -1,4 +1,8 @@
-"""The map of wishes, of tests/wishes.txt: `python tools/wishes.py > docs/wishes.md`."""
+"""Tables of what shows a claim, of tests/wishes.txt and tests/features.txt.
+
+python tools/wishes.py > docs/wishes.md
+python tools/wishes.py features > docs/features.md
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-DATA = ROOT / "tests/wishes.txt"
 
 HEAD = """\
 # What was wished for, and what shows it
@@ -21,6 +24,16 @@ with nothing to run, is **in words**.
 
 Made of `tests/wishes.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all ids are
 there, whether all that is named exists, and whether this page is current.
+
+"""
+FEATURES = """\
+# What users expect, and what shows it
+
+What users of ONNX Runtime, OpenVINO's tools, `tvmc`, `iree-compile` and `torch.compile` look for
+first, each with the tests, programs and pages that show it.
+
+Made of `tests/features.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all that is
+named exists.
 
 """
 _STATES = ("shown", "in words", "in part", "not met")
@@ -51,10 +64,10 @@ def _runs(shown: str) -> bool:
     return not shown.endswith(".md") or "```python" in (ROOT / shown).read_text(encoding="utf-8")
 
 
-def wishes() -> list[Wish]:
+def wishes(name: str = "wishes") -> list[Wish]:
     """All rows of the data."""
     found: list[Wish] = []
-    for line in DATA.read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / f"tests/{name}.txt").read_text(encoding="utf-8").splitlines():
         if not line.strip() or line.startswith("#"):
             continue
         if line.startswith("  + "):
@@ -64,8 +77,8 @@ def wishes() -> list[Wish]:
         elif line.startswith("  - "):
             found[-1].missing = line[4:]
         else:
-            name, text = line.split("  ", 1)
-            found.append(Wish(name, text))
+            id_, text = line.split("  ", 1)
+            found.append(Wish(id_, text))
     return found
 
 
@@ -76,20 +89,22 @@ def path_of(shown: str) -> Path:
     return Path(name) if is_elsewhere else Path("tests") / name
 
 
-def page() -> str:
+def page(name: str = "wishes") -> str:
     """The document."""
-    rows = wishes()
+    rows = wishes(name)
     states = [wish.state for wish in rows]
     counts = ", ".join(f"{states.count(s)} {s}" for s in _STATES)
-    lines = [f"{len(rows)} wishes: {counts}.", ""]
-    lines += ["| id | wish | how it is met, and what is missing | shown by |", "|---|---|---|---|"]
+    lines = [f"{len(rows)} {name}: {counts}.", ""]
+    kind = "id | wish" if name == "wishes" else " | feature"
+    lines += [f"| {kind} | how it is met, and what is missing | shown by |", "|---|---|---|---|"]
     for wish in rows:
         links = "<br>".join(map(_link, wish.shown))
         marked = "" if wish.state == "shown" else f"**{wish.state}**"
         missing = ": ".join(filter(None, (marked, wish.missing)))
         met = "; ".join(filter(None, (wish.how, missing)))
         lines.append(f"| {wish.id} | {wish.text} | {met} | {links} |")
-    return HEAD + "\n".join(lines) + "\n"
+    head = HEAD if name == "wishes" else FEATURES
+    return head + "\n".join(lines) + "\n"
 
 
 def _link(shown: str) -> str:
@@ -99,4 +114,4 @@ def _link(shown: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(page(*sys.argv[1:]))

@@ -34,7 +34,14 @@ WINDOWS, SECONDS = 15, 0.3  # of each of the two: the median of windows of 20 ms
 
 @dataclass(frozen=True)
 class Trial:
-    """A match to be measured: its ops as a module of their own, weights as constants."""
+    """A match to be measured.
+
+    composite  what matched
+    mod        its ops as a module of their own, weights as constants
+    target     what both are built for
+    others     the composites that may take the ops instead
+    inputs     seeded arrays for mod
+    """
 
     composite: Composite
     mod: Any

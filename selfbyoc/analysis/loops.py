@@ -11,6 +11,7 @@ from ..language.raised import folded
 def show(what: Any) -> None:
     """Print the loops of a schedule, a PrimFunc or an IRModule: TVMScript without the text of the
     op info, which `sch.show()` prints too. For use in the middle of a schedule.
+    Raises InputError for anything else.
     """
     shown = getattr(what, "mod", what)
     script = getattr(shown, "script", None)

@@ -6,7 +6,7 @@ from .network import Network
 
 
 def conv_chain(net: Network, x: str, *channels: int, kernel: int = 3, stride: int = 1) -> str:
-    """Convolutions with ReLU one behind the other; the first one may stride."""
+    """Convolutions with ReLU one after the other; the first one may stride."""
     for number, count in enumerate(channels):
         x = net.conv(x, count, kernel, stride=1 if number else stride, bias=False, act="relu")
     return x
@@ -85,7 +85,7 @@ def self_attention(net: Network, x: str, heads: int, prefix: str = "") -> str:
 
 
 def bert_layer(net: Network, x: str, heads: int, inner: int, prefix: str = "") -> str:
-    """A transformer layer with the norms behind the sums, as in BERT."""
+    """A transformer layer with the norms after the sums, as in BERT."""
 
     def named(name: str) -> str:
         return prefix and f"{prefix}.{name}"

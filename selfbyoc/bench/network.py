@@ -80,7 +80,7 @@ class Network:
         self, x: str, channels: int, kernel: int = 1, *, stride: int = 1, groups: int = 1,
         pad: int | None = None, bias: bool = True, act: str = "",
     ) -> str:  # fmt: skip
-        """A convolution, padded to keep the size unless told otherwise; `act` follows it."""
+        """A convolution, padded to keep the size by default; `act` follows it."""
         n, c, h, w = self.shapes[x]
         pad = kernel // 2 if pad is None else pad
         fan_in = c // groups * kernel * kernel
@@ -127,7 +127,7 @@ class Network:
         return self.op("Flatten", self.op("GlobalAveragePool", x, shape=(n, c, 1, 1)), shape=(n, c))
 
     def concat(self, *parts: str) -> str:
-        """Channels one behind the other."""
+        """Channels one after the other."""
         n, _, h, w = self.shapes[parts[0]]
         channels = sum(self.shapes[p][1] for p in parts)
         return self.op("Concat", *parts, shape=(n, channels, h, w), axis=1)

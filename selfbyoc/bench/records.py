@@ -130,7 +130,7 @@ class Report:
         return math.nan if name is None else row.gflops(name) / self.peak
 
     def with_row(self, row: Row) -> Report:
-        """The row in place of an older one of this name, or behind the others."""
+        """The row in place of an older one of this name, or after the others."""
         rows = {r.name: r for r in self.rows} | {row.name: row}
         return replace(self, rows=tuple(rows.values()))
 

@@ -14,7 +14,7 @@ _DECISIVE = ("kind", "mtriple", "mcpu", "mattr", "mabi", "arch")
 
 
 def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> Any:
-    """The kernel's target: what partitioning was told, what the user builds for, or the host's
+    """The kernel's target: what partitioning was given, what the user builds for, or the host's
     CPU.
     """
     if building is not None:
@@ -25,7 +25,7 @@ def agree(asked: dict[str, Any] | None, building: Any | None, symbol: str) -> An
         found, wanted = decisive(target_dict(building)), decisive(asked)
         if found != wanted:
             raise TargetError(
-                f"{symbol}: partition_for_tefuse was told the target {wanted}, but the module is "
+                f"{symbol}: partition_for_tefuse was given the target {wanted}, but the module is "
                 f"built for {found}"
             )
         return building

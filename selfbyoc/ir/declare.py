@@ -50,18 +50,18 @@ def declare(
 ) -> Callable[..., Node]:
     """Declare an op; -> `op.<name>`, which stands in patterns, cases and programs as the others do.
 
-    `compute` is the op in TensorIR: of an elementwise op a function of elements, which are read as
-    broadcast; of any other a function of `te` tensors that returns one. `numpy` is the same of
-    arrays, for `verify` and the tests; floating-point arrays come as float64. Both take the
-    attributes by name; `attrs` names them, with defaults. `inputs` counts the tensors, None is one
-    list of them. `kind` is elementwise, injective, reduction or opaque, as TVM's own fusion should
-    see it. `shape` and `dtype` take the inputs' shapes or dtypes, and the attributes, and return
-    the result's: by default they are broadcast, and the first input's. `help` says `doc`.
+    compute       TensorIR: of an elementwise op a function of elements, else of `te` tensors
+    numpy         the same of arrays, for `verify` and tests; floating-point ones come as float64
+    inputs        how many tensors, None: a list; `commutes`: they may change places
+    attrs         attributes with defaults: compute and numpy get them by name
+    kind          "elementwise", "injective", "reduction" or "opaque", for TVM's own fusion
+    shape, dtype  functions of the inputs' and the attributes -> the result's; by default the
+                  shapes are broadcast, and the dtype is the first input's
+    relay, relax  the op of these TVMs that models have it as (Relax's without "relax.")
+    primfunc      the PrimFunc that a Relax model calls; attributes are their defaults then
+    means         a program of the vocabulary that is read as this op, and written for it
 
-    Where models have the op already, say how: `relay` and `relax` name an op of these TVMs (Relax's
-    without "relax."), `primfunc` a PrimFunc that a Relax model calls (attributes are their defaults
-    then), `means` is a program of the vocabulary that is read as this op, and written for it. Else
-    the op is registered in TVM as "selfbyoc.<name>", which TVM alone builds, too. Raises OpError.
+    Without the last four TVM gets it as "selfbyoc.<name>". `help` says doc. Raises OpError.
     """
     made = OpKind(
         name,

@@ -25,8 +25,12 @@ def emit(
 ) -> Any:
     """`program` over arguments of these shapes, or (shape, dtype) -> IRModule with `main`.
 
-    Arguments in `constants` become constants of the module, the others its parameters in order.
+    program    a function of the vocabulary, such as a composite's pattern
+    args       {argument: shape, or (shape, dtype)}; float32 where no dtype is given
+    constants  {argument: array}: these become constants of the module, the others its parameters
+
     Where a program has alternatives (`either`), the first whose arguments are all given is taken.
+    Raises CompositeError for what is not in the vocabulary, or has no type here.
     """
     constants = constants or {}
     names = [n for n in inspect.signature(program).parameters if n in args or n in constants]

@@ -17,8 +17,14 @@ class Case:
     `Case(x=(3, 5), weight=(4, 5))` instantiates the composite's own pattern. Where the pattern has
     alternatives or attributes matter, the first argument is a straight function of the vocabulary:
     `Case(lambda x, w: op.relu(op.conv2d(x, w, strides=(2, 2))), x=(1, 3, 15, 17), w=(8, 3, 3, 3))`.
-    An argument is a shape, or (shape, dtype); `constants` names the arguments that are weights.
-    `generations` says on which TVMs the case exists, where an op is known to one of them only.
+
+    program      None: the composite's own pattern
+    constants    the arguments that are weights
+    name         in the tests' names; by default made of the shapes
+    generations  the TVMs on which the case exists, where only one of them has an op
+    args         the others by name: a shape, or (shape, dtype); float32 by default
+
+    Raises CompositeError for what is none of these.
     """
 
     def __init__(

@@ -16,9 +16,10 @@ from .dataflow import is_pattern, translated
 from .declared import kinds
 from .kernel import Kernel
 from .nodes import Node, reachable
+from .reuse import reused
 from .roots import roots_of
 from .te_schedule import declared_in_te
-from .tracing import numbered_names, trace
+from .tracing import named_parameters, numbered_names, trace
 
 COMPILER = "tefuse"
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -170,7 +171,7 @@ class Composite:
         used += [(f"case {c.name}", list(c.args)) for c in self.cases if c.program is None]
         for label, function in (("reference", self.reference), ("compute", self.compute)):
             if callable(function):
-                used.append((label, _named_parameters(function)))
+                used.append((label, named_parameters(function)))
         for label, keys in used:
             branches = numbered_names(self.outputs) if label == "pack" else set()
             unknown = sorted(set(keys) - set(self.arg_names) - branches - {"ops", "plan"})
@@ -203,6 +204,13 @@ class Composite:
                 f"not; expected some of {sorted(known)}{did_you_mean(unknown[0], known)}"
             )
 
+    def with_pattern(self, name: str, pattern: Callable[..., Any], **changes: Any) -> Composite:
+        """This composite's kernel under another pattern, which names its arguments alike; `changes`
+        are fields: check, cases, reference, why, ... Raises CompositeError where the compute is of
+        the whole pattern.
+        """
+        return reused(self, name, pattern, changes)
+
     @property
     def full_name(self) -> str:
         """The name in the `Composite` attribute: `tefuse.<name>`."""
@@ -210,8 +218,8 @@ class Composite:
 
     @property
     def absorbs_after(self) -> bool:
-        """Whether elementwise ops after its result join it. A schedule of one's own knows the
-        pattern's blocks only.
+        """Whether elementwise ops after its result join it. A schedule of yours knows only
+        the pattern's blocks.
         """
         return bool(self.epilogue) and (self.kernel is not None or self.schedule is None)
 
@@ -235,14 +243,3 @@ class Composite:
     def source(self) -> str:
         """The file that declares the pattern."""
         return inspect.getsourcefile(self.pattern) or "<unknown>"
-
-
-def _named_parameters(function: Callable[..., Any]) -> list[str]:
-    """The parameters that are passed by name; `*args` and `**kwargs` take any."""
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError as err:  # written in C
-        text = f"{function!r} has no names of arguments to pass them by; wrap it in a function"
-        raise CompositeError(text) from err
-    return [p.name for p in parameters if p.kind not in kinds]

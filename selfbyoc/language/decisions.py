@@ -47,7 +47,7 @@ class Decisions:
         if taken not in candidates and self.fitted:
             taken = default
         elif taken not in candidates:
-            raise DecisionError(f"{name!r} is told to be {taken!r}; expected one of {candidates}")
+            raise DecisionError(f"{name!r} was given {taken!r}; expected one of {candidates}")
         self.made[name] = Choice(candidates, default, taken)
         return taken
 
@@ -60,7 +60,7 @@ class Decisions:
         """Raise DecisionError for what was told and never asked for."""
         unknown = sorted(set(self.told) - set(self.made))
         if unknown and not self.fitted:
-            raise DecisionError(f"{unknown} are told; asked for were {sorted(self.made)}")
+            raise DecisionError(f"{unknown} were given; the composite asks for {sorted(self.made)}")
 
 
 _current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", default=None)

@@ -78,11 +78,12 @@ class Rest(Node):
 def elementwise(
     x: Any, at_least: int = 0, at_most: int | None = None, *, name: str = "operand"
 ) -> Node:
-    """Any elementwise ops of the vocabulary, or of one's own, between `x` and the result.
+    """Any elementwise ops, built in or declared by you, between `x` and the result.
 
     All ops on the way from `x` are elementwise in place: each result has the shape of `x`. What
     else they read, of that shape or broadcast to it, are arguments of the match: `operand_0`,
-    `operand_1`, ... in the order of the ops. The most ops that can be cut out are taken.
+    `operand_1`, ... in the order of the ops, or by another `name`. The most ops that can be cut out
+    are taken, `at_least` and `at_most` so many. Raises CompositeError.
     """
     _check_counts("elementwise", at_least, at_most)
     if not str(name).isidentifier():

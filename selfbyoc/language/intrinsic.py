@@ -19,7 +19,8 @@ def intrinsic(name: str, description: Any, implementation: Any) -> str:
 
     `description` is a PrimFunc of the loops that it stands for, `implementation` one with the same
     parameters that does the work: both are one block around their body, with its regions
-    (`T.reads`, `T.writes`). The same functions may be given again.
+    (`T.reads`, `T.writes`). The same functions may be given again. Raises InputError, RegistryError
+    for a name that others have, and ScheduleError for what TVM does not take.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"intrinsic: name: expected a text, found {name!r}")

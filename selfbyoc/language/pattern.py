@@ -98,3 +98,5 @@ def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:
 
 
 op = cast("Ops", Vocabulary())
+"""The vocabulary: `op.<kind>(...)`, also the ops that were declared. `dir(op)` lists them,
+`help(op.conv2d)` describes one. An unknown name raises CompositeError."""

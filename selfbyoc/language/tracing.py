@@ -30,3 +30,14 @@ def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], t
     except Exception as err:  # whatever a user's function raises is its pattern's error
         text = f"its pattern raised {type(err).__name__}: {in_words(err)}"
         raise CompositeError(f"composite {owner}: {text}") from err
+
+
+def named_parameters(function: Callable[..., Any]) -> list[str]:
+    """The parameters that are passed by name; `*args` and `**kwargs` take any."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as err:  # written in C
+        text = f"{function!r} has no names of arguments to pass them by; wrap it in a function"
+        raise CompositeError(text) from err
+    return [p.name for p in parameters if p.kind not in kinds]

@@ -150,7 +150,7 @@ class Ops:
         *,
         dtype: _Is[str] = ...,
     ) -> Node:
-        """x in another dtype; to an integer, what lies behind the point is cut off.
+        """x in another dtype; to an integer, the fraction is cut off.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
           dtype (no default): the result's

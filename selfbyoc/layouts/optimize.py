@@ -32,7 +32,7 @@ def optimize_layouts(
     *,
     data_layout: str | None = None,
 ) -> tvm.IRModule:
-    """Give ops another order of axes where fewer bytes are transposed then; run it before
+    """Reorder the axes of ops where that transposes fewer bytes; run it before
     `partition_for_tefuse`.
 
         transpose(relu(transpose(x) + bias))  ->  relu(x + bias'), with bias' made ahead of time

@@ -16,7 +16,7 @@ from .shapes import Shape, check_known, give_shapes, open_inputs, real_inputs
 
 
 def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Any:
-    """An ONNX model, a file or a ModelProto, as an IRModule of the TVM at hand; weights are
+    """An ONNX model, a file or a ModelProto, as an IRModule of the installed TVM; weights are
     constants.
 
     shapes   of inputs by name, `{"images": (1, 3, 224, 224)}`; a symbol has one size in all inputs.

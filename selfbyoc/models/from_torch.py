@@ -11,9 +11,11 @@ from .generation import tvm_road
 
 
 def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
-    """A torch.nn.Module in eval mode, with tensors to export it with, as an IRModule of the TVM at
-    hand; weights are constants. What torch.jit traced or scripted, too: its branches are decided by
-    these tensors. On Relax also a torch.export.ExportedProgram, without inputs.
+    """A PyTorch model as an IRModule of the installed TVM; weights are constants.
+
+    module  a torch.nn.Module in eval mode; what torch.jit traced or scripted, whose branches are
+            decided by the inputs; on Relax also a torch.export.ExportedProgram
+    inputs  tensors to export it with: their shapes and dtypes are the result's; none for a program
 
     Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's.
 

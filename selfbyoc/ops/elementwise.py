@@ -205,7 +205,7 @@ KINDS = (
         relax=form("astype", _to_dtype),
         fuses="elemwise",
         takes="x",
-        doc="x in another dtype; to an integer, what lies behind the point is cut off.",
+        doc="x in another dtype; to an integer, the fraction is cut off.",
     ),
     OpKind(
         "clip",

@@ -1,4 +1,4 @@
-"""What a user is told where no composite matched anything."""
+"""What a user reads where no composite matched anything."""
 
 from __future__ import annotations
 

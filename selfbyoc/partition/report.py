@@ -187,7 +187,9 @@ def owners(matches: Iterable[Any]) -> dict[int, str]:
 
 
 def report(mod: Any) -> Report:
-    """What partitioning decided about this module, and why."""
+    """What partitioning decided about this module, and why. Raises InputError for one that is not
+    partitioned.
+    """
     text = mod.attrs.get(REPORT) if mod.attrs is not None else None
     if text is None:
         raise InputError("mod: this module was not partitioned by partition_for_tefuse")

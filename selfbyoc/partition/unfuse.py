@@ -31,10 +31,10 @@ def unfuse(
     names      composites, root ops or symbols, as `report(mod).matched` has them; None: all of them
     separate   each op becomes a function of its own, which no pass of TVM fuses with another
     target     what it will be built for, if `separate`: by target, Relay takes some ops apart.
-               None: what partitioning was told, else the host
+               None: the target of partitioning, else the host
 
     Weights are what they were before they were packed. Raises InputError for a module that was not
-    partitioned, a name that it has not, and a packed weight that is not known any more.
+    partitioned, a name that it lacks, and a packed weight that is not known any more.
     """
     check_module(mod)
     decided, external = report(mod), ir.external_functions(mod)
@@ -76,7 +76,7 @@ def _names(decided: Report, func: Any) -> Names:
 
 
 def _told_target(external: Mapping[str, Any]) -> Any:
-    """What partitioning was told to build for, or the host."""
+    """What partitioning was given to build for, or the host."""
     told = (read_attrs(func.attrs).get(TARGET) for func in external.values())
     found = next((target for target in told if target is not None), None)
     return host_target() if found is None else make_target(found)
@@ -85,7 +85,7 @@ def _told_target(external: Mapping[str, Any]) -> Any:
 def _after(decided: Report, symbols: Names, separate: bool) -> Report:
     """The report of what is matched now."""
     how = ", each in a function of its own" if separate else ""
-    reason = f"its ops are main's again{how}, as unfuse was told"
+    reason = f"its ops are main's again{how}, as unfuse was asked"
     gone = [r for r in decided.matched if r.symbol in symbols]
     freed = {op for record in gone for op in record.ops}
     records = tuple(

@@ -43,20 +43,22 @@ def build(
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
-    target None is the host's CPU with its real vector width; params are weights by name, bound as
-    constants. Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a
-    composite of a user's that fails. Where a built-in one fails, the default schedule or TVM
-    serves, with a FallbackWarning and a line in `library.report`.
+    mod             a Relay or Relax module, partitioned or not; it is not changed
+    target          a text, a tvm.target.Target, or None: this machine's CPU (`host_target`)
+    params          weights by name, bound as constants
+    composites      as for partition_for_tefuse; none for a partitioned module
+    verify          run every kernel against references first, in a process of its own. A schedule
+                    or a composite that raises, crashes, hangs or computes something else is left
+                    out with a VerificationWarning: its default schedule serves, or another
+                    composite, or TVM (`library.disabled`)
+    verify_timeout  seconds that one build or one run may take there
+    guard           may leave matches out before: `selfbyoc.MeasuredGuard()` those that do not pay
+    cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
+                    path: in this folder; True: as the environment's SELFBYOC_CACHE says
 
-    `verify` runs every kernel against references first, in a process of its own. A schedule or a
-    composite that raises, crashes, hangs or computes something else is left out with a
-    VerificationWarning: its default schedule serves, or another composite, or TVM
-    (`library.disabled`). `verify_timeout` is how many seconds one build or one run may take there.
-
-    `guard` may leave matches out before: `selfbyoc.MeasuredGuard()` those that would not pay.
-
-    `cache`: kernels compiled before are loaded from disk. False: none are, none are kept; a path:
-    in this folder. Otherwise as the environment's SELFBYOC_CACHE says (`library.cache`).
+    Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a composite of
+    yours that fails. Where a built-in one fails, the default schedule or TVM serves, with a
+    FallbackWarning and a line in `library.report`.
     """
     check_module(mod)
     with interruptible(), using(cache) as use, sizes_told(mod):

@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Library:
-    """A built model. `native` is what TVM built: an executor factory (Relay) or an Executable
-    (Relax). `inputs` and `outputs` are (name, shape, dtype), None for a dynamic size. `report` is
-    what partitioning decided. After `build(..., verify=True)`, `verification` holds the verdict on
-    every kernel in it, and `disabled` what was left out for being wrong. `cache` lists the kernels
-    that were compiled before, and those that were compiled now. `target` is what it was built for;
-    where the host lacks some of that, a call raises TargetError. `versions` is what built it.
+    """A built model, to be called with arrays.
+
+    native           what TVM built: an executor factory (Relay) or an Executable (Relax)
+    inputs, outputs  (name, shape, dtype) of each; None in a shape is a dynamic size
+    report           what partitioning decided
+    verification     after `build(..., verify=True)`: the verdict on every kernel
+    disabled         and what was left out for being wrong
+    unscheduled      function -> why it runs as serial loops (Relax)
+    cache            the kernels that were compiled before, and those that were compiled now
+    target           what it was built for; a call on a CPU that lacks some of it: TargetError
+    versions         of what built it: name -> version
     """
 
     native: Any

@@ -48,3 +48,4 @@ BUILTIN = (
     global_avg_pool2d,
     lrn,
 )
+"""The built-in composites in order of priority, as partitioning takes them by default."""

@@ -19,7 +19,7 @@ def by_meta_schedule(*rules: Any) -> ByMetaSchedule:
 
     A rule is a `PyScheduleRule` of yours, with `derived_object` or without, or one of MetaSchedule.
     What it samples is searched by `tune`; a build without records takes its `decision=`, or where
-    it gives none, what is drawn with a fixed seed. `op_info(sch)` tells it the ops. Raises
+    it gives none, what is drawn with a fixed seed. `op_info(sch)` gives it the ops. Raises
     ScheduleError while scheduling, for what is no rule, and for one that raises.
     """
     if not rules:

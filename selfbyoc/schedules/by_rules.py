@@ -21,7 +21,7 @@ def by_rules(*rules: Any) -> ByRules:
 
     A rule is one of TVM's by its name (`"cpu.GEMV"`, `"gpu.Matmul"`), or any object with
     `apply(func, target, tunable)` that returns a schedule, or None where it does not apply. Raises
-    ScheduleError for a rule that this TVM has not; while scheduling, where no rule applies.
+    ScheduleError for a rule that this TVM lacks; while scheduling, where no rule applies.
     """
     if not rules:
         raise ScheduleError(f"by_rules: expected a rule, found none; TVM has {_known()}")

@@ -19,10 +19,12 @@ from .steps.indices import Axis
 def melt(sch: Schedule, producer: Any, *, into: Any, at: Any) -> Loop:
     """Compute `producer` under a loop of `into`, which reads it -> that loop.
 
-    Both are ops of the schedule (`ops.dense`), names of ops or of blocks, or blocks. All blocks of
-    a producer move, such as the padding of a convolution. `at` is a loop of the consumer, or the
-    number of an axis of its result (then the outermost loop of that axis). Of a chain, melt the
-    last op first. Raises ScheduleError where that cannot be.
+    producer, into  ops of the schedule (`ops.dense`), names of ops or of blocks, or blocks; all
+                    blocks of a producer move, such as the padding of a convolution
+    at              a loop of the consumer, or the number of an axis of its result: then the
+                    outermost loop of that axis
+
+    Of a chain, melt the last op first. Raises ScheduleError with both names where it cannot.
     """
     made, reader = _part(sch, producer, "producer"), _part(sch, into, "consumer")
     text = f"melt {made.name} into {reader.name}"

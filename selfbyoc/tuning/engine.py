@@ -61,11 +61,12 @@ def tune(
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Tuning:
-    """Search better decisions for the kernels of a model; what is found is in `work_dir`.
+    """Search for better decisions for the kernels of a model; what is found is in `work_dir`.
 
     mod           partitioned, or a model that is partitioned here with params and composites
     trials        candidates of each task, the default one included
-    work_dir      of the records; a run with records there goes on where they end
+    work_dir      of the records, written at once; a run with records there goes on where they end
+    min_ops       and include_simple_tasks: which kernels, as for extract_tasks
     seconds       a budget for the whole run
     space         "own": what a composite's schedule leaves open, MetaSchedule's where there is
                   none; "metaschedule": that for all
@@ -73,9 +74,8 @@ def tune(
     tracker       of RPC servers to measure on, not here; the target is theirs, with num-cores
     progress      is called after each candidate
 
-    Raises InputError, TargetError, TuningError and MissingExtra.
-    Build within `apply_records(work_dir)`. A candidate that computes something else than the
-    default, that crashes or hangs, is out. What is measured is on disk at any moment.
+    Build within `apply_records(work_dir)`. A candidate that crashes, hangs or computes something
+    else is out. Raises InputError, TargetError, TuningError and MissingExtra.
     """
     _check(trials, seconds, space, tracker)
     ms = meta_schedule()

@@ -23,8 +23,10 @@ from .workload import about, packing, place_of, variant, with_tuned, workload_ke
 class Applied:
     """What became of the records of one `apply_records`: by workload key, for people.
 
-    used     what was taken, and why; refused: why a record that there is was not taken
-    unused   the records whose kernel no build asked for
+    places   the folders and files
+    records  all that were read, those of a kernel in a list
+    used     what was taken, and why
+    refused  why a record that there is was not taken
     """
 
     places: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a run of tuning tells while it goes on, and what it found."""
+"""What a run of tuning reports while it goes on, and what it found."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .tasks import Task
 class Progress:
     """After each candidate: where the run is. Times in seconds; None: not known yet.
 
-    tasks_done     tasks whose last comparison is over
-    trials_done    candidates of all tasks that were tried, those of earlier runs included
-    task_trials    of this task
-    best_seconds   of this task's fastest candidate so far; default_seconds: of its hand schedule
-    remaining      estimated from the time that the trials of this run took
+    tasks_done       tasks whose last comparison is over
+    trials_done      candidates of all tasks that were tried, those of earlier runs included
+    task_trials      of this task
+    best_seconds     of a call of this task's fastest candidate so far
+    default_seconds  of its hand schedule
+    remaining        estimated from the time that the trials of this run took
     """
 
     tasks: int
@@ -35,11 +36,13 @@ class Progress:
 class Outcome:
     """What tuning found for one task.
 
-    trials          candidates that were tried, those of earlier runs included; of these some
-                    failed (could not be built, crashed or hung) or were wrong
-    default_seconds of the hand schedule, and of what was chosen, in the last comparison
-    record          what a build takes within `apply_records`; None where nothing could be measured
-    error           why that is; or why nobody can tell which candidate is faster
+    trials           candidates that were tried, those of earlier runs included
+    failed           of these: could not be built, crashed or hung
+    wrong            of these: computed something else
+    default_seconds  of a call of the hand schedule, in the last comparison
+    best_seconds     of what was chosen, in the same one
+    record           what a build takes within `apply_records`; None: nothing could be measured
+    error            why that is; or why no candidate can be called faster
     """
 
     task: Task
@@ -53,7 +56,7 @@ class Outcome:
 
     @property
     def speedup(self) -> float:
-        """How often faster than the hand schedule; 1 where that stays."""
+        """How many times as fast as the hand schedule; 1 where that stays."""
         if not self.default_seconds or not self.best_seconds:
             return 1.0
         return self.default_seconds / self.best_seconds
@@ -61,7 +64,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The outcome of each task, in the order of the tasks, and how long the run took."""
+    """The outcome of each task, in the order of the tasks, and how many seconds the run took.
+    `print` it for a table.
+    """
 
     outcomes: tuple[Outcome, ...]
     seconds: float

@@ -48,7 +48,7 @@ class Task:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it holds no op but elementwise ones and such that move data."""
+        """Whether it holds no ops but elementwise ones and those that move data."""
         return all(only_moves(kind) for kind in self.ops)
 
     @property
@@ -90,7 +90,7 @@ def extract_tasks(
 ) -> list[Task]:
     """The tuning tasks of a module that `partition_for_tefuse` made, in the order of its report.
 
-    target                what partitioning was told counts more; None: else this machine's CPU
+    target                used where partitioning was given none; None: this machine's CPU
     include_simple_tasks  also kernels of elementwise and data-moving ops alone
     min_ops               only kernels of so many ops at least
 

@@ -26,7 +26,10 @@ class Server:
 
 @dataclass(frozen=True)
 class Tracker:
-    """A tracker, and the key under which the servers of one target register with it."""
+    """TVM's RPC tracker at host:port, and the key under which the servers of one target register.
+
+    Raises InputError for a port, or a key, that TVM's protocol cannot carry.
+    """
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""The benchmark as Markdown: what `docs/performance.md` holds between its markers."""
+"""The benchmark as Markdown: what docs/performance-tables.md holds between its markers."""
 
 from __future__ import annotations
 
@@ -100,3 +100,8 @@ def text_between(text: str, name: str, content: str) -> str:
     """A document with `content` between `<!-- name -->` and `<!-- end name -->`."""
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
     return pattern.sub(lambda found: f"{found[1]}\n{content}\n{found[2]}", text)
+
+
+def between(text: str, name: str) -> str:
+    """What a document holds between `<!-- name -->` and `<!-- end name -->`."""
+    return text.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- end {name} -->")[0]

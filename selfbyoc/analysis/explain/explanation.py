@@ -94,8 +94,12 @@ def explain(
 ) -> Explanation:
     """What matches in a module, what nearly does, and why not. Nothing is built or changed.
 
-    Of a partitioned module, what was decided; of any other, what `partition_for_tefuse` with the
-    same arguments would decide. `target` decides which schedules there are; None: the host's CPU.
+    mod         partitioned: what was decided; else what partition_for_tefuse would decide
+    params      weights by name, as for partition_for_tefuse
+    target      decides which schedules there are; None: the host's CPU
+    composites  instead of the built-in ones; none for a partitioned module
+
+    Raises InputError and TargetError. What did not match is a record, and no error.
     """
     check_module(mod)
     target = host_target() if target is None else check_target(target)

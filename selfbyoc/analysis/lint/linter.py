@@ -17,7 +17,8 @@ from .records import Finding, place
 def lint(composites: Composite | Iterable[Composite]) -> list[Finding]:
     """Check composites: their text, and their computes, checks and references on their own cases.
 
-    Nothing is scheduled, lowered or run. Cases of the other TVM generation are left out.
+    Nothing is scheduled, lowered or run. Cases of the other TVM generation are left out. An empty
+    list says that nothing was found; nothing is raised for a bad composite.
     """
     asked = [composites] if isinstance(composites, Composite) else list(composites)
     found = _duplicates(asked)

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or missing, in the declaration of a composite."""
+    """One thing that is wrong, or missing, in a declaration; printed as `file:line: message`."""
 
     kind: str  # a short name, stable for filters: `unused-argument`
     message: str

@@ -45,10 +45,15 @@ def melting(
 ) -> Melting:
     """The report of a partitioned module, or of one scheduled PrimFunc.
 
-    target None is the host. `time` measures each kernel, and the machine's peak to compare with;
-    of a module all functions outside of the kernels too (Relax).
-    `composite` names the one whose kernels to report, a root op or a symbol; None: all of them.
-    A kernel of a module that cannot be analysed is among the failures; it breaks nothing.
+    mod_or_prim_func  what partition_for_tefuse returned, or a PrimFunc
+    target            None: the host
+    time              measure each kernel, and the machine's peak to compare with; of a module
+                      all functions outside of the kernels too (Relax)
+    composite         the one whose kernels to report, a root op or a symbol; None: all of them
+
+    A kernel of a module that cannot be analysed is among the failures; it breaks nothing. Raises
+    InputError for what is neither, and for a composite that no kernel is of; a bad PrimFunc of
+    yours raises OpInfoError.
     """
     target = host_target() if target is None else check_target(target)
     if isinstance(mod_or_prim_func, tvm.IRModule):

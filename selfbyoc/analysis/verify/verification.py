@@ -33,14 +33,16 @@ def verify(
     """Build every kernel of a model as the hook does, run it on edge inputs, compare with NumPy.
 
     mod, params, target, composites   as for partition_for_tefuse; a partitioned module serves too
-    kinds      some of analysis.verify.inputs.KINDS; None: all that say something of the kernel
+    kinds      of inputs: "nan", "random", "zeros", "borders", "negative", "denormals", "large",
+               "extremes", ...; None: all that say something of the kernel
+    seed       of the random inputs
     isolate    in a process of its own: a kernel that crashes or hangs is reported, and the rest
                goes on; without it, or where the system has no fork, this process crashes or hangs
     timeout    seconds for one build, or one run with its references; what takes longer hangs
     watch      called with each verdict as it comes
 
-    A kernel that cannot be built or that computes something else is in `.failed`; nothing is
-    raised for it.
+    A kernel that cannot be built or that computes something else is in `.failed`, and no error.
+    Raises InputError and TargetError, as partition_for_tefuse does.
     """
     plan = Plan(verified_target(mod, target), check_kinds(kinds), seed, check_timeout(timeout))
     found = []

@@ -15,9 +15,12 @@ def transform_layout(
 ) -> bool:
     """`sch.transform_layout(block, buffer, index_map)`, so that no attribute becomes UNKNOWN.
 
-    Where the ops around the buffer cannot be written in the new layout, the block gets a copy of
-    its own in that layout, and everybody else keeps the original. Returns whether the buffer itself
-    was transformed.
+    buffer     ("read", 0): the first buffer that the block reads; ("write", 0) that it writes
+    index_map  a function of the old indices -> the list of the new ones
+
+    Where the ops around the buffer cannot be written in the new layout, the block gets a copy in
+    that layout, and all others keep the original. -> whether the buffer itself was transformed.
+    Raises what the schedule raises.
     """
     trial = sch.copy()
     trial.transform_layout(block, buffer, index_map)

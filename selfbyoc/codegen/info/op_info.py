@@ -71,7 +71,7 @@ def op_info(func: Any, original: Any = None) -> tuple[OpInfo, ...]:
 
     Attributes follow a layout that was changed (`transform_layout`), as far as that can be proved
     from the function; what cannot is UNKNOWN. Given the function that a schedule began with, its
-    trace is evidence too.
+    trace is evidence too. Raises InputError for anything else, OpInfoError for damaged info.
     """
     proved = None
     if isinstance(func, Schedule):

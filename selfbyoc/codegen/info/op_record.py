@@ -28,7 +28,7 @@ class TensorInfo:
     """A tensor of an op. Also a pair: `shape, dtype = info.outputs[0]`.
 
     `layout` is such as "NCHW" where the op defines one, else None: the axes are the op's own.
-    UNKNOWN says that the layout was changed in a way that cannot be told.
+    UNKNOWN says that the layout was changed in a way that cannot be followed.
     """
 
     shape: Any  # tuple[int, ...], with None for an extent not known when compiling, or UNKNOWN
@@ -51,9 +51,12 @@ class TensorInfo:
 class OpInfo:
     """One op of a function: what it was in the graph, in the function's present layouts.
 
-    `blocks` are the function's blocks that belong to it, in order. An op without any is computed in
-    those of the op `within`, which it was inlined into or written together with. `composite` names
-    the one in whose kernel it is, if any.
+    name       its name in the function, such as `conv2d_1`
+    kind       its kind in the vocabulary, such as `conv2d`
+    attrs      its attributes; a value that a layout change hid is UNKNOWN
+    blocks     the function's blocks that belong to it, in order
+    within     the op whose blocks compute it, where it has none: it was inlined there
+    composite  the one in whose kernel it is, if any
     """
 
     name: str

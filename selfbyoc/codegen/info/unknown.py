@@ -44,3 +44,5 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+"""Stands in op info for a value that a changed layout made unknown; to use it in
+arithmetic or as a condition raises UnknownValue."""
