@@ -22,7 +22,7 @@ class Graph:
     def _constants(self) -> dict[str, Any]:
         found = {t.name: t for t in self.graph.initializer}
         for node in self.graph.node:
-            if node.op_type in ("CastLike", "Identity") and node.input[0] in found:
+            if node.op_type in ("Cast", "CastLike", "Identity") and node.input[0] in found:
                 found[node.output[0]] = found[node.input[0]]
             elif node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
                 found[node.output[0]] = node.attribute[0].t
