@@ -130,8 +130,8 @@ REFUSED = {
         [node("Dropout", ["x"], ["d", "y"])], {}, "its result 'y' is used",
     ),
     "a norm that trains": (
-        [node("BatchNormalization", ["x", *"sbmv"], ["y", "mean", "var"], training_mode=1)],
-        dict.fromkeys("sbmv", FLOATS), "training_mode is 1",
+        [node("BatchNormalization", ["x", *"sbmv"], ["n", "y", "var"], training_mode=1)],
+        dict.fromkeys("sbmv", FLOATS), "training_mode is 1|its result 'y' is used",
     ),
     "a norm's mean": (
         [node("LayerNormalization", ["x", "s"], ["n", "y"])],

@@ -101,7 +101,7 @@ def _pool(p: Place) -> Any:
 def _global_pool(p: Place) -> Any:
     if p.rng.random() < 0.5:
         axes = (2, 3) if p.attrs["layout"] == "NCHW" else (1, 2)
-        return p.w.op("ReduceMean", p.inputs[0], axes=axes, keepdims=1)
+        return p.w.reduced("ReduceMean", p.inputs[0], axes, 1)
     return _image(p, p.attrs["layout"], lambda x: p.w.op("GlobalAveragePool", x))
 
 
@@ -141,7 +141,7 @@ def _rms_norm(p: Place) -> Any:
     op, two, epsilon = p.w.op, p.number(2), p.number(p.attrs["epsilon"])
 
     def normal(x: str) -> Any:  # ONNX's own op is of opset 23
-        mean = op("ReduceMean", op("Pow", x, two), axes=(-1,), keepdims=1)
+        mean = p.w.reduced("ReduceMean", op("Pow", x, two), (-1,), 1)
         return op("Mul", p.inputs[1], op("Div", x, op("Sqrt", op("Add", mean, epsilon))))
 
     return _last(p, normal)
@@ -166,13 +166,10 @@ def _lrn(p: Place) -> Any:
 
 
 def _reduced(p: Place) -> Any:
-    axis, keep = p.attrs["axis"], int(p.attrs["keepdims"])
+    axis = p.attrs["axis"]
     axes = (axis,) if isinstance(axis, int) else axis
-    if p.node.kind == "sum":
-        more = [] if axes is None else [p.w.ints(*axes)]
-        return p.w.op("ReduceSum", *p.inputs, *more, keepdims=keep)
-    name = "ReduceMean" if p.node.kind == "mean" else "ReduceMax"
-    return p.w.op(name, *p.inputs, axes=axes, keepdims=keep)
+    name = f"Reduce{p.node.kind.capitalize()}"
+    return p.w.reduced(name, p.inputs[0], axes, int(p.attrs["keepdims"]))
 
 
 def _reshape(p: Place) -> Any:
@@ -196,8 +193,11 @@ def _transposed(p: Place) -> Any:
 def _split(p: Place) -> Any:
     parts, axis = p.attrs["indices_or_sections"], p.attrs["axis"]
     size = p.types[0][0][axis] // parts
-    more = [p.w.ints(*[size] * parts)] if p.rng.random() < 0.7 else []
-    return p.w.op("Split", p.inputs[0], *more, outputs=parts, axis=axis)
+    given = {"outputs": parts, "axis": axis}
+    if p.rng.random() < 0.7:
+        return p.w.op("Split", p.inputs[0], p.w.ints(*[size] * parts), **given)
+    number = parts if p.w.opset >= 18 else None
+    return p.w.op("Split", p.inputs[0], num_outputs=number, **given)
 
 
 def _cast(p: Place) -> Any:

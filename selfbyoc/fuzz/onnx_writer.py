@@ -14,15 +14,15 @@ from ..ops.vocabulary import KINDS, complete
 from .infer import Type, infer
 from .program import CONSTANT, ITEM, Node, Program
 
-OPSET = 17  # the last that the frontend of TVM 0.17 takes whole
+OPSETS = (17, 18)  # up to 17 a reduction's axes are attributes, from 18 on they are an input
 Array = np.ndarray
 
 
 class Writer:
     """The nodes and weights of a model under construction."""
 
-    def __init__(self) -> None:
-        self.onnx = extra("onnx")
+    def __init__(self, opset: int) -> None:
+        self.onnx, self.opset = extra("onnx"), opset
         self.nodes: list[Any] = []
         self.weights: dict[str, Array] = {}
 
@@ -42,6 +42,14 @@ class Writer:
     def ints(self, *numbers: int) -> str:
         """A constant of shapes, axes and the like."""
         return self.weight(np.array(numbers, "int64"))
+
+    def reduced(self, kind: str, x: str, axes: Sequence[int] | None, keep: int) -> str:
+        """A reduction over these axes, or all."""
+        if axes is None:
+            return str(self.op(kind, x, keepdims=keep))
+        if self.opset < 18 and kind != "ReduceSum":
+            return str(self.op(kind, x, axes=list(axes), keepdims=keep))
+        return str(self.op(kind, x, self.ints(*axes), keepdims=keep))
 
     def turned(self, x: str, axes: Sequence[int]) -> str:
         """A transpose, unless nothing moves."""
@@ -94,7 +102,8 @@ def onnx_model(program: Program, given: Mapping[str, Array]) -> Any:
     """
     from .onnx_spelling import WRITE, plain
 
-    writer, types, found = Writer(), infer(program), []
+    writer = Writer(OPSETS[program.seed // 4 % len(OPSETS)])
+    types, found = infer(program), []
     leaves = {i: f"x{n}" for n, i in enumerate(program.leaves())}
     for index, node in enumerate(program.nodes):
         if node.is_leaf:
@@ -134,7 +143,7 @@ def _model(
         for name, a in {**fixed, **writer.weights}.items()
     ]
     graph = onnx.helper.make_graph(writer.nodes, "g", inputs, outputs, arrays)
-    opset = [onnx.helper.make_opsetid("", OPSET)]
+    opset = [onnx.helper.make_opsetid("", writer.opset)]
     return onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
 
 

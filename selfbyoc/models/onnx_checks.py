@@ -16,10 +16,11 @@ from .onnx_graph import Graph, attributes
 IS_RELAY = GENERATION == "relay"
 # Attributes that a frontend does not look at, with the only value that they may have.
 _UNREAD: dict[str, dict[str, Any]] = {
-    "BatchNormalization": {"training_mode": 0},
     "Resize": {"antialias": 0, "keep_aspect_ratio_policy": b"stretch"},
     "RoiAlign": {"mode": b"avg"},
 }
+if IS_RELAY:
+    _UNREAD["BatchNormalization"] = {"training_mode": 0}
 # Inputs that it takes for constants, whether they are or not.
 _CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
 if GENERATION == "relax":
