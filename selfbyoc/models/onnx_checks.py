@@ -123,10 +123,11 @@ _POOLS = ("AveragePool", "MaxPool", "LpPool")
 
 
 def _narrow(node: Any, graph: Graph) -> str:
-    """0.17 has neither floats of 8 bits nor anything of 4: it computes in others."""
-    if not IS_RELAY or all(graph.dtype_number(name) <= _LAST_OF_NUMPY for name in node.output):
-        return ""
-    return f"{node.output[0]!r} is of a dtype that TVM 0.17 has not"
+    """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
+    for name in (*node.input, *node.output):
+        if graph.dtype_number(name) > _LAST_OF_NUMPY:
+            return f"{name!r} has fewer than 8 bits, or is a float of 8"
+    return ""
 
 
 _LAST_OF_NUMPY = 16  # in TensorProto.DataType: after bfloat16 come floats of 8 bits and less
