@@ -128,7 +128,8 @@ class Library:
                 shutil.copyfile(self.file, part)
             return
         check_compiler("export_library")
-        note = Note(self.target, self.inputs, self.outputs, self.versions, self.report)
+        calls = runtime.python_functions(self.native)
+        note = Note(self.target, self.inputs, self.outputs, self.versions, self.report, calls)
         path = expanded(path)
         with written(path) as part, tempfile.TemporaryDirectory() as folder:
             try:

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from ..partition import check_target
 from ..runtime.build import build
+from ..runtime.generation import runtime
 from .model_file import composites_in, imported, naming
 from .progress import step
-from .show_command import kernels_line
+from .show_command import kernels_line, needs_python
 
 
 @dataclass(frozen=True)
@@ -40,5 +41,7 @@ def run(console: Console, asked: Request) -> None:
     with step(console, f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start
-    for line in (kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"):
+    lines = [kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"]
+    calls = runtime.python_functions(library.native)
+    for line in (*lines, *([needs_python(calls)] if calls else [])):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

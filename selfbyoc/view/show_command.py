@@ -79,7 +79,14 @@ def _facts(note: Note, is_library: bool) -> list[str]:
     lines = [f"  {built}: {by}, LLVM {told.get('llvm')}"]
     if note.target is not None:
         lines.append(f"  target: {host.named(note.target)}")
+    if note.python:
+        lines.append(f"  {needs_python(note.python)}")
     return [*lines, *([f"  not for this machine: {missing}"] if missing else [])]
+
+
+def needs_python(functions: Sequence[str]) -> str:
+    """Who can run a file that calls these."""
+    return f"needs Python with tvm.relax: {', '.join(functions)}"
 
 
 def tensor_table(title: str, tensors: Sequence[Tensor], *more: tuple[str, list[str]]) -> Table:
