@@ -19,24 +19,28 @@ from selfbyoc._tvm import GENERATION, tir, tvm
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / f"run_{GENERATION}.cc"
 RNG = np.random.default_rng(0)
-X, W = RNG.standard_normal((9, 65), np.float32), RNG.standard_normal((10, 65), np.float32)
+X, W = RNG.standard_normal((9, 65), np.float32), RNG.standard_normal((20, 65), np.float32)
 NAMES = ["x"] if GENERATION == "relay" else []  # Relay's executor goes by names
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
-def expected(x):
-    scores = np.exp(x @ W.T)
+KINDS = ("float32", "float16")  # of weights in the file
+
+
+def expected(x, weights="float32"):
+    scores = np.exp(x @ W.astype(weights).astype("float32").T)
     return scores / scores.sum(1, keepdims=True)
 
 
-def compiled(folder, rows=9):
+def compiled(folder, rows=9, weights="float32"):
     """What the command makes of a dense layer and a softmax."""
     shapes = {"x": ((rows, 65), "float32"), "w": (W.shape, "float32")}
     mod = emit(lambda x, w: op.softmax(op.dense(x, w)), shapes, {"w": W})
     (folder / "model.json").write_text(tvm.ir.save_json(mod))
     path = folder / "model.so"
-    assert main(["compile", str(folder / "model.json"), "-o", str(path)]) == 0
+    options = ["-o", str(path), "--weights", weights]
+    assert main(["compile", str(folder / "model.json"), *options]) == 0
     return path
 
 
@@ -63,11 +67,12 @@ def run(program, path, x, *names):
 
 
 @needs_compiler
-def test_a_program_in_cpp(program, tmp_path):
-    done = run(program, compiled(tmp_path), X, *NAMES)
+@pytest.mark.parametrize("weights", KINDS)
+def test_a_program_in_cpp(program, tmp_path, weights):
+    done = run(program, compiled(tmp_path, weights=weights), X, *NAMES)
     assert done.returncode == 0, done.stderr
-    found = np.frombuffer(done.stdout, np.float32).reshape(9, 10)
-    np.testing.assert_allclose(found, expected(X), rtol=1e-4, atol=1e-6)
+    found = np.frombuffer(done.stdout, np.float32).reshape(9, 20)
+    np.testing.assert_allclose(found, expected(X, weights), rtol=1e-4, atol=1e-6)
 
 
 @needs_compiler
@@ -77,7 +82,7 @@ def test_a_program_in_cpp_with_open_sizes(program, tmp_path):
     for rows in (1, 7):
         done = run(program, path, X[:rows])
         assert done.returncode == 0, done.stderr
-        found = np.frombuffer(done.stdout, np.float32).reshape(rows, 10)
+        found = np.frombuffer(done.stdout, np.float32).reshape(rows, 20)
         np.testing.assert_allclose(found, expected(X[:rows]), rtol=1e-4, atol=1e-6)
 
 
@@ -121,15 +126,18 @@ np.save("y.npy", model.get_output(0).numpy())
 }
 
 
-def test_python_with_the_runtime_alone(tmp_path):
-    path = compiled(tmp_path)
+@pytest.mark.parametrize("weights", KINDS)
+def test_python_with_the_runtime_alone(tmp_path, weights):
+    path = compiled(tmp_path, weights=weights)
     np.save(tmp_path / "x.npy", X)
     hide = "import sys; sys.modules['selfbyoc'] = None\n"
     command = [sys.executable, "-c", hide + RUNTIME_ALONE[GENERATION], str(path)]
     env = {**os.environ, "TVM_USE_RUNTIME_LIB": "1"}
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected(X), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        np.load(tmp_path / "y.npy"), expected(X, weights), rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("generation", ["relax", "relay"])

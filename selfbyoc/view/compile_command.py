@@ -26,6 +26,7 @@ class Request:
     target: str | None = None
     shape: Sequence[str] = ()
     composites: Sequence[Path] = ()
+    weights: str = "float32"
 
 
 def run(console: Console, asked: Request) -> None:
@@ -37,7 +38,7 @@ def run(console: Console, asked: Request) -> None:
     with step(console, f"reading {name}"):
         mod = imported(asked.model, asked.shape)
     with step(console, f"building {name}"), naming(asked.model):
-        library = build(mod, target, composites=composites)
+        library = build(mod, target, composites=composites, weights=asked.weights)
     with step(console, f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start

@@ -28,6 +28,7 @@ def add_compile(commands: Any) -> None:
   %(prog)s model.onnx                       writes model.so
   %(prog)s model.onnx -o out.so --shape images=1x3x224x224
   %(prog)s program.pt2 --target 'llvm -mcpu=haswell'
+  %(prog)s model.onnx --weights float16     half the size, nearly the same numbers
   %(prog)s module.json --composites mine.py""",
     )  # fmt: skip
     add_model(parser)
@@ -35,6 +36,10 @@ def add_compile(commands: Any) -> None:
         "-o", "--output", type=Path, metavar="FILE.so", help="default: MODEL's name with .so, here"
     )
     parser.add_argument("--target", help="what to build for; default: this machine's CPU")
+    parser.add_argument(
+        "--weights", choices=("float32", "float16"), default="float32",
+        help="how the file holds weights of float32, with which is computed; default: float32",
+    )  # fmt: skip
     parser.set_defaults(run=_compile)
 
 

@@ -79,6 +79,8 @@ def _facts(note: Note, is_library: bool) -> list[str]:
     lines = [f"  {built}: {by}, LLVM {told.get('llvm')}"]
     if note.target is not None:
         lines.append(f"  target: {host.named(note.target)}")
+    if note.weights != "float32":
+        lines.append(f"  weights: {note.weights} in the file, float32 when computing")
     if note.python:
         lines.append(f"  {needs_python(note.python)}")
     return [*lines, *([f"  not for this machine: {missing}"] if missing else [])]
