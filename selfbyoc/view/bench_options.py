@@ -8,14 +8,18 @@ from typing import Any
 
 from rich.console import Console
 
+from .model_file import add_composites, add_shape
+
 
 def add_bench(commands: Any) -> None:
     """The command, in the command line's list of them."""
     bench = commands.add_parser("bench", help="models and workloads against other runtimes")
     add = bench.add_argument
-    add("own", type=Path, nargs="*", metavar="MODEL.onnx", help="measure these, not the suite")
-    add("--shape", action="append", default=[], metavar="INPUT=1x3x224x224", help="of an input of "
-        "MODEL.onnx; for each one with open sizes")  # fmt: skip
+    add("own", type=Path, nargs="*", metavar="MODEL", help="measure these, not the suite: ONNX "
+        "files against all that are installed, a .pt2 or TVM's JSON against TVM alone, what "
+        "`compile` wrote by itself")  # fmt: skip
+    add_shape(bench)
+    add_composites(bench)
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
     add("--threads", type=int, metavar="N", help="of everybody; default: all cores")

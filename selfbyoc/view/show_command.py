@@ -18,11 +18,9 @@ from ..partition.report import Report, report
 from ..runtime.note import Note, read_note, versions
 from ..runtime.signature import Tensor, signature_of, type_text
 from .console import PlainTable
-from .model_file import composites_in, imported, naming
+from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step
 from .tables import taken_table
-
-LIBRARIES = (".so", ".dylib", ".dll")
 
 
 @dataclass(frozen=True)
