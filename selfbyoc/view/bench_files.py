@@ -67,7 +67,7 @@ def time_files(console: Console, asked: Files) -> None:
         if name not in known:
             near = did_you_mean(name, sorted(known))
             raise InputError(f"--shape: no input {name!r}; expected {', '.join(known)}{near}")
-    with step(console, "timing"):
+    with step("timing"):
         keyed = {str(n): run for n, run in enumerate(runs.values())}
         times = latency(keyed, QUICK if asked.quick else WINDOWS, BUDGET).values()
     console.print(_table(dict(zip(runs, times, strict=True))))
@@ -83,15 +83,15 @@ def _runs(
         for option in ("target", "composites"):
             if getattr(asked, option):
                 raise InputError(f"--{option}: it is for a model; {path.name} is built already")
-        with step(console, f"loading {path.name}"):
+        with step(f"loading {path.name}"):
             library = load(path)
         return {"selfbyoc": library.prepared(_inputs(library, shapes))}, library
     target = make_setting(asked.threads, asked.target).tvm_target()
-    with step(console, f"reading {path.name}"):
+    with step(f"reading {path.name}"):
         mod = imported(path, ())
-    with step(console, f"building {path.name}"), naming(path):
+    with step(f"building {path.name}"), naming(path):
         library = build(mod, target, composites=composites_in(asked.composites))
-    with step(console, f"building {path.name} with TVM alone"), naming(path):
+    with step(f"building {path.name} with TVM alone"), naming(path):
         alone = Library(_alone(mod, target), library.inputs, outputs=library.outputs)
     given = _inputs(library, shapes)
     return {"selfbyoc": library.prepared(given), "TVM alone": alone.prepared(given)}, library

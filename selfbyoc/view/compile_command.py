@@ -35,11 +35,11 @@ def run(console: Console, asked: Request) -> None:
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
-    with step(console, f"reading {name}"):
+    with step(f"reading {name}"):
         mod = imported(asked.model, asked.shape)
-    with step(console, f"building {name}"), naming(asked.model):
+    with step(f"building {name}"), naming(asked.model):
         library = build(mod, target, composites=composites, weights=asked.weights)
-    with step(console, f"writing {output}"):
+    with step(f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start
     lines = [kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"]

@@ -38,10 +38,10 @@ class Request:
 
 def run(console: Console, asked: Request) -> None:
     """Print inputs, outputs and time; write the outputs where that is asked for."""
-    with step(console, f"loading {asked.file}"):
+    with step(f"loading {asked.file}"):
         library = load(asked.file)
     inputs, told = _inputs(library, asked)
-    with step(console, f"running {asked.file}"):
+    with step(f"running {asked.file}"):
         outputs = library(inputs)
     console.print(tensor_table(
         "inputs", _typed(library.inputs, list(inputs.values())),
@@ -49,7 +49,7 @@ def run(console: Console, asked: Request) -> None:
     ))  # fmt: skip
     named = _typed(library.outputs, outputs)
     console.print(tensor_table("outputs", named, ("range", [_range(a) for a in outputs])))
-    with step(console, f"timing {asked.file}"):
+    with step(f"timing {asked.file}"):
         found = latency({"": library.prepared(inputs)}, WINDOWS, BUDGET)[""]
     quiet = "" if found.quiet else ", while other programs ran"
     lines = [f"\n{found.milliseconds:.3g} ms a call on {threads_text()}{quiet}"]

@@ -13,10 +13,11 @@ from rich.table import Table
 from .. import host
 from ..codegen.target import host_target
 from ..errors import InputError
+from ..graph import type_text
 from ..partition import check_target, is_partitioned, partition_for_tefuse
 from ..partition.report import Report, report
 from ..runtime.note import Note, read_note, versions
-from ..runtime.signature import Tensor, signature_of, type_text
+from ..runtime.signature import Tensor, signature_of
 from .console import PlainTable
 from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step
@@ -60,9 +61,9 @@ def _of_library(asked: Request) -> Note:
 def _of_model(console: Console, asked: Request) -> Note:
     target = host_target() if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
-    with step(console, f"reading {asked.model.name}"):
+    with step(f"reading {asked.model.name}"):
         mod = imported(asked.model, asked.shape)
-    with step(console, f"partitioning {asked.model.name}"), naming(asked.model):
+    with step(f"partitioning {asked.model.name}"), naming(asked.model):
         if not is_partitioned(mod):
             mod = partition_for_tefuse(mod, target=target, composites=composites)
         inputs, outputs = signature_of(mod)
