@@ -1,5 +1,5 @@
 """`weights="float16"`: weights are rounded, computing is float32, the file has half the bytes, and
-whoever loads it need not know. The reference is NumPy on weights that were rounded to float16.
+whoever loads it need not know (test_elsewhere.py). The reference is NumPy on rounded weights.
 """
 
 import numpy as np
@@ -80,12 +80,11 @@ def test_the_file_has_half_the_bytes(files):
 
 def test_a_copy_of_it(files):
     folder, given = files
-    selfbyoc.load(folder / "float16.so").export_library(folder / "again.so")
+    library = selfbyoc.load(folder / "float16.so")
+    library.export_library(folder / "again.so")
     again = selfbyoc.load(folder / "again.so")
     assert again.weights == "float16"
-    np.testing.assert_array_equal(
-        again(given["x"])[0], selfbyoc.load(folder / "float16.so")(given["x"])[0]
-    )
+    np.testing.assert_array_equal(again(given["x"])[0], library(given["x"])[0])
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -136,6 +135,37 @@ def test_weights_that_are_moved_first():
         assert difference(library(given["x"])[0], wanted, "float32", 333) is None
 
 
+def test_tables_that_are_looked_up():
+    onnx_models = pytest.importorskip("onnx_models")
+    made, value = onnx_models.model, onnx_models.value
+    table = RNG.standard_normal((50, 40), np.float32)
+    nodes = [("Gather", ["table", "ids"], "rows", {}), ("Relu", ["rows"], "y", {})]
+    ends = [value("ids", onnx_models.INT64, 7)], [value("y", onnx_models.FLOAT, 7, 40)]
+    ids = np.array([0, 49, 3, 3, 17, 20, 1])
+    mod = selfbyoc.from_onnx(made(nodes, *ends, table=table))
+    (found,) = selfbyoc.build(mod, weights="float16")(ids)
+    np.testing.assert_array_equal(found, np.maximum(half(table)[ids], 0))
+    table[3, 3] = 1e6
+    mod = selfbyoc.from_onnx(made(nodes, *ends, table=table))
+    with pytest.raises(
+        InputError, match=r"the weight of take(_1)?, float32\[50, 40\], holds 1e\+06"
+    ):
+        selfbyoc.build(mod, weights="float16")
+
+
+def test_a_partitioned_module_and_parameters():
+    given = arrays(DENSE)
+    parameters = {name: a for name, a in given.items() if name != "x"}
+    parted = selfbyoc.partition_for_tefuse(emitted(dense, DENSE, given))
+    wanted = dense_in_numpy(given["x"], half(given["w"]), given["b"])
+    for library in (
+        selfbyoc.build(parted, weights="float16"),
+        selfbyoc.build(emit(dense, DENSE), params=parameters, weights="float16"),
+    ):
+        assert library.report.counts == {"dense": 1}
+        assert difference(library(given["x"])[0], wanted, "float32", 333) is None
+
+
 # ---- what float16 cannot say
 
 
@@ -181,7 +211,7 @@ def tensor(array, code=2):
     return header + np.array([*array.shape, array.nbytes], "i8").tobytes() + array.tobytes()
 
 
-def test_pieces_of_an_image():
+def test_pieces():
     good, odd = half(RNG.standard_normal((3, 700)).astype("f4")), RNG.random(2000, "f4")
     whole = tensor(good)
     lies = bytearray(tensor(good))  # its extents promise more than there is
@@ -190,15 +220,10 @@ def test_pieces_of_an_image():
     image += bytes(lies) + tensor(good)[:30] + whole + tensor(good)[:8]
     pieces = list(split(image))
     assert [p.elements for p in pieces] == [0, 2100, 0, 2100, 0]
-    wide = [
-        np.frombuffer(p.data, "f2").astype("f4").tobytes() if p.elements else p.data for p in pieces
-    ]
+    wide = [np.frombuffer(p.data, "f2").astype("f4") if p.elements else p.data for p in pieces]
     assert b"".join(wide) == image
     assert list(split(b"")) == []
     assert [p.data for p in split(b"abc")] == [b"abc"]
-
-
-# ---- the command (test_elsewhere.py has those who do not know of it)
 
 
 @pytest.fixture(scope="module")
