@@ -190,13 +190,15 @@ def slowly(monkeypatch, terminal, patience=0.01):
     monkeypatch.setattr(progress, "Console", console)
     monkeypatch.setattr(progress, "PATIENCE", patience)
     with progress.step("building [x]"):
-        print("a line of the result")
-        time.sleep(0.2)
+        time.sleep(0.1)
+        SafeConsole(file=sys.stdout, width=80).print("a line of the result")
+        time.sleep(0.1)
 
 
 def test_what_takes_a_while_is_said(capsys, monkeypatch):
     slowly(monkeypatch, terminal=True)
     out, err = capsys.readouterr()
+    assert err.count("\x1b[?25l") == 2  # it was shown, made room, and was shown again
     assert "building [x]" in err
     assert out == "a line of the result\n"  # stdout is no terminal here
 

@@ -12,10 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ..shown import shown
+from .progress import room
 
 
 class SafeConsole(Console):
     """Rich drops a few control characters of text; the escape character is none of them."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich does, above the line that says what takes a while."""
+        with room():
+            super().print(*objects, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,24 +14,67 @@ from rich.spinner import Spinner
 PATIENCE = 2.0  # seconds
 
 
+class _Line:
+    """A line that comes late, and makes room for what is printed."""
+
+    def __init__(self, text: str, console: Console) -> None:
+        spinner = Spinner("dots", escape(text))
+        self._live = Live(spinner, console=console, transient=True, redirect_stdout=False)
+        self._lock = threading.RLock()
+        self._is_over = False
+        self._timer = threading.Timer(PATIENCE, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._live.start()
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Gone for so long."""
+        with self._lock:
+            was_shown = self._live.is_started
+            self._live.stop()
+            try:
+                yield
+            finally:
+                if was_shown:
+                    self._live.start()
+
+    def end(self) -> None:
+        """Gone for good."""
+        with self._lock:
+            self._is_over = True
+            self._live.stop()
+        self._timer.cancel()
+
+
+_lines: list[_Line] = []  # that of each step that goes on, the innermost last
+
+
 @contextmanager
 def step(text: str) -> Iterator[None]:
     """Around a piece of work that `text` names, as `building model.onnx`. The line goes when the
-    work is done; what is printed meanwhile, on stdout too, stands above it.
+    work is done.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    both = sys.stdout.isatty()  # into a file nothing of stdout may get lost
-    spinner = Spinner("dots", escape(text))
-    line = Live(spinner, console=console, transient=True, redirect_stdout=both)
-    timer = threading.Timer(PATIENCE, line.start)
-    timer.daemon = True
-    timer.start()
+    _lines.append(_Line(text, console))
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()  # it may be starting the line now
-        line.stop()
+        _lines.pop().end()
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Around what prints on the same terminal: rich knows of no other console's line."""
+    if not _lines:
+        yield
+        return
+    with _lines[-1].hidden():
+        yield
