@@ -168,3 +168,27 @@ def test_what_needs_python_is_named(tmp_path, capsys):
         assert said in capsys.readouterr().out
     compiled(tmp_path)
     assert said not in capsys.readouterr().out
+
+
+BESIDE = """
+import ctypes, os, sys
+import numpy as np
+ctypes.CDLL(sys.argv[1], os.RTLD_GLOBAL | os.RTLD_LAZY)
+import selfbyoc
+
+np.save("y.npy", selfbyoc.load(sys.argv[2])(np.load("x.npy"))[0])
+"""
+
+
+def test_a_file_beside_one_whose_names_all_see(tmp_path):
+    """What a file widens is its own, not what another one has under the name that TVM looks for."""
+    (tmp_path / "wide").mkdir()
+    (tmp_path / "half").mkdir()
+    paths = compiled(tmp_path / "wide"), compiled(tmp_path / "half", weights="float16")
+    np.save(tmp_path / "x.npy", X)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", BESIDE, *map(str, paths)]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    wanted = expected(X, "float16")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted, rtol=1e-4, atol=1e-6)

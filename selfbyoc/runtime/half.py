@@ -36,8 +36,11 @@ __asm__(".section .rodata\\n.balign 8\\n.globl selfbyoc_pieces\\n.hidden selfbyo
 extern "C" {
 #endif
 extern const unsigned char selfbyoc_pieces[] __attribute__((visibility("hidden")));
-/* Where TVM looks: the number of bytes, and these. */
-__attribute__((visibility("default"), aligned(64))) unsigned char %(symbol)s[%(size)d];
+/* Where TVM looks: the number of bytes, and these. Written by a name of this file's own: of the
+   other one another library may be found first. */
+__attribute__((visibility("hidden"), aligned(64))) unsigned char selfbyoc_image[%(size)d];
+extern unsigned char %(symbol)s[%(size)d]
+    __attribute__((visibility("default"), alias("selfbyoc_image")));
 #ifdef __cplusplus
 }
 #endif
@@ -59,7 +62,7 @@ static float widened(uint16_t half) {
 
 __attribute__((constructor)) static void selfbyoc_widen(void) {
   const unsigned char* from = selfbyoc_pieces;
-  unsigned char* to = %(symbol)s;
+  unsigned char* to = selfbyoc_image;
   for (unsigned n = 0; n < sizeof(pieces) / sizeof(pieces[0]); ++n) {
     uint64_t elements = pieces[n][0], bytes = pieces[n][1];
     if (elements == 0) memcpy(to, from, bytes);
