@@ -10,8 +10,8 @@ Shape = tuple[Any, ...]  # int, or None: an extent that is unknown when compilin
 
 
 def type_text(shape: Iterable[int | None], dtype: str) -> str:
-    """`float32[1, 64, 56, 56]`; an unknown extent is `?`."""
-    return f"{dtype}[{', '.join('?' if e is None else str(e) for e in shape)}]"
+    """`float32[1, 64, 56, 56]`; an extent that is open is `dynamic`."""
+    return f"{dtype}[{', '.join('dynamic' if e is None else str(e) for e in shape)}]"
 
 
 @dataclass(frozen=True, eq=False)

@@ -300,6 +300,11 @@ def test_a_pattern_that_is_no_function():
         Composite("seventeen", 17)
 
 
+def test_shapes_of_a_case_that_are_not_by_name():
+    with pytest.raises(CompositeError, match=r"shapes by name as in Case\(x=\(3, 5\)\), found"):
+        Case({"x": (3, 5)})
+
+
 def test_a_shape_below_zero():
     with pytest.raises(CompositeError, match="expected a shape or"):
         Case(x=(-1, 5))

@@ -112,3 +112,19 @@ def test_partitioning_twice():
     parted = selfbyoc.partition_for_tefuse(emit(conv_relu, SHAPES))
     with pytest.raises(InputError, match="is partitioned already"):
         selfbyoc.partition_for_tefuse(parted)
+
+
+def test_the_schedule_of_a_kernel_that_took_more_ops():
+    """Its plan is that of the pattern's ops, in a model that has several of them as well."""
+    shapes = {"x": ((6, 40), "float32"), "w": ((40, 40), "float32")}
+
+    def program(x, w):
+        y = op.exp(op.softmax(op.dense(x, w)))
+        return op.exp(op.softmax(op.exp(op.dense(y, w))))
+
+    mod = emit(program, shapes)
+    parted = selfbyoc.partition_for_tefuse(mod)
+    for found in (selfbyoc.explain(mod), selfbyoc.explain(parted)):
+        levels = {(r.composite, r.level) for r in found.report.matched}
+        assert levels == {("softmax", "own schedule"), ("dense", "own schedule")}
+        assert all(r.plan for r in found.report.matched)

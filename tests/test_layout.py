@@ -78,6 +78,7 @@ FLOORS = (
                 "alignment",
                 "bounds",
                 "config",
+                "export",
                 "rewrite",
                 "rpc",
                 "script",

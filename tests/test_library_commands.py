@@ -8,13 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION, tvm
-from selfbyoc.view import progress
 from selfbyoc.view.run_command import _file_names
 
 SHAPES = {"x": ((5, 33), "float32"), "w": ((17, 33), "float32")}
@@ -271,17 +269,6 @@ def test_a_transcript(module, tmp_path):
         done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "output.npy").exists()
-
-
-def test_progress(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.01)
-    with progress.step(Console(file=sys.stdout, force_terminal=False), "building x"):
-        __import__("time").sleep(0.2)
-    assert capsys.readouterr().err == "building x ...\n"
-    monkeypatch.setattr(progress, "PATIENCE", 60)
-    with progress.step(Console(file=sys.stdout, force_terminal=False), "building x"):
-        pass
-    assert capsys.readouterr().err == ""
 
 
 def test_the_readmes_lines(tmp_path):

@@ -306,8 +306,8 @@ ROWS = [
     Row("a dtype", C, chain(), {k: (s, "float64") for k, s in CHAIN.items()}, "relu_1",
         refused("only float32 is scheduled, found float64 -> float64", cause="check")),
     Row("an unknown extent", C, chain(), shapes(CHAIN, x=(unknown, 3, 10, 12)), "relu_1",
-        refused("x has an extent that is not known when compiling: float32[?, 3, 10, 12]",
-                cause="unknown shape", where="x", found="float32[?, 3, 10, 12]")),
+        refused("x has an extent that is not known when compiling: float32[dynamic, 3, 10, 12]",
+                cause="unknown shape", where="x", found="float32[dynamic, 3, 10, 12]")),
     # attention
     Row("tanh for softmax", A, attend(soften=op.tanh), ATTEND, "batch_matmul_1",
         missed("tanh", "op softmax", "op tanh")),
@@ -433,7 +433,7 @@ ROWS = [
     Row("tanh for relu", "dense", layer(act=lambda y: op.relu(op.tanh(y))), LAYER, "relu",
         missed("tanh", "op bias_add or dense", "op tanh")),
     Row("an unknown number of rows", "dense", layer(), shapes(LAYER, x=(unknown, 8)), "relu",
-        refused("x has an extent that is not known when compiling: float32[?, 8]")),
+        refused("x has an extent that is not known when compiling: float32[dynamic, 8]")),
     # pools
     Row("a layout", "max_pool2d", pool(layout="NHWC"), {"x": (1, 9, 9, 4)}, "max_pool2d",
         refused("only NCHW is scheduled, found NHWC")),

@@ -20,6 +20,7 @@ class Setting:
 
     threads: int
     target: str  # JSON, with num-cores
+    composites: tuple[str, ...] = ()  # files of a user's, whose composites ours tries first
 
     def tvm_target(self) -> Any:
         """As TVM's builds take it."""

@@ -32,8 +32,9 @@ def plan_of(match: Match, packed: Mapping[str, Shape | None]) -> Any:
     """The plan for the machine at hand, or None where the composite has no kernel.
 
     `packed` are the arguments that the caller passes packed: in this shape, or None where this very
-    plan decides it.
+    plan decides it. Elementwise ops that joined the kernel are none of the plan's.
     """
+    match = match.own
     kernel = match.composite.kernel
     if kernel is None:
         return None

@@ -37,6 +37,11 @@ class Case:
         generations: Sequence[str] = ("relay", "relax"),
         **args: Any,
     ) -> None:
+        if program is not None and not callable(program):
+            raise CompositeError(
+                f"Case: expected a function of the vocabulary, or shapes by name as in "
+                f"Case(x=(3, 5)), found {program!r}"
+            )
         self.program = program
         self.generations = tuple(generations)
         self.constants = tuple(constants)

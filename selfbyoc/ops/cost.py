@@ -18,7 +18,7 @@ from ..graph import OpCall
 Shape = Sequence[int]
 
 # An op by its kind in the vocabulary, or by TVM's name where it has none.
-_MOVES = (
+MOVES = (
     "arange", "broadcast_to", "cast", "concatenate", "expand_dims", "flatten", "flip", "full",
     "gather_elements", "gather_nd", "pad", "permute_dims", "reshape", "split", "squeeze", "stack",
     "strided_slice", "take", "tile", "transpose",
@@ -84,6 +84,10 @@ _FLOPS: dict[str, Callable[[Sizes], int]] = {
     "max_pool2d": _pool, "mean": _reduction, "min": _reduction, "prod": _reduction,
     "sum": _reduction, "variance": _reduction,
 }  # fmt: skip
+PRODUCTS = tuple(
+    kind for kind, count in _FLOPS.items()
+    if count in (_convolution, _transposed, _dense, _batch_matmul)
+)  # fmt: skip
 
 
 def flops(op: Sizes) -> int:
@@ -91,7 +95,7 @@ def flops(op: Sizes) -> int:
     kind = op.kind.removeprefix("nn.")
     if kind in _FLOPS:
         return _FLOPS[kind](op)
-    return 0 if kind in _MOVES else op.size * _PER_ELEMENT.get(kind, 1)
+    return 0 if kind in MOVES else op.size * _PER_ELEMENT.get(kind, 1)
 
 
 def moved(op: Sizes, inputs: Sequence[int], outputs: Sequence[int]) -> int:

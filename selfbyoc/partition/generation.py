@@ -1,12 +1,16 @@
-"""The partitioner of the TVM generation at hand, as `ir`, and the way back, as `inline`."""
+"""The partitioner of the TVM generation at hand, as `ir`, the way back, as `inline`, and what
+replaces constants, as `constants`.
+"""
 
 from .._tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as ir
+    from . import _relay_constants as constants
     from . import _relay_unfuse as inline
 else:
     from . import _relax as ir  # type: ignore[no-redef]
+    from . import _relax_constants as constants  # type: ignore[no-redef]
     from . import _relax_unfuse as inline  # type: ignore[no-redef]
 
-__all__ = ["inline", "ir"]
+__all__ = ["constants", "inline", "ir"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -54,6 +55,11 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
 def weights_once(native: Any) -> Any:
     """Relax stores each weight once as it is."""
     return native
+
+
+def python_functions(native: Any) -> tuple[str, ...]:
+    """What a built model calls of TVM's Python package, which no other program has."""
+    return tuple(sorted(set(re.findall(r"relax\.run\.\w+", native.stats()))))
 
 
 def session(native: Any) -> Any:

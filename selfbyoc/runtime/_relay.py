@@ -69,6 +69,11 @@ def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:
     )  # fmt: skip
 
 
+def python_functions(native: Any) -> tuple[str, ...]:
+    """What a built model calls of TVM's Python package: the graph executor calls none."""
+    return ()
+
+
 def session(native: Any) -> Any:
     """A graph executor of the library on the CPU."""
     return graph_executor.GraphModule(native["default"](tvm.cpu()))

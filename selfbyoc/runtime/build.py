@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from ..partition.nothing import warn_of_nothing
 from ..partition.originals import without_originals
 from ..partition.refusal import Refusal
 from ..partition.report import FALLBACK, report
+from ..partition.weights import rounded
 from ..wiring import wired
 from .generation import runtime
 from .library import Library
@@ -28,6 +30,8 @@ from .signature import signature_of
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
+
+WEIGHTS = ("float32", "float16")  # how a file holds weights of float32
 
 
 def build(
@@ -40,6 +44,7 @@ def build(
     verify_timeout: float = 300.0,
     guard: Guard | None = None,
     cache: bool | str | Path = True,
+    weights: str = "float32",
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
@@ -55,15 +60,20 @@ def build(
     guard           may leave matches out before: `selfbyoc.MeasuredGuard()` those that do not pay
     cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
+    weights         "float16" rounds the weights of float32 to that, and an exported file holds them
+                    in half the bytes; computing stays float32
 
     Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a composite of
     yours that fails. Where a built-in one fails, the default schedule or TVM serves, with a
-    FallbackWarning and a line in `library.report`.
+    FallbackWarning and a line in `library.report`. InputError for a weight that is too large for
+    float16.
     """
     check_module(mod)
+    if weights not in WEIGHTS:
+        raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
-        library = _built(mod, target, params, composites, guard, timeout)
+        library = _built(mod, target, params, composites, guard, timeout, weights)
     return replace(library, cache=use)
 
 
@@ -74,8 +84,10 @@ def _built(
     composites: Iterable[Composite] | None,
     guard: Guard | None,
     verify_timeout: float | None,
+    weights: str,
 ) -> Library:
     target = host_target() if target is None else check_target(target)
+    compiled = partial(_compiled, target=target, weights=weights)
     if is_partitioned(mod):
         late = {"guard": guard, "composites": composites, "params": params or None}
         for name in (name for name, value in late.items() if value is not None):
@@ -85,18 +97,20 @@ def _built(
         composites = None if composites is None else list(composites)
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
         found = wired.verified(mod, params, target, composites, verify_timeout, refused)
-        library = _compiled(found.mod, target)
+        library = compiled(found.mod)
         warn_of_nothing(report(found.mod), found.disabled or refused, stacklevel=3)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if is_partitioned(mod):
-        return _compiled(mod, target)
+        return compiled(mod)
     asked = None if composites is None else list(composites)
     return _without_what_raises(
-        lambda refused: guarded(mod, params, target, asked, guard, refused), target
+        lambda refused: guarded(mod, params, target, asked, guard, refused), target, compiled
     )
 
 
-def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
+def _without_what_raises(
+    partition: Callable[..., Any], target: Any, compiled: Callable[[Any], Library]
+) -> Library:
     """Partition and compile; again without a built-in composite where it raised and not even the
     default schedule could serve. It ends: each round refuses a composite at one more place.
     """
@@ -106,7 +120,7 @@ def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
         warn_of_nothing(decided.report, refused, stacklevel=4)
         parted = decided.finish(pack=True)
         try:
-            return _compiled(parted, target)
+            return compiled(parted)
         except Exception:
             raised = {
                 (r.composite, r.root): Refusal(FALLBACK, text)
@@ -121,7 +135,9 @@ def _without_what_raises(partition: Callable[..., Any], target: Any) -> Library:
         refused |= raised
 
 
-def _compiled(mod: Any, target: Any) -> Library:
+def _compiled(mod: Any, target: Any, weights: str) -> Library:
+    if weights == "float16":
+        mod = rounded(mod)
     try:
         native, unscheduled = runtime.compile_module(without_originals(mod), target)
     except SelfbyocError:
@@ -132,5 +148,5 @@ def _compiled(mod: Any, target: Any) -> Library:
     inputs, outputs = signature_of(mod)
     return Library(
         native, inputs, unscheduled, report=told, target=target, outputs=outputs,
-        versions=versions(),
+        versions=versions(), weights=weights,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from ..interrupt import interruptible
 from . import forked
 from .exchange import road_to
 from .generation import runtime
+from .half import packed
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
 from .system_compiler import check_compiler
@@ -44,6 +45,7 @@ class Library:
     cache            the kernels that were compiled before, and those that were compiled now
     target           what it was built for; a call on a CPU that lacks some of it: TargetError
     versions         of what built it: name -> version
+    weights          how a file of it holds weights of float32
     """
 
     native: Any
@@ -56,6 +58,7 @@ class Library:
     target: Any = field(default=None, repr=False)
     outputs: tuple[Tensor, ...] = ()
     versions: dict[str, str] = field(default_factory=dict, repr=False)
+    weights: str = "float32"
     file: Path | None = None  # that it was loaded from
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
@@ -133,11 +136,18 @@ class Library:
                 shutil.copyfile(self.file, part)
             return
         check_compiler("export_library")
-        note = Note(self.target, self.inputs, self.outputs, self.versions, self.report)
+        calls = runtime.python_functions(self.native)
+        note = Note(
+            self.target, self.inputs, self.outputs, self.versions, self.report, calls, self.weights
+        )
+        half = self.weights == "float16"
+        pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
         path = expanded(path)
         with written(path) as part, tempfile.TemporaryDirectory() as folder:
             try:
-                self.native.export_library(str(part), addons=[write_note(Path(folder), note)])
+                self.native.export_library(
+                    str(part), addons=[write_note(Path(folder), note)], **pack
+                )
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
 
@@ -204,7 +214,7 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     known = note if like is None else like
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
-        versions=note.versions, file=path,
+        versions=note.versions, weights=note.weights, file=path,
     )  # fmt: skip
 
 

@@ -32,6 +32,8 @@ class Note:
     outputs: tuple[Tensor, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     report: Report | None = None
+    python: tuple[str, ...] = ()  # functions of TVM's Python package that it calls
+    weights: str = "float32"  # as the file holds those of float32
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class _Written:
     outputs: tuple[Tensor, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     report: Any = None
+    python: tuple[str, ...] = ()
+    weights: str = "float32"
 
 
 def versions() -> dict[str, str]:
@@ -58,7 +62,11 @@ def write_note(folder: Path, note: Note) -> str:
     """A source file to link into the library, C and C++ alike; -> its path."""
     target = None if note.target is None else target_dict(note.target)
     report = None if note.report is None else note.report.data()
-    data = asdict(_Written(target, note.inputs, note.outputs, note.versions, report))
+    data = asdict(
+        _Written(
+            target, note.inputs, note.outputs, note.versions, report, note.python, note.weights
+        )
+    )
     text = _BEGIN.decode()[:-2] + json.dumps(data)
     # What JSON escapes in a string, C does in the same way; `??/` would be a backslash in old C.
     quoted = json.dumps(text).replace("?", "\\?")
@@ -78,7 +86,10 @@ def read_note(path: Path) -> Note:
         return Note()
     try:
         written = structured.read(_Written, found.decode())
-        note = Note(inputs=written.inputs, outputs=written.outputs, versions=written.versions)
+        note = Note(
+            inputs=written.inputs, outputs=written.outputs, versions=written.versions,
+            python=written.python, weights=written.weights,
+        )  # fmt: skip
         if written.report is not None:
             note = replace(note, report=Report.from_data(written.report))
         if written.target is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._tvm import GENERATION
 from ..errors import InputError, did_you_mean
+from ..graph import type_text
 from ..partition.source_names import names_of
 from .exchange import as_array
 
@@ -39,11 +40,6 @@ def _fit(names: Sequence[str], values: Sequence[Any]) -> bool:
 
 def _numbered(count: int) -> list[str]:
     return ["output"] if count == 1 else [f"output_{n}" for n in range(count)]
-
-
-def type_text(shape: Sequence[int | None], dtype: str) -> str:
-    """`float32[1, dynamic]`."""
-    return f"{dtype}[{', '.join('dynamic' if e is None else str(e) for e in shape)}]"
 
 
 def ordered(

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..analysis.lint.file import declared_in
 from ..bench.contenders import CONTENDERS
 from ..bench.measure import Method
 from ..bench.own import own_workloads
@@ -20,12 +21,14 @@ from ..bench.suite import MODELS, NAMED, SWEEP, suite
 from ..errors import InputError
 from ..files import write_text
 from ..shown import shown
+from .bench_files import ONNX_ONLY, Files, is_onnx, time_files
 from .bench_tables import TITLES, group_table, row_line, summary_lines
 from .console import PlainTable, SafeConsole
 from .performance import markdown
 from .roofline import roofline
 
 WIDTH = 160  # of the tables in a pipe or a file
+_OF_FILES = ("shape", "target", "threads", "composites", "quick")  # in the order of Files
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Request:
 
     own: Sequence[Path] = ()
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
     target: str | None = None
     threads: int | None = None
     only: Sequence[str] = ()
@@ -58,6 +62,11 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
     if asked.markdown is not None:
         print(shown(markdown(read_report(asked.markdown))))
         return True
+    files = [path for path in asked.own if not is_onnx(path)]
+    if files:
+        _check_files(asked, files)
+        time_files(console, Files(files, *(getattr(asked, n) for n in _OF_FILES)))
+        return True
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
     report = _run(console, asked, method or Method())
@@ -69,6 +78,18 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
     if asked.roofline is not None:
         _draw(asked.roofline, report)
     return _all_right(report)
+
+
+def _check_files(asked: Request, files: Sequence[Path]) -> None:
+    """Those that are no ONNX are timed by themselves."""
+    _check_choice(asked)
+    default = Request()
+    for name in ONNX_ONLY:
+        if getattr(asked, name) != getattr(default, name):
+            raise InputError(f"--{name}: of ONNX models, and {files[0].name} is none")
+    if len(files) < len(asked.own):
+        other = next(path for path in asked.own if path not in files)
+        raise InputError(f"{other.name} and {files[0].name}: expected ONNX models alone, or none")
 
 
 def _draw(path: Path, report: Report) -> None:
@@ -100,10 +121,15 @@ def _check_choice(asked: Request) -> None:
         raise InputError(f"{' '.join(given)}: of the suite, which MODEL.onnx takes the place of")
     if asked.shape and not asked.own:
         raise InputError("--shape fixes the inputs of a MODEL.onnx, and there is none")
+    if asked.composites and asked.resume:
+        raise InputError("--resume: a report does not say with which --composites it was measured")
 
 
 def _run(console: Console, asked: Request, method: Method) -> Report:
     selection, setting = _selection(asked), make_setting(asked.threads, asked.target)
+    declared_in(asked.composites)  # what is wrong with one is an error before any is timed
+    mine = tuple(str(path.resolve()) for path in asked.composites)
+    setting = replace(setting, composites=mine)
     method = replace(method, turns=1 if asked.quick else method.turns, builds=asked.builds)
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.description}"), console=console) as progress:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from .command import add_command, runs
+from .model_file import add_composites, add_shape
 
 
 def add_bench(commands: Any) -> None:
     """The command, in the command line's list of them."""
-    bench = commands.add_parser("bench", help="models and workloads against other runtimes")
+    bench = add_command(
+        commands, "bench", "models and workloads against other runtimes",
+        """
+        % model.onnx --shape images=1x3x224x224
+        % model.so                by itself
+        % one.onnx two.onnx --peers onnxruntime
+        % --only attention --quick""",
+    )  # fmt: skip
     add = bench.add_argument
-    add("own", type=Path, nargs="*", metavar="MODEL.onnx", help="measure these, not the suite")
-    add("--shape", action="append", default=[], metavar="INPUT=1x3x224x224", help="of an input of "
-        "MODEL.onnx; for each one with open sizes")  # fmt: skip
+    add("own", type=Path, nargs="*", metavar="MODEL", help="measure these, not the suite: ONNX "
+        "files against all that are installed, a .pt2 or TVM's JSON against TVM alone, what "
+        "`compile` wrote by itself")  # fmt: skip
+    add_shape(bench)
+    add_composites(bench)
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
     add("--threads", type=int, metavar="N", help="of everybody; default: all cores")
@@ -31,11 +40,4 @@ def add_bench(commands: Any) -> None:
     add("--roofline", type=Path, metavar="FILE.svg", help="also draw a roofline plot")
     add("--markdown", type=Path, metavar="FILE.json", help="print this report as Markdown")
     add("--list", action="store_true", help="list the workloads and who can take part")
-    bench.set_defaults(run=_bench)
-
-
-def _bench(args: argparse.Namespace, console: Console) -> int:
-    from .bench_command import Request, show
-
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    return 0 if show(console, Request(**asked)) else 1
+    bench.set_defaults(run=runs("bench_command", "show"))

@@ -17,10 +17,13 @@ from ..analysis.lint.file import load_file, named
 from ..analysis.verify.verification import check_timeout
 from ..codegen.target import host_target
 from ..errors import InputError
-from ..language.known import default_registry
+from ..language.known import registry_of
 from ..partition import check_target
 from .bounds_tables import markdown
-from .model_file import imported
+from .console import within
+from .model_file import composites_in, imported
+from .progress import step
+from .tables import target_text
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Request:
     composite: Sequence[str] | None = None
     target: Sequence[str] | None = None
     shape: Sequence[str] = ()
+    composites: Sequence[Path] = ()
     cases: int | None = None
     no_run: bool = False
     seed: int = 0
@@ -49,12 +53,13 @@ def run(console: Console, asked: Request) -> bool:
     known = _known(asked)
     lines = [json.dumps(line) for line in known]
     is_well, count, listed = all(line["ok"] for line in known), 0, 0
-    for found in _found(asked, {_place(line) for line in known}):
-        _print(console, found)
-        is_well, count, listed = is_well and found.ok, count + 1, listed + len(found.listed)
-        lines.append(json.dumps(found.to_dict()))
-        if asked.json is not None:
-            _write(asked.json, lines)
+    with step("checking"):
+        for found in _found(asked, {_place(line) for line in known}):
+            _print(console, found)
+            is_well, count, listed = is_well and found.ok, count + 1, listed + len(found.listed)
+            lines.append(json.dumps(found.to_dict()))
+            if asked.json is not None:
+                _write(asked.json, lines)
     before = f" and {len(known)} from before" if known else ""
     console.print(f"\n[bold]{count} kernels{before}; {listed} things are not proved[/]")
     return is_well
@@ -81,7 +86,7 @@ def _found(asked: Request, known: Set[Place]) -> Iterator[KernelBounds]:
         plan = Plan(target, asked.seed, asked.timeout, not asked.no_run)
         if asked.file is not None and asked.file.suffix != ".py":
             mod = imported(asked.file, asked.shape)
-            chosen = _builtin(asked) if asked.composite else None
+            chosen = _chosen(asked) if asked.composite else composites_in(asked.composites)
             for subject in of_module(mod, plan, chosen):
                 yield check(subject, ", ".join(subject.roots), plan)
         else:
@@ -90,7 +95,7 @@ def _found(asked: Request, known: Set[Place]) -> Iterator[KernelBounds]:
 
 def _composites(asked: Request) -> list[Any]:
     if asked.file is None:
-        return _builtin(asked)
+        return _chosen(asked)
     declared, findings = load_file(asked.file)
     if findings:
         raise InputError(f"{asked.file}: {findings[0]}")
@@ -98,23 +103,24 @@ def _composites(asked: Request) -> list[Any]:
     return [composite for name in names for composite in named(declared, name)]
 
 
-def _builtin(asked: Request) -> list[Any]:
-    registry = default_registry()
+def _chosen(asked: Request) -> list[Any]:
+    """Of files and the built-in ones; of several with one name the first, as in partitioning."""
+    registry = registry_of(composites_in(asked.composites))
     return [registry[name] for name in asked.composite] if asked.composite else list(registry)
 
 
 def _print(console: Console, found: KernelBounds) -> None:
     style = "green" if found.ok else "red"
-    line = f"{found.composite}, {found.case}, {found.target}"
+    line = f"{found.composite}, {found.case}, {target_text(found.target)}"
     console.print(
         f"[{style}]{'ok' if found.ok else 'wrong':6}[/]{escape(line)}[dim]  {_summary(found)}[/]",
-        soft_wrap=True, highlight=False,
+        soft_wrap=not console.is_terminal, highlight=False,
     )  # fmt: skip
     for text in [
         *map(str, found.listed),
         *(f"{r.name}: {r.status}: {r.detail}" for r in found.runs if r.detail),
     ]:
-        console.print(f"      {escape(text)}", soft_wrap=True, highlight=False)
+        console.print(escape(within(console, f"      {text}")), soft_wrap=True, highlight=False)
 
 
 def _summary(found: KernelBounds) -> str:

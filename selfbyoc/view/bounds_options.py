@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from .command import add_command, runs
+from .model_file import add_composites, add_shape
 
 
 def add_bounds(commands: Any) -> None:
     """The command, in the command line's list of them."""
-    parser = commands.add_parser("bounds", help="does each kernel stay in its buffers? proof, runs")
+    parser = add_command(
+        commands, "bounds", "does each kernel stay in its buffers? proof, runs",
+        """
+        % --composite conv2d --cases 3
+        % mine.py                 on their cases
+        % model.onnx --composites mine.py""",
+    )  # fmt: skip
     add = parser.add_argument
     add("file", type=Path, nargs="?", metavar="FILE", help="composites of a .py file on their "
-        "cases, or the kernels of a .onnx model; default: the built-in composites")  # fmt: skip
+        "cases, or the kernels of a model (.onnx, .pt2, TVM's JSON); default: the built-in "
+        "composites")  # fmt: skip
     add("--composite", action="append", metavar="NAME", help="this one alone; again for more")
     add(
         "--target",
         action="append",
         help="what to build for, again for more; default: host, this CPU",
     )
-    add("--shape", action="append", default=[], metavar="INPUT=1x3x224x224",
-        help="of an input of a .onnx model; for each one with open sizes")  # fmt: skip
+    add_shape(parser)
+    add_composites(parser)
     add("--cases", type=int, metavar="N", help="only the N smallest of each composite")
     add("--no-run", action="store_true", help="only prove")
     add("--seed", type=int, default=0, help="of the random inputs")
@@ -31,11 +38,4 @@ def add_bounds(commands: Any) -> None:
     add("--resume", action="store_true", help="check only the cases that the JSON file lacks")
     add("--tables", type=Path, action="append", metavar="FILE", help="print what such files say as "
         "Markdown, and check nothing; again for more")  # fmt: skip
-    parser.set_defaults(run=_bounds)
-
-
-def _bounds(args: argparse.Namespace, console: Console) -> int:
-    from .bounds_command import Request, run
-
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    return 0 if run(console, Request(**asked)) else 1
+    parser.set_defaults(run=runs("bounds_command", "run"))

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rich.console import Console
 from rich.table import Table
 
 from ..cache.kernels import folder
 from ..cache.store import LIMIT, Entry, Store
 from .console import PlainTable
+from .tables import target_text
 
 
-def show(console: Console, clear: bool) -> None:
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks."""
+
+    clear: bool = False
+
+
+def show(console: Console, asked: Request) -> None:
     """Print the kernels by composite, or drop all entries."""
     place = folder()
     if place is None:
         console.print("the compile cache is off (SELFBYOC_CACHE)")
         return
     store = Store(place)
-    if clear:
+    if asked.clear:
         console.print(f"dropped {store.clear()} entries of {place}")
         return
     found = store.entries()
@@ -29,10 +39,11 @@ def show(console: Console, clear: bool) -> None:
 
 def _table(kernels: list[Entry]) -> Table:
     table = PlainTable("composite", "generation", "target", "kernels", "KB")
-    groups: dict[tuple[str, ...], list[Entry]] = {}
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in kernels:
-        key = tuple(str(entry.about.get(n, "")) for n in ("composite", "generation", "target"))
-        groups.setdefault(key, []).append(entry)
+        names = ("composite", "generation", "target")
+        composite, generation, target = (str(entry.about.get(n, "")) for n in names)
+        groups.setdefault((composite, generation, target_text(target)), []).append(entry)
     for key, entries in sorted(groups.items()):
         table.add_row(*key, str(len(entries)), f"{sum(e.size for e in entries) / 1e3:.0f}")
     return table

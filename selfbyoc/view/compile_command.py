@@ -11,9 +11,10 @@ from rich.console import Console
 
 from ..partition import check_target
 from ..runtime.build import build
+from ..runtime.generation import runtime
 from .model_file import composites_in, imported, naming
 from .progress import step
-from .show_command import kernels_line
+from .show_command import kernels_line, needs_python
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Request:
     target: str | None = None
     shape: Sequence[str] = ()
     composites: Sequence[Path] = ()
+    weights: str = "float32"
 
 
 def run(console: Console, asked: Request) -> None:
@@ -33,12 +35,14 @@ def run(console: Console, asked: Request) -> None:
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
-    with step(console, f"reading {name}"):
+    with step(f"reading {name}"):
         mod = imported(asked.model, asked.shape)
-    with step(console, f"building {name}"), naming(asked.model):
-        library = build(mod, target, composites=composites)
-    with step(console, f"writing {output}"):
+    with step(f"building {name}"), naming(asked.model):
+        library = build(mod, target, composites=composites, weights=asked.weights)
+    with step(f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start
-    for line in (kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"):
+    lines = [kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"]
+    calls = runtime.python_functions(library.native)
+    for line in (*lines, *([needs_python(calls)] if calls else [])):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, OverflowMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..shown import shown
+from .progress import room
 
 
 class SafeConsole(Console):
     """Rich drops a few control characters of text; the escape character is none of them."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich does, above the line that says what takes a while."""
+        with room():
+            super().print(*objects, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -33,9 +40,21 @@ class PlainTable(Table):
     def __init__(self, *headers: str, title: str | None = None, **options: Any) -> None:
         super().__init__(*headers, title=None if title is None else _plain(title), **options)
 
+    def add_column(self, *args: Any, overflow: OverflowMethod = "fold", **options: Any) -> None:
+        """One more column; a name that is too long goes on in the next line."""
+        super().add_column(*args, overflow=overflow, **options)
+
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """One more row."""
         super().add_row(*map(_plain, cells), **options)
+
+
+def within(console: Console, line: str) -> str:
+    """A line on a terminal that is narrower: broken at words, what follows farther in."""
+    if not console.is_terminal or len(line) <= console.width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return "\n".join(textwrap.wrap(line, console.width, subsequent_indent=indent))
 
 
 def _plain(cell: Any) -> Any:

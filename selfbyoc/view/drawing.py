@@ -125,7 +125,7 @@ def _sources(graph: OpGraph, call: OpCall) -> Iterator[str]:
 
 def _size(value: Value) -> str:
     shape = value.shape[1:] if value.ndim > 1 and value.shape[0] == 1 else value.shape
-    return " × ".join("?" if e is None else str(e) for e in shape)  # noqa: RUF001 (a size in print)
+    return " × ".join("dynamic" if e is None else str(e) for e in shape)  # noqa: RUF001 (a size in print)
 
 
 def _terminal(value: Value) -> str:

@@ -18,6 +18,7 @@ from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
 from ..fuzz.run import Plan, Result, fuzz, replay
 from .fuzz_tables import markdown, read_run
+from .progress import step
 
 _ROWS = (
     "graphs", "builds", "unwritten", "by NumPy", "by ONNX Runtime", "by TVM alone", "twins",
@@ -59,7 +60,8 @@ def run(console: Console, asked: Request) -> bool:
         asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout, asked.shrink,
         asked.output, setting, asked.onnx,
     )  # fmt: skip
-    result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))
+    with step("growing programs"):
+        result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))
     console.print(_table(result))
     if result.findings:
         console.print(f"each as a case and as a test: {asked.output}", soft_wrap=True)

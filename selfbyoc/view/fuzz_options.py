@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from .command import add_command, runs
 
 
 def add_fuzz(commands: Any) -> None:
     """The command, in the command line's list of them."""
-    parser = commands.add_parser("fuzz", help="grow programs from the composites; what is wrong?")
+    parser = add_command(
+        commands, "fuzz", "grow programs from the composites; what is wrong?",
+        """
+        % --seconds 600 --jobs 2
+        % --composites mine.py --seed 7
+        % --replay build/fuzz/case.json""",
+    )  # fmt: skip
     add = parser.add_argument
     add("--seconds", type=float, default=60.0, help="how long; default: 60")
     add("--seed", type=int, default=0, help="the same one grows the same programs")
@@ -31,11 +36,4 @@ def add_fuzz(commands: Any) -> None:
     add("--json", type=Path, metavar="FILE", help="also write all as data")
     add("--tables", type=Path, action="append", default=[], metavar="FILE",
         help="print what such files say as Markdown, and do nothing else")  # fmt: skip
-    parser.set_defaults(run=_fuzz)
-
-
-def _fuzz(args: argparse.Namespace, console: Console) -> int:
-    from .fuzz_command import Request, run
-
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    return 0 if run(console, Request(**asked)) else 1
+    parser.set_defaults(run=runs("fuzz_command", "run"))

@@ -23,6 +23,7 @@ from .console import SafeConsole
 from .explaining import show_all, show_root, show_short
 from .model_file import composites_in, imported, naming
 from .page import Page, render
+from .progress import step
 
 WIDTH = 100  # in a pipe or a file
 
@@ -45,9 +46,10 @@ class Question:
 
 def inspect(console: Console, asked: Question) -> None:
     """Print what the built-in composites take of a model, and why not the rest."""
-    mod = imported(asked.model, asked.shape)
-    parted = _partitioned(mod, asked) if asked.guard else None
-    found = _explained(mod if parted is None else parted, asked)
+    with step(f"explaining {asked.model.name}"):
+        mod = imported(asked.model, asked.shape)
+        parted = _partitioned(mod, asked) if asked.guard else None
+        found = _explained(mod if parted is None else parted, asked)
     if asked.composite is not None:
         found.of(asked.composite)  # an unknown name is an error
     if not console.is_terminal:
@@ -61,7 +63,8 @@ def inspect(console: Console, asked: Question) -> None:
     if asked.json is not None:
         _write(asked.json, found.to_json())
     if asked.html is not None:
-        _write(asked.html, _page(console, mod, found, asked, parted))
+        with step(f"drawing {asked.html}"):
+            _write(asked.html, _page(console, mod, found, asked, parted))
         console.print(f"\nThe graph with its composites: [bold]{escape(str(asked.html))}[/]")
 
 

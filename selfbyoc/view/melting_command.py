@@ -13,8 +13,9 @@ from rich.text import Text
 from ..analysis.melting.report import Melting, melting
 from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
-from .console import SafeConsole
+from .console import SafeConsole, within
 from .model_file import composites_in, imported, naming
+from .progress import step
 
 WIDTH = 100  # the report's own; in a pipe or a file too
 
@@ -34,11 +35,12 @@ class Request:
 
 def show(console: Console, asked: Request) -> None:
     """Print the melting report of an ONNX model; nothing is built unless times are asked for."""
-    found = _found(imported(asked.model, asked.shape), asked)
+    with step(f"reading the loops of {asked.model.name}"):
+        found = _found(imported(asked.model, asked.shape), asked)
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
     for line in str(found).splitlines():
-        console.print(_styled(line), soft_wrap=True)
+        console.print(_styled(within(console, line)), soft_wrap=True)
     if asked.json is not None:
         write_text(asked.json, found.to_json())
 

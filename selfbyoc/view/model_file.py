@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..language.composite import Composite
 
 KINDS = "an ONNX file, a .pt2 of torch.export, or a module in TVM's JSON"
+LIBRARIES = (".so", ".dylib", ".dll")
 _LARGEST = 4 << 30  # bytes of a module in JSON: its weights are in it
 
 
@@ -25,6 +26,11 @@ def add_model(parser: Any, **options: Any) -> None:
     text = f"{told}; {KINDS}" if told else KINDS
     parser.add_argument("model", type=Path, metavar="MODEL", help=text, **options)
     add_shape(parser)
+    add_composites(parser)
+
+
+def add_composites(parser: Any) -> None:
+    """The argument that brings a user's own composites."""
     parser.add_argument(
         "--composites",
         type=Path,

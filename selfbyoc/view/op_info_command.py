@@ -16,9 +16,11 @@ from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..codegen.info.unknown import UNKNOWN
 from ..codegen.target import host_target
 from ..files import write_text
-from ..language.known import default_registry
+from ..language.known import registry_of
 from ..partition import check_target
 from .console import PlainTable
+from .model_file import composites_in
+from .progress import step
 
 COLUMNS = ("op", "kind", "attributes", "inputs", "outputs", "blocks", "blocks when scheduled")
 
@@ -31,14 +33,16 @@ class Request:
     target: str | None = None
     json: Path | None = None
     markdown: bool = False
+    composites: Sequence[Path] = ()
 
 
 def show(console: Console, request: Request) -> None:
     """Print the tables."""
-    registry = default_registry()
+    registry = registry_of(composites_in(request.composites))
     target = check_target(request.target) if request.target else host_target()
     chosen = [registry[request.composite]] if request.composite else list(registry)
-    tables = op_tables(chosen, target)
+    with step("scheduling"):
+        tables = op_tables(chosen, target)
     if request.json is not None:
         data = [table.to_dict() for table in tables]
         write_text(request.json, json.dumps(data, indent=1) + "\n")

@@ -20,6 +20,7 @@ from ..tuning.records import CHOSEN, Place, Record, best, read
 from ..tuning.workload import place_of
 from .console import PlainTable, SafeConsole
 from .model_file import composites_in, imported
+from .progress import step
 from .tune_tables import WIDTH, ms, ratio, short
 
 
@@ -42,7 +43,8 @@ def show(console: Console, asked: Request) -> None:
     with warnings.catch_warnings(record=True) as unread:
         warnings.simplefilter("always", RecordWarning)
         found = read(asked.folder)
-    applied = None if asked.model is None else _applied(asked, asked.model, target)
+    with step(f"partitioning {asked.model.name if asked.model else ''}"):
+        applied = None if asked.model is None else _applied(asked, asked.model, target)
     here = place_of(target)
     for place in dict.fromkeys(str(r.place) for r in found):
         console.print("", _table([r for r in found if str(r.place) == place], here, applied))

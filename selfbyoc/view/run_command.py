@@ -38,10 +38,10 @@ class Request:
 
 def run(console: Console, asked: Request) -> None:
     """Print inputs, outputs and time; write the outputs where that is asked for."""
-    with step(console, f"loading {asked.file}"):
+    with step(f"loading {asked.file}"):
         library = load(asked.file)
     inputs, told = _inputs(library, asked)
-    with step(console, f"running {asked.file}"):
+    with step(f"running {asked.file}"):
         outputs = library(inputs)
     console.print(tensor_table(
         "inputs", _typed(library.inputs, list(inputs.values())),
@@ -49,10 +49,10 @@ def run(console: Console, asked: Request) -> None:
     ))  # fmt: skip
     named = _typed(library.outputs, outputs)
     console.print(tensor_table("outputs", named, ("range", [_range(a) for a in outputs])))
-    with step(console, f"timing {asked.file}"):
+    with step(f"timing {asked.file}"):
         found = latency({"": library.prepared(inputs)}, WINDOWS, BUDGET)[""]
     quiet = "" if found.quiet else ", while other programs ran"
-    lines = [f"\n{found.milliseconds:.3g} ms a call on {_threads()}{quiet}"]
+    lines = [f"\n{found.milliseconds:.3g} ms a call on {threads_text()}{quiet}"]
     if asked.output is not None:
         names = _file_names([name for name, _, _ in named])
         for name, array in zip(names, outputs, strict=True):
@@ -62,7 +62,8 @@ def run(console: Console, asked: Request) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _threads() -> str:
+def threads_text() -> str:
+    """`2 threads`."""
     return "one thread" if count() == 1 else f"{count()} threads"
 
 
@@ -78,19 +79,25 @@ def _inputs(library: Library, asked: Request) -> tuple[dict[str, np.ndarray], li
     rng, found, told = np.random.default_rng(asked.seed), {}, []
     for tensor in library.inputs:
         name = tensor[0]
-        made = _made(rng, tensor, shapes.get(name)) if name not in files else _read(files[name])
-        found[name] = checked(made, tensor)
+        if name in files:
+            found[name] = checked(_read(files[name]), tensor)
+        else:
+            hint = f", or give --input '{name}=FILE.npy'"
+            found[name] = checked(made(rng, tensor, shapes.get(name), hint), tensor)
         told.append(str(files.get(name, f"seed {asked.seed}")))
     return found, told
 
 
-def _made(rng: np.random.Generator, tensor: Tensor, given: Shape | None) -> np.ndarray:
+def made(
+    rng: np.random.Generator, tensor: Tensor, given: Shape | None, hint: str = ""
+) -> np.ndarray:
+    """Values of an input of this shape; `hint` is what else one can give."""
     name, shape, dtype = tensor
     if given is None and None in shape:
         example = "x".join(str(e or 1) for e in shape)
         raise InputError(
-            f"input {name!r} has dynamic sizes: fix them, for example --shape '{name}={example}', "
-            f"or give --input '{name}=FILE.npy'"
+            f"input {name!r} has dynamic sizes: fix them, for example --shape '{name}={example}'"
+            f"{hint}"
         )
     return made_up(rng, [int(e or 1) for e in given or shape], np.dtype(dtype), None)
 

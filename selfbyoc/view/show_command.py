@@ -13,16 +13,15 @@ from rich.table import Table
 from .. import host
 from ..codegen.target import host_target
 from ..errors import InputError
+from ..graph import type_text
 from ..partition import check_target, is_partitioned, partition_for_tefuse
 from ..partition.report import Report, report
 from ..runtime.note import Note, read_note, versions
-from ..runtime.signature import Tensor, signature_of, type_text
+from ..runtime.signature import Tensor, signature_of
 from .console import PlainTable
-from .model_file import composites_in, imported, naming
+from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step
 from .tables import taken_table
-
-LIBRARIES = (".so", ".dylib", ".dll")
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ def _of_library(asked: Request) -> Note:
 def _of_model(console: Console, asked: Request) -> Note:
     target = host_target() if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
-    with step(console, f"reading {asked.model.name}"):
+    with step(f"reading {asked.model.name}"):
         mod = imported(asked.model, asked.shape)
-    with step(console, f"partitioning {asked.model.name}"), naming(asked.model):
+    with step(f"partitioning {asked.model.name}"), naming(asked.model):
         if not is_partitioned(mod):
             mod = partition_for_tefuse(mod, target=target, composites=composites)
         inputs, outputs = signature_of(mod)
@@ -79,7 +78,16 @@ def _facts(note: Note, is_library: bool) -> list[str]:
     lines = [f"  {built}: {by}, LLVM {told.get('llvm')}"]
     if note.target is not None:
         lines.append(f"  target: {host.named(note.target)}")
+    if note.weights != "float32":
+        lines.append(f"  weights: {note.weights} in the file, float32 when computing")
+    if note.python:
+        lines.append(f"  {needs_python(note.python)}")
     return [*lines, *([f"  not for this machine: {missing}"] if missing else [])]
+
+
+def needs_python(functions: Sequence[str]) -> str:
+    """Who can run a file that calls these."""
+    return f"needs Python with tvm.relax: {', '.join(functions)}"
 
 
 def tensor_table(title: str, tensors: Sequence[Tensor], *more: tuple[str, list[str]]) -> Table:

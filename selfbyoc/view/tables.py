@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from .._target_data import target_data
 from ..analysis.explain.grouping import Group, levels
 from ..analysis.fusion.rules import tvms_fusion
 from ..language.composite import Composite
@@ -175,3 +176,16 @@ def fusion_markdown(composites: Iterable[Composite]) -> str:
 
 def _cells(composite: Composite) -> tuple[str, str, str, str]:
     return composite.name, ", ".join(composite.arg_names), str(len(composite.cases)), composite.why
+
+
+def target_text(text: str) -> str:
+    """`llvm -mcpu=znver5 -num-cores=2` of a target as a TVM prints it; as it is where that is
+    none.
+    """
+    try:
+        found = target_data(text)
+        told = {n: found[n] for n in ("mtriple", "mcpu", "mattr", "num-cores") if found.get(n)}
+    except (ValueError, AttributeError, TypeError):
+        return text
+    values = {n: ",".join(v) if isinstance(v, list) else v for n, v in told.items()}
+    return " ".join([str(found["kind"]), *(f"-{name}={value}" for name, value in values.items())])

@@ -20,6 +20,7 @@ from ..tuning.tasks import extract_tasks
 from ..tuning.tracker import Tracker
 from .console import SafeConsole
 from .model_file import composites_in, imported, naming
+from .progress import step
 from .tune_progress import shown
 from .tune_tables import WIDTH, changed, gain_line, outcome_table, task_table
 
@@ -50,7 +51,7 @@ def show(console: Console, asked: Request) -> None:
         console = SafeConsole(file=console.file, width=WIDTH)
     target = check_target(asked.target) if asked.target else host_target()
     tracker = tracker_of(asked)
-    with console.status("partitioning"):
+    with step(f"partitioning {asked.model.name}"):
         mod = _partitioned(asked, target)
     options: dict[str, Any] = {
         "include_simple_tasks": asked.include_simple_tasks,

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from .command import add_command, runs
 from .model_file import add_model
-
-
-def _tune(args: argparse.Namespace, console: Console) -> int:
-    from .tune_command import Request, show
-
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    show(console, Request(**asked))
-    return 0
 
 
 def add_tune(commands: Any) -> None:
     """The command, in the command line's list of them."""
-    tune = commands.add_parser("tune", help="search better numbers for the schedules of a model")
+    tune = add_command(
+        commands, "tune", "search better numbers for the schedules of a model",
+        """
+        % model.onnx --records records --seconds 600
+        % model.onnx --shape ids=1x128 --list
+        % model.onnx --composites mine.py --min-ops 2""",
+    )  # fmt: skip
     add = tune.add_argument
     add_model(tune)
     add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
@@ -37,22 +33,20 @@ def add_tune(commands: Any) -> None:
     add("--key", help="under which its servers are registered")
     add("--json", type=Path, metavar="FILE", help="also write what was found as data")
     add("--list", action="store_true", help="list the tasks, and tune nothing")
-    tune.set_defaults(run=_tune)
-
-
-def _records(args: argparse.Namespace, console: Console) -> int:
-    from .records_command import Request, show
-
-    asked = {name: value for name, value in vars(args).items() if name != "run"}
-    show(console, Request(**asked))
-    return 0
+    tune.set_defaults(run=runs("tune_command", "show"))
 
 
 def add_records(commands: Any) -> None:
     """As `add_tune`."""
-    records = commands.add_parser("records", help="the records of tuning in a folder")
-    records.add_argument("folder", type=Path, metavar="DIR")
+    records = add_command(
+        commands, "records", "the records of tuning in a folder",
+        """
+        % records
+        % records model.onnx --shape ids=1x128
+        % records model.onnx --composites mine.py""",
+    )  # fmt: skip
+    records.add_argument("folder", type=Path, metavar="DIR", help="what `tune --records` wrote")
     add_model(records, nargs="?", help="also say which of them a build of this model takes, and "
               "why not the rest")  # fmt: skip
     records.add_argument("--target", help="what is built for; default: this machine's CPU")
-    records.set_defaults(run=_records)
+    records.set_defaults(run=runs("records_command", "show"))

@@ -15,7 +15,9 @@ from ..analysis.verify.checks import TIMEOUT
 from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
 from ..analysis.verify.verification import check_kinds, check_timeout, verify
 from ..files import write_text
+from .console import within
 from .model_file import composites_in, imported, naming
+from .progress import step
 
 _STYLES = {PASSED: "green", REFUSED: "yellow"}
 
@@ -38,14 +40,9 @@ def run(console: Console, asked: Request) -> bool:
     """Verify an ONNX model, one line a kernel as it is done; -> whether all is well."""
     check_kinds(asked.kind)
     check_timeout(asked.timeout)
-    mod = imported(asked.model, asked.shape)
-    with console.status("partitioning") as status:
-
-        def watch(verdict: Verdict) -> None:
-            _print(console, verdict)
-            status.update("verifying")
-
-        found = _verified(mod, asked, watch)
+    with step(f"verifying {asked.model.name}"):
+        mod = imported(asked.model, asked.shape)
+        found = _verified(mod, asked, lambda verdict: _print(console, verdict))
     console.print(f"\n[bold]{escape(found.summary)}[/]")
     if asked.json is not None:
         _write(asked.json, found)
@@ -70,12 +67,13 @@ def _print(console: Console, verdict: Verdict) -> None:
     style = _STYLES.get(verdict.status, "red")
     passed = ", ".join(c.kind for c in verdict.checks if c.status == PASSED)
     line = f"{verdict.composite} at {verdict.where}, {verdict.level}"
+    long = not console.is_terminal
     console.print(
         f"[{style}]{verdict.status:8}[/]{escape(line)}[dim]{escape('  ' + passed)}[/]",
-        soft_wrap=True,
+        soft_wrap=long,
     )
     for text in [*map(str, verdict.failures), *verdict.notes]:
-        console.print(f"         {escape(text)}", soft_wrap=True, highlight=False)
+        console.print(escape(within(console, f"         {text}")), soft_wrap=True, highlight=False)
 
 
 def print_findings(console: Console, findings: Sequence[Finding], where: str) -> None:

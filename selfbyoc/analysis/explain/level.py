@@ -43,7 +43,7 @@ def levels_of_matches(registry: Registry, matches: Sequence[Match], target: Any)
             n for n, v in match.args.items() if v.is_constant and match.composite.pack_for(n)
         }
         decided = level_of(registry[record.composite], target)
-        return _planned(decided, _by_itself(match), target, None, dict.fromkeys(constants))
+        return _planned(decided, _by_itself(match.own), target, None, dict.fromkeys(constants))
 
     return level
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from ...analysis.lint.file import declared_in
 from ...errors import InputError
 from ...language.known import default_registry
 from ...models.from_onnx import from_onnx
@@ -30,7 +32,9 @@ def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") ->
 
 
 def _selfbyoc(path: str, inputs: Inputs, setting: Setting) -> Built:
-    library = build(from_onnx(path), setting.tvm_target())
+    mine = [Path(file) for file in setting.composites]
+    composites = [*declared_in(mine), *default_registry()] if mine else None
+    library = build(from_onnx(path), setting.tvm_target(), composites=composites)
     return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
 
 

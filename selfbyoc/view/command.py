@@ -1,0 +1,40 @@
+"""A command of the command line: its one line, its help with examples, and what runs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+
+Run = Callable[[argparse.Namespace, Console], int]
+RIGHT, FOUND = 0, 1  # exit codes; argparse's for wrong arguments is 2
+
+
+def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.ArgumentParser:
+    """A command's parser. In an example `%` is the command, and two spaces begin a remark."""
+    lines = [f"  %(prog)s{line.strip()[1:]}" for line in examples.strip().splitlines()]
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog="\n".join(["examples:", *lines]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def runs(module: str, function: str, request: str = "Request") -> Run:
+    """What a command does: a function of a module of this folder, which is imported only then, on
+    its request of the arguments. A result that is false says that something was found.
+    """
+
+    def run(args: argparse.Namespace, console: Console) -> int:
+        there = importlib.import_module(f"{__package__}.{module}")
+        asked = {name: value for name, value in vars(args).items() if name != "run"}
+        found = getattr(there, function)(console, getattr(there, request)(**asked))
+        return FOUND if found is False else RIGHT
+
+    return run
