@@ -103,6 +103,23 @@ PROGRAMS = {
         lambda x, w: op.relu(doubled(padded(x, w))),
         {"x": IMAGES, "w": IMAGES},
     ),
+    "a vector that is reshaped to all of a convolution's result": (
+        "conv2d_add",
+        lambda x, w, r: op.add(op.reshape(r, shape=(3, 4, 3, 3)), padded(x, w)),
+        {"x": IMAGES, "w": (4, 3, 3, 3), "r": 108},
+    ),
+    "a vector that is reshaped to all of a product": (
+        "dense",
+        lambda x, w, r: op.add(op.dense(x, w), op.reshape(r, shape=(5, 9))),
+        {"x": (5, 16), "w": (9, 16), "r": 45},
+    ),
+    "a vector that is reshaped to all of a transposed convolution's result": (
+        "conv2d_transpose",
+        lambda x, w, r: op.add(
+            op.reshape(r, shape=(3, 4, 7, 7)), op.conv2d_transpose(x, w, strides=2)
+        ),
+        {"x": IMAGES, "w": (3, 4, 3, 3), "r": 588},
+    ),
     "all of a batch norm": (
         "conv2d_batch_norm_relu",
         batch_normed,

@@ -47,8 +47,8 @@ def _bias_add(rw: Rewriter, call: OpCall) -> Rewrite | None:
             continue
         absorbed: list[OpCall] = []
         axis = _bias_axis(heavy, data, bias)
-        if bias.shape == data.shape and _is_column(rw, bias):
-            return _finish_bias(rw, call, data, bias, axis or 0, absorbed)
+        if axis is not None and bias.shape == data.shape and _is_column(rw, bias):
+            return _finish_bias(rw, call, data, bias, axis, absorbed)
         if bias.shape == data.shape or axis is None:
             spread = rw.producer(bias, "broadcast_to")
             if spread is None or not rw.only_reader(bias):
