@@ -169,6 +169,17 @@ def test_which_integer_a_float_becomes_is_not_compared(dtype):
     assert bool(judge.verdict(program)) == (dtype == "float16")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
+def test_what_tvm_computes_in_float32_is_a_limit_of_its_own(kind, dtype):
+    leaves = [Node(INPUT, shape=s, dtype=dtype) for s in ((5, 3), (3,), (3,))]
+    inputs = (0, 1, 2) if kind == "layer_norm" else (0, 1)
+    program = Program((*leaves, Node(kind, inputs)), (3,))
+    limited = {"relay": "layer_norm", "relax": "rms_norm"}[GENERATION]
+    is_known = dtype == "float64" and kind == limited
+    assert bool(Answers(Ours(**BAD), Alone()).verdict(program)) != is_known
+
+
 @pytest.mark.parametrize("extent", [1, 3])
 def test_of_one_number_a_bias_is_a_residual(extent):
     """Two composites can take it, each whole."""

@@ -13,7 +13,7 @@ from . import attempt
 from .attempt import Alone, Ours, Setting
 from .grow import twin
 from .infer import infer
-from .limits import limit_of, narrows_epsilon, saturates, truncates
+from .limits import limit_of, narrows, saturates, truncates
 from .program import Program
 
 WRONG, CRASHED, HUNG, RAISED, MISSED = "wrong", "crash", "hang", "raised", "missed"
@@ -115,7 +115,7 @@ class Judge:
         return None
 
     def _is_limited(self, program: Program) -> bool:
-        return saturates(program, self.setting.target) or narrows_epsilon(program)
+        return saturates(program, self.setting.target) or narrows(program)
 
     def _raised(self, program: Program, done: Ours) -> Finding | None:
         if done.undefined or limit_of(done.raised) is not None:

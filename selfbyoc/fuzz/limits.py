@@ -43,14 +43,15 @@ def saturates(program: Program, target: str | None) -> bool:
     return any(types[n.inputs[0]][0][1] in ("int8", "uint8") for n in products)
 
 
-def narrows_epsilon(program: Program) -> bool:
-    """Whether TVM 0.17 adds an epsilon of float32 to variances of float64, with layer_norm and
-    batch_norm (docs/tvm-notes.md).
+_IN_SINGLE = {"relay": ("layer_norm", "batch_norm"), "relax": ("rms_norm",)}
+
+
+def narrows(program: Program) -> bool:
+    """Whether TVM computes some of a float64 in float32: 0.17 the epsilon of layer_norm and
+    batch_norm, 0.27 all of rms_norm (docs/tvm-notes.md).
     """
-    if GENERATION != "relay":
-        return False
     types = infer(program)
-    norms = (n for n in program.nodes if n.kind in ("layer_norm", "batch_norm"))
+    norms = (n for n in program.nodes if n.kind in _IN_SINGLE[GENERATION])
     return any(types[n.inputs[0]][0][1] == "float64" for n in norms)
 
 
