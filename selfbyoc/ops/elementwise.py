@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import dtype_of, te, tir
+from ..errors import ComputeError
 from ..graph import OpCall
 from . import mathfn as M
 from .attrs import none, only
@@ -115,6 +116,10 @@ def _numpy_gelu_tanh(x: Array) -> Array:
 def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, bias = ins
     axis = call.attrs["axis"] % len(x.shape)
+    wanted, found = call.inputs[0].shape[axis], call.inputs[1].shape
+    if len(found) != 1 or (None not in (*found, wanted) and found[0] != wanted):
+        text = f"a bias of {list(found)} along axis {axis} of {call.inputs[0].type}"
+        raise ComputeError(f"{call.name}: {text}; expected [{wanted}]")
     return te.compute(x.shape, lambda *i: x(*i) + bias(i[axis]), name=call.name)
 
 
