@@ -18,6 +18,7 @@ IS_RELAY = GENERATION == "relay"
 _UNREAD: dict[str, dict[str, Any]] = {
     "Resize": {"antialias": 0, "keep_aspect_ratio_policy": b"stretch"},
     "RoiAlign": {"mode": b"avg"},
+    "SpaceToDepth": {"mode": b"DCR"},
 }
 if IS_RELAY:
     _UNREAD["BatchNormalization"] = {"training_mode": 0}
@@ -126,11 +127,19 @@ def _narrow(node: Any, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
     for name in (*node.input, *node.output):
         if graph.dtype_number(name) > _LAST_OF_NUMPY:
-            return f"{name!r} has fewer than 8 bits, or is a float of 8"
+            return f"{name!r} is a float of 8 bits, or of fewer, or 0.17's bfloat16"
     return ""
 
 
-_LAST_OF_NUMPY = 16  # in TensorProto.DataType: after bfloat16 come floats of 8 bits and less
+# In TensorProto.DataType: after bfloat16, whose results 0.17 cannot return, floats of 8 bits.
+_LAST_OF_NUMPY = 15 if IS_RELAY else 16
+
+
+def _nearest(node: Any, graph: Graph) -> str:
+    """0.17 rounds halves down where pixels are counted from their corners."""
+    mode = attributes(node).get("nearest_mode", b"") if node.op_type == "Resize" else b""
+    is_up = IS_RELAY and mode == b"round_prefer_ceil"
+    return "nearest_mode is round_prefer_ceil" if is_up else ""
 
 
 def _fourier(node: Any, graph: Graph) -> str:
@@ -150,5 +159,5 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _sign, _window, _narrow, _fourier,
-    _aligned,
+    _aligned, _nearest,
 )  # fmt: skip

@@ -139,7 +139,8 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
     if weights == "float16":
         mod = rounded(mod)
     try:
-        native, unscheduled = runtime.compile_module(without_originals(mod), target)
+        with sizes_told(mod):
+            native, unscheduled = runtime.compile_module(without_originals(mod), target)
     except SelfbyocError:
         raise
     except Exception as err:  # TVM's own passes and schedules raise whatever they like
