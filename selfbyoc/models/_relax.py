@@ -16,6 +16,13 @@ def from_onnx(model: Any) -> Any:
     return from_onnx(model)
 
 
+def onnx_ops() -> frozenset[str]:
+    """The ops that the frontend has a converter of."""
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    return frozenset(onnx_frontend._get_convert_map())
+
+
 def default_build(mod: Any, target: Any) -> Any:
     """What a user without this library gets: the default pipeline."""
     return tvm.compile(mod, target)

@@ -12,10 +12,17 @@ from .._tvm import tvm
 from ..errors import InputError
 from ._relay_onnx import imported
 
+_OPSET = 18  # the newest that the frontend of 0.17 knows
+
 
 def from_onnx(model: Any) -> Any:
     """An ONNX model as an IRModule, its weights as constants."""
     return imported(model)
+
+
+def onnx_ops() -> frozenset[str]:
+    """The ops that the frontend has a converter of."""
+    return frozenset(relay.frontend.onnx._get_convert_map(_OPSET))
 
 
 def default_build(mod: Any, target: Any) -> Any:

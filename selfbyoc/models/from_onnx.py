@@ -10,7 +10,9 @@ from typing import Any
 from ..errors import InputError, MissingExtra, ModelWarning, one_line
 from ..extra import extra
 from ..partition.source_names import Names, with_names
+from .expanding import expanded
 from .folding import folded
+from .generation import tvm_road
 from .onnx_model import import_onnx, load_onnx
 from .shapes import Shape, check_known, give_shapes, open_inputs, real_inputs
 
@@ -22,6 +24,7 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     shapes   of inputs by name, `{"images": (1, 3, 224, 224)}`; a symbol has one size in all inputs.
              Sizes that nobody gives stay open, where TVM can import that.
 
+    Ops that TVM's frontend does not have are taken apart where ONNX defines them by others.
     What depends on small constants alone is computed first, shapes above all (models/folding.py).
     A file that onnx's checker objects to is read with a ModelWarning, if ONNX Runtime opens it.
 
@@ -36,6 +39,7 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     _check_types(proto, name)
     proto = give_shapes(proto, given, name)
     names = Names(*(tuple(v.name for v in vs) for vs in (real_inputs(proto), proto.graph.output)))
+    proto = expanded(proto, tvm_road.onnx_ops())
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
         mod = import_onnx(proto, name)

@@ -135,6 +135,14 @@ def _narrow(node: Any, graph: Graph) -> str:
 _LAST_OF_NUMPY = 15 if IS_RELAY else 16
 
 
+def _sorted(node: Any, graph: Graph) -> str:
+    is_large = node.op_type == "TopK" and graph.dtype_number(node.input[0]) == _UINT64
+    return "TVM sorts no uint64" if is_large else ""
+
+
+_UINT64 = 13  # in TensorProto.DataType
+
+
 def _nearest(node: Any, graph: Graph) -> str:
     """0.17 rounds halves down where pixels are counted from their corners."""
     mode = attributes(node).get("nearest_mode", b"") if node.op_type == "Resize" else b""
@@ -159,5 +167,5 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _sign, _window, _narrow, _fourier,
-    _aligned, _nearest,
+    _aligned, _nearest, _sorted,
 )  # fmt: skip
