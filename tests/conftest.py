@@ -49,3 +49,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 continue
             composites.add(composite)
         item.add_marker("quick")
+
+
+@pytest.fixture
+def vocabulary_as_before():
+    """The test leaves the vocabulary as it was; what it registers in TVM stays."""
+    from selfbyoc.ops import vocabulary
+
+    held = (vocabulary.KINDS, vocabulary._READ)
+    before = [dict(known) for known in held]
+    yield
+    for known, was in zip(held, before, strict=True):
+        known.clear()
+        known.update(was)

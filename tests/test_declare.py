@@ -19,14 +19,7 @@ RELU = "nn.relu"
 ONE_TVM_ONLY = {"relax": {"lrn", "requantize"}, "relay": set()}
 
 
-@pytest.fixture(autouse=True)
-def _vocabulary():
-    """Each test leaves the vocabulary as it was; what is registered in TVM stays."""
-    before, read = dict(KINDS), dict(vocabulary._READ)
-    yield
-    for known, was in ((KINDS, before), (vocabulary._READ, read)):
-        known.clear()
-        known.update(was)
+pytestmark = pytest.mark.usefixtures("vocabulary_as_before")
 
 
 def run_case(composite, case):

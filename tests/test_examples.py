@@ -13,8 +13,6 @@ import selfbyoc
 from selfbyoc._tvm import GENERATION
 from selfbyoc.analysis.lint.file import load_file, named
 from selfbyoc.analysis.lint.linter import lint_file
-from selfbyoc.ops import vocabulary
-from selfbyoc.ops.vocabulary import KINDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -176,17 +174,7 @@ def test_pytorch_example():
     assert printed.endswith("agrees with PyTorch: True\n")
 
 
-@pytest.fixture
-def own_ops_for_one_test():
-    """An op that an example declares is not read in the next one's models."""
-    before, read = dict(KINDS), dict(vocabulary._READ)
-    yield
-    for known, was in ((KINDS, before), (vocabulary._READ, read)):
-        known.clear()
-        known.update(was)
-
-
-@pytest.mark.usefixtures("own_ops_for_one_test")
+@pytest.mark.usefixtures("vocabulary_as_before")
 @pytest.mark.parametrize("name", [n for n in PRINTS if n not in WITHOUT_COMPOSITES])
 def test_the_composites_of_an_example(name):
     """Nothing to say of the file, and every case is right."""

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper  # noqa: E402
 from onnx.inliner import inline_selected_functions  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
+from selfbyoc.models.onnx_forms import readable  # noqa: E402
 from selfbyoc.models.onnx_model import import_onnx  # noqa: E402
 
 
@@ -197,6 +198,25 @@ def test_refused_on_relay(name):
     made = model(RELAY[name], (1, 1, 2, 6), opset=20, a=np.int64(2), **REGIONS)
     with pytest.raises(InputError, match="would compute something else"):
         selfbyoc.from_onnx(made)
+
+
+def test_a_shape_that_nobody_knows_is_refused():
+    """What would be written otherwise, and cannot be, must not be read as something else."""
+    weight = np.ones((3, 6, 3, 3), "float32")
+    made = model(
+        [node("ConvTranspose", ["x", "w"], output_shape=[9, 11])], ("n", 3, "h", 5), w=weight
+    )
+    with pytest.raises(InputError, match="output_shape is not looked at"):
+        selfbyoc.from_onnx(made)
+
+
+def test_an_op_of_another_domain_is_not_looked_at():
+    """It may have the name of one of ONNX's, and other attributes."""
+    made = model([node("Resize", ["x", "", "s"], antialias=1)], s=np.ones(4, "float32"))
+    with pytest.raises(InputError, match="antialias"):
+        readable(made, "the model")
+    made.graph.node[0].domain = "somebody"
+    assert readable(made, "the model") is made
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -17,7 +17,6 @@ from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.declare import BUILTIN
 from selfbyoc.ir.generation import writer
-from selfbyoc.ops import vocabulary
 from selfbyoc.ops.attr_words import ATTRIBUTES
 from selfbyoc.ops.reference import GENERATIONS, arguments, attributes, spelling
 from selfbyoc.ops.vocabulary import KINDS
@@ -27,14 +26,7 @@ ROOT = Path(__file__).parents[1]
 OPS = [kind.name for _, kinds in families() for kind in kinds]
 
 
-@pytest.fixture(autouse=True)
-def _vocabulary():
-    """Each test leaves the vocabulary as it was; what is registered in TVM stays."""
-    before, read = dict(KINDS), dict(vocabulary._READ)
-    yield
-    for known, was in ((KINDS, before), (vocabulary._READ, read)):
-        known.clear()
-        known.update(was)
+pytestmark = pytest.mark.usefixtures("vocabulary_as_before")
 
 
 def test_all_are_listed():

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from ..extra import extra
-from .onnx_graph import nodes
+from .onnx_graph import is_of_onnx, nodes
 
 # Of this name the frontends have another op than ONNX's: Microsoft's.
 _OTHERS = frozenset({"Attention"})
@@ -29,7 +29,7 @@ def expanded(model: Any, known: Set[str]) -> Any:
     wanted = {
         node.op_type
         for node in nodes(model.graph)
-        if node.domain in ("", "ai.onnx")
+        if is_of_onnx(node)
         and (node.op_type not in known - _OTHERS or _needs_more(node, read))
         and _is_function(node.op_type, model)
     }

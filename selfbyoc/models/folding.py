@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..extra import extra
+from .onnx_graph import nodes
 
 _FUSIONS = (
     "BatchNormalizationAddFusion", "ClipQuantFusion", "ConvAddFusion", "ConvBNFusion",
@@ -90,7 +90,7 @@ def _with_weights(done: Any, weights: dict[str, Any]) -> Any:
     copies = [type(value).FromString(value.SerializeToString()) for value in kept]
     del graph.input[:]
     graph.input.extend(copies)
-    used = {name for node in _nodes(graph) for name in node.input}
+    used = {name for node in nodes(graph) for name in node.input}
     used |= {value.name for value in graph.output}
     graph.initializer.extend(t for name, t in weights.items() if name in used)
     done.ir_version = max(done.ir_version, 4)  # before 4 an initializer had to be an input too
@@ -105,7 +105,7 @@ def _line(err: Exception) -> str:
 
 def _tidied(done: Any, model: Any) -> Any:
     """Without the domains that ONNX Runtime adds; with the shapes that follow."""
-    used = {node.domain for node in _nodes(done.graph)} | {e.domain for e in model.opset_import}
+    used = {node.domain for node in nodes(done.graph)} | {e.domain for e in model.opset_import}
     kept = [(entry.domain, entry.version) for entry in done.opset_import if entry.domain in used]
     del done.opset_import[:]
     for domain, version in kept:
@@ -113,12 +113,3 @@ def _tidied(done: Any, model: Any) -> Any:
     with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's has no shape there
         return extra("onnx").shape_inference.infer_shapes(done)
     return done
-
-
-def _nodes(graph: Any) -> Iterator[Any]:
-    """Those of the branches and loops inside, too."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)

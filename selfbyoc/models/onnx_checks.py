@@ -90,12 +90,17 @@ def _scales(node: Any, graph: Graph) -> str:
     return f"scales {scales.tolist()} give no whole sizes of {list(shape)}"
 
 
-def _sign(node: Any, graph: Graph) -> str:
-    """What `_one_infinity` cannot mend."""
-    if node.op_type != "IsInf" or sum(infinities(node)) == 2:
-        return ""
-    mended = sum(infinities(node)) == 1 and graph.dtype(node.input[0]) is not None
-    return "" if mended else "it looks for infinities of both signs"
+def _left(node: Any, graph: Graph) -> str:
+    """What onnx_forms.py would write otherwise, and could not."""
+    given = attributes(node) if node.op_type in ("ConvTranspose", "Gelu") else {}
+    if node.op_type == "IsInf" and sum(infinities(node)) != 2:
+        return "it looks for infinities of both signs"
+    if "output_shape" in given:
+        return "output_shape is not looked at"
+    if IS_RELAY and given.get("approximate", b"none") != b"none":
+        return "approximate is not looked at"
+    axes = IS_RELAY and node.op_type.startswith("Reduce") and list(node.input[1:2])
+    return f"of the axes {axes[0]!r} only the first counts" if axes and axes[0] else ""
 
 
 def infinities(node: Any) -> tuple[int, int]:
@@ -166,6 +171,6 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
-    _unread, _variable, _second, _training, _empty, _scales, _sign, _window, _narrow, _fourier,
+    _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
     _aligned, _nearest, _sorted,
 )  # fmt: skip

@@ -13,27 +13,34 @@ import numpy as np
 from ..errors import InputError
 from ..extra import extra
 from .onnx_checks import IS_RELAY, infinities, why_not
-from .onnx_graph import Graph, attributes, nodes
+from .onnx_graph import Graph, attributes, is_of_onnx, nodes
 
 
 def readable(model: Any, name: str) -> Any:
     """The model in forms that TVM's frontend reads as ONNX means them; a new one if need be.
 
-    Raises InputError for a node that it would read as something else, by name, op and reason.
+    Raises InputError for a node that it would read as something else, by name, op and reason: also
+    for one that could not be written otherwise, in a branch or for want of a shape.
     """
+    model = _rewritten(model)
     graph = Graph(model)
     for node in nodes(model.graph):
-        if reason := why_not(node, graph):
+        if reason := is_of_onnx(node) and why_not(node, graph):
             where = f"{node.op_type} {node.name!r}" if node.name else node.op_type
             text = f"TVM's ONNX frontend would compute something else: {reason}"
             raise InputError(f"{name}: {where}: {text}")
+    return model
+
+
+def _rewritten(model: Any) -> Any:
     if not any(node.op_type in _REWRITES for node in model.graph.node):
         return model
     changed = type(model)()
     changed.CopyFrom(model)
     graph, done = Graph(changed), []
     for node in changed.graph.node:
-        before = _REWRITES[node.op_type](node, graph) if node.op_type in _REWRITES else []
+        known = is_of_onnx(node) and node.op_type in _REWRITES
+        before = _REWRITES[node.op_type](node, graph) if known else []
         done += [*before, node]
     copies = [type(node).FromString(node.SerializeToString()) for node in done]
     del changed.graph.node[:]

@@ -89,6 +89,11 @@ def nodes(graph: Any) -> Iterator[Any]:
                 yield from nodes(inner)
 
 
+def is_of_onnx(node: Any) -> bool:
+    """Whether a node is of ONNX's own ops, not of another domain that has one of its name."""
+    return node.domain in ("", "ai.onnx")
+
+
 def attributes(node: Any) -> dict[str, Any]:
     """A node's attributes by name."""
     return {a.name: extra("onnx").helper.get_attribute_value(a) for a in node.attribute}

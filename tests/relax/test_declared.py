@@ -10,13 +10,7 @@ from selfbyoc._tvm import te, tir, tvm
 from selfbyoc.errors import OpError
 from selfbyoc.ops.vocabulary import KINDS
 
-
-@pytest.fixture(autouse=True)
-def _vocabulary():
-    before = dict(KINDS)
-    yield
-    KINDS.clear()
-    KINDS.update(before)
+pytestmark = pytest.mark.usefixtures("vocabulary_as_before")
 
 
 def halved_model(shape=(5, 7)):
