@@ -1,12 +1,11 @@
 """docs/api.md has every public name, and says what the docstrings say."""
 
-import importlib.util
 import inspect
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from scripts import tool
 
 import selfbyoc
 from selfbyoc import errors, transform
@@ -16,17 +15,13 @@ PAGE = (ROOT / "docs/api.md").read_text(encoding="utf-8")
 MENDED = "run python tools/api.py > docs/api.md, with griffelib of the extra dev"
 
 
-def tool():
+def api():
     pytest.importorskip("griffe", reason="needs griffelib")
-    spec = importlib.util.spec_from_file_location("api", ROOT / "tools/api.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return tool("api")
 
 
 def test_the_page_is_current():
-    assert tool().page() == PAGE, MENDED
+    assert api().page() == PAGE, MENDED
 
 
 def test_every_public_name_is_there_once():
@@ -58,6 +53,6 @@ def test_every_parameter_of_a_function_has_a_name_in_its_text():
 
 def test_columns_and_examples():
     text = "One line\nof text.\n\nname, other   what\n              it is\nx   y\n\n    a -> b"
-    assert tool().markdown(text) == (
+    assert api().markdown(text) == (
         "One line of text.\n\n- `name`, `other`: what it is\n- `x`: y\n\n```py\na -> b\n```"
     )

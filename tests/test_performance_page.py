@@ -1,11 +1,10 @@
 """docs/performance.md and README.md say what the tables of docs/performance-tables.md have."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from scripts import tool
 
 from selfbyoc.view.bars import figure, mean, measured
 from selfbyoc.view.performance import between
@@ -14,18 +13,12 @@ ROOT = Path(__file__).parents[1]
 TABLES = (ROOT / "docs/performance-tables.md").read_text(encoding="utf-8")
 
 
-def tool():
-    spec = importlib.util.spec_from_file_location("performance", ROOT / "tools/performance.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_figure_and_verdict_are_current():
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     svg = (ROOT / "docs/reports/performance.svg").read_text(encoding="utf-8")
-    assert tool().derived(TABLES, page) == (svg, page), "run python tools/performance.py"
+    assert tool("performance").derived(TABLES, page) == (svg, page), (
+        "run python tools/performance.py"
+    )
 
 
 @pytest.mark.parametrize("marker", ["relax", "relay"])

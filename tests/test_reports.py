@@ -1,9 +1,9 @@
 """The reports in docs/reports are what explain says today."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from scripts import tool
 
 from selfbyoc._tvm import GENERATION
 
@@ -12,17 +12,10 @@ FOLDER = ROOT / "docs/reports" / ("relay" if GENERATION == "relay" else "")
 NEEDS = {"googlenet": "onnx", "transformer": "torch" if GENERATION == "relax" else "numpy"}
 
 
-def tool(name="reports"):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["googlenet", "rfc", "transformer"])
 def test_the_reports_are_current(name):
     pytest.importorskip(NEEDS.get(name, "numpy"))
-    current = (FOLDER / f"{name}.txt").read_text(encoding="utf-8") == tool().text(name)
+    current = (FOLDER / f"{name}.txt").read_text(encoding="utf-8") == tool("reports").text(name)
     assert current, f"run tools/reports.py {FOLDER.relative_to(ROOT)} on {GENERATION}"
 
 

@@ -3,27 +3,18 @@ current.
 """
 
 import ast
-import importlib.util
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from scripts import tool
 
 ROOT = Path(__file__).parents[1]
 COUNTS = {"A": 66, "B": 25, "C": 34}  # 65 + 22 + 33 of the first list, and five that it had missed
 
 
-def tool():
-    spec = importlib.util.spec_from_file_location("wishes", ROOT / "tools/wishes.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass asks for it
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = tool()
+TOOL = tool("wishes")
 WISHES = TOOL.wishes()
 FEATURES = TOOL.wishes("features")
 
