@@ -89,14 +89,14 @@ def test_refusals():
         w=((8, 4, 3, 3), "float64"),
     )
     assert "only float32" in double
-    dense = refused(
+    groups_of_two = refused(
         "depthwise_pointwise",
-        lambda x, w, v: op.conv2d(op.conv2d(x, w), v),
+        lambda x, w, v: op.conv2d(op.conv2d(x, w, groups=2), v),
         x=(1, 4, 9, 9),
-        w=(8, 4, 3, 3),
+        w=(8, 2, 3, 3),
         v=(5, 8, 1, 1),
     )
-    assert "must be depthwise" in dense
+    assert "must be depthwise" in groups_of_two
     window = refused(
         "depthwise_pointwise",
         lambda x, w, v: op.conv2d(op.conv2d(x, w, groups=4), v),

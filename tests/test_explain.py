@@ -227,6 +227,40 @@ def test_equal_reasons_are_one_group():
     ]  # fmt: skip
 
 
+def test_what_a_predicate_turns_down_is_another_op_and_not_nearly_this_one():
+    def pair(first):
+        def pattern(x, w, v):
+            return op.relu(op.conv2d(op.relu(op.conv2d(x, w, groups=first)), v))
+
+        return Composite("pair", pattern)
+
+    def program(x, w, v):
+        return op.relu(same(op.relu(same(x, w)), v))
+
+    for wanted, cause, near in ((lambda groups: groups > 1, "another op", 0), (2, "attribute", 1)):
+        found = selfbyoc.explain(model(program), composites=[pair(wanted)])
+        record = next(r for r in found.records if r.root == "relu_1")
+        assert (record.cause, record.attribute, record.fitted) == (cause, "groups", 3)
+        assert len(nearly(found.report)) == near
+
+
+def test_a_dense_convolution_is_not_nearly_a_depthwise_one():
+    args = {"x": ((1, 8, 6, 6), "float32"), "w": ((8, 8, 3, 3), "float32")}
+    args |= {"v": ((4, 8, 1, 1), "float32")}
+
+    def program(groups):
+        return lambda x, w, v: op.relu(op.conv2d(op.relu(same_of(groups)(x, w)), v))
+
+    def same_of(groups):
+        return lambda x, w: op.conv2d(x, w, padding=1, groups=groups)
+
+    near = nearly(selfbyoc.explain(emit(program(1), args)).report)
+    assert not [g for g in near if g.composite == "depthwise_pointwise"]
+    args["w"] = ((8, 2, 3, 3), "float32")
+    near = nearly(selfbyoc.explain(emit(program(4), args)).report)
+    assert "must be depthwise: 8 groups, found 4" in str(*near)
+
+
 def test_other_shapes_are_the_same_reason():
     reasons = ("x is unknown: float32[dynamic, 8]", "x is unknown: float32[dynamic, 10]")
     (group,) = grouped(Record("c", f"relu_{i}", "refused", r) for i, r in enumerate(reasons))

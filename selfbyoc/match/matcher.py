@@ -13,6 +13,7 @@ from ..ops.vocabulary import KINDS
 from .attribute import asked, compared, equal_number, wanted_text
 from .growing import chains, repeats
 from .miss import (
+    ANOTHER,
     ATTRIBUTE,
     CONSTANT,
     INPUTS,
@@ -150,13 +151,14 @@ class Matcher:
         for name, wanted in node.attrs.items():
             found = call.attrs.get(name)
             if callable(wanted):
-                fits = asked(wanted, name, found)
+                cause, fits = ANOTHER, asked(wanted, name, found)
             else:
+                cause = ATTRIBUTE
                 wanted, fits = compared(wanted, name, found)
             if not fits:
                 difference = f"{name}={wanted_text(wanted)}"
                 self.missed(
-                    bound, RIGHT_KIND, ATTRIBUTE, call.name, difference, f"{name}={found!r}", name
+                    bound, RIGHT_KIND, cause, call.name, difference, f"{name}={found!r}", name
                 )
                 return False
         return True

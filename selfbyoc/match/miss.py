@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 # What kind of thing differs.
-KIND, NO_OP, ATTRIBUTE, CONSTANT, VALUE, INPUTS, OUTPUT, TWICE, READER = (
-    "op kind", "no op", "attribute", "constant", "value", "inputs", "output", "op taken twice",
-    "used outside",
+# A predicate on an attribute says which ops are meant: what it turns down is another op.
+KIND, NO_OP, ATTRIBUTE, ANOTHER, CONSTANT, VALUE, INPUTS, OUTPUT, TWICE, READER = (
+    "op kind", "no op", "attribute", "another op", "constant", "value", "inputs", "output",
+    "op taken twice", "used outside",
 )  # fmt: skip
 # How near a difference is to fitting, among those that got equally far: an op is nearer than an
 # input where an op is wanted, and one of the right kind nearer than one of another.

@@ -10,10 +10,10 @@ from .._tvm import tvm
 
 
 def from_onnx(model: Any) -> Any:
-    """An ONNX model as an IRModule, its weights as constants."""
-    from tvm.relax.frontend.onnx import from_onnx
+    """An ONNX model as an IRModule, its weights as constants, its nodes' names as spans."""
+    from ._relax_onnx import imported
 
-    return from_onnx(model)
+    return imported(model)
 
 
 def onnx_ops() -> frozenset[str]:

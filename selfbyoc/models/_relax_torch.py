@@ -10,16 +10,34 @@ from tvm import relax
 
 from ..errors import InputError
 from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
+from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
 
 
 def converted(program: Any, bare: bool) -> Any:
-    """An exported program as an IRModule, its weights as constants."""
-    from tvm.relax.frontend.torch import from_exported_program
+    """An exported program as an IRModule, its weights as constants, its modules' names as spans."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
-    return from_exported_program(
-        program, custom_convert_map=dict(_CONVERTERS), unwrap_unit_return_tuple=bare
+    importer = ExportedProgramImporter()  # from_exported_program would keep it for itself
+    mod = importer.from_exported_program(
+        program.run_decompositions(),
+        keep_params_as_input=False,
+        unwrap_unit_return_tuple=bare,
+        no_bind_return_tuple=False,
+        custom_convert_map=dict(_CONVERTERS),
     )
+    return with_spans(mod, {v: _name(n) for n, v in importer.env.items() if _is_bound(v)})
+
+
+def _is_bound(value: Any) -> bool:
+    return isinstance(value, relax.Var)
+
+
+def _name(node: Any) -> str:
+    """The innermost module that a node is of, as `encoder.layers.0`; else the node's own name."""
+    modules = list((node.meta.get("nn_module_stack") or {}).values())
+    path = modules[-1][0] if modules else ""
+    return str(path or node.name)
 
 
 def exported_script(script: Any, inputs: Sequence[Any]) -> Any:

@@ -78,6 +78,8 @@ class Report:
     layouts: str = ""  # what `optimize_layouts` did before, if it was called
     # (op, bytes that it reads and writes as one of its own, operations), where shapes are known
     costs: tuple[tuple[str, int, int], ...] = ()
+    # (op, its name in the model that was imported), where that is known
+    origins: tuple[tuple[str, str], ...] = ()
 
     @property
     def matched(self) -> list[Record]:
@@ -127,6 +129,7 @@ class Report:
             "problems": self.problems,
             "layouts": self.layouts,
             "costs": self.costs,
+            "origins": self.origins,
         }
 
     def to_json(self) -> str:

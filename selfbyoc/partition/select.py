@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CompositeError
 from ..graph import OpCall, OpGraph
 from ..ir.canonical import declined
+from ..ir.origins import origins
 from ..ir.rules.rewriter import Declined
 from ..language.declared import declared, root_kinds
 from ..match.attribute import PredicateError
@@ -67,8 +68,9 @@ def select(
     edges = tuple((source, call.name) for call in graph.ops for source in sources_of(graph, call))
     outline = tuple(map(declared, asked))
     return chosen, Report(
-        tuple(records), ops, outline, edges, graph.absorbed, problems, costs=_costs(graph)
-    )
+        tuple(records), ops, outline, edges, graph.absorbed, problems,
+        costs=_costs(graph), origins=tuple(origins(graph).items()),
+    )  # fmt: skip
 
 
 def _costs(graph: OpGraph) -> tuple[tuple[str, int, int], ...]:

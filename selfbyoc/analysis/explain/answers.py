@@ -48,7 +48,9 @@ def _from(origin: str) -> str:
 
 
 def resolve(report: Report, name: str) -> tuple[str, str]:
-    """An op's name, also one that it had as it was written; and a note where the two differ."""
+    """An op's name, also one that it had as it was written, or in the model that was imported (the
+    last op made of that); and a note where the two differ.
+    """
     now = {written: (kind, into) for written, kind, into in report.absorbed}
     names = [op for op, _, _ in report.ops]
     if name in names:
@@ -57,7 +59,10 @@ def resolve(report: Report, name: str) -> tuple[str, str]:
         return name, ""
     if name in now:
         return now[name][1], f"{name} was read as {now[name][1]}, or as part of it"
-    near = difflib.get_close_matches(str(name), [*names, *now], 5, 0.5)
+    imported = {origin: op for op, origin in report.origins}
+    if name in imported:
+        return imported[name], f"{name} is {imported[name]} here"
+    near = difflib.get_close_matches(str(name), [*names, *now, *imported], 5, 0.5)
     raise InputError(f"{name!r} is no op of this model; near it: {near or names[:5]}")
 
 

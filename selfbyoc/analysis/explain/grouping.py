@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.declare import line_for
-from ...match.miss import NO_OP
+from ...match.miss import ANOTHER, NO_OP
 from ...partition.report import BROKEN, MATCHED, MISSED, REFUSED, Record, Report
 
 
@@ -88,8 +88,9 @@ def nearly(report: Report) -> list[Group]:
         taker = owner.get(r.root, "")
         free = not taker or order[taker] > order[r.composite]
         fitted = 2 * r.fitted - depth[r.composite] + (not taker)
-        # Where the model begins, every longer pattern ends: that is near nothing.
-        near = r.cause != NO_OP and r.fitted > 0 and (fitted > 0 or bool(r.hint))
+        # Where the model begins, every longer pattern ends: that is near nothing. Nor is a dense
+        # convolution nearly a depthwise one.
+        near = r.cause not in (NO_OP, ANOTHER) and r.fitted > 0 and (fitted > 0 or bool(r.hint))
         return r.status == MISSED and free and near
 
     return grouped(filter(is_near, report.records))

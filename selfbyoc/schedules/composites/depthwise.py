@@ -17,6 +17,11 @@ from .convolution import activated, biased, direct_layout
 from .sizes import check_steps
 
 
+def grouped(groups: int) -> bool:
+    """In a pattern: a convolution of one group is another op than a depthwise one."""
+    return groups > 1
+
+
 def check_depthwise(match: Any, index: int) -> None:
     """Each channel by itself."""
     conv = match.of("conv2d")[index]
@@ -46,7 +51,7 @@ def _pair(
 ) -> Any:  # fmt: skip
     depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
     point = (b_point, gamma_point, beta_point, mean_point, var_point)
-    hidden = activated(normed(op.conv2d(x, w_depth), *depth))
+    hidden = activated(normed(op.conv2d(x, w_depth, groups=grouped), *depth))
     return activated(normed(op.conv2d(hidden, w_point), *point))
 
 

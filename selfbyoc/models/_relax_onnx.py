@@ -1,0 +1,46 @@
+"""TVM's ONNX frontend of Relax, and the names of nodes, which it does not keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm import relax
+from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+
+from ._relax_spans import with_spans
+
+
+def imported(model: Any) -> Any:
+    """An ONNX model as an IRModule, its weights as constants."""
+    opsets = {each.domain: each.version for each in model.opset_import}
+    opset = opsets.get("", opsets.get("ai.onnx", 1))
+    importer = _Importer(None, "float32", keep_params_in_input=False)
+    mod = importer.from_onnx(model.graph, opset)
+    return with_spans(mod, importer.names)
+
+
+class _Importer(ONNXGraphImporter):
+    """Notes which node each value is of; one without a name goes by its first output."""
+
+    _nodes: dict[str, Any]
+    names: Mapping[Any, str]
+
+    def _construct_nodes(self, graph: Any) -> None:
+        told = {out: node.name or node.output[0] for node in graph.node for out in node.output}
+        noted = _Noted(self._nodes, told)
+        self._nodes, self.names = noted, noted.of
+        super()._construct_nodes(graph)
+
+
+class _Noted(dict[str, Any]):
+    """The importer's values by name; `of` has the nodes by value."""
+
+    def __init__(self, known: Mapping[str, Any], told: Mapping[str, str]) -> None:
+        super().__init__(known)
+        self.told, self.of = told, dict[Any, str]()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        if name in self.told and isinstance(value, relax.Expr):
+            self.of.setdefault(value, self.told[name])
