@@ -9,12 +9,17 @@ import pytest
 from harness import model, random_args
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, melting, op
+from selfbyoc import BUILTIN, Case, emit, melting, op
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.explain.grouping import left
+from selfbyoc.analysis.melting.outside import Outside
+from selfbyoc.analysis.melting.peak import Timing
 from selfbyoc.analysis.melting.records import Failure
+from selfbyoc.graph import OpGraph
 from selfbyoc.models.onnx_model import graph_of
+from selfbyoc.view.drawing import draw
+from selfbyoc.view.folded import nodes
 from selfbyoc.view.nest import draw_nest
 from selfbyoc.view.page import Page, render
 
@@ -57,8 +62,8 @@ def test_each_kernel_has_a_panel_that_its_box_leads_to(parted):
     assert len(matched) == 2
     for number, record in enumerate(matched):
         assert html.count(f'<section class="kernel" id="k{number}"') == 1
-        # From the box, from each of its ops, and from the list.
-        assert html.count(f'href="#k{number}"') == len(record.ops) + 2
+        # From the kernel's node; from the box and each of its ops; from the list, and its place.
+        assert html.count(f'href="#k{number}"') == 1 + (1 + len(record.ops)) + 2
         assert escape(record.reason) in html
     assert html.count('<svg class="nest"') == 2
     assert "A &lt;small&gt; model." in html
@@ -66,11 +71,84 @@ def test_each_kernel_has_a_panel_that_its_box_leads_to(parted):
     assert "log is too long an expression" in html
 
 
+def test_without_times_shares_are_of_the_operations(parted):
+    html = page(parted, melting(parted[1], AVX512))
+    assert "2 kernels hold 6 of the model&#x27;s 7 ops" in html
+    assert "No times: explain --time measures." in html
+    assert "of the model's operations" in html
+    assert "<span>operations</span>" in html
+
+
+def test_with_times_each_kernel_has_its_own_and_its_share(parted):
+    found = melting(parted[1], AVX512)
+    slow, fast = (timed(k, ms) for k, ms in zip(found.kernels, (3.0, 0.75), strict=True))
+    outside = (Outside("log", 5, 8, timing=Timing(0.05, True, 0.0, None)),)
+    html = page(parted, replace(found, kernels=(slow, fast), outside=outside))
+    assert "take 94% of 4.00 ms, each measured alone." in html
+    assert "<b>3.000 ms</b>, 75% of the model's time" in html
+    assert html.count(">0.750 ms · 19%</text>") == 1  # in its node; its box says it after its name
+    assert html.count("0.750 ms · 19%</text>") == 2
+    assert "<td>log</td><td>0.250 ms</td><td>6.2%</td>" in html
+    assert "No times" not in html
+    assert "busy" not in html
+    assert "The machine was busy." in page(parted, replace(found, kernels=(timed(slow, 1, False),)))
+
+
+def timed(kernel, milliseconds, quiet=True):
+    return replace(kernel, timing=Timing(milliseconds, quiet, 1.0, None))
+
+
 def test_the_page_is_the_same_each_time_and_loads_nothing(parted):
     html = page(parted, melting(parted[1], AVX512))
     assert html == page(parted, melting(parted[1], AVX512))
     loads = ('src="', "url(", "@import", 'rel="stylesheet"', "fetch(")
     assert not [word for word in loads if word in html]
+
+
+def reshaped(x, w):
+    """Shape ops: a run of three before a kernel, two of which one is read twice, one alone."""
+    y = op.reshape(op.transpose(op.reshape(x, shape=(4, 6)), axes=(1, 0)), shape=(3, 8))
+    y = op.reshape(op.dense(y, w), shape=(5, 3))
+    z = op.transpose(y, axes=(1, 0))
+    return op.log(y), op.reshape(op.log(z), shape=(15,))
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_a_run_of_shape_ops_is_one_node(by_kernel):
+    mod = emit(reshaped, {"x": (24,), "w": (5, 8)})
+    found = nodes(graph_of(mod), selfbyoc.explain(mod).report, by_kernel)
+    assert sorted([call.kind for call in node.calls] for node in found) == [
+        ["dense"], ["log"], ["log"], ["reshape"], ["reshape"], ["reshape", "transpose", "reshape"],
+        ["transpose"],
+    ]  # fmt: skip
+
+
+def test_what_depends_on_no_input_is_folded():
+    def program(x, a, b):
+        return op.log(op.add(x, op.exp(op.add(a, b))))
+
+    mod = emit(program, {"x": (3,), "a": (3,), "b": (3,)})
+    graph = graph_of(mod)
+    fixed = OpGraph(graph.inputs[:1], graph.ops, graph.outputs)
+    for given, sizes in ((graph, [1, 1, 1, 1]), (fixed, [2, 1, 1])):
+        found = nodes(given, selfbyoc.explain(mod).report, by_kernel=True)
+        assert [len(node.calls) for node in found] == sizes
+
+
+def test_both_drawings_have_all_ops_and_no_edge_within_a_node(parted):
+    mod, done = parted
+    report, graph = selfbyoc.report(done), graph_of(mod)
+    by_op, by_kernel = (draw(graph, report, by_kernel=flag) for flag in (False, True))
+    for svg in (by_op, by_kernel):
+        root = ET.fromstring(svg)
+        groups = [g for g in root.iter() if "node" in g.attrib.get("class", "").split()]
+        told = " ".join(v for g in groups for e in g.iter() for v in e.attrib.values())
+        assert all(name in told for name, _, _ in report.ops)
+        assert 'id="' not in svg
+    assert by_op.count('class="node') == 7 + 2  # with the input and the output
+    assert by_kernel.count('class="node') == 2 + 1 + 2
+    assert by_kernel.count('class="edge') == 4
+    assert by_kernel.count('class="cluster') == 0
 
 
 def test_without_melting_the_panels_say_why_and_draw_nothing(parted):
@@ -121,7 +199,11 @@ def test_the_page_holds_the_whole_graph(name, tmp_path):
     assert main(["explain", str(path), "--html", str(file)]) == 0
     html = file.read_text(encoding="utf-8")
     found = selfbyoc.report(selfbyoc.partition_for_tefuse(models.import_onnx(network)))
-    assert all(f"<title>{name}</title>" in html for name, _, _ in found.ops)
+    inside = {name for name, _, owner in found.ops if owner}
+    told = " ".join(re.findall('<title>[^<]*|xlink:title="[^"]*', html))
+    assert all(re.search(rf"\b{name}\b", told) for name, _, _ in found.ops)
+    assert len(found.origins) == len(found.ops)
+    assert all(f"<td>{escape(origin)}</td>" in html for op, origin in found.origins if op in inside)
     boxes = sum(1 for r in found.matched if len(r.ops) > 1)
     assert html.count('class="cluster"') == boxes
     assert html.count('<svg class="nest"') == len(re.findall('<section class="kernel"', html)) > 5

@@ -1,24 +1,29 @@
-"""The graph of a model as SVG, each composite a coloured box. Graphviz does the layout."""
+"""The graph of a model as SVG, its kernels coloured. Graphviz does the layout, the page's style
+sheet the colours that depend on the reader's scheme.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from ..extra import extra
 from ..graph import OpCall, OpGraph, Value
-from ..partition.report import Record, Report
-from ..shown import quiet
+from ..partition.report import Report
+from ..shown import quiet, shown_name
+from .folded import Node, nodes, sources
+from .parts import names
 
 # Paul Tol's "bright" and "muted" colours: told apart by colour-blind readers too.
 PALETTE = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
-    "#332288", "#ddaa33", "#117733", "#882255", "#44aa99", "#999933",
+    "#6655bb", "#ddaa33", "#117733", "#882255", "#44aa99", "#999933",
 )  # fmt: skip
 INK, FAINT, FONT = "#1f2933", "#9aa5b1", "Helvetica,sans-serif"
 SCALE = 1.25  # Graphviz' points to the page's pixels: 11 points are read from some distance
+LONGEST = 34  # letters of a line in a box: a longer name makes its whole column wide
 
 
 def colours(report: Report) -> dict[str, str]:
@@ -31,11 +36,21 @@ def colours(report: Report) -> dict[str, str]:
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def draw(graph: OpGraph, report: Report, links: Mapping[str, str] | None = None) -> str:
+def draw(
+    graph: OpGraph,
+    report: Report,
+    links: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+    by_kernel: bool = False,
+) -> str:
     """An OpGraph and what partitioning decided about it -> an <svg> element.
 
-    `links` leads from the root of a match to the anchor of its panel.
+    links      from the root of a match to the anchor of its panel
+    notes      from the root of a match to a line in its box, as what it takes
+    by_kernel  a kernel is one node; else a box around its ops
     """
+    links, notes, palette = links or {}, notes or {}, colours(report)
+    origins, called = dict(report.origins), names(report)
     dot = extra("pygraphviz").AGraph(
         directed=True, ranksep="0.22", nodesep="0.18", bgcolor="transparent"
     )
@@ -44,83 +59,79 @@ def draw(graph: OpGraph, report: Report, links: Mapping[str, str] | None = None)
     )
     dot.node_attr.update(height="0.1", margin="0.11,0.05", fillcolor="white", fontcolor=INK)
     dot.edge_attr.update(color="#7b8794", arrowsize="0.55", penwidth="1.1")
-    shown = {id(call): call for call in graph.ops if call.sources}
-    for value in graph.inputs:
-        if any(id(user) in shown for user in graph.users(value)):
-            dot.add_node(
-                f"in {value.name}",
-                label=_terminal(value),
-                style="filled",
-                fillcolor="#e4e7eb",
-                color=FAINT,
-            )
-    palette, boxes = colours(report), _boxes(report)
-    links = links or {}
-    for call in shown.values():
-        dot.add_node(
-            call.name,
-            label=_label(call),
-            tooltip=_tooltip(call),
-            color=FAINT,
-            style="rounded,filled,dashed",
-        )
-    for number, (record, names) in enumerate(boxes):
-        _box(dot, number, record.composite, names, palette[record.composite])
-        if record.root in links:
-            _link(dot, number, names, f"#{links[record.root]}")
-    for call in shown.values():
-        for source in _sources(graph, call):
-            dot.add_edge(source, call.name)
-    dot.add_node("out", label="output", style="filled", fillcolor="#e4e7eb", color=FAINT)
-    for value in graph.outputs:
-        producer = graph.producer(value)
-        if producer is not None:
-            dot.add_edge(producer.name, "out")
+    found = nodes(graph, report, by_kernel)
+    for node in found:
+        tell = _tooltip if len(node.calls) == 1 else _in_short
+        told = [tell(call, origins.get(call.name, "")) for call in node.calls]
+        dot.add_node(node.name, tooltip=_plain("\n".join(told)))
+        attrs = dot.get_node(node.name).attr
+        if node.kernel is None:
+            attrs.update(label=_label(node), color=FAINT, style="rounded,filled,dashed")
+            attrs["class"] = "shape" if len(node.calls) > 1 else "op"
+            continue
+        record, colour = node.kernel, palette[node.kernel.composite]
+        attrs.update(label=_kernel(node, called.get(record.root, ""), notes.get(record.root, "")))
+        attrs.update(color=colour, fillcolor=f"{colour}22", URL=_url(links, record.root))
+        attrs["class"] = "kernel"
+    if not by_kernel:
+        _boxes(dot, report, {node.name for node in found}, links, notes)
+    _edges(dot, graph, found)
     with quiet():  # the fontconfig in pygraphviz 2.0.4 warns about the system's newer settings
         svg = dot.draw(format="svg", prog="dot").decode()
     return _element(svg)
 
 
-def _boxes(report: Report) -> list[tuple[Record, tuple[str, ...]]]:
-    """The matches and their ops; those that canonicalising made up are not drawn."""
-    names = {name for name, _, _ in report.ops}
-    return [(r, tuple(n for n in r.ops if n in names)) for r in report.matched]
+def _edges(dot: Any, graph: OpGraph, found: Sequence[Node]) -> None:
+    """Between what is shown; inputs and the output are nodes of their own."""
+    node_of = {call.name: node.name for node in found for call in node.calls}
+    node_of |= {f"in {value.name}": f"in {value.name}" for value in graph.inputs}
+    edges = {
+        (node_of[source], node.name): None
+        for node in found
+        for call in node.calls
+        for source in sources(graph, call)
+        if node_of[source] != node.name
+    }
+    read = {source for source, _ in edges}
+    for value in graph.inputs:
+        if (name := f"in {value.name}") in read:
+            label = f"{_short(value.name)}\n{_size(value)}"
+            dot.add_node(name, label=_plain(label), style="filled", fillcolor="#e4e7eb")
+            dot.get_node(name).attr.update({"color": FAINT, "class": "value"})
+    dot.add_node("out", label="output", style="filled", fillcolor="#e4e7eb", color=FAINT)
+    dot.get_node("out").attr["class"] = "value"
+    producers = [graph.producer(value) for value in graph.outputs]
+    ends = dict.fromkeys((node_of[p.name], "out") for p in producers if p and p.name in node_of)
+    for source, reader in [*edges, *ends]:
+        dot.add_edge(source, reader)
 
 
-def _link(dot: Any, number: int, names: tuple[str, ...], url: str) -> None:
-    """A click on a box or on one of its ops leads to its panel."""
-    for name in names:
-        dot.get_node(name).attr.update(URL=url)
-    if len(names) > 1:
-        dot.get_subgraph(f"cluster_{number}").graph_attr.update(URL=url)
+def _boxes(
+    dot: Any, report: Report, shown: set[str], links: Mapping[str, str], notes: Mapping[str, str]
+) -> None:
+    """A box around the ops of a kernel; a single one is coloured itself."""
+    palette = colours(report)
+    for number, record in enumerate(report.matched):
+        inside = [name for name in record.ops if name in shown]  # canonicalising made up others
+        colour, url = palette[record.composite], _url(links, record.root)
+        for name in inside:
+            fill = "white" if len(inside) > 1 else f"{colour}22"
+            attrs = dot.get_node(name).attr
+            attrs.update(color=colour, style="rounded,filled", fillcolor=fill, URL=url)
+            attrs["class"] = "op" if len(inside) > 1 else "kernel"
+        if len(inside) < 2:
+            continue
+        box = dot.add_subgraph(inside, name=f"cluster_{number}")
+        note = notes.get(record.root, "")
+        box.graph_attr.update(label=_plain(" ".join(filter(None, (record.composite, note)))))
+        box.graph_attr.update(labeljust="l", margin="8", fontname=FONT, fontsize="10")
+        box.graph_attr.update(style="rounded,filled", color=colour, fillcolor=f"{colour}22")
+        box.graph_attr.update(penwidth="1.6", fontcolor=colour, URL=url)
+        box.graph_attr.update(tooltip=f"{record.composite}: {len(inside)} ops in one kernel")
 
 
-def _box(dot: Any, number: int, composite: str, names: tuple[str, ...], colour: str) -> None:
-    """A box around several ops; a single one is coloured itself."""
-    tint = f"{colour}22"
-    for name in names:
-        fill = "white" if len(names) > 1 else tint
-        dot.get_node(name).attr.update(color=colour, style="rounded,filled", fillcolor=fill)
-    if len(names) == 1:
-        return
-    box = dot.add_subgraph(list(names), name=f"cluster_{number}")
-    box.graph_attr.update(label=f"<<B>{composite}</B>>", labeljust="l", margin="8")
-    box.graph_attr.update(fontname=FONT, fontsize="10", fontcolor=colour)
-    box.graph_attr.update(style="rounded,filled", color=colour, fillcolor=tint, penwidth="1.6")
-    box.graph_attr.update(tooltip=f"{composite}: {len(names)} ops in one kernel")
-
-
-def _sources(graph: OpGraph, call: OpCall) -> Iterator[str]:
-    """The nodes that an op reads; through the ops that canonicalising made up."""
-    for value in {id(v): v for v in call.inputs}.values():
-        producer = graph.producer(value)
-        if producer is None:
-            if any(value is v for v in graph.inputs):
-                yield f"in {value.name}"
-        elif producer.sources:
-            yield producer.name
-        else:
-            yield from _sources(graph, producer)
+def _url(links: Mapping[str, str], root: str) -> str:
+    return f"#{links[root]}" if root in links else ""
 
 
 def _size(value: Value) -> str:
@@ -128,20 +139,31 @@ def _size(value: Value) -> str:
     return " × ".join("dynamic" if e is None else str(e) for e in shape)  # noqa: RUF001 (a size in print)
 
 
-def _terminal(value: Value) -> str:
-    return f"{value.name}\n{_size(value)}"
+def _short(text: str) -> str:
+    """The end of a name says more than its beginning."""
+    return text if len(text) <= LONGEST else f"…{text[1 - LONGEST :]}"
 
 
-def _label(call: OpCall) -> str:
-    detail = escape(_detail(call))
-    title = (
-        f"{escape(call.kind)} <FONT COLOR='{FAINT}'>{detail}</FONT>"
-        if detail
-        else escape(call.kind)
-    )
-    size = f"<FONT POINT-SIZE='8' COLOR='#7b8794'>{escape(_size(call.outputs[0]))}</FONT>"
-    gap = "<BR/><FONT POINT-SIZE='3'> </FONT><BR/>"
-    return f"<{title}{gap}{size}>"
+def _plain(text: str) -> str:
+    """For Graphviz, which would read tags, entities and escapes."""
+    return escape(text, quote=False).replace("\\", "\\\\")
+
+
+def _label(node: Node) -> str:
+    """An op's kind and what it makes; of a run of shape ops how many there are."""
+    last, number = node.calls[-1], len(node.calls)
+    title = f"{_short(last.kind)} {_detail(last)}".strip() if number == 1 else f"{number} shape ops"
+    return _plain(f"{title}\n{_size(last.outputs[0])}".strip())
+
+
+def _kernel(node: Node, name: str, note: str) -> str:
+    """Of a kernel: composite, its name in the source model, its ops, and what it makes."""
+    assert node.kernel is not None
+    windows = [detail for call in node.calls if (detail := _detail(call))]
+    ops = f"{len(node.calls)} ops" if len(node.calls) > 1 else ""
+    more = [", ".join(windows[:3]), ops, _size(node.calls[-1].outputs[0])]
+    lines = [node.kernel.composite, _short(name), " · ".join(filter(None, more)), note]
+    return _plain("\n".join(filter(None, lines)))
 
 
 def _detail(call: OpCall) -> str:
@@ -157,21 +179,40 @@ def _detail(call: OpCall) -> str:
     return f"{'x'.join(map(str, window))}" + (f"/{strides[0]}" if strides[0] != 1 else "")
 
 
-def _tooltip(call: OpCall) -> str:
+def _in_short(call: OpCall, origin: str) -> str:
+    """One of several ops."""
+    return " ".join(filter(None, (call.name, origin, "->", call.outputs[0].type)))
+
+
+def _tooltip(call: OpCall, origin: str) -> str:
     attrs: Mapping[str, Any] = call.attrs
     lines = [
         call.name,
+        *([f"{origin} in the model"] if origin else []),
         *(f"in  {v.type}" for v in call.inputs),
         *(f"out {v.type}" for v in call.outputs),
+        *(f"{name} = {shown_name(str(value))}" for name, value in attrs.items()),
     ]
-    return "\n".join([*lines, *(f"{name} = {value}" for name, value in attrs.items())])
+    return "\n".join(lines)
 
 
 def _element(svg: str) -> str:
-    """The <svg> alone, scalable, without XML prolog or comments."""
+    """The <svg> alone, scalable, without XML prolog, comments and ids (there are two of it); the
+    titles of boxes above the edges.
+    """
     svg = re.sub(r"<!--.*?-->\n?", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r'(<(?:g|a)\b[^>]*?) id="[^"]*"', r"\1", svg)
+    titles: list[str] = []
+
+    def moved(found: re.Match[str]) -> str:
+        titles.append(found[2])
+        return found[1] + found[3]
+
+    cluster = r'(<g class="cluster">(?:(?!</g>|<text).)*)(<text.*?</text>)(.*?</g>)'
+    svg = re.sub(cluster, moved, svg, flags=re.DOTALL)
+    svg = svg.replace("</g>\n</svg>", f'<g class="titles">{"".join(titles)}</g></g>\n</svg>')
 
     def resized(found: re.Match[str]) -> str:
-        return f'<svg id="graph" width="{SCALE * float(found[1]):.0f}"'
+        return f'<svg width="{SCALE * float(found[1]):.0f}"'
 
     return re.sub(r'<svg width="([\d.]+)pt" height="[^"]*"', resized, svg, count=1)

@@ -1,5 +1,5 @@
 """`python -m selfbyoc explain MODEL.onnx`: what matches in a model and what does not, with the
-reasons. Nothing is built, unless a guard measures.
+reasons. Nothing is built, unless a guard or --time measures.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..analysis.explain.explanation import Explanation, explain
 from ..analysis.explain.grouping import left
 from ..analysis.guard import MeasuredGuard
 from ..analysis.melting.report import Melting, melting
+from ..errors import InputError
 from ..files import write_text
 from ..models.onnx_model import graph_of
 from ..partition import check_target, is_partitioned, partition_for_tefuse
@@ -39,6 +40,7 @@ class Question:
     target: str | None = None
     json: Path | None = None
     html: Path | None = None
+    time: bool = False
     guard: bool = False
     shape: Sequence[str] = ()
     composites: Sequence[Path] = ()
@@ -46,6 +48,8 @@ class Question:
 
 def inspect(console: Console, asked: Question) -> None:
     """Print what the built-in composites take of a model, and why not the rest."""
+    if asked.time and asked.html is None:
+        raise InputError("--time: times are on the page; give --html FILE too")
     with step(f"explaining {asked.model.name}"):
         mod = imported(asked.model, asked.shape)
         parted = _partitioned(mod, asked) if asked.guard else None
@@ -100,7 +104,8 @@ def _page(
 
 
 def _melted(parted: Any, asked: Question) -> Melting:
-    return melting(parted, None if asked.target is None else check_target(asked.target))
+    target = None if asked.target is None else check_target(asked.target)
+    return melting(parted, target, asked.time)
 
 
 def _write(path: Path, text: str) -> None:

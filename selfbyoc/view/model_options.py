@@ -18,7 +18,7 @@ def add_explain(commands: Any) -> None:
         commands, "explain", "what matches in a model, what nearly does, why",
         """
         % model.onnx --shape images=1x3x224x224
-        % model.onnx --html page.html
+        % model.onnx --html page.html --time
         % program.pt2 --root relu_3 --composites mine.py""",
     )  # fmt: skip
     add_model(parser)
@@ -30,6 +30,7 @@ def add_explain(commands: Any) -> None:
     add("--guard", action="store_true", help="measure each kernel; leave out what does not pay")
     add("--json", type=Path, metavar="FILE", help="also write all as data")
     add("--html", type=Path, metavar="FILE", help="also write a page")
+    add("--time", action="store_true", help="also time each kernel, for the page")
     parser.set_defaults(run=runs("inspection", "inspect", "Question"))
 
 

@@ -8,13 +8,17 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from ..analysis.explain.grouping import Group, nearly
+from ..analysis.explain.grouping import nearly
 from ..analysis.melting.records import Melting
 from ..graph import OpGraph
 from ..partition.report import Report
+from . import lists
 from .drawing import colours, draw
-from .panels import Panel, panel_html, panels, sums
-from .summary import Left, taken
+from .panels import panel_html, panels, sums
+from .parts import Parts, parts
+from .summary import Left
+
+MANY = 150  # ops of a network whose kernels are shown as one node each at first
 
 
 @dataclass(frozen=True)
@@ -30,80 +34,42 @@ class Page:
 
 
 def render(page: Page, graph: OpGraph, report: Report, melting: Melting | None = None) -> str:
-    """The page as HTML; it loads nothing. With `melting`, each kernel's panel draws its loops."""
-    found, palette = panels(report, melting), colours(report)
+    """The page as HTML; it loads nothing. With `melting`, each kernel's panel draws its loops; with
+    a melting report that was timed, kernels have their times.
+    """
+    found, palette, part = panels(report, melting), colours(report), parts(report, melting)
     links = {root: panel.key for panel in found for root in panel.roots}
-    template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    return template.substitute(
+    notes = {root: text for root in links if (text := part.text(root))}
+    drawings = [draw(graph, report, links, notes, by_kernel) for by_kernel in (True, False)]
+    outside = melting.outside if melting else ()
+    numbers = lists.latencies(page.bars, page.ours) + lists.facts("Checked", page.facts)
+    return Template(_file("page.html")).substitute(
+        style=_file("page.css"),
+        script=_file("page.js"),
         title=escape(page.title),
         subtitle=escape(page.subtitle),
-        numbers=_bars(page) + _list("Checked", page.facts) + _list("Melted", sums(melting)),
-        legend=_legend(report, found),
-        left="".join(map(_left, page.left)) or "<tr><td>nothing</td></tr>",
-        near=_near(nearly(report)),
-        graph=draw(graph, report, links),
-        panels="".join(panel_html(panel, palette[panel.composite]) for panel in found),
+        sums=escape(_sums(report, part)),
+        numbers=numbers,
+        kernels=lists.kernels(report, found, part),
+        left=lists.left(page.left, outside, part),
+        near=lists.near(nearly(report)),
+        melted=lists.facts("Melted", sums(melting)),
+        first="kernels" if len(report.ops) > MANY else "ops",
+        by_kernel=drawings[0],
+        by_op=drawings[1],
+        panels="".join(panel_html(p, palette[p.composite], report, part) for p in found),
     )
 
 
-def _legend(report: Report, found: Sequence[Panel]) -> str:
-    palette = colours(report)
-    rows = [
-        f'<tr><td><i style="background:{palette[r.composite]}"></i></td>'
-        f'<td class="n">{r.count}</td>'
-        f"<td><b>{escape(r.composite)}</b><small>{escape(r.why)}</small>"
-        f"{_kernels([p for p in found if p.composite == r.composite])}</td></tr>"
-        for r in taken(report)
-    ]
-    return "".join(rows) or "<tr><td>nothing matched</td></tr>"
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _kernels(found: Sequence[Panel]) -> str:
-    """Links to a composite's panels, by the first root of each."""
-    links = [
-        f'<a href="#{p.key}">{escape(p.roots[0])}</a>'
-        + (f"&thinsp;({len(p.roots)})" if len(p.roots) > 1 else "")
-        for p in found
-    ]
-    return f"<nobr>{'</nobr>, <nobr>'.join(links)}</nobr>"
-
-
-def _near(groups: Sequence[Group]) -> str:
-    """What nearly became a kernel, by composite; each opens on a click."""
-    by_composite: dict[str, list[Group]] = {}
-    for group in groups:
-        by_composite.setdefault(group.composite, []).append(group)
-    parts = [
-        f"<details><summary><b>{escape(name)}</b> {sum(g.count for g in found)}</summary><ul>"
-        f"{''.join(map(_miss, found))}</ul></details>"
-        for name, found in by_composite.items()
-    ]
-    return f"<h2>Nearly a kernel</h2>{''.join(parts)}" if parts else ""
-
-
-def _miss(group: Group) -> str:
-    hint = f" ({group.hint})" if group.hint else ""
-    roots = ", ".join(group.roots)
-    return f"<li>{escape(group.reason + hint)}<small>at {escape(roots)}</small></li>"
-
-
-def _left(row: Left) -> str:
-    cells = f"<b>{escape(row.kind)}</b><small>{escape(row.why)}</small>"
-    return f'<tr><td><i class="left"></i></td><td class="n">{row.count}</td><td>{cells}</td></tr>'
-
-
-def _bars(page: Page) -> str:
-    """Latencies against each other; the slowest is as wide as the column."""
-    longest = max((ms for _, ms in page.bars), default=1.0)
-    bars = [
-        f'<div class="bar{" ours" * (name == page.ours)}">'
-        f"<span>{escape(name)}</span><b>{ms:,.1f} ms</b>"
-        f'<div><i style="width:{max(0.6, 100 * ms / longest):.2f}%"></i></div></div>'
-        for name, ms in page.bars
-    ]
-    return "<h2>Latency</h2>" + "".join(bars) if bars else ""
-
-
-def _list(title: str, facts: Sequence[tuple[str, str]]) -> str:
-    rows = [f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts]
-    return f"<h2>{title}</h2><dl>{''.join(rows)}</dl>" if rows else ""
+def _sums(report: Report, part: Parts) -> str:
+    inside = sum(1 for _, _, owner in report.ops if owner)
+    text = f"{len(report.matched)} kernels hold {inside} of the model's {len(report.ops)} ops"
+    share = part.share(part.of)
+    if part.is_time:
+        busy = "" if part.is_quiet else " The machine was busy."
+        return f"{text} and take {share:.0%} of {part.total:.2f} ms, each measured alone.{busy}"
+    return f"{text} and {share:.0%} of its operations. No times: explain --time measures."

@@ -10,6 +10,7 @@ from ..analysis.melting.records import KernelReport, Melting
 from ..analysis.melting.text import number, size
 from ..partition.report import Record, Report
 from .nest import draw_nest
+from .parts import Parts
 
 
 @dataclass(frozen=True)
@@ -43,24 +44,49 @@ def panels(report: Report, melting: Melting | None) -> list[Panel]:
     return found
 
 
-def panel_html(panel: Panel, colour: str) -> str:
+def panel_html(panel: Panel, colour: str, report: Report, parts: Parts) -> str:
     """One panel; it is shown while its anchor is the page's target."""
     kernel = panel.kernel
-    places = f" and {len(panel.roots) - 1} more like it" if len(panel.roots) > 1 else ""
-    parts = [
+    found = [
         f'<section class="kernel" id="{panel.key}" style="--own:{colour}">',
-        '<a class="close" href="#_" title="close">×</a>',  # noqa: RUF001 (the sign that closes)
+        '<a class="close" href="#_">all kernels</a>',
         f"<h2>{escape(panel.composite)}</h2>",
-        f"<p>at {escape(panel.roots[0])}{places}</p>",
+        f"<p>at {_places(panel.key, panel.roots)}</p>",
+        f"<p><b>{parts.amount(panel.roots)}</b>, {escape(parts.percent(panel.roots))} of the "
+        f"model's {parts.told}</p>{bar(parts.share(panel.roots))}",
         f"<p><b>Why one kernel:</b> {escape(panel.record.reason)}.</p>",
         _level(panel),
     ]
     if kernel is not None:
-        parts += [_numbers(kernel), "<h3>Loop nest</h3>", _drawn(kernel), _key(), _ops(kernel)]
+        found += [_numbers(kernel), "<h3>Loop nest</h3>", _drawn(kernel), _key(), _ops(kernel)]
     elif panel.problem:
-        parts.append(f'<p class="problem">Its loop nest is not shown: {escape(panel.problem)}</p>')
-    parts.append(f"<h3>Ops in the model</h3><p>{escape(', '.join(panel.record.ops))}</p></section>")
-    return "".join(parts)
+        found.append(f'<p class="problem">Its loop nest is not shown: {escape(panel.problem)}</p>')
+    return f"{''.join(found)}{_model(panel.record, report)}</section>"
+
+
+def bar(share: float) -> str:
+    """A share as a line of that length."""
+    return f'<em style="width:{100 * share:.1f}%"></em>'
+
+
+def _places(key: str, roots: Sequence[str]) -> str:
+    """Its matches; a click on one moves the graph there."""
+    names = map(escape, roots)
+    return ", ".join(f'<a href="#{key}" data-at="{name}">{name}</a>' for name in names)
+
+
+def _model(record: Record, report: Report) -> str:
+    """The ops of the first match, with their names in the model that was imported."""
+    origins, written = dict(report.origins), dict[str, list[str]]()
+    for name, _, now in report.absorbed:
+        written.setdefault(now, []).append(name)
+    rows = "".join(
+        f"<tr><td>{escape(op)}</td><td>{escape(origins.get(op, ''))}</td>"
+        f"<td>{escape(', '.join(n for n in written.get(op, ()) if n != op))}</td></tr>"
+        for op in record.ops
+    )
+    head = "<tr><th>op</th><th>in the model</th><th>read from</th></tr>"
+    return f"<h3>Ops</h3><table>{head}{rows}</table>"
 
 
 def _drawn(kernel: KernelReport) -> str:
@@ -76,7 +102,8 @@ def _level(panel: Panel) -> str:
     reason = kernel.level.reason if kernel else panel.record.level_reason
     text = f"<p><b>Schedule:</b> {escape(name)}: {escape(reason)}.</p>" if name else ""
     plan = kernel.level.plan if kernel else panel.record.plan
-    return text + (f"<p><b>Plan:</b> {escape(plan)}.</p>" if plan else "")
+    steps = "".join(f"<li>{escape(step)}</li>" for step in plan.split("; "))
+    return text + (f"<p><b>Plan:</b></p><ul>{steps}</ul>" if plan else "")
 
 
 def _numbers(kernel: KernelReport) -> str:
