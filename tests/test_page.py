@@ -18,7 +18,7 @@ from selfbyoc.analysis.melting.peak import Timing
 from selfbyoc.analysis.melting.records import Failure
 from selfbyoc.graph import OpGraph
 from selfbyoc.models.onnx_model import graph_of
-from selfbyoc.view.drawing import draw
+from selfbyoc.view.drawing import FAR, draw
 from selfbyoc.view.folded import nodes
 from selfbyoc.view.nest import draw_nest
 from selfbyoc.view.page import Page, render
@@ -133,6 +133,18 @@ def test_what_depends_on_no_input_is_folded():
     for given, sizes in ((graph, [1, 1, 1, 1]), (fixed, [2, 1, 1])):
         found = nodes(given, selfbyoc.explain(mod).report, by_kernel=True)
         assert [len(node.calls) for node in found] == sizes
+
+
+def test_what_many_read_stands_beside_each_of_them():
+    def program(x, mask):
+        for _ in range(FAR + 1):
+            x = op.log(op.add(x, mask))
+        return x
+
+    mod = emit(program, {"x": (3,), "mask": (3,)})
+    svg = draw(graph_of(mod), selfbyoc.explain(mod).report)
+    assert svg.count(">mask</text>") == FAR + 1
+    assert svg.count(">x</text>") == 1
 
 
 def test_both_drawings_have_all_ops_and_no_edge_within_a_node(parted):

@@ -5,6 +5,7 @@ sheet the colours that depend on the reader's scheme.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -23,6 +24,9 @@ PALETTE = (
 )  # fmt: skip
 INK, FAINT, FONT = "#1f2933", "#9aa5b1", "Helvetica,sans-serif"
 SCALE = 1.25  # Graphviz' points to the page's pixels: 11 points are read from some distance
+# Readers that one value has edges to. What more of them read, as each layer a mask, stands beside
+# each by its name: edges over all of the picture say little, and sixty take Graphviz a minute.
+FAR = 8
 LONGEST = 34  # letters of a line in a box: a longer name makes its whole column wide
 
 
@@ -92,18 +96,26 @@ def _edges(dot: Any, graph: OpGraph, found: Sequence[Node]) -> None:
         for source in sources(graph, call)
         if node_of[source] != node.name
     }
-    read = {source for source, _ in edges}
+    readers = Counter(source for source, _ in edges)
     for value in graph.inputs:
-        if (name := f"in {value.name}") in read:
-            label = f"{_short(value.name)}\n{_size(value)}"
-            dot.add_node(name, label=_plain(label), style="filled", fillcolor="#e4e7eb")
-            dot.get_node(name).attr.update({"color": FAINT, "class": "value"})
-    dot.add_node("out", label="output", style="filled", fillcolor="#e4e7eb", color=FAINT)
-    dot.get_node("out").attr["class"] = "value"
+        if 0 < readers[name := f"in {value.name}"] <= FAR:
+            _value(dot, name, f"{_short(value.name)}\n{_size(value)}")
+    _value(dot, "out", "output")
     producers = [graph.producer(value) for value in graph.outputs]
     ends = dict.fromkeys((node_of[p.name], "out") for p in producers if p and p.name in node_of)
+    main = {reader: source for source, reader in reversed([*edges, *ends])}  # a straight road
     for source, reader in [*edges, *ends]:
-        dot.add_edge(source, reader)
+        weight = 4 if main[reader] == source else 1
+        if readers[source] > FAR:
+            told, source = source, f"{source} for {reader}"
+            _value(dot, source, _short(told.removeprefix("in ")))
+        dot.add_edge(source, reader, weight=weight)
+
+
+def _value(dot: Any, name: str, label: str) -> None:
+    """What is no op: an input, the output, or a name in the place of an edge from far away."""
+    dot.add_node(name, label=_plain(label), style="filled", fillcolor="#e4e7eb", color=FAINT)
+    dot.get_node(name).attr["class"] = "value"
 
 
 def _boxes(

@@ -11,7 +11,8 @@ function show(view) {
   }
   svg = document.querySelector(`#${view} svg`);
   svg.width0 ??= parseFloat(svg.getAttribute("width"));
-  scale(Math.min(1, Math.max(0.62, (main.clientWidth - 48) / svg.width0)), 0);
+  const least = innerWidth < 760 ? 0.62 : 0.85; // of the letters' size: all the graph's width, if they are legible then
+  scale(Math.min(1, Math.max(least, (main.clientWidth - 48) / svg.width0)), 0);
   search();
 }
 
