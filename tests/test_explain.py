@@ -303,3 +303,14 @@ def test_deterministic_in_fresh_processes():
         texts.add(done.stdout)
     assert len(texts) == 1
     assert texts == {selfbyoc.explain(network(), target="llvm").to_json() + "\n"}
+
+
+def test_an_op_is_asked_by_its_name_in_the_source_model():
+    report = selfbyoc.explain(model(three), composites=[chain]).report
+    named = module.replace(report, origins=(("conv2d_1", "block.conv"), ("relu_1", "block.conv")))
+    found = selfbyoc.Explanation(named, "llvm")
+    assert found.resolve("block.conv") == ("relu_1", "block.conv is relu_1 here")
+    assert found.why("conv2d", "block.conv").together
+    assert selfbyoc.Explanation.from_json(found.to_json()) == found
+    with pytest.raises(InputError, match=r"near it: \['block\.conv'"):
+        found.resolve("block.con")

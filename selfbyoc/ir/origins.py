@@ -24,7 +24,8 @@ def origins(graph: OpGraph) -> dict[str, str]:
             names = names if len(names) == 1 else []
         if text := ", ".join(filter(None, names)):
             found[call.name] = shown_name(text)
-    return {call.name: found[call.name] for call in graph.ops if call.name in found}
+    ops = (call.name for call in graph.ops if call.sources)  # others, canonicalising made up
+    return {name: found[name] for name in ops if name in found}
 
 
 def _spans(call: OpCall) -> Iterator[str]:

@@ -17,7 +17,7 @@ from .convolution import activated, biased, direct_layout
 from .sizes import check_steps
 
 
-def grouped(groups: int) -> bool:
+def more_than_one(groups: int) -> bool:
     """In a pattern: a convolution of one group is another op than a depthwise one."""
     return groups > 1
 
@@ -51,7 +51,7 @@ def _pair(
 ) -> Any:  # fmt: skip
     depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
     point = (b_point, gamma_point, beta_point, mean_point, var_point)
-    hidden = activated(normed(op.conv2d(x, w_depth, groups=grouped), *depth))
+    hidden = activated(normed(op.conv2d(x, w_depth, groups=more_than_one), *depth))
     return activated(normed(op.conv2d(hidden, w_point), *point))
 
 

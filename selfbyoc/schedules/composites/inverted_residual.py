@@ -13,7 +13,7 @@ from ..kernels.separable.layers import is_first
 from ..kernels.separable.plan import plan
 from ..kernels.separable.schedule import schedule
 from .convolution import direct_layout
-from .depthwise import check_depthwise, check_pointwise, grouped, norm_sizes, normed
+from .depthwise import check_depthwise, check_pointwise, more_than_one, norm_sizes, normed
 from .sizes import check_sizes, check_steps
 
 
@@ -33,7 +33,7 @@ def _block(
     depth = (b_depth, gamma_depth, beta_depth, mean_depth, var_depth)
     project = (b_project, gamma_project, beta_project, mean_project, var_project)
     expanded = _active(normed(op.conv2d(x, w_expand), *expand))
-    hidden = _active(normed(op.conv2d(expanded, w_depth, groups=grouped), *depth))
+    hidden = _active(normed(op.conv2d(expanded, w_depth, groups=more_than_one), *depth))
     y = normed(op.conv2d(hidden, w_project), *project)
     return either(op.add(y, x), _active(y), y)
 
