@@ -4,6 +4,7 @@ broken.
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -139,3 +140,17 @@ def test_no_traceback_from_a_process_of_its_own(tmp_path):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr + done.stdout
     assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_times_are_for_the_page(path, capsys):
+    assert main(["explain", str(path), "--time"]) == 1
+    assert "--time: times are on the page; give --html FILE too" in capsys.readouterr().err
+
+
+def test_a_page_with_times(path, tmp_path, capsys):
+    pytest.importorskip("pygraphviz", exc_type=ImportError)
+    page = tmp_path / "page.html"
+    printed(capsys, path, "--html", page, "--time")
+    html = page.read_text(encoding="utf-8")
+    assert "each measured alone" in html
+    assert re.search(r"<b>[\d.]+ ms</b>, \S+ of the model's time", html)

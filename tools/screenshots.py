@@ -85,7 +85,7 @@ def shoot(html: Path, fragment: str, size: tuple[int, int], to: Path) -> None:
     subprocess.run(
         [chromium, *flags, f"--screenshot={to}", url], check=True, stderr=subprocess.DEVNULL
     )
-    picture = extra("PIL.Image").open(to).convert("RGB").quantize(COLOURS, 2, dither=0)
+    picture = extra("PIL.Image").open(to).convert("RGB").quantize(COLOURS, dither=0)
     picture.save(to, optimize=True)
 
 

@@ -89,27 +89,29 @@ def _edges(dot: Any, graph: OpGraph, found: Sequence[Node]) -> None:
     """Between what is shown; inputs and the output are nodes of their own."""
     node_of = {call.name: node.name for node in found for call in node.calls}
     node_of |= {f"in {value.name}": f"in {value.name}" for value in graph.inputs}
-    edges = {
-        (node_of[source], node.name): None
+    reads = {
+        node.name: [node_of[s] for call in node.calls for s in sources(graph, call)]
         for node in found
-        for call in node.calls
-        for source in sources(graph, call)
-        if node_of[source] != node.name
     }
-    readers = Counter(source for source, _ in edges)
+    reads = {name: [s for s in dict.fromkeys(of) if s != name] for name, of in reads.items()}
+    readers = Counter(source for of in reads.values() for source in of)
     for value in graph.inputs:
         if 0 < readers[name := f"in {value.name}"] <= FAR:
             _value(dot, name, f"{_short(value.name)}\n{_size(value)}")
     _value(dot, "out", "output")
     producers = [graph.producer(value) for value in graph.outputs]
-    ends = dict.fromkeys((node_of[p.name], "out") for p in producers if p and p.name in node_of)
-    main = {reader: source for source, reader in reversed([*edges, *ends])}  # a straight road
-    for source, reader in [*edges, *ends]:
-        weight = 4 if main[reader] == source else 1
-        if readers[source] > FAR:
-            told, source = source, f"{source} for {reader}"
-            _value(dot, source, _short(told.removeprefix("in ")))
-        dot.add_edge(source, reader, weight=weight)
+    ends = dict.fromkeys(node_of[p.name] for p in producers if p and p.name in node_of)
+    place = {name: position for position, name in enumerate(reads)}
+    for reader, of in [*reads.items(), ("out", list(ends))]:
+        last = max(of, key=lambda source: place.get(source, -1), default="")
+        for source in of:
+            weight = (
+                4 if len(of) < 3 and source == last else 1
+            )  # a residual's main road is straight
+            if readers[source] > FAR:
+                told, source = source, f"{source} for {reader}"
+                _value(dot, source, _short(told.removeprefix("in ")))
+            dot.add_edge(source, reader, weight=weight)
 
 
 def _value(dot: Any, name: str, label: str) -> None:

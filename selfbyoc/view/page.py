@@ -71,5 +71,8 @@ def _sums(report: Report, part: Parts) -> str:
     share = part.share(part.of)
     if part.is_time:
         busy = "" if part.is_quiet else " The machine was busy."
+        if part.sum(part.of) == part.total and report.left:  # Relay: TOPI schedules what is left
+            rest = "What is left was not measured."
+            return f"{text} and take {part.total:.2f} ms, each measured alone. {rest}{busy}"
         return f"{text} and take {share:.0%} of {part.total:.2f} ms, each measured alone.{busy}"
     return f"{text} and {share:.0%} of its operations. No times: explain --time measures."
