@@ -45,7 +45,13 @@ def main() -> None:
     """Raises where anything is not as the documents say."""
     assert "site-packages" in str(selfbyoc.__file__), selfbyoc.__file__
     assert command("--version").split() == ["selfbyoc", version("selfbyoc")]
-    for name in ("py.typed", "language/typed_ops.pyi", "view/page.html", "view/page.js"):
+    for name in (
+        "py.typed",
+        "language/typed_ops.pyi",
+        "view/page.html",
+        "view/page.css",
+        "view/page.js",
+    ):
         assert files("selfbyoc").joinpath(name).is_file(), name
     assert "selfbyoc" in entry_points(group="torch_dynamo_backends").names
 
