@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -10,7 +10,7 @@ from ..analysis.melting.records import KernelReport, Melting
 from ..analysis.melting.text import number, size
 from ..partition.report import Record, Report
 from .nest import draw_nest
-from .parts import Parts
+from .parts import Parts, names
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def panel_html(panel: Panel, colour: str, report: Report, parts: Parts) -> str:
         f'<section class="kernel" id="{panel.key}" style="--own:{colour}">',
         '<a class="close" href="#_">all kernels</a>',
         f"<h2>{escape(panel.composite)}</h2>",
-        f"<p>at {_places(panel.key, panel.roots)}</p>",
+        f"<p>at {_places(panel.key, panel.roots, names(report))}</p>",
         f"<p><b>{parts.amount(panel.roots)}</b>, {escape(parts.percent(panel.roots))} of the "
         f"model's {parts.told}</p>{bar(parts.share(panel.roots))}",
         f"<p><b>Why one kernel:</b> {escape(panel.record.reason)}.</p>",
@@ -69,10 +69,12 @@ def bar(share: float) -> str:
     return f'<em style="width:{100 * share:.1f}%"></em>'
 
 
-def _places(key: str, roots: Sequence[str]) -> str:
-    """Its matches; a click on one moves the graph there."""
-    names = map(escape, roots)
-    return ", ".join(f'<a href="#{key}" data-at="{name}">{name}</a>' for name in names)
+def _places(key: str, roots: Sequence[str], called: Mapping[str, str]) -> str:
+    """Its matches, with their names in the source model; a click on one moves the graph there."""
+    told = (
+        (escape(root), f" ({escape(called[root])})" if root in called else "") for root in roots
+    )
+    return ", ".join(f'<a href="#{key}" data-at="{root}">{root}</a>{name}' for root, name in told)
 
 
 def _model(record: Record, report: Report) -> str:
