@@ -17,7 +17,7 @@ from selfbyoc.fuzz.grow import grown, twin
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import WRONG, Finding
 from selfbyoc.fuzz.meaning import graph_of, model, numbers
-from selfbyoc.fuzz.oracle import both_moved, differing, typed_as
+from selfbyoc.fuzz.oracle import both_moved, differing, moved_by_inputs, typed_as
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Draft, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, programs
 from selfbyoc.fuzz.seeds import seeds
@@ -205,3 +205,21 @@ def test_a_gelu_far_below_zero_is_as_exact_as_its_input():
     expected = [asked.values[id(v)] for v in graph.outputs]
     (moved,) = rounding(graph, asked, expected, seed=0)
     assert moved.slack > 0.05 * expected[0].max()
+
+
+def test_errors_of_a_sum_grow_with_it():
+    """What a mean leaves of equal numbers is nothing but these."""
+    count = 4096
+    attrs = {"axis": (-1,), "keepdims": True}
+    x = Node(INPUT, shape=(2, count), dtype="float64")
+    graph = graph_of(Program((x, Node("mean", (0,), attrs), Node("subtract", (0, 1))), (2,)))
+    same = np.full((2, count), 0.7)
+    asked = Question("borders", [same], all_values(graph, [same]))
+    (moved,) = rounding(graph, replace(asked, inputs=[same]), [np.zeros((2, count))], seed=0)
+    assert moved.slack > 2 * 0.7 * 2.0**-53 * np.sqrt(count)
+
+
+def test_how_far_a_program_moves_that_only_runs():
+    given = {"x": np.array([1.0, -1.0 + 2.0**-40])}
+    (moved,) = moved_by_inputs(lambda g: [g["x"].sum()], given)
+    assert 2.0**-52 < moved.slack < 2.0**-48

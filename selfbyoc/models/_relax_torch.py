@@ -11,12 +11,14 @@ from tvm import relax
 from ..errors import InputError
 from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
 from ._relax_torch_node import argument, in_its_type
+from .torch_checks import check_program
 
 
 def converted(program: Any, bare: bool) -> Any:
     """An exported program as an IRModule, its weights as constants."""
     from tvm.relax.frontend.torch import from_exported_program
 
+    check_program(program.graph)
     return from_exported_program(
         program, custom_convert_map=dict(_CONVERTERS), unwrap_unit_return_tuple=bare
     )
