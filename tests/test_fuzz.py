@@ -209,14 +209,13 @@ def test_a_gelu_far_below_zero_is_as_exact_as_its_input():
 
 def test_errors_of_a_sum_grow_with_it():
     """What a mean leaves of equal numbers is nothing but these."""
-    count = 4096
-    attrs = {"axis": (-1,), "keepdims": True}
-    x = Node(INPUT, shape=(2, count), dtype="float64")
-    graph = graph_of(Program((x, Node("mean", (0,), attrs), Node("subtract", (0, 1))), (2,)))
-    same = np.full((2, count), 0.7)
-    asked = Question("borders", [same], all_values(graph, [same]))
-    (moved,) = rounding(graph, replace(asked, inputs=[same]), [np.zeros((2, count))], seed=0)
-    assert moved.slack > 2 * 0.7 * 2.0**-53 * np.sqrt(count)
+    x, y = (Node(INPUT, shape=(2, count), dtype="float64") for count in (4096, 1))
+    mean = Node("mean", (0,), {"axis": (-1,), "keepdims": True})
+    nodes = (x, y, mean, Node("subtract", (0, 2)), Node("add", (3, 1)))
+    graph, given = graph_of(Program(nodes, (4,))), [np.full((2, 4096), 0.7), np.ones((2, 1))]
+    asked = Question("borders", given, all_values(graph, given))
+    (moved,) = rounding(graph, asked, [np.ones((2, 4096))], seed=0)
+    assert 2 * 0.7 * 2.0**-53 * np.sqrt(4096) < moved.slack < 1e-13
 
 
 def test_how_far_a_program_moves_that_only_runs():
