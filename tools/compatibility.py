@@ -5,7 +5,8 @@
     python tools/compatibility.py --document     the table only, from the results that are there
 
 Environments are kept in build/compatibility/, results in docs/reports/compatibility/, one file a
-combination: what another system found (a chroot with another Python) stays in the table. Only the standard library is
+combination: what another system found (a chroot with another Python) stays in the table. Only the
+standard library is
 needed. Exit status 1 when a test failed.
 """
 
