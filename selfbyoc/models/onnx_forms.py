@@ -153,12 +153,31 @@ def _power_of_size(node: Any, graph: Graph) -> Sequence[Any]:
     return (before,)
 
 
+def _from_the_end(node: Any, graph: Graph) -> Sequence[Any]:
+    """0.17's frontend does not count negative places from the end."""
+    data, places = graph.shape(node.input[0]), graph.shape(node.input[1])
+    if not IS_RELAY or data is None or places is None:
+        return ()
+    batch = attributes(node).get("batch_dims", 0)
+    make, y = extra("onnx").helper.make_node, node.output[0]
+    dtype = graph.dtype(node.input[1]) or np.int64
+    counts = graph.add(np.asarray(data[batch : batch + places[-1]], dtype))
+    zero, given = graph.add(np.asarray(0, dtype)), node.input[1]
+    node.input[1] = f"{y}.places"
+    return (
+        make("Less", [given, zero], [f"{y}.below"]),
+        make("Add", [given, counts], [f"{y}.moved"]),
+        make("Where", [f"{y}.below", f"{y}.moved", given], [f"{y}.places"]),
+    )
+
+
 _REDUCTIONS = (
     "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare",
 )  # fmt: skip
 # Each changes a node in place, and returns the nodes that go before it.
 _REWRITES: dict[str, Callable[[Any, Graph], Sequence[Any]]] = {
     **{f"Reduce{name}": _axes_as_attribute for name in _REDUCTIONS},
-    "ConvTranspose": _output_shape, "Equal": _lowest, "Gelu": _gelu_by_tanh,
-    "GlobalLpPool": _power_of_size, "IsInf": _one_infinity, "LpPool": _power_of_size,
+    "ConvTranspose": _output_shape, "Equal": _lowest, "GatherND": _from_the_end,
+    "Gelu": _gelu_by_tanh, "GlobalLpPool": _power_of_size, "IsInf": _one_infinity,
+    "LpPool": _power_of_size, "ScatterND": _from_the_end,
 }  # fmt: skip
