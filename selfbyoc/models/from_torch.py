@@ -18,7 +18,8 @@ def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
 
     module  a torch.nn.Module in eval mode; what torch.jit traced or scripted, whose branches are
             decided by the inputs; on Relax also a torch.export.ExportedProgram
-    inputs  tensors to export it with: their shapes and dtypes are the result's; none for a program
+    inputs  tensors, or one, to export it with: their shapes and dtypes are the result's; none for a
+            program
 
     Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's.
 
@@ -48,6 +49,8 @@ def imported(module: Any, inputs: Sequence[Any], **how: bool) -> Any:
         )
     if getattr(module, "training", False):
         raise InputError("module: it is in training mode; call module.eval() first")
+    if isinstance(inputs, torch.Tensor):  # as torch.jit.trace takes it; its rows are no inputs
+        inputs = (inputs,)
     for number, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
             kind = type(value).__name__
