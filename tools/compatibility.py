@@ -6,8 +6,7 @@
 
 Environments are kept in build/compatibility/, results in docs/reports/compatibility/, one file a
 combination: what another system found (a chroot with another Python) stays in the table. Only the
-standard library is
-needed. Exit status 1 when a test failed.
+standard library is needed. Exit status 1 when a test failed.
 """
 
 from __future__ import annotations
