@@ -14,8 +14,8 @@ def check_params(declared: Iterable[Value], params: Mapping[str, Any]) -> None:
     that its inputs do not fit.
     """
     for value in declared:
-        given = params.get(value.name)
-        if not value.is_static or not hasattr(given, "shape"):
+        given: Any = params.get(value.name)
+        if given is None or not value.is_static or not hasattr(given, "shape"):
             continue
         shape, dtype = tuple(map(int, given.shape)), str(given.dtype)
         if (shape, dtype) != (value.shape, value.dtype):
