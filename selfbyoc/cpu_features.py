@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import platform
+import re
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,8 @@ from .errors import TargetError
 # LLVM 10 does not list them for a target without -mcpu, and takes them for granted in 64 bits.
 _BASELINE = {"x86_64": frozenset({"64bit", "sse", "sse2"})}
 _SPELLINGS = {"amd64": "x86_64", "arm64": "aarch64"}
+# Architectures whose names say a version, which LLVM's list leaves out.
+_VERSIONS = re.compile(r"i[3-9]86|(arm|thumb)(eb)?v[4-9][a-z0-9.]*|arm64e|x86_64h")
 # What an older LLVM knows of the same kind, newest first: LLVM 10 ends at znver2 and tigerlake.
 _LINES = (
     ("znver6", "znver5", "znver4", "znver3", "znver2", "znver1"),
@@ -52,21 +55,43 @@ def architecture(target: Any) -> str:
 
 
 def check_cpu(target: Any) -> None:
-    """Refuse a -mcpu that LLVM does not know (it would compile for the oldest instead), and a
-    -mattr that it would ignore.
+    """Refuse a -mtriple or -mcpu that LLVM does not know (it crashes, or compiles for the oldest
+    CPU), and a -mattr that it would ignore.
     """
     found = target if isinstance(target, dict) else target_dict(make_target(target))
     if found.get("kind") != "llvm":
         return
+    name, triple = str(found.get("mcpu", "")), str(found.get("mtriple") or "")
+    _check_triple(triple)
     for feature in found.get("mattr") or ():
-        if feature[:1] not in ("+", "-"):
-            raise TargetError(
-                f"target: -mattr={feature}: LLVM ignores a feature without a sign; write "
-                f"+{feature} or -{feature}"
-            )
-    name, triple = str(found.get("mcpu") or ""), str(found.get("mtriple") or "")
-    if name and not _is_known(name, triple):
+        _check_feature(feature, triple)
+    if "mcpu" in found and not _is_known(name, triple):
         raise TargetError(f"target: {_unknown(name, triple)}")
+
+
+def _check_triple(triple: str) -> None:
+    """What LLVM's lists are asked of a triple that it cannot read ends the process."""
+    name = triple.partition("-")[0]
+    known = [str(x) for x in tvm.target.codegen.llvm_get_targets()]
+    if triple and _SPELLINGS.get(name, name) not in known and not _VERSIONS.fullmatch(name):
+        near = difflib.get_close_matches(name, known)
+        raise TargetError(
+            f"target: -mtriple={triple}: LLVM knows no architecture {name!r}; expected one as in "
+            f"x86_64-linux-gnu" + (f"; the nearest known are {', '.join(near)}" if near else "")
+        )
+
+
+def _check_feature(feature: str, triple: str) -> None:
+    sign, name = feature[:1], feature[1:]
+    if sign not in ("+", "-"):
+        raise TargetError(
+            f"target: -mattr={feature}: LLVM ignores a feature without a sign; write "
+            f"+{feature} or -{feature}"
+        )
+    if name not in _features(triple, "", (f"+{name}",)):
+        of = f" of {triple}" if triple else ""
+        version = tvm.target.codegen.llvm_version_major()
+        raise TargetError(f"target: -mattr={feature}: LLVM {version} knows no such feature{of}")
 
 
 def _is_known(name: str, triple: str) -> bool:

@@ -65,6 +65,19 @@ def test_a_model_against_tvm_alone(tmp_path, capsys):
     assert times(capsys, path, compiled(path)) == [*both, ("net.so", "selfbyoc")]
 
 
+def test_an_exported_program(tmp_path, capsys):
+    path = tmp_path / "net.pt2"
+    if GENERATION == "relay":
+        path.write_bytes(b"")
+        assert main(["bench", str(path)]) == 1
+        assert "(Relay) reads no exported programs of PyTorch" in capsys.readouterr().err
+        return
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(33, 17), torch.nn.ReLU()).eval()
+    torch.export.save(torch.export.export(net, (torch.zeros(5, 33),)), path)
+    assert times(capsys, path) == [("net.pt2", "selfbyoc"), ("net.pt2", "TVM alone")]
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's graph executor has fixed sizes")
 def test_open_sizes(tmp_path, capsys):
     path = compiled(written(tmp_path, tir.Var("rows", "int64")))

@@ -30,7 +30,7 @@ def result(name, **options):
     given = {"versions": {"python": "3.11.7", "numpy": "2.4.6", "apache-tvm": f"{tvm}.0"},
              "counts": {"passed": 185, "failed": 0, "errors": 0, "skipped": 4},
              "fuzz": "nothing found", **options}  # fmt: skip
-    return Result(name, "quick", "Debian 12", "A CPU (AVX-512)", "2026-11-21", **given)
+    return Result(name, "quick", "Debian 12", "A CPU (AVX-512)", "2026-11-21", "1ebb312", **given)
 
 
 def rows(*results):
@@ -82,7 +82,7 @@ def test_what_failed_and_what_could_not_be_tried_is_told_in_notes():
 
 def test_a_python_that_is_not_here_leaves_the_earlier_result(tmp_path, monkeypatch, capsys):
     name = "tvm0.27-python3.14-numpy2"
-    monkeypatch.setattr(compatibility, "FOLDER", tmp_path)
+    monkeypatch.setattr(compatibility, "RESULTS", tmp_path)
     assert compatibility._kept(result(name))
     assert compatibility._kept(result(name, problem="not tried: no python3.14"))
     assert compatibility._results()[name]["counts"]["passed"] == 185
@@ -102,8 +102,12 @@ def test_a_quick_run_names_files_that_are_there():
         files = tested._files(result(name))
         assert len(files) >= 8
         assert all((HERE.parent / file).is_file() for file in files)
-    everything = Result("tvm0.27-python3.11-numpy2", "all", "", "", "")
+    everything = Result("tvm0.27-python3.11-numpy2", "all", "", "", "", "")
     assert tested._files(everything) == []
+
+
+def test_the_document_is_what_the_results_say():
+    assert markdown(compatibility._results()) in DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_the_document_names_every_tvm_and_python():

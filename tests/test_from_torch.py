@@ -52,6 +52,14 @@ def test_a_module():
         np.testing.assert_allclose(found, network(x).numpy(), atol=1e-5)
 
 
+def test_one_tensor_is_one_input():
+    """Of a batch of one, whose only row would be taken for the input."""
+    network = torch.nn.Linear(5, 3).eval()
+    for mod in (from_torch(network, torch.ones(1, 5)), from_torch(network, [torch.ones(1, 5)])):
+        ((_, shape, _),) = selfbyoc.build(mod).inputs
+        assert shape == (1, 5)
+
+
 def test_sums_of_bools_are_integers():
     ids, weight = torch.tensor([[3, 0, 2, 2, 0, 7]]), torch.randn(1, 6)
     mod = from_torch(Positions().eval(), (ids, weight))

@@ -17,7 +17,7 @@ from selfbyoc.fuzz.grow import grown, twin
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import WRONG, Finding
 from selfbyoc.fuzz.meaning import graph_of, model, numbers
-from selfbyoc.fuzz.oracle import both_moved, differing, typed_as
+from selfbyoc.fuzz.oracle import both_moved, differing, moved_by_inputs, typed_as
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Draft, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, programs
 from selfbyoc.fuzz.seeds import seeds
@@ -205,3 +205,20 @@ def test_a_gelu_far_below_zero_is_as_exact_as_its_input():
     expected = [asked.values[id(v)] for v in graph.outputs]
     (moved,) = rounding(graph, asked, expected, seed=0)
     assert moved.slack > 0.05 * expected[0].max()
+
+
+def test_errors_of_a_sum_grow_with_it():
+    """What a mean leaves of equal numbers is nothing but these."""
+    x, y = (Node(INPUT, shape=(2, count), dtype="float64") for count in (4096, 1))
+    mean = Node("mean", (0,), {"axis": (-1,), "keepdims": True})
+    nodes = (x, y, mean, Node("subtract", (0, 2)), Node("add", (3, 1)))
+    graph, given = graph_of(Program(nodes, (4,))), [np.full((2, 4096), 0.7), np.ones((2, 1))]
+    asked = Question("borders", given, all_values(graph, given))
+    (moved,) = rounding(graph, asked, [np.ones((2, 4096))], seed=0)
+    assert 2 * 0.7 * 2.0**-53 * np.sqrt(4096) < moved.slack < 1e-13
+
+
+def test_how_far_a_program_moves_that_only_runs():
+    given = {"x": np.array([1.0, -1.0 + 2.0**-40])}
+    (moved,) = moved_by_inputs(lambda g: [g["x"].sum()], given)
+    assert 2.0**-52 < moved.slack < 2.0**-48

@@ -276,6 +276,18 @@ def test_a_short_run_finds_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("onnx", [False, True])
+def test_a_longer_run_finds_nothing(onnx, tmp_path):
+    """On AVX2, whatever this machine is."""
+    if onnx:
+        pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    setting = Setting(RUNS_HERE)
+    plan = Plan(600.0, count=40, seed=11, folder=tmp_path, setting=setting, onnx=onnx)
+    done = fuzz(plan)
+    assert [f.text for f in done.findings] == []
+    assert (done.counts["graphs"], done.counts["twins"] > 0) == (40, True)
+
+
 def test_runs_are_added_up_in_a_table(tmp_path, capsys):
     plan, files = Plan(setting=Setting(RUNS_HERE)), [tmp_path / f"{n}.json" for n in range(2)]
     for n, path in enumerate(files):

@@ -2,6 +2,8 @@
 whoever loads it need not know (test_elsewhere.py). The reference is NumPy on rounded weights.
 """
 
+import re
+
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
@@ -185,6 +187,48 @@ def test_a_number_that_is_too_large():
         selfbyoc.build(emitted(dense, DENSE, given), composites=[], weights="float16")
     with pytest.raises(InputError, match="weights: expected float32 or float16, found 'int8'"):
         selfbyoc.build(emitted(dense, DENSE, given), weights="int8")
+
+
+def said_of(mod, **how):
+    with pytest.raises(InputError) as caught:
+        selfbyoc.build(mod, weights="float16", **how)
+    return str(caught.value)
+
+
+def test_it_is_named_as_in_the_onnx_file():
+    """Packed by a composite, turned before, or as TVM reads it; beside one of its shape."""
+    made = pytest.importorskip("onnx_models")
+    arrays = {"fc.0": RNG.standard_normal((33, 33)), "fc.1": RNG.standard_normal((33, 33))}
+    arrays = {name: a.astype("float32") for name, a in arrays.items()}
+    arrays["fc.1"][3, 4] = 7e4
+    ends = [made.value("x", made.FLOAT, 5, 33)], [made.value("y", made.FLOAT, 5, 33)]
+    for turned in (0, 1):
+        gemm = {"transB": turned}
+        nodes = [("Gemm", ["x", "fc.0"], "a", gemm), ("Relu", ["a"], "b", {}),
+                 ("Gemm", ["b", "fc.1"], "y", gemm)]  # fmt: skip
+        mod = selfbyoc.from_onnx(made.model(nodes, *ends, **arrays))
+        assert said_of(mod).startswith("weights: fc.1, the weight of dense at dense")
+        said = said_of(mod, composites=[])
+        assert re.match("weights: fc.1, the weight of (dense|matmul)", said)
+    kernel = RNG.standard_normal((35, 16, 3, 3)).astype("float32")
+    kernel[:, 0] = 6e4  # Winograd's transform makes more of it
+    ends = (
+        [made.value("x", made.FLOAT, 1, 16, 16, 16)],
+        [made.value("y", made.FLOAT, 1, 35, 14, 14)],
+    )
+    mod = selfbyoc.from_onnx(
+        made.model([("Conv", ["x", "a/b\x1b"], "y", {})], *ends, **{"a/b\x1b": kernel})
+    )
+    assert said_of(mod).startswith("weights: a/b\\x1b, the weight of conv2d at conv2d")
+
+
+def test_it_is_named_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(33, 17), torch.nn.ReLU(), torch.nn.Linear(17, 9))
+    with torch.no_grad():
+        net[2].weight[3, 4] = -7e4
+    mod = selfbyoc.from_torch(net.eval(), [torch.zeros(5, 33)])
+    assert said_of(mod).startswith("weights: 2.weight, the weight of dense at bias_add_1")
 
 
 def test_every_number_of_float16(tmp_path):

@@ -79,6 +79,7 @@ FLOORS = (
                 "bounds",
                 "config",
                 "export",
+                "indices",
                 "rewrite",
                 "rpc",
                 "script",

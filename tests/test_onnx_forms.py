@@ -5,6 +5,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc._tvm import GENERATION
+from selfbyoc.errors import InputError
 from selfbyoc.runtime.tolerance import first_wrong
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
@@ -72,6 +73,45 @@ def test_a_clip_with_one_bound(low, high):
     names = [n if n in weights else "" for n in ("lo", "hi")]
     mod = build([helper.make_node("Clip", ["x", *names], ["y"])], (7,), (7,), 13, **weights)
     np.testing.assert_array_equal(selfbyoc.build(mod)(x)[0], np.clip(x, low, high))
+
+
+@pytest.mark.parametrize("opset", [6, 13])
+def test_a_clip_whose_limits_cross(opset):
+    """ONNX gives the upper limit, TVM 0.17 the lower one."""
+    mod, _ = clip_model(opset, 2.0, -1.0)
+    library, _, found = run(mod, (1, 3, 5, 7))
+    assert library.report.counts == {"conv2d": 1}
+    np.testing.assert_array_equal(found, np.full((1, 5, 5, 7), -1, "float32"))
+
+
+SAME = {"upper": (b"SAME_UPPER", (1, 0, 1, 1)), "lower": (b"SAME_LOWER", (1, 1, 1, 0))}
+
+
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "LpPool"])
+def test_pools_that_are_padded_to_the_same_size(kind, name):
+    """0.27's frontend had fewer windows under SAME_LOWER."""
+    auto, (top, left, bottom, right) = SAME[name]
+    shape, out = (1, 3, 9, 11), (1, 3, 5, 6)
+    pool = helper.make_node(
+        kind, ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], auto_pad=auto.decode()
+    )
+    _, x, found = run(build([pool], shape, out, 13), shape)
+    fill = -np.inf if kind == "MaxPool" else np.nan if kind == "AveragePool" else 0
+    wide = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    views = np.lib.stride_tricks.sliding_window_view(wide, (3, 2), axis=(2, 3))[:, :, ::2, ::2]
+    means = {"MaxPool": np.max, "AveragePool": np.nanmean, "LpPool": np.linalg.norm}
+    flat = views.reshape(*views.shape[:4], 6)
+    assert first_wrong(found, means[kind](flat, axis=-1), "float32", 6) is None
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="0.17 reads it right")
+def test_a_pool_of_an_image_of_no_known_size():
+    attrs = {"kernel_shape": [2, 2], "auto_pad": "SAME_LOWER", "strides": [2, 2]}
+    pool = helper.make_node("MaxPool", ["x"], ["y"], **attrs)
+    assert kinds(build([pool], ("n", 3, 7, 7), ("n", 3, 4, 4), 13)) == ["max_pool2d"]
+    with pytest.raises(InputError, match="auto_pad is SAME_LOWER, of an image of no known size"):
+        build([pool], (1, 3, "h", 7), (1, 3, "h", 4), 13)
 
 
 @pytest.mark.parametrize("kind", ["Softplus", "LogSoftmax"])

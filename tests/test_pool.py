@@ -6,7 +6,7 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, op
-from selfbyoc._tvm import make_target
+from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.composites.pool import avg_pool2d, max_pool2d
@@ -51,6 +51,42 @@ def test_both_forms(kind, name):
     assert_close(run)
     stacked, _ = stages(composite, case.program, shape)
     assert ("_down" in stacked) == is_rows
+
+
+OUTSIDE = {
+    "before": ((1, 2, 9, 11), {"pool_size": 2, "padding": (3, 2, 0, 0)}),
+    "before, by rows": ((1, 2, 9, 40), {"pool_size": 2, "padding": (3, 3, 1, 1)}),
+    "around": ((1, 2, 9, 40), {"pool_size": (2, 3), "strides": 2, "padding": 4}),
+    "by a large window": ((1, 2, 20, 20), {"pool_size": 9, "padding": 9}),
+    "in channels last": ((1, 9, 11, 2), {"pool_size": 2, "padding": 3, "layout": "NHWC"}),
+}  # fmt: skip
+if GENERATION == "relay":  # on Relax such windows are none
+    ceil = {"strides": (2, 2), "padding": 1, "ceil_mode": True}
+    OUTSIDE["after"] = ((1, 3, 10, 11), {"pool_size": (3, 2), **ceil})
+    OUTSIDE["after, by rows"] = ((1, 3, 10, 41), {"pool_size": (3, 2), **ceil})
+
+
+@pytest.mark.parametrize("name", sorted(OUTSIDE))
+@pytest.mark.parametrize("counts", [False, True])
+def test_windows_that_lie_outside_the_image(counts, name):
+    """Their average is 0, as TVM alone says, and not 0 / 0."""
+    shape, attrs = OUTSIDE[name]
+    case = Case(lambda x: op.avg_pool2d(x, **attrs, count_include_pad=counts), x=shape)
+    any_layout = selfbyoc.Composite("average", lambda x: op.avg_pool2d(x))
+    for composite in (any_layout, *([] if "layout" in attrs else [avg_pool2d])):
+        run = run_case(composite, case)
+        assert run.counts == {composite.name: 1}
+        assert all(np.isfinite(result).all() for result in run.found)
+        assert_close(run)
+
+
+def test_numpy_averages_dilated_windows():
+    """No compute of ours takes them; what is compared with NumPy must mean what TVM means."""
+    attrs = {"pool_size": (2, 3), "padding": (1, 1, 0, 2), "dilation": (2, 1)}
+    case = Case(lambda x: op.avg_pool2d(x, **attrs), x=(1, 2, 7, 9))
+    run = run_case(avg_pool2d, case)
+    assert run.counts == {}
+    assert_close(run)
 
 
 @pytest.mark.parametrize("dilation", [(1, 2), (2, 1), (3, 2)])

@@ -8,6 +8,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
+from selfbyoc.cpu_features import features_of
 from selfbyoc.errors import CompositeError, InputError, TargetError
 from selfbyoc.ir.emit import emit
 
@@ -50,12 +51,27 @@ def test_a_compute_of_no_op():
         Composite("mine", dense, compute={"dense": print, "conv2d": print})
 
 
+@pytest.mark.parametrize("told", [{"constants": ("v",)}, {"generations": ("relaxx",)}], ids=str)
+def test_a_case_that_names_what_is_not_there(told):
+    (what, (name,)) = next(iter(told.items()))
+    with pytest.raises(CompositeError, match=rf"Case: {what} names \['{name}'\]; expected some"):
+        Case(x=(2, 3), w=(4, 3), **told)
+
+
 @pytest.mark.parametrize("late", ["composites", "params"])
 def test_what_a_partitioned_module_cannot_take(late):
     parted = selfbyoc.partition_for_tefuse(emit(dense, {"x": (2, 8), "w": (8, 8)}))
     given = {"composites": [], "params": {"w": np.zeros((8, 8), "float32")}}
     with pytest.raises(InputError, match=f"{late}: this module is partitioned already"):
         selfbyoc.build(parted, **{late: given[late]})
+
+
+@pytest.mark.parametrize("given", [np.zeros((7, 8), "float32"), np.zeros((8, 8))], ids=str)
+def test_weights_of_another_type(given):
+    mod = emit(dense, {"x": (2, 8), "w": (8, 8)})
+    found = rf"found {given.dtype}\[{given.shape[0]}, 8\]"
+    with pytest.raises(InputError, match=rf"params: w: expected float32\[8, 8\], {found}"):
+        selfbyoc.build(mod, params={"w": given})
 
 
 @pytest.mark.parametrize("field", ["kind", "mcpu", "keys", "num-cores"])
@@ -67,7 +83,34 @@ def test_a_target_that_holds_none(field, value):
         selfbyoc.build(mod, {"kind": "llvm", "keys": ["cpu"], field: value})
 
 
-def test_an_unknown_cpu(capfd):
-    with pytest.raises(TargetError, match="knows no -mcpu=haswel"):
-        selfbyoc.build(emit(dense, {"x": (2, 8), "w": (8, 8)}), "llvm -mcpu=haswel")
+@pytest.mark.parametrize("name", ["haswel", ""])
+def test_an_unknown_cpu(name, capfd):
+    with pytest.raises(TargetError, match=f"knows no -mcpu={name}"):
+        selfbyoc.build(emit(dense, {"x": (2, 8), "w": (8, 8)}), f"llvm -mcpu={name}")
     assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("feature", ["+avx9000", "-avx51f", "+"])
+def test_an_unknown_feature(feature):
+    wanted = rf"-mattr=\{feature}: LLVM \d+ knows no such feature"
+    with pytest.raises(TargetError, match=wanted):
+        selfbyoc.build(emit(dense, {"x": (2, 8), "w": (8, 8)}), f"llvm -mattr={feature}")
+
+
+@pytest.mark.parametrize("triple", ["foo-bar", "x86-linux-gnu", "aarch46-linux-gnu", "-", "armv"])
+@pytest.mark.parametrize("more", ["", " -mcpu=generic", " -mattr=+avx2"])
+def test_an_unknown_architecture(triple, more):
+    """LLVM's lists end the process at it."""
+    name = triple.partition("-")[0]
+    with pytest.raises(TargetError, match=f"LLVM knows no architecture '{name}'"):
+        selfbyoc.partition_for_tefuse(
+            emit(dense, {"x": (2, 8), "w": (8, 8)}), target=f"llvm -mtriple={triple}{more}"
+        )
+
+
+ARCHITECTURES = ["x86_64", "amd64", "i686", "aarch64", "arm64", "armv7l", "armv8.2a", "riscv64"]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_known_architectures(name):
+    features_of(f"llvm -mtriple={name}-linux-gnu")

@@ -11,7 +11,7 @@ from selfbyoc import Composite, op
 from selfbyoc.__main__ import main
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.tuning.progress import Outcome, Progress, Tuning
-from selfbyoc.tuning.records import CHOSEN, MEASURED, Record, append
+from selfbyoc.tuning.records import CHOSEN, MEASURED, WRONG, Record, append
 from selfbyoc.view import tune_command
 from selfbyoc.view.tune_progress import clock, shown
 from selfbyoc.view.tune_tables import changed, gain_line, short, space_of
@@ -240,13 +240,43 @@ def test_records_beside_a_model(model, tmp_path, capsys, monkeypatch):
     ends = [line.split("│")[-1].strip() for line in printed.splitlines() if line.count("│") == 6]
     assert ends == ["used", "no such kernel"]
     append(folder, record_of(first, {"rows": 2}, 0.5e-3, code="of an older schedule"))
-    assert run("records", folder, model) == 0
+    assert run("records", folder, model) == 1
     assert "its kernel has changed" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_status_of_records_says_whether_they_serve_a_model(model, tmp_path, monkeypatch):
+    from selfbyoc.view import records_command
+
+    monkeypatch.setattr(records_command, "partition_for_tefuse", tune_command.partition_for_tefuse)
+    first = task(model)
+    elsewhere = type(first.place)("relay", {"kind": "llvm", "mcpu": "other"}, 64)
+    good = record_of(first, {"rows": 2}, 0.5e-3)
+    away = record_of(first, {}, 1e-3, place=elsewhere, code="of an older schedule")
+    other = record_of(first, {}, 1e-3, workload="of another model")
+    wrong = record_of(first, {"rows": 2}, None, status=WRONG)
+    for name, given, status in (
+        ("shared", [away, other, good], 0),  # what others measured there is no fault
+        ("elsewhere", [away, other], 1),
+        ("nothing usable", [wrong, other], 1),
+    ):
+        for record in given:
+            append(tmp_path / name, record)
+        assert run("records", tmp_path / name, model) == status, name
+        assert run("records", tmp_path / name) == 0  # without a model nobody can know
+
+
+def test_the_help_of_records_says_its_status(capsys):
+    with pytest.raises(SystemExit):
+        run("records", "--help")
+    assert "the exit status is 1 if" in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_records(tmp_path, capsys):
     assert run("records", tmp_path / "nothing") == 1
     assert "records: there is no" in capsys.readouterr().err
+    (tmp_path / "records.jsonl").write_text("no record\n")
+    assert run("records", tmp_path) == 1
+    assert "line 1 is not read" in capsys.readouterr().out
 
 
 def test_texts(model):

@@ -4,9 +4,9 @@
     python tools/compatibility.py --list
     python tools/compatibility.py --document     the table only, from the results that are there
 
-Environments and results are kept in build/compatibility/, the results one file a combination: what
-another system found (a chroot with another Python) stays in the table. Only the standard library is
-needed. Exit status 1 when a test failed.
+Environments are kept in build/compatibility/, results in docs/reports/compatibility/, one file a
+combination: what another system found (a chroot with another Python) stays in the table. Only the
+standard library is needed. Exit status 1 when a test failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from compatible.document import markdown
-from compatible.environment import FOLDER, ROOT, wheel
+from compatible.environment import FOLDER, RESULTS, ROOT, wheel
 from compatible.table import BY_NAME, Combination
 from compatible.tested import SELECTED, Result, tried
 
@@ -47,7 +47,7 @@ def _chosen(patterns: list[str] | None) -> list[Combination]:
 
 
 def _path(name: str) -> Path:
-    return FOLDER / "results" / f"{name}.json"
+    return RESULTS / f"{name}.json"
 
 
 def _results() -> dict[str, Any]:

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import re
-import signal
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,30 +26,34 @@ import numpy as np
 import onnx
 from onnx.backend.test.loader import load_model_tests
 
-sys.path.append(str(Path(__file__).parents[1]))
-
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"  # of ONNX Runtime: these tests are newer
+
+from op_by_op import (
+    BAD,
+    FIXED,
+    REFUSED,
+    REPORTS,
+    RIGHT,
+    Judgement,
+    counts,
+    in_a_process,
+    judged,
+    write_between_marks,
+)  # fmt: skip
 
 import selfbyoc
 from selfbyoc._tvm import GENERATION, tvm
-from selfbyoc.errors import SelfbyocError, one_line
+from selfbyoc.errors import one_line
 
-ROOT = Path(__file__).parents[1]
-DOCUMENT = ROOT / "docs" / "onnx.md"
-BEGIN, END = "<!-- table -->", "<!-- end -->"
-RIGHT, FIXED, REFUSED, WRONG, RAISED, ENDED = STATUSES = (
-    "right", "right with constants", "refused", "wrong", "raised", "ended",
-)  # fmt: skip
-BAD = (WRONG, RAISED, ENDED)
+DOCUMENT = REPORTS.parent / "onnx.md"
 # Those of onnx 1.17 for signed products of bytes wrap around where ONNX saturates.
 _LEFT_OUT = ("*_cuda", "test_bernoulli*", "test_training_dropout*", "test_qlinearmatmul_*_int8_*")
-Array = np.ndarray
 Row = tuple[str, str, str]  # name, status, text
 
 
 def data_file(generation: str) -> Path:
     """Where the results of a generation are kept."""
-    return ROOT / "docs" / "reports" / f"onnx-ops-{generation}.json"
+    return REPORTS / f"onnx-ops-{generation}.json"
 
 
 def cases() -> list[Any]:
@@ -98,7 +100,11 @@ def _with_constants(model: Any, given: Sequence[Any]) -> Any:
     return fixed
 
 
-def _tried(case: Any) -> tuple[str, str]:
+def _judgements(case: Any) -> list[Judgement]:
+    return [_tried(case)]
+
+
+def _tried(case: Any) -> Judgement:
     try:
         model, given, wanted = _loaded(case)
     except Exception as err:  # onnx 1.17 cannot read some of its own data
@@ -115,62 +121,17 @@ def _tried(case: Any) -> tuple[str, str]:
     return (FIXED, text) if again == RIGHT else (again, told)
 
 
-def _once(case: Any, model: Any, given: list[Any], wanted: list[Any]) -> tuple[str, str]:
-    try:
-        library = selfbyoc.build(selfbyoc.from_onnx(model), cache=False)
-        found = library(*given)
-    except SelfbyocError as err:
-        return REFUSED, one_line(err)
-    except Exception as err:  # what the tool looks for
-        return RAISED, f"{type(err).__name__}: {one_line(err)}"
-    return _compared(found, wanted, case)
-
-
-def _compared(found: Sequence[Array], wanted: Sequence[Any], case: Any) -> tuple[str, str]:
-    if len(found) != len(wanted):
-        return WRONG, f"{len(found)} outputs instead of {len(wanted)}"
-    for ours, theirs in zip(found, map(np.asarray, wanted), strict=True):
-        if (ours.shape, str(ours.dtype)) != (theirs.shape, str(theirs.dtype)):
-            return WRONG, f"{ours.dtype}{ours.shape} instead of {theirs.dtype}{theirs.shape}"
-        if not _close(ours, theirs, case):
-            return WRONG, f"{ours.ravel()[:3]} instead of {theirs.ravel()[:3]}"
-    return RIGHT, ""
-
-
-def _close(ours: Array, theirs: Array, case: Any) -> bool:
-    if theirs.dtype.kind not in "fV":  # V: floats of 8 bits and less
-        return bool((ours == theirs).all())
-    a, b = ours.astype("float64"), theirs.astype("float64")
-    least = 1e-6 * float(np.abs(b[np.isfinite(b)]).max(initial=1))
-    close = np.allclose(a, b, rtol=max(case.rtol, 1e-3), atol=least, equal_nan=True)
-    return bool(close)
-
-
-def _in_a_process(case: Any, seconds: int) -> tuple[str, str]:
-    """A forked process, which may crash; nothing was computed in this one."""
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-
-    def work() -> None:
-        signal.alarm(seconds)
-        warnings.simplefilter("ignore")
-        queue.put(_tried(case))
-
-    process = context.Process(target=work)
-    process.start()
-    process.join()
-    return (ENDED, f"exit status {process.exitcode}") if queue.empty() else queue.get()
+def _once(case: Any, model: Any, given: list[Any], wanted: list[Any]) -> Judgement:
+    return judged(
+        lambda: selfbyoc.build(selfbyoc.from_onnx(model), cache=False)(*given),
+        wanted, max(case.rtol, 1e-3),
+    )  # fmt: skip
 
 
 def _document() -> None:
     """The part of docs/onnx.md between the marks, from the data of both generations."""
     data = {g: json.loads(data_file(g).read_text()) for g in ("relax", "relay")}
-    lines = [f"| | {' | '.join(data)} |", "|---|---|---|"]
-    lines.append(f"| TVM | {' | '.join(d['tvm'] for d in data.values())} |")
-    lines.append(f"| onnx, whose tests they are | {' | '.join(d['onnx'] for d in data.values())} |")
-    for status in STATUSES:
-        found = (sum(row[1] == status for row in d["rows"]) for d in data.values())
-        lines.append(f"| {status} | {' | '.join(map(str, found))} |")
+    lines = counts(data, {"tvm": "TVM", "onnx": "onnx, whose tests they are"})
     for generation, held in data.items():
         rows = held["rows"]
         unknown = sorted({op for row in rows if row[1] == REFUSED for op in _missing(row[2])})
@@ -180,9 +141,7 @@ def _document() -> None:
         lines += ["", "| refused otherwise | tests |", "|---|---|"]
         lines += [f"| {text} | {count} |" for text, count in reasons.most_common(_SHOWN)]
         lines += ["", *(f"- {row[1]}: `{row[0]}`, {row[2]}" for row in rows if row[1] in BAD)]
-    text = DOCUMENT.read_text()
-    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
-    DOCUMENT.write_text("\n\n".join([before, "\n".join(lines).rstrip(), after]))
+    write_between_marks(DOCUMENT, lines)
 
 
 _SHOWN = 12
@@ -218,7 +177,8 @@ def main() -> int:
     if args.only:
         chosen = [c for c in chosen if any(fnmatch(c.name, p) for p in args.only)]
     for case in chosen:
-        rows[case.name] = (case.name, *_in_a_process(case, args.seconds))
+        (judgement,) = in_a_process(partial(_judgements, case), args.seconds)
+        rows[case.name] = (case.name, *judgement)
         if rows[case.name][1] in BAD:
             print(*rows[case.name], flush=True)
     if chosen:

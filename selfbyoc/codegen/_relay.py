@@ -55,7 +55,7 @@ def codegen(func: relay.Function) -> Any:
     done = _modules_of_this_build()
     if symbol not in done:
         target = agree(attrs.get(TARGET), build_target(), symbol)
-        with _kept_targets():
+        with kept_targets():
             func = typed(func)
             source = external(symbol, composites(func), read(func), attrs)
             source = replace(source, is_checked=_build() is not None)
@@ -92,7 +92,7 @@ def _callers() -> Iterator[Any]:
 
 
 @contextmanager
-def _kept_targets() -> Iterator[None]:
+def kept_targets() -> Iterator[None]:
     """An error while lowering leaves targets on TVM's stack (0.17), and unwinding over them ends
     the process.
     """

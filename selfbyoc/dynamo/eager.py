@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..errors import FallbackWarning
+from ..models.torch_checks import draws
 
 NEEDS_GRADIENTS = (
     "its results need gradients, and only inference is compiled; call the model under "
@@ -78,12 +79,4 @@ def _names(dtypes: Sequence[Any]) -> str:
 
 def random_op(module: Any) -> str:
     """An op of a functional graph that draws random numbers, which TVM would draw once, or not."""
-    for node in module.graph.nodes:
-        if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-            continue
-        names = [argument.name for argument in node.target._schema.arguments]
-        given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-        # Attention is one of them for its dropout.
-        if "dropout_p" not in names or given.get("dropout_p", 0.0) != 0.0:
-            return str(node.target)
-    return ""
+    return next(filter(None, map(draws, module.graph.nodes)), "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
@@ -26,7 +26,15 @@ from ..runtime.build import build
 from ..runtime.generation import runtime
 from .grow import twin
 from .meaning import graph_of, inputs, model, numbers
-from .oracle import Wanted, both_moved, differing, moved_by_inputs, typed_as, wanted
+from .oracle import (
+    Wanted,
+    both_moved,
+    differing,
+    moved_by_inputs,
+    moved_in_onnx_runtime,
+    typed_as,
+    wanted,
+)
 from .program import Program, from_json
 
 Array = np.ndarray
@@ -160,7 +168,9 @@ def alone(text: str, setting: Setting, kind: str, found: Sequence[Array] | None)
     program = from_json(text)
     graph = graph_of(program)
     try:
-        theirs = _tvm_run(program, graph, setting, kind)
+        given = inputs(program, graph, kind)
+        run = _by_tvm(program, setting, list(given))
+        theirs = [np.array(array) for array in run(given)]
     except Exception as err:  # TVM's limit, whatever it raises
         theirs, raised = None, one_line(err)
     else:
@@ -174,6 +184,7 @@ def alone(text: str, setting: Setting, kind: str, found: Sequence[Array] | None)
     if theirs is None:
         return Alone(raised)
     if known.outputs is None:
+        moved = moved or moved_by_inputs(run, given)
         return Alone("", not differing(found, theirs, typed_as(graph, theirs), both_moved(moved)))
     same = not differing(found, theirs, typed_as(graph, theirs))
     if no_worse(found, theirs, known.outputs):
@@ -184,7 +195,7 @@ def alone(text: str, setting: Setting, kind: str, found: Sequence[Array] | None)
 def _moved(program: Program, graph: OpGraph, known: Wanted, kind: str) -> list[Rounding]:
     """How far rounding moves each output, where NumPy or ONNX Runtime can say it."""
     if known.values is None:
-        return moved_by_inputs(program, graph, kind) if known.outputs is not None else []
+        return moved_in_onnx_runtime(program, graph, kind) if known.outputs is not None else []
     outputs = [known.values[id(v)] for v in graph.outputs]
     with np.errstate(all="ignore"):
         found = rounding(graph, Question(kind, known.inputs, known.values), outputs, program.seed)
@@ -192,10 +203,10 @@ def _moved(program: Program, graph: OpGraph, known: Wanted, kind: str) -> list[R
     return [replace(each, slack=2 * each.slack) for each in found]
 
 
-def _tvm_run(program: Program, graph: OpGraph, setting: Setting, kind: str) -> list[Array]:
+def _by_tvm(
+    program: Program, setting: Setting, names: Sequence[str]
+) -> Callable[[Mapping[str, Array]], list[Array]]:
     target = host_target() if setting.target is None else check_target(setting.target)
-    mod = model(program, numbers(program, graph, "random"))
-    native = tvm_road.default_build(mod, target)
-    given = inputs(program, graph, kind)
-    call = runtime.bound_arrays(native, list(given))
-    return call(list(given.values()))
+    mod = model(program, numbers(program, graph_of(program), "random"))
+    call = runtime.bound_arrays(tvm_road.default_build(mod, target), names)
+    return lambda given: call([given[name] for name in names])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -62,12 +63,19 @@ def _by_onnx_runtime(program: Program, graph: OpGraph, kind: str) -> Wanted:
 _DRAWS = 8
 
 
-def moved_by_inputs(program: Program, graph: OpGraph, kind: str) -> list[Rounding]:
+def moved_in_onnx_runtime(program: Program, graph: OpGraph, kind: str) -> list[Rounding]:
     """How far the outputs of an ONNX model move when its inputs do by four roundoffs."""
-    written, rng = onnx_model(program, numbers(program, graph, "random")), np.random.default_rng(0)
-    given = inputs(program, graph, kind)
-    before = by_onnx_runtime(written, given)
-    after = [by_onnx_runtime(written, _noisy(given, rng)) for _ in range(_DRAWS)]
+    written = onnx_model(program, numbers(program, graph, "random"))
+    return moved_by_inputs(partial(by_onnx_runtime, written), inputs(program, graph, kind))
+
+
+def moved_by_inputs(
+    run: Callable[[Mapping[str, Array]], Sequence[Array]], given: Mapping[str, Array]
+) -> list[Rounding]:
+    """How far what `run` gives moves when the inputs do by four roundoffs."""
+    rng = np.random.default_rng(0)
+    before = [np.array(array) for array in run(given)]  # the next run may write over it
+    after = [[np.array(a) for a in run(_noisy(given, rng))] for _ in range(_DRAWS)]
     found = []
     for n, array in enumerate(before):
         with np.errstate(all="ignore"):

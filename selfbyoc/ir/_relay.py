@@ -114,6 +114,11 @@ def parameters(func: Any) -> tuple[Value, ...]:
     return tuple(v for p in func.params for v in _values(p.checked_type, p.name_hint))
 
 
+def declared(func: Any) -> tuple[Value, ...]:
+    """The tensors that a function's text types, before types are inferred."""
+    return tuple(v for p in func.params for v in _values(p.type_annotation, p.name_hint))
+
+
 def results(func: Any) -> tuple[Value, ...]:
     """The tensors that a function returns, in order."""
     return _values(func.checked_type.ret_type)

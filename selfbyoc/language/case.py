@@ -47,9 +47,18 @@ class Case:
         self.constants = tuple(constants)
         self.args = {key: typed(key, value) for key, value in args.items()}
         self.name = name or "-".join("x".join(map(str, s)) for s, _ in self.args.values())
+        _check_names("constants", self.constants, list(self.args))
+        _check_names("generations", self.generations, ["relay", "relax"])
 
     def __repr__(self) -> str:
         return f"Case({self.name})"
+
+
+def _check_names(what: str, found: Sequence[str], known: Sequence[str]) -> None:
+    """A name that does not exist would leave a case out, or a weight an input, without a word."""
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise CompositeError(f"Case: {what} names {unknown}; expected some of {list(known)}")
 
 
 def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:

@@ -12,12 +12,14 @@ from ..errors import InputError
 from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
 from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
+from .torch_checks import check_program
 
 
 def converted(program: Any, bare: bool) -> Any:
     """An exported program as an IRModule, its weights as constants, its modules' names as spans."""
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
+    check_program(program.graph)
     importer = ExportedProgramImporter()  # from_exported_program would keep it for itself
     mod = importer.from_exported_program(
         program.run_decompositions(),

@@ -11,6 +11,7 @@ from tvm import relay
 from .._tvm import tvm
 from ..errors import InputError
 from ._relay_onnx import imported
+from .torch_checks import check_trace
 
 _OPSET = 18  # the newest that the frontend of 0.17 knows
 
@@ -45,7 +46,8 @@ def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tracing, that shapes are fixed
-            traced = torch.jit.trace(module, tuple(inputs))
+            traced = torch.jit.trace(module, tuple(inputs), check_trace=False)
+            check_trace(traced.inlined_graph)
             given = [
                 (f"x{n}", (tuple(x.shape), str(x.dtype).removeprefix("torch.")))
                 for n, x in enumerate(inputs)

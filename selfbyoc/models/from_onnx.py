@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import InputError, MissingExtra, ModelWarning, one_line
 from ..extra import extra
-from ..partition.source_names import Names, with_names
+from ..partition.source_names import Names, named_weights, with_names
 from .expanding import expanded
 from .folding import folded
 from .generation import tvm_road
@@ -38,7 +38,7 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     check_known([proto], given)
     _check_types(proto, name)
     proto = give_shapes(proto, given, name)
-    names = Names(*(tuple(v.name for v in vs) for vs in (real_inputs(proto), proto.graph.output)))
+    names = _names(proto)
     proto = expanded(proto, tvm_road.onnx_ops())
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
@@ -50,6 +50,23 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     for note in notes:
         warnings.warn(ModelWarning(f"{name}: {note}"), stacklevel=2)
     return with_names(mod, names)
+
+
+def _names(proto: Any) -> Names:
+    """Of inputs, outputs and weights; weights that still lie in files beside it have none."""
+    onnx = extra("onnx")
+    found = (
+        (each.name, onnx.numpy_helper.to_array(each))
+        for each in proto.graph.initializer
+        if each.data_type == onnx.TensorProto.FLOAT
+        and each.data_location != onnx.TensorProto.EXTERNAL
+        and len(each.dims) > 1
+    )
+    return Names(
+        tuple(v.name for v in real_inputs(proto)),
+        tuple(v.name for v in proto.graph.output),
+        named_weights(found),
+    )
 
 
 def _copied(model: Any) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..errors import InputError, one_line
 from ..extra import extra
+from ..partition.source_names import Names, named_weights, with_names
 from .generation import tvm_road
 
 
@@ -15,14 +18,24 @@ def from_torch(module: Any, inputs: Sequence[Any] = ()) -> Any:
 
     module  a torch.nn.Module in eval mode; what torch.jit traced or scripted, whose branches are
             decided by the inputs; on Relax also a torch.export.ExportedProgram
-    inputs  tensors to export it with: their shapes and dtypes are the result's; none for a program
+    inputs  tensors, or one, to export it with: their shapes and dtypes are the result's; none for a
+            program
 
     Where TVM's frontend gives an op another type than PyTorch, this one gives PyTorch's.
 
     Raises InputError where PyTorch cannot export it or TVM's frontend cannot import it, with the
     op; MissingExtra without the package torch.
     """
-    return imported(module, inputs)
+    return with_names(imported(module, inputs), Names(weights=named_weights(_parameters(module))))
+
+
+def _parameters(module: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """By name; what torch.jit makes of a function has none."""
+    torch, state = extra("torch"), getattr(module, "state_dict", dict)
+    for name, value in (state() if callable(state) else state).items():
+        is_plain = type(value) in (torch.Tensor, torch.nn.Parameter)
+        if is_plain and value.dtype == torch.float32:
+            yield name, value.detach().cpu().numpy()
 
 
 def imported(module: Any, inputs: Sequence[Any], **how: bool) -> Any:
@@ -36,6 +49,8 @@ def imported(module: Any, inputs: Sequence[Any], **how: bool) -> Any:
         )
     if getattr(module, "training", False):
         raise InputError("module: it is in training mode; call module.eval() first")
+    if isinstance(inputs, torch.Tensor):  # as torch.jit.trace takes it; its rows are no inputs
+        inputs = (inputs,)
     for number, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
             kind = type(value).__name__

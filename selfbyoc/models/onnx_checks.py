@@ -26,6 +26,7 @@ if IS_RELAY:
 _CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
 if GENERATION == "relax":
     _CONSTANTS |= {"Expand": (1,), "NonMaxSuppression": (2, 3, 4)}
+_POOLS = ("AveragePool", "MaxPool", "LpPool")
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
@@ -100,7 +101,16 @@ def _left(node: Any, graph: Graph) -> str:
     if IS_RELAY and given.get("approximate", b"none") != b"none":
         return "approximate is not looked at"
     axes = IS_RELAY and node.op_type.startswith("Reduce") and list(node.input[1:2])
-    return f"of the axes {axes[0]!r} only the first counts" if axes and axes[0] else ""
+    if axes and axes[0]:
+        return f"of the axes {axes[0]!r} only the first counts"
+    return "" if IS_RELAY or node.op_type not in ("LpPool", "MaxPool") else _lower(node)
+
+
+def _lower(node: Any) -> str:
+    given = attributes(node)
+    if given.get("auto_pad") != b"SAME_LOWER" or set(given.get("strides", [1])) == {1}:
+        return ""
+    return "auto_pad is SAME_LOWER, of an image of no known size; onnx.shape_inference may tell it"
 
 
 def infinities(node: Any) -> tuple[int, int]:
@@ -123,9 +133,6 @@ def _window(node: Any, graph: Graph) -> str:
         if math.ceil(room / steps[n]) * steps[n] >= extent + pads[n]:
             return f"of axis {n + 2} the last window lies in the padding"
     return ""
-
-
-_POOLS = ("AveragePool", "MaxPool", "LpPool")
 
 
 def _narrow(node: Any, graph: Graph) -> str:

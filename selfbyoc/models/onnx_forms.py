@@ -153,12 +153,71 @@ def _power_of_size(node: Any, graph: Graph) -> Sequence[Any]:
     return (before,)
 
 
+def _from_the_end(node: Any, graph: Graph) -> Sequence[Any]:
+    """0.17's frontend does not count negative places from the end."""
+    data, places = graph.shape(node.input[0]), graph.shape(node.input[1])
+    if not IS_RELAY or data is None or places is None:
+        return ()
+    batch = attributes(node).get("batch_dims", 0)
+    make, y = extra("onnx").helper.make_node, node.output[0]
+    dtype = graph.dtype(node.input[1]) or np.int64
+    counts = graph.add(np.asarray(data[batch : batch + places[-1]], dtype))
+    zero, given = graph.add(np.asarray(0, dtype)), node.input[1]
+    node.input[1] = f"{y}.places"
+    return (
+        make("Less", [given, zero], [f"{y}.below"]),
+        make("Add", [given, counts], [f"{y}.moved"]),
+        make("Where", [f"{y}.below", f"{y}.moved", given], [f"{y}.places"]),
+    )
+
+
+def _pads(node: Any, graph: Graph) -> Sequence[Any]:
+    """A pool's auto_pad as pads: 0.27's frontend has fewer windows under SAME_LOWER."""
+    given, image = attributes(node), graph.image(node.input[0])
+    if given.get("auto_pad") not in (b"SAME_LOWER", b"SAME_UPPER") or image is None:
+        return ()
+    ones = [1] * len(image)
+    steps, apart = given.get("strides", ones), given.get("dilations", ones)
+    room = [
+        max((-(-e // s) - 1) * s + (k - 1) * d + 1 - e, 0)
+        for e, s, k, d in zip(image, steps, given["kernel_shape"], apart, strict=True)
+    ]
+    first = [t // 2 if given["auto_pad"] == b"SAME_UPPER" else (t + 1) // 2 for t in room]
+    given["pads"] = [*first, *(t - f for t, f in zip(room, first, strict=True))]
+    del node.attribute[:]
+    for key in given.keys() - {"auto_pad", "ceil_mode"}:
+        node.attribute.append(extra("onnx").helper.make_attribute(key, given[key]))
+    return ()
+
+
+def _power_pool(node: Any, graph: Graph) -> Sequence[Any]:
+    _pads(node, graph)
+    return _power_of_size(node, graph)
+
+
+def _crossed(node: Any, graph: Graph) -> Sequence[Any]:
+    """A Clip whose lower limit is the higher one: 0.17 gives the lower, ONNX the upper limit."""
+    given, (x, *inputs) = attributes(node), node.input
+    low, high = (
+        graph.constant(inputs[n]) if len(inputs) > n else given.get(key)
+        for n, key in enumerate(("min", "max"))
+    )
+    if not IS_RELAY or low is None or high is None or not np.all(low > high):
+        return ()
+    dtype, y = graph.dtype(x) or np.float32, node.output[0]
+    low, high = (graph.add(np.asarray(limit, dtype)) for limit in (low, high))
+    make, raised = extra("onnx").helper.make_node, f"{y}.raised"
+    node.CopyFrom(make("Min", [raised, high], [y]))
+    return (make("Max", [x, low], [raised]),)
+
+
 _REDUCTIONS = (
     "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare",
 )  # fmt: skip
 # Each changes a node in place, and returns the nodes that go before it.
 _REWRITES: dict[str, Callable[[Any, Graph], Sequence[Any]]] = {
     **{f"Reduce{name}": _axes_as_attribute for name in _REDUCTIONS},
-    "ConvTranspose": _output_shape, "Equal": _lowest, "Gelu": _gelu_by_tanh,
-    "GlobalLpPool": _power_of_size, "IsInf": _one_infinity, "LpPool": _power_of_size,
+    "AveragePool": _pads, "Clip": _crossed, "ConvTranspose": _output_shape, "Equal": _lowest,
+    "GatherND": _from_the_end, "Gelu": _gelu_by_tanh, "GlobalLpPool": _power_of_size,
+    "IsInf": _one_infinity, "LpPool": _power_pool, "MaxPool": _pads, "ScatterND": _from_the_end,
 }  # fmt: skip

@@ -55,6 +55,12 @@ class Graph:
         dims = kind.shape.dim
         return tuple(d.dim_value for d in dims) if all(_is_known(d) for d in dims) else None
 
+    def image(self, name: str) -> tuple[int, ...] | None:
+        """The height, width, ... of images of whatever number, if they are known."""
+        kind = self._types.get(name)
+        dims = kind.shape.dim[2:] if kind is not None and kind.HasField("shape") else []
+        return tuple(d.dim_value for d in dims) if dims and all(map(_is_known, dims)) else None
+
     def dtype_number(self, name: str) -> int:
         """A value's dtype as ONNX numbers them; 0 where it is not known."""
         if name in self._constants:

@@ -16,11 +16,15 @@ def _windows(
     x: Array, pads: Sequence[int], size: Sequence[int], strides: Any, dilation: Any, fill: Any
 ) -> Array:
     """[N, C, OH, OW, KH, KW] of an NCHW array."""
-    top, left, bottom, right = pads
-    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    padded = _padded(x, pads, fill)
     span = [(s - 1) * d + 1 for s, d in zip(size, dilation, strict=True)]
     view = np.lib.stride_tricks.sliding_window_view(padded, span, axis=(2, 3))
     return view[:, :, :: strides[0], :: strides[1], :: dilation[0], :: dilation[1]]
+
+
+def _padded(x: Array, pads: Sequence[int], fill: Any) -> Array:
+    top, left, bottom, right = pads
+    return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
 
 
 def _to(x: Array, source: str, wanted: str) -> Array:
@@ -72,22 +76,16 @@ def _hw(call: OpCall) -> tuple[int, int]:
 
 
 def avg_pool2d(ins: Sequence[Array], call: OpCall) -> Array:
-    """Over the elements inside, or over the padding too."""
+    """Over the elements inside, or over the padding too; nothing but what is outside is 0."""
     a = call.attrs
     x = _to(ins[0], a["layout"], "NCHW")
     pads = _whole_windows(x, call)
-    inside = np.ones((1, 1, *x.shape[2:]))
-    if a["count_include_pad"]:
-        top, left, bottom, right = a["padding"]
-        inside = np.pad(inside, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=1)
-        more = [(0, 0), (0, 0), (0, pads[2] - bottom), (0, pads[3] - right)]
-        counted = np.lib.stride_tricks.sliding_window_view(
-            np.pad(inside, more), a["pool_size"], axis=(2, 3)
-        )
-        count = counted[:, :, :: a["strides"][0], :: a["strides"][1]].sum(axis=(4, 5))
-    else:
-        count = _windows(inside, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
-    total = _windows(x, pads, a["pool_size"], a["strides"], (1, 1), 0).sum(axis=(4, 5))
+    own = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
+    inside = _padded(np.ones((1, 1, *x.shape[2:])), own, 1)
+    rest = tuple(whole - counted for whole, counted in zip(pads, own, strict=True))
+    window = (a["pool_size"], a["strides"], a["dilation"], 0)
+    count = np.maximum(_windows(inside, rest, *window).sum(axis=(4, 5)), 1)
+    total = _windows(x, pads, *window).sum(axis=(4, 5))
     h, w = _hw(call)
     out = total[:, :, :h, :w] / count[:, :, :h, :w]
     return out.transpose(["NCHW".index(letter) for letter in a["layout"]])

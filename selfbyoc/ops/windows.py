@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import dtype_of, te, tir
@@ -151,6 +151,27 @@ def max_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     return te.compute(call.outputs[0].shape, element, name=call.name)
 
 
+def window_count(call: OpCall, height: int, width: int) -> Callable[[Any, int], Any]:
+    """What an avg_pool2d divides by, on axis n: (place of the result, n) -> elements. Under
+    ceil_mode windows may reach past the padding; that part never counts. One that lies outside
+    altogether counts as one element, of zero.
+    """
+    a, extents = call.attrs, (height, width)
+    out = [call.outputs[0].shape[a["layout"].index(letter)] for letter in "HW"]
+    pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
+
+    def counted(at: Any, n: int) -> Any:
+        low, high = -pads[n], extents[n] + pads[2 + n]
+        first = at * a["strides"][n] - a["padding"][n]
+        count = tir.Min(first + a["pool_size"][n], high) - tir.Max(first, low)
+        start = -a["padding"][n]
+        last = start + (out[n] - 1) * a["strides"][n]
+        is_inside = start + a["pool_size"][n] > low and last < high
+        return count if is_inside else tir.Max(count, 1)
+
+    return counted
+
+
 def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     """The mean under each window, over the elements inside the image or over all of the padding
     too.
@@ -173,22 +194,11 @@ def avg_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         ),
         name=f"{call.name}_sum",
     )
-    # Under ceil_mode the windows may reach past the padding; that part never counts.
-    full = (a["padding"][0] + a["padding"][2], a["padding"][1] + a["padding"][3])
-
-    def inside(position: Any, n: int, extent: int) -> Any:
-        first = position * strides[n] - a["padding"][n]
-        last = first + size[n]
-        low, high = (
-            (-a["padding"][n], extent + full[n] - a["padding"][n])
-            if a["count_include_pad"]
-            else (0, extent)
-        )
-        return tir.Min(last, high) - tir.Max(first, low)
+    counted = window_count(call, height, width)
 
     def mean(*i: Any) -> Any:
         at = _by_letter(i, out_axes)
-        count = inside(at["H"], 0, height) * inside(at["W"], 1, width)
+        count = counted(at["H"], 0) * counted(at["W"], 1)
         return total(*i) / count.astype(dtype_of(x))
 
     return te.compute(call.outputs[0].shape, mean, name=call.name)

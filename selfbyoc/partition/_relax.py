@@ -11,7 +11,7 @@ from tvm import relax
 from .._tvm import constant_numpy, tvm
 from ..errors import InputError
 from ..graph import Value
-from ..ir._relax import ITEM, Constant
+from ..ir._relax import ITEM, Constant, parameters
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_columns import columns_apart
@@ -21,6 +21,7 @@ from ._relax_inline import inlined, primitives
 from ._relax_name import model_name
 from ._relax_scalars import one_for_each_scalar
 from ._relax_table import SaysItsOps, fusion_table
+from .parameters import check_params
 
 COMPILER = "tefuse"
 
@@ -34,6 +35,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
         unknown = sorted(set(params) - set(known))
         if unknown:
             raise InputError(f"params: main has no parameters {unknown}; it has {known}")
+        check_params(parameters(mod["main"]), params)
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = _without_primitives(relax.transform.Normalize()(mod))
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.

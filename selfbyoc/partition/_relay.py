@@ -12,12 +12,14 @@ from tvm import relay
 
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
 from ..graph import Value
+from ..ir._relay import declared
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
+from .parameters import check_params
 
 COMPILER = "tefuse"
 
@@ -25,6 +27,7 @@ COMPILER = "tefuse"
 def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
     """A typed module with the parameters bound as constants. The user's module is not touched."""
     if params:
+        check_params(declared(mod["main"]), params)
         func = relay.build_module.bind_params_by_name(mod["main"], _tensors(mod, params))
         bound = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
         bound.update_func(bound.get_global_var("main"), func)

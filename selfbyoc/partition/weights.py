@@ -5,7 +5,7 @@ stay as they are. The file then holds it in half the bytes (runtime/half.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,11 @@ from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
 from ..ir.generation import ir as reader
 from ..ops.cost import MOVES, PRODUCTS
+from ..shown import shown_name
 from .generation import constants, ir
+from .originals import key_of, originals_of
 from .report import report
+from .source_names import names_of
 
 LARGEST = float(np.finfo(np.float16).max)
 _READERS = (*PRODUCTS, "gather_elements", "gather_nd", "take")
@@ -30,11 +33,21 @@ def rounded(mod: Any) -> Any:
     beyond float16's.
     """
     found = _weights(mod)
-    new = at_once([partial(_rounded, node, name) for node, name in found.items()])
+    called = partial(_in_source, mod)
+    new = at_once([partial(_rounded, node, name, called) for node, name in found.items()])
     return constants.replaced(mod, dict(zip(found, new, strict=True)))
 
 
-def _rounded(node: Any, name: str) -> Any:
+def _in_source(mod: Any, array: np.ndarray) -> str:
+    """What the model's source calls a weight, packed or not: `fc.weight, `, or nothing."""
+    kept = originals_of(mod)
+    packed = (kept[key] for key in kept if key.endswith(key_of(array, "")))
+    before = next((view_of(constant_tensor(node)) for node in packed), array)
+    name = names_of(mod).of_weight(before)
+    return f"{shown_name(name)}, " if name else ""
+
+
+def _rounded(node: Any, name: str, called: Callable[[np.ndarray], str]) -> Any:
     array = view_of(constant_tensor(node))
     wide = np.abs(array[np.isfinite(array)])
     largest = float(wide.max(initial=0.0))
@@ -42,8 +55,8 @@ def _rounded(node: Any, name: str) -> Any:
         half = array.astype(np.float16)
     if np.isinf(half).sum() != np.isinf(array).sum():
         raise InputError(
-            f"weights: {name}, float32{list(array.shape)}, holds {largest:.4g}, and float16 ends "
-            f"at {LARGEST:g}"
+            f"weights: {called(array)}{name}, float32{list(array.shape)}, holds {largest:.4g}, "
+            f"and float16 ends at {LARGEST:g}"
         )
     return tensor(half.astype(np.float32))
 

@@ -12,12 +12,14 @@ from tvm import relax
 
 from .._tvm import Schedule, build_module, dtype_of, param_buffers, tir, tvm, walk
 from .._tvm_alignment import any_alignment
+from .._tvm_indices import within_buffers
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..machine import machine_at_hand
 from ..partition import check_target
 from ..wiring import wired
 from ._relax_norms import norms_are_scales
+from ._relax_takes import clipped_takes
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class ScheduleRest:
         with self.target:
             passes = [
                 norms_are_scales,
+                clipped_takes,
                 relax.transform.LegalizeOps(),
                 OpaqueIfScheduled(),
                 relax.transform.AnnotateTIROpPattern(),
@@ -124,6 +127,7 @@ def schedule_rest(
     for gv, func in mod.functions.items():
         if not isinstance(func, tir.PrimFunc) or is_scheduled(func):
             continue
+        func = within_buffers(func)
         if gv.name_hint in keep:
             done.update_func(gv, any_alignment(func))
             continue

@@ -13,6 +13,8 @@ from tvm.contrib import graph_executor
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from .._tvm import tensor, tvm
+from .._tvm_indices import WithinBuffers
+from ..codegen._relay import kept_targets
 from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
@@ -33,7 +35,8 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     _check_static(mod["main"])
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
-    with tvm.transform.PassContext(opt_level=3):
+    bounds = {"tir.add_lower_pass": [(0, WithinBuffers)]}
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=bounds):
         return weights_once(relay.build(mod, target=target)), {}
 
 

@@ -24,6 +24,7 @@ from ..partition.report import FALLBACK, report
 from ..partition.weights import rounded
 from ..wiring import wired
 from .generation import runtime
+from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
 from .signature import signature_of
@@ -150,4 +151,5 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
     return Library(
         native, inputs, unscheduled, report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
+        index_bounds=bounds_of(mod, [name for name, _, _ in inputs]),
     )  # fmt: skip

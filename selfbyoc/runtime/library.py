@@ -21,6 +21,7 @@ from . import forked
 from .exchange import road_to
 from .generation import runtime
 from .half import packed
+from .index_bounds import check_indices
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
 from .system_compiler import check_compiler
@@ -46,6 +47,7 @@ class Library:
     target           what it was built for; a call on a CPU that lacks some of it: TargetError
     versions         of what built it: name -> version
     weights          how a file of it holds weights of float32
+    index_bounds     input -> the least and the largest number that is an index of something
     """
 
     native: Any
@@ -59,6 +61,7 @@ class Library:
     outputs: tuple[Tensor, ...] = ()
     versions: dict[str, str] = field(default_factory=dict, repr=False)
     weights: str = "float32"
+    index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
     file: Path | None = None  # that it was loaded from
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
@@ -77,7 +80,7 @@ class Library:
 
         Several threads may call at once; each gets an executor of its own.
 
-        Raises InputError for a wrong count, name, dtype or shape.
+        Raises InputError for a wrong count, name, dtype or shape, or an index of nothing.
         """
         given = self._ordered(arrays, named)
         memory = None if out is None else places(self.outputs, out)
@@ -124,7 +127,9 @@ class Library:
                 "the file does not say what its inputs are (another tool wrote it): "
                 "load(path, like=library) with a library that has the same ones"
             )
-        return ordered(self.inputs, arrays, named)
+        found = ordered(self.inputs, arrays, named)
+        check_indices(self.index_bounds, self.inputs, found)
+        return found
 
     def export_library(self, path: str | Path) -> None:
         """Write one shared library with the kernels, each weight once, and what `load` reads:
@@ -138,8 +143,9 @@ class Library:
         check_compiler("export_library")
         calls = runtime.python_functions(self.native)
         note = Note(
-            self.target, self.inputs, self.outputs, self.versions, self.report, calls, self.weights
-        )
+            self.target, self.inputs, self.outputs, self.versions, self.report, calls,
+            self.weights, self.index_bounds,
+        )  # fmt: skip
         half = self.weights == "float16"
         pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
         path = expanded(path)
@@ -214,7 +220,7 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     known = note if like is None else like
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
-        versions=note.versions, weights=note.weights, file=path,
+        versions=note.versions, weights=note.weights, index_bounds=note.index_bounds, file=path,
     )  # fmt: skip
 
 

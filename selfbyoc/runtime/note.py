@@ -34,6 +34,7 @@ class Note:
     report: Report | None = None
     python: tuple[str, ...] = ()  # functions of TVM's Python package that it calls
     weights: str = "float32"  # as the file holds those of float32
+    index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class _Written:
     report: Any = None
     python: tuple[str, ...] = ()
     weights: str = "float32"
+    index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def versions() -> dict[str, str]:
@@ -64,7 +66,14 @@ def write_note(folder: Path, note: Note) -> str:
     report = None if note.report is None else note.report.data()
     data = asdict(
         _Written(
-            target, note.inputs, note.outputs, note.versions, report, note.python, note.weights
+            target,
+            note.inputs,
+            note.outputs,
+            note.versions,
+            report,
+            note.python,
+            note.weights,
+            note.index_bounds,
         )
     )
     text = _BEGIN.decode()[:-2] + json.dumps(data)
@@ -88,7 +97,7 @@ def read_note(path: Path) -> Note:
         written = structured.read(_Written, found.decode())
         note = Note(
             inputs=written.inputs, outputs=written.outputs, versions=written.versions,
-            python=written.python, weights=written.weights,
+            python=written.python, weights=written.weights, index_bounds=written.index_bounds,
         )  # fmt: skip
         if written.report is not None:
             note = replace(note, report=Report.from_data(written.report))

@@ -33,11 +33,12 @@ def longest_reduction(graph: OpGraph) -> int:
     for call in graph.ops:
         before = max((length.get(id(v), 0) for v in call.inputs), default=0)
         for value in call.outputs:
-            length[id(value)] = before + _terms(call)
+            length[id(value)] = before + terms(call)
     return max((length.get(id(v), 0) for v in graph.outputs), default=0)
 
 
-def _terms(call: object) -> int:
+def terms(call: object) -> int:
+    """How many numbers an op adds up for one of its result."""
     kind, inputs, outputs = call.kind, call.inputs, call.outputs  # type: ignore[attr-defined]
     if kind == "conv2d":
         return math.prod(inputs[1].shape) // max(1, max(inputs[1].shape[0], 1))

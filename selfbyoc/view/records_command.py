@@ -35,8 +35,11 @@ class Request:
     composites: Sequence[Path] = ()
 
 
-def show(console: Console, asked: Request) -> None:
-    """One line a kernel and place; with a model, what its kernels take, and why they do not."""
+def show(console: Console, asked: Request) -> bool:
+    """One line a kernel and place; with a model, what its kernels take, and why they do not.
+
+    False where nothing of the file can be read, and where the records are not what the model needs.
+    """
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
     target = check_target(asked.target) if asked.target else host_target()
@@ -50,6 +53,18 @@ def show(console: Console, asked: Request) -> None:
         console.print("", _table([r for r in found if str(r.place) == place], here, applied))
     for text in dict.fromkeys(str(w.message) for w in unread):
         console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if applied is None:
+        return bool(found) or not unread
+    return _serve(found, here, applied)
+
+
+def _serve(found: Sequence[Record], here: Place, applied: Applied) -> bool:
+    """Whether the model takes every record that this place has of its kernels, and at least one.
+
+    Other places' records and other models' are no fault: a folder may be shared.
+    """
+    refused = [r for r in found if r.place == here and r.workload in applied.refused]
+    return bool(applied.used) and not refused
 
 
 def _applied(asked: Request, model: Path, target: Any) -> Applied:

@@ -47,6 +47,7 @@ def add_records(commands: Any) -> None:
     )  # fmt: skip
     records.add_argument("folder", type=Path, metavar="DIR", help="what `tune --records` wrote")
     add_model(records, nargs="?", help="also say which of them a build of this model takes, and "
-              "why not the rest")  # fmt: skip
+              "why not the rest; the exit status is 1 if it takes none, or if one that was "
+              "measured here no longer fits its kernel")  # fmt: skip
     records.add_argument("--target", help="what is built for; default: this machine's CPU")
     records.set_defaults(run=runs("records_command", "show"))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tvm import relay
 
-from selfbyoc import Composite, op, partition_for_tefuse
+from selfbyoc import Composite, build, op, partition_for_tefuse
 from selfbyoc._tvm import register_func, tvm
 from selfbyoc.codegen._relay import build_target
-from selfbyoc.errors import ScheduleError
+from selfbyoc.errors import LoweringError, ScheduleError
 from selfbyoc.ir.emit import emit
 
 ARGS = {"x": ((1, 4, 9, 9), "float32"), "w": ((8, 4, 3, 3), "float32")}
@@ -82,6 +82,19 @@ def test_cuda_source_without_a_device():
     lib = relay.build(parted(target="cuda"), target="cuda")
     (device,) = [m for m in kernel(lib).imported_modules if m.type_key == "cuda"]
     assert "__global__" in device.get_source()
+
+
+def test_an_error_of_tvms_leaves_the_targets_alone():
+    """A CUDA compiler that fails left its target in force, and every later build was for it."""
+
+    def compiler(code, target=None):
+        raise RuntimeError("no compiler")
+
+    register_func("tvm_callback_cuda_compile", compiler, override=True)
+    mod = emit(lambda x: op.exp(x), {"x": (3, 4)})
+    with pytest.raises(LoweringError, match="no compiler"):
+        build(mod, "cuda", composites=[])
+    assert tvm.target.Target.current(allow_none=True) is None
 
 
 def test_an_error_in_the_hook_leaves_the_targets_alone():

@@ -57,12 +57,12 @@ def _note(text: str, notes: list[str]) -> str:
 
 
 def _machines(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    rows: dict[tuple[str, ...], list[str]] = {}
     for combination in COMBINATIONS:
         if found := results.get(combination.name):
-            key = (found["system"], found["cpu"], found["when"])
+            key = (found["system"], found["cpu"], found["when"], found["commit"])
             rows.setdefault(key, []).append(combination.name)
     return [
-        f"- {system}; {cpu}; {when}: {len(names)} of these"
-        for (system, cpu, when), names in rows.items()
+        f"- {system}; {cpu}; {when}, commit {commit}: {len(names)} of these"
+        for (system, cpu, when, commit), names in rows.items()
     ]

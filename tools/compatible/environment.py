@@ -15,6 +15,8 @@ from .table import NUMPY, RELAX, Combination
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "compatibility"
+# Kept with the sources: no one machine has all of these Pythons.
+RESULTS = ROOT / "docs" / "reports" / "compatibility"
 # What the tests need; PyTorch, mypy and ruff are left out.
 EXTRAS = "onnx,demo,cost-model,rpc"
 TESTERS = ("pytest", "hypothesis")

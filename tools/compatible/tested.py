@@ -31,6 +31,7 @@ class Result:
     system: str
     cpu: str
     when: str
+    commit: str
     versions: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -51,7 +52,7 @@ def tried(combination: Combination, tests: str, built: Path, limit: float) -> Re
     """Set up the combination's environment and run the tests in it."""
     cpu = "Haswell (AVX-512 hidden)" if combination.hides_avx512 else cpu_name()
     today = time.strftime("%Y-%m-%d")
-    result = Result(combination.name, tests, system_name(), cpu, today)
+    result = Result(combination.name, tests, system_name(), cpu, today, commit())
     try:
         python = prepared(combination, built)
         result.versions = versions(python)
@@ -150,6 +151,16 @@ def _fuzzed(python: Path, surroundings: dict[str, str]) -> str:
         command, env=surroundings, cwd=FOLDER, capture_output=True, text=True, check=False
     )
     return "nothing found" if done.returncode == 0 else f"ended with {done.returncode}"
+
+
+def commit() -> str:
+    """What is tested, such as "1ebb312"; with a + where the package or its tests differ from it."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        changed = ran([*git, "status", "--porcelain", "--", "selfbyoc", "tests"])
+        return ran([*git, "rev-parse", "--short", "HEAD"]).strip() + ("+" if changed else "")
+    except (Unavailable, FileNotFoundError):
+        return "unknown"
 
 
 def cpu_name() -> str:

@@ -31,13 +31,13 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit(
         "relay", "aot", "program", "one result twice", "wrong",
-        "The AOT executor computes a value into the first of the outputs that it is, and leaves "
-        "the others as they were (docs/tvm-notes.md)",
+        "The AOT executor writes a value that is returned several times into the first of these "
+        "outputs alone, and leaves the others as they were (docs/tvm-notes.md)",
     ),
     Limit(
         "relay", "aot", "variant", "tir.usmp.enable=True", "num_args should be",
-        "The AOT executor hands the pool of constants on only beside a pool of workspaces, and "
-        "none of these kernels needs one from it; TVM alone fails so with `x + constant` "
+        "The AOT executor passes the pool of constants on only together with a pool of workspaces, "
+        "which none of these kernels needs; TVM alone fails in the same way with `x + constant` "
         "(docs/tvm-notes.md)",
     ),
 )  # fmt: skip

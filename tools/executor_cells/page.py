@@ -10,31 +10,31 @@ from typing import Any
 HEAD = """\
 # Executors
 
-What runs a partitioned module, and what comes of it: every program below by every executor at
-every opt_level, judged against NumPy. `make executors` builds and runs all of it, with both TVMs,
-in processes that may crash, and writes this page (`tools/executors.py`; the data are in
-`docs/reports/executors-*.json`, and `tests/test_executors.py` looks whether both are of today's
-programs). `make matrix` beside it takes every built-in composite through the same executors, and
-through other passes before partitioning.
+What runs a partitioned module, and with what result: every program below by every executor at every
+opt_level, compared with NumPy. `make executors` builds and runs all of it, with both TVMs, in
+processes that may crash, and writes this page (`tools/executors.py`; the data are in
+`docs/reports/executors-*.json`, and `tests/test_executors.py` checks that both have today's
+programs). `make matrix` runs every built-in composite with the same executors, and after other
+passes before partitioning.
 
 **right**: the results are NumPy's, within the tolerance of all tests; partitioning took exactly the
-composites in the column "taken", so that nothing but their kernels computes their ops any more; and
-the hook compiled each of them for this build. A number in brackets is a note below: what was
-refused, in whose words, and what TVM alone says to the same module. Where a cell names no level, it
-holds for `opt_level` 0, 1, 2 and 3 with this machine's target, and for 3 with a target that names
-no CPU (`llvm`).
+composites in the column "taken", so that nothing but their kernels computes their ops; and the hook
+compiled each of them for this build. A number in brackets is a note below: the message of the
+refusal, and what TVM alone says to the same module. A cell without a level holds for `opt_level` 0,
+1, 2 and 3 with this machine's target, and for 3 with a target that names no CPU (`llvm`).
 
 In short:
 
 - Relax's virtual machine takes everything, as bytecode and with `exec_mode="compiled"`.
-- `selfbyoc.build` takes the graph executor on Relay. A batch that is known only at the call runs on
-  the Relay VM alone: `build` raises InputError, which says so; `relay.build` itself refuses it, for
+- `selfbyoc.build` uses the graph executor on Relay. Only the Relay VM runs a batch whose size is
+  known at the call: `build` raises an InputError that says so. `relay.build` itself refuses it for
   the graph and the AOT executor, in TVM's words, before it asks any external compiler.
 - A library of the AOT executor must be exported and loaded. TVM 0.17's code calls external
-  functions, whosever, by symbols that only a linker resolves: to run it in memory ends the process.
+  functions, of any external compiler, by symbols that only a linker resolves: running it in memory
+  ends the process.
 - The Relay VM takes no module at `opt_level=0`, partitioned or not.
-- The Relay VM looks at no argument, so there our kernels do, as TVM's own: another shape or dtype
-  is an error. The other executors look by themselves.
+- The Relay VM checks no argument. Our kernels do, and so do TVM's: another shape or dtype is an
+  error. The other executors check by themselves.
 """
 
 

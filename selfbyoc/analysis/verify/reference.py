@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from ...language.nodes import Either, Item, Node, Op
 from ...match.match import Match
 from ...ops.vocabulary import complete
 from ...runtime.numpy_ops import all_values
-from ...runtime.tolerance import ROUNDOFF
+from ...runtime.tolerance import ROUNDOFF, terms
 from .inputs import LARGE, Array, arrays, is_float
 
 NUMPY, OWN_REFERENCE, TVM = "NumPy", "the composite's reference", "TVM's own build"
@@ -176,6 +177,7 @@ def rounding(
 
 # All up, all down, and at random: of two numbers that cancel, one draw in two moves both alike.
 _DRAWS = (1.0, -1.0, *[0.0] * 6)
+_STEPS = 4  # roundoffs; of a sum of many numbers the root of their count, as its errors grow
 _HOPELESS = 1e-2  # of the largest result: a wrong element would no longer show
 
 
@@ -188,9 +190,10 @@ def _moved(
     # x (1 + erf(x / sqrt 2)) / 2 is as exact as x is large: far below 0 the 1 cancels.
     gelus = [call for call in graph.ops if call.kind == "gelu"]
     least = {id(c.outputs[0]): _size(values[id(c.inputs[0])]) for c in gelus}
+    steps = {id(v): max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
     for draw, sign in enumerate(_DRAWS):
         with np.errstate(all="ignore"):
-            noise = _Noise(sign, seed + draw, least)
+            noise = _Noise(sign, seed + draw, least, steps)
             inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
             after = all_values(graph, inputs, noise)
         yield [after[id(v)] for v in graph.outputs]
@@ -217,28 +220,29 @@ _LITTLE = 1e-4  # of the largest result
 
 
 class _Noise:
-    """Moves results by four roundoffs of their largest: all up, all down, or (0) at random; some
+    """Moves results by some roundoffs of their largest: all up, all down, or (0) at random; some
     by no less than of a size of their own.
 
     Inputs are moved by as much of each element, at random: within an op such as layer_norm, which
     subtracts a mean, no better result than that of some inputs as near as these can be had.
     """
 
-    def __init__(self, sign: float, seed: int, least: Mapping[int, float]) -> None:
-        self.sign, self.rng, self.least = sign, np.random.default_rng(seed), least
+    def __init__(self, sign: float, seed: int, least: dict[int, float], steps: dict[int, float]):
+        self.sign, self.rng = sign, np.random.default_rng(seed)
+        self.least, self.steps = least, steps
 
     def on_input(self, value: Value, array: Array) -> Array:
         if not is_float(value):
             return array
         signs = self.rng.choice([-1.0, 1.0], array.shape)
-        return array.astype(np.float64) * (1 + signs * 4 * ROUNDOFF[value.dtype])
+        return array.astype(np.float64) * (1 + signs * _STEPS * ROUNDOFF[value.dtype])
 
     def __call__(self, value: Value, array: Array) -> Array:
         if not is_float(value):
             return array
         signs = self.sign or self.rng.choice([-1.0, 1.0], array.shape)
         size = max(_size(array), self.least.get(id(value), 0.0))
-        return array + signs * 4 * ROUNDOFF[value.dtype] * size
+        return array + signs * self.steps[id(value)] * ROUNDOFF[value.dtype] * size
 
 
 def _size(array: Array) -> float:

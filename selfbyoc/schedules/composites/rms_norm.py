@@ -103,6 +103,7 @@ rms_norm = Composite(
     cases=(
         Case(x=(7, 33), gamma=(33,)),
         Case(x=(2, 19, 64), gamma=(64,)),
+        Case(x=(3, 2, 9, 37), gamma=(37,)),
         Case(x=(5, 2), gamma=(2,)),
         Case(x=(6, 1), gamma=(1,)),
         Case(x=(1, 768), gamma=(768,)),

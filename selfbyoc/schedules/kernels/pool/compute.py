@@ -17,6 +17,7 @@ from ...._tvm import dtype_of, te, tir
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.vocabulary import compute_of
+from ....ops.windows import window_count
 from ...steps.tensors import reduce_axes
 from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan
@@ -142,13 +143,4 @@ def _mean_of_image(x: Tensor, call: OpCall) -> Tensor:
 
 
 def _counts(x: Tensor, call: OpCall) -> Callable[[Expr, int], Expr]:
-    """How many elements a window is divided by, on axis n: (place of the result, n)."""
-    a = call.attrs
-    pads = a["padding"] if a["count_include_pad"] else (0, 0, 0, 0)
-
-    def counted(at: Expr, n: int) -> Expr:
-        first = at * a["strides"][n] - a["padding"][n]
-        last = tir.Min(first + a["pool_size"][n], int(x.shape[2 + n]) + pads[2 + n])
-        return last - tir.Max(first, -pads[n])
-
-    return counted
+    return window_count(call, int(x.shape[2]), int(x.shape[3]))

@@ -26,8 +26,10 @@ def melt_rows(
         sch.compute_at(result, task, preserve_unit_loops=True)
     last = Facts(sch, result)
     *rows, column = list(sch.get_loops(result))[-len(last.axes) :]
-    fused = sch.fuse(*rows) if len(rows) > 1 else rows[0]
-    row = sch.split(fused, [None, plan.at_once])[0]
+    # Split before fusing: TVM does not see that the blocks that come under `row` are whole when it
+    # divides what was fused by what was split.
+    *lead, tile = *rows[:-1], sch.split(rows[-1], [None, plan.at_once])[0]
+    row = sch.fuse(*lead, tile) if lead else tile
     _vectorize_columns(sch, column, plan.lanes)
     if plan.parallel:
         sch.parallel(row)

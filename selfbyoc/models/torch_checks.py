@@ -1,0 +1,94 @@
+"""Ops of PyTorch that TVM's frontends take for something else whatever is given: those that draw at
+random, which they make constants or the identity, and norms by the statistics of their input.
+
+Of PyTorch only objects that it made are read; this file does not import it.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import InputError
+from ..extra import extra
+
+# An op that PyTorch marks as random draws nothing where one of these has this value.
+_KEEPS_ALL = {"train": False, "training": False, "dropout_p": 0.0, "p": 0.0}
+
+
+def check_program(graph: Any) -> None:
+    """Raises InputError for the first such node of an exported graph, with the op."""
+    for node in graph.nodes:
+        if node.op == "call_function" and (reason := why_not(node)):
+            raise InputError(f"the module cannot be imported at {node.target}: {reason}")
+
+
+def check_trace(graph: Any) -> None:
+    """The same for what torch.jit traced."""
+    for node in _inside(graph):
+        if (op := _overload(node)) is None:
+            continue
+        given = dict(zip(_names(op), map(_value, node.inputs()), strict=False))
+        if reason := _reason(op, given):
+            raise InputError(f"the module cannot be imported at {node.kind()}: {reason}")
+
+
+def why_not(node: Any) -> str:
+    """What is wrong with a node of an exported or functional graph, if anything."""
+    names = _names(node.target)
+    reason = _reason(node.target, {**dict(zip(names, node.args, strict=False)), **node.kwargs})
+    if reason or "native" not in str(node.target) or "norm" not in str(node.target):
+        return reason
+    read = {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
+    return "its statistics are read, which TVM does not return" if read - {0} else ""
+
+
+def draws(node: Any) -> str:
+    """The op's name, if it draws random numbers."""
+    given = {**dict(zip(_names(node.target), node.args, strict=False)), **node.kwargs}
+    return str(node.target) if _is_random(node.target, given) else ""
+
+
+def _reason(op: Any, given: Mapping[str, Any]) -> str:
+    if _is_random(op, given):
+        return "it draws random numbers, which TVM would draw once, or not at all"
+    # `instance_norm` has another name for it, and is one by the statistics of its input.
+    if "batch_norm" in str(op) and given.get("training"):
+        return "it norms by the statistics of its input; call eval() before exporting"
+    return ""
+
+
+def _is_random(op: Any, given: Mapping[str, Any]) -> bool:
+    tag = extra("torch").Tag.nondeterministic_seeded
+    if tag not in getattr(op, "tags", ()):
+        return False
+    default = {a.name: a.default_value for a in op._schema.arguments if a.has_default_value()}
+    known = default | dict(given)
+    return not any(name in known and known[name] == value for name, value in _KEEPS_ALL.items())
+
+
+def _names(op: Any) -> list[str]:
+    schema = getattr(op, "_schema", None)
+    return [] if schema is None else [argument.name for argument in schema.arguments]
+
+
+def _inside(graph: Any) -> Iterator[Any]:
+    """The nodes of a trace, those of its branches too."""
+    for node in graph.nodes():
+        yield node
+        for block in node.blocks():
+            yield from _inside(block)
+
+
+def _overload(node: Any) -> Any:
+    """The op of a node of a trace; None for what is no op of ATen's, such as a list of numbers."""
+    found = re.match(r"aten::(\w+)(?:\.(\w+))?\(", node.schema())
+    overloads = getattr(extra("torch").ops.aten, found[1], None) if found else None
+    return getattr(overloads, found[2] or "default", None) if found else None
+
+
+def _value(value: Any) -> Any:
+    """A constant of a trace; None for what is none."""
+    return value.toIValue() if value.node().kind() == "prim::Constant" else None

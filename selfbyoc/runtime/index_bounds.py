@@ -1,0 +1,95 @@
+"""Inputs that are indices: what their numbers may be. A kernel that is given others reads the
+nearest row that is there (_tvm_indices.py); whoever calls a library is told before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..graph import OpCall, OpGraph, Value
+from .signature import Tensor
+
+Bounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number
+
+_ALONG_AN_AXIS = ("take", "gather", "gather_elements", "scatter_elements")
+_SAME_NUMBERS = (
+    "cast", "reshape", "expand_dims", "squeeze", "transpose", "flatten", "broadcast_to",
+)  # fmt: skip
+
+
+def index_bounds(graph: OpGraph, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """The bounds of the inputs, by these names, that nothing changes before they are indices."""
+    places = {id(value): n for n, value in enumerate(graph.inputs)}
+    found: dict[str, tuple[int, int]] = {}
+    for call in graph.ops:
+        extent = _extent(call)
+        if extent is None:
+            continue
+        value, from_the_end = _origin(graph, call.inputs[1])
+        if id(value) in places and value.dtype.startswith(("int", "uint")):
+            name = names[places[id(value)]]
+            low, high = found.get(name, (-extent, extent - 1))
+            least = -extent if from_the_end else 0
+            found[name] = max(low, least), min(high, extent - 1)
+    return found
+
+
+def _extent(call: OpCall) -> int | None:
+    """How many places there are along the axis of an op that is given indices."""
+    if call.kind not in _ALONG_AN_AXIS or not call.sources:
+        return None
+    data, axis = call.inputs[0], getattr(call.sources[0].attrs, "axis", None)
+    if axis is None and data.ndim != 1:
+        return None  # of all elements, in order
+    extent = data.shape[0 if axis is None else int(axis)]
+    return None if extent is None else int(extent)
+
+
+def _origin(graph: OpGraph, value: Value) -> tuple[Value, bool]:
+    """What a value's numbers are those of, and whether negative ones count from the end."""
+    from_the_end = False
+    while (call := graph.producer(value)) is not None:
+        if call.kind in _SAME_NUMBERS:
+            value = call.inputs[0]
+        elif call.kind == "where" and _is_from_the_end(graph, call):
+            value, from_the_end = call.inputs[2], True
+        else:
+            break
+    return value, from_the_end
+
+
+def _is_from_the_end(graph: OpGraph, choice: OpCall) -> bool:
+    """`where(i < 0, i + count, i)`"""
+    below, moved = (graph.producer(value) for value in choice.inputs[:2])
+    pair = (("less", below), ("add", moved))
+    return all(
+        call is not None and call.kind == kind and call.inputs[0] is choice.inputs[2]
+        for kind, call in pair
+    )
+
+
+def check_indices(bounds: Bounds, inputs: Sequence[Tensor], arrays: Sequence[np.ndarray]) -> None:
+    """Raises InputError for a number that is no index of anything."""
+    if not bounds:
+        return
+    for (name, _, _), array in zip(inputs, arrays, strict=True):
+        if name not in bounds or not array.size:
+            continue
+        low, high = bounds[name]
+        if int(array.min()) < low or int(array.max()) > high:
+            where = tuple(int(n) for n in np.argwhere((array < low) | (array > high))[0])
+            raise InputError(
+                f"input {name!r}: expected indices from {low} to {high}, found {array[where]} at "
+                f"{list(where)}"
+            )
+
+
+def bounds_of(mod: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """The bounds of a module's inputs."""
+    from ..ir.generation import ir
+
+    return index_bounds(ir.read(mod["main"], raw=True), names)

@@ -1,0 +1,121 @@
+"""Indices that are data: an error for an input's, and never memory of others."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc.errors import InputError
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+ROWS = 50
+TABLE = np.arange(ROWS * 4, dtype="float32").reshape(ROWS, 4)
+
+
+def model(kind, shape, computed=False, **attrs):
+    """`kind` of a table of 50 rows at `i`; computed: at what nobody knows before."""
+    make, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    given = [value("i", onnx.TensorProto.INT64, shape)]
+    arrays = {"w": TABLE, "one": np.array(1, "int64")}
+    inputs = ["w", "p" if computed else "i"]
+    if kind.startswith("Scatter"):
+        of_updates = [*shape[:-1], 4] if kind == "ScatterND" else shape
+        arrays["u"] = np.full(of_updates, -1, "float32")
+        inputs.append("u")
+    nodes = [make("Mul", ["i", "one"], ["j"]), make("Mul", ["j", "i"], ["p"])] if computed else []
+    nodes.append(make(kind, inputs, ["y"], **attrs))
+    result = value("y", onnx.TensorProto.FLOAT, None)
+    tensors = [onnx.numpy_helper.from_array(a, n) for n, a in arrays.items()]
+    graph = onnx.helper.make_graph(nodes, "g", given, [result], tensors)
+    opset = [onnx.helper.make_opsetid("", 17)]
+    inferred = onnx.helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return onnx.shape_inference.infer_shapes(inferred)
+
+
+def built(*args, **attrs):
+    return selfbyoc.build(selfbyoc.from_onnx(model(*args, **attrs)), cache=False)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_an_index_of_nothing(dtype, tmp_path):
+    library = built("Gather", [1, 3])
+    assert library.index_bounds == {"i": (-ROWS, ROWS - 1)}
+    np.testing.assert_array_equal(library(np.array([[0, 49, -50]]))[0], TABLE[[[0, 49, 0]]])
+    library.export_library(tmp_path / "m.so")
+    for each in (library, selfbyoc.load(tmp_path / "m.so")):
+        for number in (50, -51):
+            text = rf"input 'i': expected indices from -50 to 49, found {number} at \[0, 2\]"
+            with pytest.raises(InputError, match=text):
+                each(np.array([[0, 1, number]]))
+
+
+def test_several_tables_and_other_roles():
+    """The narrowest counts; what is no index alone has no bounds."""
+    make, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    arrays = {"w": TABLE, "v": TABLE[:7]}
+    nodes = [
+        make("Cast", ["i"], ["j"], to=onnx.TensorProto.INT64),
+        make("Gather", ["w", "j"], ["a"]),
+        make("Gather", ["v", "i"], ["b"]),
+        make("Add", ["a", "b"], ["c"]),
+        make("Cast", ["k"], ["l"], to=onnx.TensorProto.FLOAT),
+        make("Add", ["c", "l"], ["y"]),
+    ]
+    shapes = {"i": [5], "k": [5, 4]}
+    graph = onnx.helper.make_graph(
+        nodes, "g", [value(n, onnx.TensorProto.INT32, shape) for n, shape in shapes.items()],
+        [value("y", onnx.TensorProto.FLOAT, [5, 4])],
+        [onnx.numpy_helper.from_array(a, n) for n, a in arrays.items()],
+    )  # fmt: skip
+    opset = [onnx.helper.make_opsetid("", 17)]
+    mod = selfbyoc.from_onnx(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9))
+    library = selfbyoc.build(mod, cache=False)
+    assert library.index_bounds == {"i": (-7, 6)}
+    i, k = np.array([0, 6, -7, 3, -1], "int32"), np.full((5, 4), 1000, "int32")
+    np.testing.assert_array_equal(library(i, k)[0], TABLE[i] + TABLE[:7][i] + k)
+
+
+@pytest.mark.parametrize("kind", ["GatherND", "ScatterND"])
+def test_places_from_the_end(kind):
+    """Which TVM 0.17's frontend takes for places before the first one."""
+    (found,) = built(kind, [2, 1])(np.array([[-1], [3]]))
+    wanted = TABLE[[-1, 3]] if kind == "GatherND" else TABLE.copy()
+    if kind == "ScatterND":
+        wanted[[-1, 3]] = -1
+    np.testing.assert_array_equal(found, wanted)
+
+
+KINDS = {
+    "Gather": ([1, 3], {}),
+    "GatherND": ([3, 1], {}),
+    "GatherElements": ([50, 4], {"axis": 0}),
+    "ScatterElements": ([3, 4], {"axis": 0}),
+    "ScatterND": ([3, 1], {}),
+}
+PROGRAM = """
+import json, sys
+import numpy as np
+sys.path.insert(0, {folder!r})
+from test_indices import KINDS, TABLE, built
+found = {{}}
+for kind, (shape, attrs) in KINDS.items():
+    library = built(kind, shape, computed=True, **attrs)
+    assert not library.index_bounds, kind
+    numbers = np.resize(np.array([2, 30_000, 7]), shape)
+    result = library(numbers)[0]
+    found[kind] = bool(np.isin(result, [*TABLE.ravel(), -1]).all())
+print(json.dumps(found))
+"""
+
+
+def test_computed_indices_stay_in_the_table():
+    """Of 9e8 rows past the end TVM alone reads, and writes: the process ends."""
+    program = PROGRAM.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(KINDS, True)
+    assert "Fast mode" not in done.stderr

@@ -1,0 +1,59 @@
+"""`from_torch` refuses what TVM's frontends would take for something else."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import from_torch
+from selfbyoc.errors import InputError
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
+
+
+class Computed(torch.nn.Module):
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+
+    def forward(self, x):
+        return self.compute(x)
+
+
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda x: torch.nn.functional.dropout(x, 0.5, True), "draws random numbers"),
+        (lambda x: x + torch.rand_like(x), "draws random numbers"),
+        (lambda x: torch.bernoulli(x), "draws random numbers"),
+        (lambda x: torch.nn.functional.rrelu(x, training=True), "draws random numbers"),
+        (
+            lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.1),
+            "draws random numbers",
+        ),
+        (
+            lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
+            "by the statistics of its input",
+        ),
+    ],
+)
+def test_what_is_not_the_same_at_each_call_is_refused(compute, message):
+    """Which eval() makes sure of, but for what is written as a function."""
+    x = torch.full((2, 3, 5, 7), 0.5)
+    with pytest.raises(InputError, match=message):
+        from_torch(Computed(compute).eval(), (x,))
+
+
+def test_what_would_draw_but_does_not():
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop, self.last = torch.nn.Dropout(0.4), torch.nn.Linear(7, 5)
+            self.norm = torch.nn.BatchNorm2d(3)
+
+        def forward(self, x):
+            return torch.nn.functional.dropout(self.last(self.drop(self.norm(x))), 0.0)
+
+    x, network = torch.randn((2, 3, 5, 7)), Network().eval()
+    library = selfbyoc.build(from_torch(network, (x,)))
+    assert library.report.counts == {"dense": 1}
+    np.testing.assert_allclose(library(x)[0], network(x).detach().numpy(), atol=1e-5)
