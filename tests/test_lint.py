@@ -69,8 +69,8 @@ FINDINGS = {
         "compute needs a default for 'b', which not every match has",
     ),
     "unknown-argument": (
-        dense_relu(cases=(Case(**ARGS, constants=["v"]),)),
-        "case 3x5-4x5: `constants` has 'v', which is not given",
+        dense_relu(cases=(Case(lambda x, w: op.relu(op.dense(x, w)), **ARGS, v=(4,)),)),
+        "case 3x5-4x5-4: its program does not take 'v'",
     ),
     "signature": (
         dense_relu(schedule=lambda sch: None),

@@ -43,7 +43,7 @@ def on_cases(composite: Composite) -> Iterator[Finding]:
 
 def _on_case(composite: Composite, case: Case, seen: Seen) -> Iterator[tuple[str, str]]:
     try:
-        constants = {n: _constant(*case.args[n]) for n in case.constants if n in case.args}
+        constants = {n: _constant(*case.args[n]) for n in case.constants}
         mod = emit(case.program or composite.pattern, case.args, constants)
     except Exception as err:  # TVM's type inference raises plain errors of many kinds
         yield "bad-case", f"it is no program: {one_line(err)}"

@@ -165,11 +165,6 @@ def _has_tail(case: Case) -> bool:
 
 def _case_names(composite: Composite, case: Case) -> Iterator[Finding]:
     function = case.program or composite.pattern
-    for name in case.constants:
-        if name not in case.args:
-            meant = did_you_mean(name, case.args)
-            text = f"case {case.name}: `constants` has {name!r}, which is not given{meant}"
-            yield _at("unknown-argument", text, case.program)
     parameters = inspect.signature(function).parameters
     for name in case.args:
         if name not in parameters:
