@@ -33,7 +33,8 @@ def after(count):
 
 def of(program, **shapes):
     names = program.__code__.co_varnames[: program.__code__.co_argcount]
-    return Case(program, **{n: shapes.get(n, SHAPES.get(n)) for n in names}, constants=["weight"])
+    given = {n: shapes.get(n, SHAPES.get(n)) for n in names}
+    return Case(program, **given, constants=[n for n in names if n == "weight"])
 
 
 def run(composite, case, count=1):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc import Composite, emit, op
 from selfbyoc.errors import InputError
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -77,6 +78,21 @@ def test_several_tables_and_other_roles():
     assert library.index_bounds == {"i": (-7, 6)}
     i, k = np.array([0, 6, -7, 3, -1], "int32"), np.full((5, 4), 1000, "int32")
     np.testing.assert_array_equal(library(i, k)[0], TABLE[i] + TABLE[:7][i] + k)
+
+
+def test_beside_kernels_of_several_results():
+    def pattern(x, w):
+        y = op.dense(x, w)
+        return op.relu(y), y, op.tanh(y)
+
+    def program(x, w):
+        y = op.dense(x, w)
+        return op.exp(op.relu(y)), op.softmax(y), op.exp(op.tanh(y))
+
+    mod = emit(program, {"x": (3, 5), "w": (4, 5)})
+    library = selfbyoc.build(mod, composites=[Composite("three", pattern)], cache=False)
+    assert library.report.counts == {"three": 1}
+    assert library.index_bounds == {}
 
 
 @pytest.mark.parametrize("kind", ["GatherND", "ScatterND"])

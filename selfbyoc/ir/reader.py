@@ -54,6 +54,8 @@ class Reader:
         """One output taken out of a tuple: the node belongs to the op that made the tuple."""
         if of in self.owner:
             self.items.setdefault(self.owner[of], []).append(node)
+        if [value.dtype for value in values] == ["opaque"]:
+            return values  # a tuple of tuples: nothing is known of its items
         return (values[node.index],)
 
     def finish(self, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> OpGraph:
