@@ -34,7 +34,7 @@ def ran(command: Sequence[str], **options: object) -> str:
     """What a command printed; Unavailable with its last lines when it failed."""
     done = subprocess.run(
         [str(part) for part in command],
-        capture_output=True, text=True, check=False, env=clean(), **options,  # type: ignore[call-overload]
+        capture_output=True, text=True, check=False, **{"env": clean(), **options},  # type: ignore[call-overload]
     )  # fmt: skip
     if done.returncode:
         said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
