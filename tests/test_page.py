@@ -72,6 +72,18 @@ def test_each_kernel_has_a_panel_that_its_box_leads_to(parted):
     assert "log is too long an expression" in html
 
 
+def test_ops_of_a_kind_are_one_row_with_each_reason(parted):
+    mod, done = parted
+    report = selfbyoc.report(done)
+    (one,) = [row for row in left(report) if row.kind == "log"]
+    rows = [one, replace(one, why="it is <wide>", count=3)]
+    html = render(Page("small", "", rows), graph_of(mod), report, melting(done, AVX512))
+    (found,) = re.findall(r"<details><summary><i></i><b>log</b>.*?</details>", html)
+    assert f"<span>{one.count + 3}</span>" in found
+    assert f"<p><b>{one.count}</b> {escape(one.why)}</p>" in found
+    assert "<p><b>3</b> it is &lt;wide&gt;</p>" in found
+
+
 def test_without_times_shares_are_of_the_operations(parted):
     html = page(parted, melting(parted[1], AVX512))
     assert "2 kernels hold 6 of the model&#x27;s 7 ops" in html

@@ -69,14 +69,22 @@ def _miss(group: Group) -> str:
 
 def left(rows: Sequence[Left], outside: Sequence[Outside], parts: Parts) -> str:
     """Ops that no composite took, and how long TVM's functions of them take, if that is known."""
+    by_kind: dict[str, list[Left]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(row)
     found = "".join(
-        f"<details><summary><i></i><b>{escape(row.kind)}</b><span>{row.count}</span>"
-        f"<span>{escape(percent(row.share))}</span></summary>"
-        f"<p>{escape(row.why)}</p><p>{escape(row.cost)}</p></details>"
-        for row in rows
+        f"<details><summary><i></i><b>{escape(kind)}</b><span>{sum(r.count for r in those)}</span>"
+        f"<span>{escape(percent(sum(r.share for r in those)))}</span></summary>"
+        f"{''.join(_reason(row, len(those) > 1) for row in those)}</details>"
+        for kind, those in by_kind.items()
     )
     head = '<p class="head"><span></span><b>op</b><span>ops</span><span>bytes</span></p>'
     return (head + found if rows else "<p>nothing</p>") + _functions(outside, parts)
+
+
+def _reason(row: Left, is_one_of_several: bool) -> str:
+    count = f"<b>{row.count}</b> " if is_one_of_several else ""
+    return f"<p>{count}{escape(row.why)}</p><p>{escape(row.cost)}</p>"
 
 
 def _functions(outside: Sequence[Outside], parts: Parts) -> str:
