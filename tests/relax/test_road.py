@@ -18,7 +18,7 @@ import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
 from selfbyoc.codegen.final import finished
-from selfbyoc.errors import TargetError
+from selfbyoc.errors import LoweringError, TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition._relax import external_functions
@@ -341,3 +341,15 @@ def test_a_fully_matched_model_needs_no_compiler(monkeypatch):
     sources = selfbyoc.build(emit(lambda x: op.softmax(x), {"x": ((3, 17), "float32")}), "c")
     with pytest.raises(TargetError, match="to call C sources needs a C\\+\\+ compiler: found none"):
         sources(np.ones((3, 17), "float32"))
+
+
+def test_a_constant_of_no_element_is_an_error_when_building():
+    """The virtual machine would say "Invalid DLTensor file format" at the first call."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", R.Tensor((2, 3), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            found = builder.emit_output((x, relax.op.ones((1, 0, 3), "float32")))
+        builder.emit_func_output(found)
+    with pytest.raises(LoweringError, match=r"a constant of shape \[1, 0, 3\] has no element"):
+        selfbyoc.build(builder.get(), cache=False)
