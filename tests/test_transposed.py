@@ -21,6 +21,7 @@ from selfbyoc._tvm import (
     tvm,
 )
 from selfbyoc._tvm_config import kernel_config
+from selfbyoc.analysis.bounds.bounds import Plan, of_cases
 from selfbyoc.codegen.interleaves import with_interleaves
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
@@ -190,3 +191,11 @@ def test_an_interleaved_write(stride, lanes):
     get_func(module, "main")(tensor(values), out)
     np.testing.assert_array_equal(out.numpy(), values.T.ravel())
     assert any(seen) == (stride <= 4)
+
+
+@pytest.mark.parametrize("composite", [conv1d_transpose, conv2d_transpose], ids=str)
+def test_every_case_builds_for_older_cpus(composite):
+    """As scheduled: where a schedule does not build, the default one takes over."""
+    found = list(of_cases([composite], Plan(make_target("llvm"), is_run=False)))
+    assert len(found) >= len(composite.cases) - 1
+    assert [(each.case, each.runs) for each in found if not each.ok] == []

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from .....language.kernel import Kernel
 from .....language.types import Schedule
 from ....steps.blocks import Facts, divisor, facts
+from ....steps.elementwise import parallel_outer
 from ....steps.images import Work
 from ....steps.loops import vectorize_copy
-from ....steps.parallel import parallel_over
 from .. import kernel
 from .compute import TransposedStages, pack, transposed
 from .plan import TransposedPlan, plan
@@ -45,7 +45,9 @@ def _interleave(sch: Schedule, block: Facts, plan: TransposedPlan) -> None:
     sch.reorder(group, phase, lane)
     sch.unroll(phase)
     sch.vectorize(lane)
-    parallel_over(sch, [*outer, group], block.size)
+    # Not all of them: of indices of a loop that is four, TVM 0.27's CompactBufferAllocation makes
+    # an extent with that loop's variable in it (4x4 with SSE), and the build ends.
+    parallel_outer(sch, [*outer, group], block.size, plan.machine)
 
 
 OF_IMAGES = Kernel(plan, {"conv2d_transpose": transposed}, schedule, {"weight": pack})
