@@ -106,7 +106,7 @@ load: venv venv-relay
 	$(RELAX)/bin/python tools/load.py --write docs/load.md
 	$(RELAY)/bin/python tools/load.py --write docs/load.md
 
-# Hours of one core: every case for three CPUs, with a line of JSON a kernel; prints docs/reports/bounds.md.
+# Half an hour of one core: every case for three CPUs, a line of JSON a kernel; prints docs/reports/bounds.md.
 # Goes on where it was interrupted.
 bounds: venv venv-relay
 	@mkdir -p build/bounds

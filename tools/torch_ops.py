@@ -122,7 +122,8 @@ def _tried(op: Any, count: int) -> list[Judgement]:
 def _once(sample: Sample) -> list[Judgement]:
     """The judgement; none where PyTorch has no result that stays the same, or of no array."""
     wanted = _given(sample)
-    if wanted is None or not sample.tensors:
+    is_dense = all(t.layout == torch.strided for t in sample.tensors)
+    if wanted is None or not sample.tensors or not is_dense:
         return []
     module = _Module(sample).eval()
     try:
