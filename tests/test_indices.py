@@ -10,6 +10,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, emit, op
+from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.errors import InputError
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -78,6 +79,37 @@ def test_several_tables_and_other_roles():
     assert library.index_bounds == {"i": (-7, 6)}
     i, k = np.array([0, 6, -7, 3, -1], "int32"), np.full((5, 4), 1000, "int32")
     np.testing.assert_array_equal(library(i, k)[0], TABLE[i] + TABLE[:7][i] + k)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+def test_a_model_may_say_what_other_indices_mean(mode):
+    """On Relay clip is the default, and nobody can tell it from none."""
+    if GENERATION == "relay":
+        from tvm import relay
+
+        w, i = relay.var("w", shape=(5, 3)), relay.var("i", shape=(4,), dtype="int64")
+        mod = tvm.IRModule.from_expr(relay.Function([w, i], relay.take(w, i, axis=0, mode=mode)))
+    else:
+        from tvm import relax
+
+        builder = relax.BlockBuilder()
+        w, i = (
+            relax.Var(name, relax.TensorType(shape, dtype))
+            for name, shape, dtype in (("w", (5, 3), "float32"), ("i", (4,), "int64"))
+        )
+        with builder.function("main", [w, i]):
+            with builder.dataflow():
+                found = builder.emit_output(relax.op.take(w, i, axis=0, mode=mode))
+            builder.emit_func_output(found)
+        mod = builder.get()
+    library, table = selfbyoc.build(mod, cache=False), np.arange(15, dtype="float32").reshape(5, 3)
+    numbers = np.array([1, 7, 4, -2])
+    if (GENERATION, mode) == ("relay", "clip"):
+        with pytest.raises(InputError, match="expected indices from 0 to 4, found 7"):
+            library(table, numbers)
+        return
+    (result,) = library(table, numbers)
+    np.testing.assert_array_equal(result, np.take(table, numbers, 0, mode=mode))
 
 
 def test_beside_kernels_of_several_results():

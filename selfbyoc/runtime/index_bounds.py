@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from .._tvm import GENERATION
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
 from .signature import Tensor
 
 Bounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number
 
+# The mode of a take that was given none.
+_USUAL = "clip" if GENERATION == "relay" else "fast"
 _ALONG_AN_AXIS = ("take", "gather", "gather_elements", "scatter_elements")
 _SAME_NUMBERS = (
     "cast", "reshape", "expand_dims", "squeeze", "transpose", "flatten", "broadcast_to",
@@ -42,7 +45,10 @@ def _extent(call: OpCall) -> int | None:
     """How many places there are along the axis of an op that is given indices."""
     if call.kind not in _ALONG_AN_AXIS or not call.sources:
         return None
-    data, axis = call.inputs[0], getattr(call.sources[0].attrs, "axis", None)
+    attrs, data = call.sources[0].attrs, call.inputs[0]
+    if getattr(attrs, "mode", _USUAL) != _USUAL:
+        return None  # the model says itself what other numbers mean
+    axis = getattr(attrs, "axis", None)
     if axis is None and data.ndim != 1:
         return None  # of all elements, in order
     extent = data.shape[0 if axis is None else int(axis)]

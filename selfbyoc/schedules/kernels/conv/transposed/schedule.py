@@ -45,8 +45,8 @@ def _interleave(sch: Schedule, block: Facts, plan: TransposedPlan) -> None:
     sch.reorder(group, phase, lane)
     sch.unroll(phase)
     sch.vectorize(lane)
-    # Not all of them: of indices of a loop that is four, TVM 0.27's CompactBufferAllocation makes
-    # an extent with that loop's variable in it (4x4 with SSE), and the build ends.
+    # As few loops as make even tasks. With all of them fused, TVM 0.27's CompactBufferAllocation
+    # gives a buffer an extent that depends on the fused loop (4x4 with SSE), and the build ends.
     parallel_outer(sch, [*outer, group], block.size, plan.machine)
 
 
