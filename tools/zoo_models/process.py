@@ -32,7 +32,7 @@ from .record import (
     Record,
 )  # fmt: skip
 
-_BEFORE_US = {"make": MAKER, "export": EXPORT, "import": IMPORTER}
+_BEFORE_US = {"make": MAKER, "export": EXPORT, "import": IMPORTER, "truth": MAKER}
 SCRIPT = Path(__file__).resolve().parents[1] / "zoo.py"
 
 

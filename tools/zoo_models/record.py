@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 # How far a model can come; a trial that ends early ended in one of these.
-STAGES = ("make", "export", "import", "partition", "build", "run", "compare")
+STAGES = ("make", "export", "import", "truth", "partition", "build", "run", "compare")
 RIGHT, WRONG, FAILED = "right", "wrong", "failed"
 TIMEOUT, MEMORY, CRASH = "timeout", "memory", "crash"  # causes of a failure that nobody raised
 # Whose fault a failure is.

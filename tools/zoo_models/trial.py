@@ -71,14 +71,16 @@ class Trial:
         with self._at("import"):
             mod = selfbyoc.from_torch(program)
         del program
-        return mod, truth_of_module(made)
+        with self._at("truth"):
+            return mod, truth_of_module(made)
 
     def _file(self) -> tuple[Any, Truth]:
         with self._at("make"):
             proto = self._model.made(self._size)
         with self._at("import"):
             mod = selfbyoc.from_onnx(proto)
-        return mod, truth_of_file(proto)
+        with self._at("truth"):
+            return mod, truth_of_file(proto)
 
     def _built(self, mod: Any) -> Any:
         """`alone`: without composites, TVM and nothing of ours but the way to it."""
