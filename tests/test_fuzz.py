@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from selfbyoc import BUILTIN
-from selfbyoc.analysis.verify.reference import Question, Rounding, rounding
+from selfbyoc.analysis.verify.reference import Question
+from selfbyoc.analysis.verify.rounding import Rounding, rounding
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.fuzz.grow import grown, twin
@@ -23,7 +24,7 @@ from selfbyoc.fuzz.run import Plan, programs
 from selfbyoc.fuzz.seeds import seeds
 from selfbyoc.fuzz.shapes import LIMIT, work
 from selfbyoc.fuzz.shrink import shrunk
-from selfbyoc.fuzz.spell import ALL
+from selfbyoc.fuzz.spell import ALL, TWINS, respelled
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import all_values
 
@@ -136,6 +137,18 @@ def test_a_twin_is_another_program():
     assert all(t is None or t.to_json() != p.to_json() for p, t in pairs)
 
 
+@pytest.mark.parametrize(("shape", "is_twin"), [((2, 3, 1, 1), True), ((1, 1, 1, 1), False)])
+def test_a_bias_that_reads_as_a_residual_is_no_twin(shape, is_twin):
+    channels = shape[1]
+    nodes = (
+        leaf(None, *shape, kind=INPUT), leaf(None, channels, channels, 1, 1), leaf(None, channels),
+        Node("conv2d", (0, 1)), Node("bias_add", (3, 2)),
+    )  # fmt: skip
+    program = Program(nodes, (4,))
+    twins = [respelled(program, infer(program), Random(seed), TWINS) for seed in range(40)]
+    assert is_twin == any("bias_add_bias" in t.grown[-1] for t in twins if t is not None)
+
+
 def test_shrinking_keeps_the_fault_and_drops_the_rest():
     def judged(program):
         types = infer(program)
@@ -205,6 +218,17 @@ def test_a_gelu_far_below_zero_is_as_exact_as_its_input():
     expected = [asked.values[id(v)] for v in graph.outputs]
     (moved,) = rounding(graph, asked, expected, seed=0)
     assert moved.slack > 0.05 * expected[0].max()
+
+
+@pytest.mark.parametrize(("last", "moves"), [(1e-9, True), (1.0, False)])
+def test_a_comparison_is_left_out_where_rounding_turns_it(last, moves):
+    """NumPy subtracts no bools: `verify` and the fuzzer ended there."""
+    leaves = (leaf(None, 2, kind=INPUT), leaf(0.0))
+    nodes = (*leaves, Node("subtract", (0, 1)), Node("greater", (2, 1)))
+    graph, given = graph_of(Program(nodes, (3,))), [np.array([3.0, last]), np.zeros(())]
+    asked = Question("random", given, all_values(graph, given))
+    (moved,) = rounding(graph, asked, [np.array([True, True])], seed=0)
+    assert moved.left_out.tolist() == [False, moves]
 
 
 def test_errors_of_a_sum_grow_with_it():

@@ -265,3 +265,20 @@ def test_an_unknown_op_names_those_that_are_known():
     with pytest.raises(UnsupportedOp, match=r"fft: no NumPy meaning of 'fft'; known: \['abs'"):
         evaluate(graph, [np.zeros(2, "float32")])
     assert numpy_of("conv2d")
+
+
+@pytest.mark.parametrize(("inputs", "out"), [("float32", "int32"), ("int8", "float32")])
+@pytest.mark.parametrize("kind", ["conv2d", "dense", "batch_matmul"])
+def test_a_product_multiplies_in_its_out_dtype(kind, inputs, out):
+    shapes = {"conv2d": ((1, 3, 7, 5), (4, 3, 3, 3)), "dense": ((5, 7), (3, 7))}
+    x, weight = (
+        (3 * random(*shape, dtype=inputs, seed=n)).astype(inputs)
+        for n, shape in enumerate(shapes.get(kind, ((2, 5, 7), (2, 7, 3))))
+    )
+
+    def product(x, weight):
+        return getattr(op, kind)(x, weight, out_dtype=out)
+
+    found, expected = meaning(product, x=x, weight=weight), by_tvm(product, x=x, weight=weight)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.abs(found).max() > 1

@@ -14,7 +14,7 @@ from selfbyoc._tvm import GENERATION, te, tir
 from selfbyoc.analysis.lint.declaration import _has_tail
 from selfbyoc.analysis.verify.inputs import KINDS, arrays, data_positions
 from selfbyoc.analysis.verify.records import CRASHED, HUNG, PASSED, RAISED, REFUSED, SKIPPED, WRONG
-from selfbyoc.analysis.verify.reference import no_worse
+from selfbyoc.analysis.verify.rounding import no_worse
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..analysis.lint.file import declared_in
-from ..analysis.verify.reference import Question, Rounding, no_worse, rounding
+from ..analysis.verify.reference import Question
+from ..analysis.verify.rounding import Rounding, no_worse, rounding
 from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, one_line
 from ..graph import OpGraph

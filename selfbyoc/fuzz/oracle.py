@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ..analysis.verify.reference import Rounding
+from ..analysis.verify.rounding import Rounding
 from ..errors import UnsupportedOp
 from ..graph import OpGraph, Value
 from ..runtime.numpy_ops import all_values

@@ -78,6 +78,14 @@ def _bias(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     return d.op("add", *pair)
 
 
+def _bias_of_data(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
+    """Read as a bias again: no op computes it, and it cannot be a residual of one element a row."""
+    (shape, _), axis = t[n.inputs[0]][0], n.attrs.get("axis", 1)
+    if math.prod(shape) == shape[axis] or not d.nodes[n.inputs[1]].is_leaf:
+        return None
+    return _bias(d, n, t, rng)
+
+
 def _commuted(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     return d.op(n.kind, *reversed(n.inputs))
 
@@ -189,11 +197,11 @@ _COMMUTE = ("add", "multiply", "maximum", "minimum")
 _ANY = "*"
 TWINS: dict[str, tuple[Spelling, ...]] = {
     "clip": (_clip, _clip_from_above), "relu": (_relu,), "silu": (_silu,), "gelu": (_gelu,),
-    "bias_add": (_bias,), **dict.fromkeys(_COMMUTE, (_commuted, _raised)), "divide": (_raised,),
-    _ANY: (_same_shape,),
+    "bias_add": (_bias_of_data,), "divide": (_raised,), _ANY: (_same_shape,),
+    **dict.fromkeys(_COMMUTE, (_commuted, _raised)),
 }  # fmt: skip
 _MORE: dict[str, tuple[Spelling, ...]] = {
-    "dense": (_rows, _batches), "subtract": (_subtract,),
+    "bias_add": (_bias,), "dense": (_rows, _batches), "subtract": (_subtract,),
     "softmax": (_softmax,),
     "layer_norm": (_layer_norm,), "rms_norm": (_rms_norm,), "global_avg_pool2d": (_pool,),
     _ANY: (_there_and_back, _turned_twice),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..graph import OpGraph, Value
+from ..graph import OpCall, OpGraph, Value
 from ..ops.kind import Array
 from ..ops.vocabulary import numpy_of
 
@@ -34,11 +34,23 @@ def all_values(
             if id(value) not in known and value.scalar is not None:
                 known[id(value)] = _wide(np.full(value.shape, value.scalar, value.dtype))
         meaning = numpy_of(call.kind, call.name)
-        found = meaning([known[id(v)] for v in call.inputs], call)
+        found = meaning(_operands(call, [known[id(v)] for v in call.inputs]), call)
         outputs = found if isinstance(found, list) else [found]
         for value, array in zip(call.outputs, outputs, strict=False):
             known[id(value)] = after(value, array)
     return known
+
+
+def _operands(call: OpCall, arrays: list[Array]) -> list[Array]:
+    """TVM casts what a product multiplies to `out_dtype`: floats lose their fraction before they
+    are integers' factors, not after.
+    """
+    name = call.attrs.get("out_dtype")
+    if call.kind == "requantize" or not name:
+        return arrays
+    if "float" in name:
+        return [a.astype(np.float64) for a in arrays]
+    return [a.astype(name) if a.dtype.kind == "f" else a for a in arrays]
 
 
 def _wide(array: Array) -> Array:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..analysis.verify.reference import question, rounding
+from ..analysis.verify.reference import question
+from ..analysis.verify.rounding import rounding
 from .tasks import Task
 
 

@@ -17,17 +17,8 @@ from ...runtime.tolerance import Difference, difference, longest_reduction
 from .generation import default_road
 from .inputs import Array, kinds_for
 from .records import PASSED, RAISED, REFUSED, SKIPPED, WRONG, Check, Verdict
-from .reference import (
-    NUMPY,
-    OWN_REFERENCE,
-    TVM,
-    Question,
-    Rounding,
-    no_worse,
-    own_reference,
-    question,
-    rounding,
-)
+from .reference import NUMPY, OWN_REFERENCE, TVM, Question, own_reference, question
+from .rounding import Rounding, no_worse, rounding
 from .run import Overrun, Runner
 from .steady import unsteady
 from .subjects import Subject

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import UnsupportedOp
-from ...graph import OpCall, OpGraph, Value
+from ...graph import OpCall, OpGraph
 from ...language.growing import Elementwise, Repeat
 from ...language.nodes import Either, Item, Node, Op
 from ...match.match import Match
 from ...ops.vocabulary import complete
 from ...runtime.numpy_ops import all_values
-from ...runtime.tolerance import ROUNDOFF, terms
 from .inputs import LARGE, Array, arrays, is_float
 
 NUMPY, OWN_REFERENCE, TVM = "NumPy", "the composite's reference", "TVM's own build"
@@ -135,115 +133,3 @@ def _plain(value: Any, name: str, call: OpCall) -> Any:
     if name == "axis" and isinstance(value, int):
         return value % call.outputs[0].ndim
     return tuple(value) if isinstance(value, list) else value
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """How far the result moves when the values on the way move by a few roundoffs."""
-
-    slack: float  # of a floating-point output: added to its bound
-    left_out: Array  # of an integer output: the elements that change
-
-    @property
-    def decides(self) -> bool:
-        """Whether there is nothing left to compare."""
-        return not np.isfinite(self.slack) or 2 * int(self.left_out.sum()) > self.left_out.size
-
-
-def rounding(
-    graph: OpGraph, asked: Question, expected: Sequence[Array], seed: int
-) -> list[Rounding]:
-    """For each output: what nobody can compute better in these dtypes.
-
-    The reference runs again with every op's result moved by a few roundoffs. In a softmax of large
-    numbers, or a value between two levels of a quantisation, such a step is no longer small.
-    """
-    values = asked.values or {}
-    moved = [
-        [abs(after - before) for after, before in zip(other, expected, strict=True)]
-        for other in _moved(graph, asked, values, seed)
-    ]
-    found = []
-    for n, value in enumerate(graph.outputs):
-        steps = np.max([each[n].astype(np.float64) for each in moved], axis=0)
-        if not is_float(value):
-            found.append(Rounding(0.0, steps > 0))
-            continue
-        slack, size = 2 * float(steps.max(initial=0)), float(np.abs(expected[n]).max(initial=0))
-        hopeless = slack > _HOPELESS * size
-        found.append(Rounding(np.inf if hopeless else slack, np.zeros(steps.shape, bool)))
-    return found
-
-
-# All up, all down, and at random: of two numbers that cancel, one draw in two moves both alike.
-_DRAWS = (1.0, -1.0, *[0.0] * 6)
-_STEPS = 4  # roundoffs; of a sum of many numbers the root of their count, as its errors grow
-_HOPELESS = 1e-2  # of the largest result: a wrong element would no longer show
-
-
-def _moved(
-    graph: OpGraph, asked: Question, values: Mapping[int, Array], seed: int
-) -> Iterator[list[Array]]:
-    if not any(is_float(v) for call in graph.ops for v in call.outputs):
-        yield [values[id(v)] for v in graph.outputs]
-        return
-    # x (1 + erf(x / sqrt 2)) / 2 is as exact as x is large: far below 0 the 1 cancels.
-    gelus = [call for call in graph.ops if call.kind == "gelu"]
-    least = {id(c.outputs[0]): _size(values[id(c.inputs[0])]) for c in gelus}
-    steps = {id(v): max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
-    for draw, sign in enumerate(_DRAWS):
-        with np.errstate(all="ignore"):
-            noise = _Noise(sign, seed + draw, least, steps)
-            inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
-            after = all_values(graph, inputs, noise)
-        yield [after[id(v)] for v in graph.outputs]
-
-
-def no_worse(ours: Sequence[Array], theirs: Sequence[Array], exact: Sequence[Array]) -> bool:
-    """Whether a result is wrong by little, and by no more than twice what TVM's own build is.
-
-    A layer_norm of rows of two nearly equal numbers rounds their mean, whoever computes it.
-    """
-
-    def off(found: Array, wanted: Array) -> float:
-        error = np.abs(found.astype(np.float64) - wanted)
-        return float(error.max(initial=0)) if np.isfinite(error).all() else np.inf
-
-    return all(
-        a.dtype.kind == "f" and off(a, c) <= min(2 * off(b, c), _LITTLE * float(np.abs(c).max()))
-        for a, b, c in zip(ours, theirs, exact, strict=True)
-        if a.size
-    )
-
-
-_LITTLE = 1e-4  # of the largest result
-
-
-class _Noise:
-    """Moves results by some roundoffs of their largest: all up, all down, or (0) at random; some
-    by no less than of a size of their own.
-
-    Inputs are moved by as much of each element, at random: within an op such as layer_norm, which
-    subtracts a mean, no better result than that of some inputs as near as these can be had.
-    """
-
-    def __init__(self, sign: float, seed: int, least: dict[int, float], steps: dict[int, float]):
-        self.sign, self.rng = sign, np.random.default_rng(seed)
-        self.least, self.steps = least, steps
-
-    def on_input(self, value: Value, array: Array) -> Array:
-        if not is_float(value):
-            return array
-        signs = self.rng.choice([-1.0, 1.0], array.shape)
-        return array.astype(np.float64) * (1 + signs * _STEPS * ROUNDOFF[value.dtype])
-
-    def __call__(self, value: Value, array: Array) -> Array:
-        if not is_float(value):
-            return array
-        signs = self.sign or self.rng.choice([-1.0, 1.0], array.shape)
-        size = max(_size(array), self.least.get(id(value), 0.0))
-        return array + signs * self.steps[id(value)] * ROUNDOFF[value.dtype] * size
-
-
-def _size(array: Array) -> float:
-    return float(np.abs(array).max(initial=0))
