@@ -1,6 +1,7 @@
 """Every model of the zoo: imported, built, right, fast? docs/models.md.
 
     python tools/zoo.py [--only PATTERN] [--size small|full] [--no-time] [--again] [--jobs N]
+                        [--peers onnxruntime,openvino]
     python tools/zoo.py --list
     python tools/zoo.py --document       the tables only, from the results that are there
 
@@ -35,6 +36,8 @@ def _arguments() -> argparse.Namespace:
     add("--only", action="append", default=[], metavar="PATTERN", help="such as 'timm/*' or vgg11")
     add("--size", choices=(SMALL, FULL), default=SMALL, help="small pictures, or as published")
     add("--no-time", action="store_true", help="time nothing: the machine is busy")
+    add("--times", action="store_true", help="only time, what was right and has no times yet")
+    add("--peers", metavar="NAMES", help="such as onnxruntime,openvino; all by default")
     add("--again", action="store_true", help="also what has a result already")
     add("--failed", action="store_true", help="of those with a result, what was not right")
     add("--jobs", type=int, default=1, help="trials at once; timing is always one at a time")
@@ -72,15 +75,25 @@ def _left(models: list[Model], args: argparse.Namespace) -> list[Model]:
     """What has no result of this size yet."""
     known = read_records(args.results)
     done = {k for k, r in known.items() if r.size == args.size or args.size == SMALL}
+    if args.times:
+        return [m for m in models if (r := known.get(m.key)) and _wants_times(r, args)]
     if args.failed:
         return [m for m in models if m.key in known and known[m.key].outcome != RIGHT]
     return models if args.again else [m for m in models if m.key not in done]
 
 
+def _wants_times(record: Record, args: argparse.Namespace) -> bool:
+    same = record.outcome == RIGHT and record.size == args.size
+    return same and (args.again or not record.times)
+
+
 def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Record:
     commit = _commit()
-    record = tried(model, args.size, Limits(args.seconds, args.gigabytes))
-    record = replace(record, tried=commit)
+    if args.times and before is not None:
+        record = before
+    else:
+        record = tried(model, args.size, Limits(args.seconds, args.gigabytes))
+        record = replace(record, tried=commit)
     if args.no_time:
         return with_times_of(record, before)
     if record.outcome != RIGHT:
@@ -89,7 +102,8 @@ def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Rec
 
     from selfbyoc.bench.run import cpu_name
 
-    return replace(timed(model, args.size, record), timed=f"{cpu_name()}, {commit}")
+    peers = args.peers.split(",") if args.peers else None
+    return replace(timed(model, args.size, record, peers), timed=f"{cpu_name()}, {commit}")
 
 
 def _commit() -> str:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,18 @@ from .speed import OURS
 from .truth import relative
 
 WORKER = ("-m", "zoo_models.contenders")  # it gets this process's sys.path
+NOT_ASKED = "not asked in every run"
 OFF = 1e-3  # a peer whose results differ by more from ours, which are right, runs another model
 
 
-def timed(model: Model, size: str, record: Record, method: Method | None = None) -> Record:
-    """The record with milliseconds of those who take part, and why others do not."""
-    setting, method = make_setting(), method or Method()
+def timed(model: Model, size: str, record: Record, peers: Sequence[str] | None = None) -> Record:
+    """The record with milliseconds of those who take part, and why others do not. `peers` None:
+    all that are here.
+    """
+    setting, method = make_setting(), Method()
     skipped = {c.name: why for c in ZOO if (why := c.missing()) is not None}
+    if peers is not None:
+        skipped |= {c.name: NOT_ASKED for c in ZOO if c.name not in (OURS, *peers)}
     processes = {
         c.name: Process(c.name, setting.threads, WORKER) for c in ZOO if c.name not in skipped
     }
