@@ -236,6 +236,9 @@ def test_what_has_no_meaning_is_not_compared():
     assert asked("cast", 128.0, "float32", byte)
     assert asked("cast", np.nan, "float32", byte)
     assert not asked("cast", 300, "int32", byte)
+    assert asked("maximum", np.nan, "float32", {})
+    assert not asked("maximum", np.inf, "float32", {})
+    assert not asked("add", np.nan, "float32", {})
     assert [asked_of_exp(dtype, 89.0) for dtype in ("float16", "float32", "float64")] == [
         True, True, False,
     ]  # fmt: skip

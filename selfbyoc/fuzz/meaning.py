@@ -82,9 +82,13 @@ def _made(graph: OpGraph, kind: str, seed: int) -> list[Array]:
 def is_undefined(graph: OpGraph, values: Mapping[int, Array]) -> bool:
     """Whether an op is told what it has no meaning for: a float that its integer cannot hold is
     cast, or bits are shifted by fewer than none or by all there are; or a value is larger than its
-    dtype can say, and what is made of infinity then is a matter of order; or smaller.
+    dtype can say, and what is made of infinity then is a matter of order; or smaller. Of a maximum
+    with what is no number TVM takes either.
     """
     return any(_is_undefined(call, values) for call in graph.ops)
+
+
+_MAXIMA = ("relu", "clip", "maximum", "minimum", "max", "min", "max_pool2d")
 
 
 def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
@@ -95,6 +99,8 @@ def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
     if call.kind == "cast" and is_integer and last.dtype.kind == "f":
         info = np.iinfo(dtype)
         return not bool(((last > info.min - 1) & (last < info.max + 1)).all())
+    if call.kind in _MAXIMA:
+        return any(bool(np.isnan(values[id(v)]).any()) for v in call.inputs)
     if call.kind in ("left_shift", "right_shift"):
         return bool(((last < 0) | (last >= np.iinfo(dtype).bits)).any())
     return False
