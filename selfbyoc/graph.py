@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -166,14 +167,19 @@ def name_ops(ops: Iterable[OpCall]) -> tuple[OpCall, ...]:
     """Give each op a unique name: its kind, and a number from the second on (`conv2d`,
     `conv2d_1`).
     """
-    seen: dict[str, int] = {}
     named = []
-    for call in ops:
-        count = seen.get(call.kind, 0)
-        seen[call.kind] = count + 1
-        name = f"{call.kind}_{count}" if count else call.kind
+    for call, name in numbered(ops):
         for index, value in enumerate(call.outputs):
             # In place: a value is known by identity, and its name only serves messages.
             object.__setattr__(value, "name", f"{name}[{index}]" if index else name)
         named.append(replace(call, name=name))
     return tuple(named)
+
+
+def numbered(ops: Iterable[OpCall]) -> Iterator[tuple[OpCall, str]]:
+    """Each op with the name that it has in a function of nothing but these."""
+    seen: Counter[str] = Counter()
+    for call in ops:
+        count = seen[call.kind]
+        seen[call.kind] += 1
+        yield call, f"{call.kind}_{count}" if count else call.kind

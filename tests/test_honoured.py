@@ -1,5 +1,8 @@
 """An attribute that a compute does not honour refuses the match, whatever the op."""
 
+import inspect
+import logging
+
 import numpy as np
 import pytest
 from harness import CASES, model, random_args
@@ -7,6 +10,7 @@ from harness import CASES, model, random_args
 import selfbyoc
 from selfbyoc import op
 from selfbyoc._tvm import GENERATION, te
+from selfbyoc.codegen import honoured
 from selfbyoc.errors import ComputeError
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.machine import machine_at_hand
@@ -142,6 +146,63 @@ def test_a_trial_that_raises_says_nothing_of_others():
         if counts:
             with pytest.raises(ComputeError, match="ValueError: three rows"):
                 selfbyoc.build(parted, "llvm")
+
+
+def rows_along(axis_of):
+    """softmax along the last axis only, by a plan that asks for its op by name."""
+
+    def plan(ops, machine):
+        return ops.softmax.outputs[0][0]
+
+    def compute(ins, call, shape):
+        (x,), k = ins, te.reduce_axis((0, shape[1]), name="k")
+        total = te.compute(shape[:1], lambda i: te.sum(te.exp(x[i, k]), axis=k), name="total")
+        return te.compute(shape, lambda i, j: te.exp(x[i, j]) / total[i], name="rows")
+
+    kernel = selfbyoc.Kernel(plan, {"softmax": compute}, lambda sch, stages, plan: None)
+    return selfbyoc.Composite("rows", axis_of, kernel=kernel)
+
+
+def test_a_match_is_tried_wherever_it_stands_in_a_model():
+    """The second softmax of a model is `softmax_1`, in its own function `softmax`."""
+
+    def program(x):
+        return op.softmax(op.exp(op.softmax(x)), axis=0)
+
+    mod, x = selfbyoc.emit(program, {"x": (5, 7)}), given({"x": (5, 7)})["x"]
+    parted = selfbyoc.partition_for_tefuse(mod, composites=[rows_along(lambda x: op.softmax(x))])
+    assert selfbyoc.report(parted).counts == {"rows": 1}
+    rows = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    columns = np.exp(np.exp(rows)) / np.exp(np.exp(rows)).sum(0)
+    np.testing.assert_allclose(selfbyoc.build(parted, "llvm")(x)[0], columns, rtol=1e-5)
+
+
+FIRST = {c.values[0].name: c for c in reversed(CASES)}
+
+
+@pytest.mark.parametrize(("composite", "case"), FIRST.values())
+def test_every_built_in_is_tried_beside_itself(composite, case, monkeypatch, caplog):
+    """No plan and no compute needs the names of the first of its kind."""
+    program = case.program or composite.pattern
+
+    def twice(**args):
+        halves = [{n: a for n, a in args.items() if n.endswith(end)} for end in ("_0", "_1")]
+        results = [program(**{n[:-2]: a for n, a in half.items()}) for half in halves]
+        return tuple(r for found in results for r in (found if type(found) is tuple else (found,)))
+
+    names = [f"{name}_{n}" for n in (0, 1) for name in inspect.signature(program).parameters]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    twice.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    arrays, types = random_args(case), {n: case.args[n[:-2]] for n in names if n[:-2] in case.args}
+    constants = {n: arrays[n[:-2]] for n in names if n[:-2] in case.constants}
+    monkeypatch.setattr(honoured, "_said", lambda call: iter(call.attrs))
+    honoured._seen.cache_clear()
+    monkeypatch.setattr(honoured, "_seen", lambda *form: set())
+    with caplog.at_level(logging.DEBUG, "selfbyoc.codegen.honoured"):
+        selfbyoc.partition_for_tefuse(
+            selfbyoc.emit(twice, types, constants), composites=[composite]
+        )
+    assert not [record.getMessage() for record in caplog.records if "no trial" in record.msg]
 
 
 @pytest.mark.parametrize(("cpu", "counts"), [("haswell", {"columns": 1}), ("nehalem", {})])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import current_target
 from ..errors import ComputeError
-from ..graph import OpCall, OpGraph
+from ..graph import OpCall, OpGraph, numbered
 from ..language.composite import Refused
 from ..language.decisions import undecided
 from ..match.match import Match, find_whole
@@ -129,6 +129,8 @@ def _read(match: Match) -> set[Place] | None:
 
 def _trial(match: Match, ops: tuple[OpCall, ...]) -> None:
     """Match, check and stack the ops, for what that looks at and what it raises."""
+    # Named as in the function that is cut out: a plan asks for `ops.conv2d`, wherever it stands.
+    ops = tuple(replace(call, name=name) for call, name in numbered(ops))
     args = tuple({id(value): value for value in match.args.values()}.values())
     graph = OpGraph(args, ops, match.outputs)
     again = find_whole(match.composite, graph)
