@@ -159,9 +159,9 @@ def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
     return found
 
 
-def functions_outside(mod: tvm.IRModule, target: Any) -> list[tuple[str, Any, int, str]]:
-    """What `main` calls beside kernels: name, scheduled PrimFunc, how many calls, and why it is
-    left unscheduled, if it is.
+def functions_outside(mod: tvm.IRModule, target: Any) -> list[tuple[str, Any, int, int, str]]:
+    """What `main` calls beside kernels: name, scheduled PrimFunc, its operations, how many calls,
+    and why it is left unscheduled, if it is.
     """
     rest = ScheduleRest(target)
     done = rest(mod)
@@ -170,7 +170,18 @@ def functions_outside(mod: tvm.IRModule, target: Any) -> list[tuple[str, Any, in
         for value in (binding.value for binding in block.bindings):
             if isinstance(value, relax.Call) and getattr(value.op, "name", "") == "relax.call_tir":
                 calls[value.args[0].name_hint] += 1
-    return [(name, done[name], n, rest.unscheduled.get(name, "")) for name, n in calls.items()]
+    return [
+        (name, done[name], _flops(done[name]), n, rest.unscheduled.get(name, ""))
+        for name, n in calls.items()
+    ]
+
+
+def _flops(func: Any) -> int:
+    """0 where an extent is not known."""
+    shapes = [getattr(buffer, "shape", None) for buffer in param_buffers(func)]
+    if not all(s is not None and all(isinstance(e, tir.IntImm) for e in s) for s in shapes):
+        return 0
+    return int(tvm.s_tir.analysis.estimate_tir_flops(tvm.IRModule({"main": func})))
 
 
 def is_scheduled(func: Any) -> bool:

@@ -23,7 +23,7 @@ from .alignment import lies_well, read_only
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
 
-def functions_outside(mod: Any, target: Any) -> list[tuple[str, Any, int, str]]:
+def functions_outside(mod: Any, target: Any) -> list[tuple[str, Any, int, int, str]]:
     """None that could be told: relay.build lowers them by itself, by TOPI's schedules."""
     return []
 

@@ -40,6 +40,12 @@ class Outside:
         """Of the bandwidth; more than all for one that reads little of what it is given."""
         return self.rate / self.bandwidth if self.bandwidth else 0.0
 
+    @property
+    def limit(self) -> tuple[float, str]:
+        """The share of what it comes nearest to: memory's bandwidth, or the peak of operations."""
+        of_peak = (self.timing.of_peak if self.timing else None) or 0.0
+        return max((self.share, "memory"), (of_peak, "peak"))
+
 
 def outside(mod: Any, target: Any, peak: Peak) -> tuple[Outside, ...]:
     """Each of them timed alone, the slowest first. None on Relay, where TOPI schedules them."""
@@ -49,7 +55,14 @@ def outside(mod: Any, target: Any, peak: Peak) -> tuple[Outside, ...]:
 
 
 def _timed(
-    name: str, func: Any, calls: int, why: str, target: Any, peak: Peak, memory: Bandwidth
+    name: str,
+    func: Any,
+    flops: int,
+    calls: int,
+    why: str,
+    target: Any,
+    peak: Peak,
+    memory: Bandwidth,
 ) -> Outside:
     shapes = [getattr(buffer, "shape", None) for buffer in param_buffers(func)]
     if not all(s is not None and all(hasattr(e, "value") for e in s) for s in shapes):
@@ -58,7 +71,7 @@ def _timed(
         math.prod(int(e) for e in buffer.shape) * item_bytes(str(buffer.dtype))
         for buffer in param_buffers(func)
     )
-    return Outside(name, calls, moved, why, timing(func, target, 0, peak), memory.at(moved))
+    return Outside(name, calls, moved, why, timing(func, target, flops, peak), memory.at(moved))
 
 
 def text(found: Sequence[Outside], kernels: float) -> list[str]:
@@ -69,9 +82,10 @@ def text(found: Sequence[Outside], kernels: float) -> list[str]:
         f"{total + kernels:.3f} ({total / ((total + kernels) or 1):.0%})"
     ]
     for each in found:
+        share, of = each.limit
         lines.append(
             f"  {each.name[:36]:36} {each.calls:3} x {1e-6 * each.bytes:8.3f} MB "
-            f"{each.milliseconds:8.3f} ms {each.rate:6.1f} GB/s {each.share:4.0%} of memory"
+            f"{each.milliseconds:8.3f} ms {each.rate:6.1f} GB/s {share:4.0%} of {of}"
         )
         if each.unscheduled:
             lines.append(f"    left as TVM lowered it: {each.unscheduled}")
