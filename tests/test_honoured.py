@@ -195,13 +195,18 @@ def test_every_built_in_is_tried_beside_itself(composite, case, monkeypatch, cap
     twice.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
     arrays, types = random_args(case), {n: case.args[n[:-2]] for n in names if n[:-2] in case.args}
     constants = {n: arrays[n[:-2]] for n in names if n[:-2] in case.constants}
+    mod = selfbyoc.emit(twice, types, constants)
+    counts = [
+        selfbyoc.report(selfbyoc.partition_for_tefuse(m, composites=[composite])).counts
+        for m in (model(composite, case, arrays), mod)
+    ]
+    assert counts[0]
+    assert counts[1] == {name: 2 * count for name, count in counts[0].items()}
     monkeypatch.setattr(honoured, "_said", lambda call: iter(call.attrs))
     honoured._seen.cache_clear()
     monkeypatch.setattr(honoured, "_seen", lambda *form: set())
     with caplog.at_level(logging.DEBUG, "selfbyoc.codegen.honoured"):
-        selfbyoc.partition_for_tefuse(
-            selfbyoc.emit(twice, types, constants), composites=[composite]
-        )
+        selfbyoc.partition_for_tefuse(mod, composites=[composite])
     assert not [record.getMessage() for record in caplog.records if "no trial" in record.msg]
 
 
