@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, Composite, declare, either, lint, many, op, repeat
+from selfbyoc import Case, Composite, declare, either, lint, many, op, repeat
 from selfbyoc._tvm import te
 from selfbyoc.errors import (
     CompositeError,
@@ -20,7 +20,6 @@ from selfbyoc.errors import (
     ScheduleError,
 )
 from selfbyoc.ir.emit import emit
-from selfbyoc.language.registry import Registry
 
 SHAPES = {"x": (3, 5), "w": (4, 5)}
 
@@ -274,12 +273,6 @@ def test_a_guard_that_is_none():
 def test_attributes_that_are_no_mapping():
     with pytest.raises(OpError, match=r"op foo: attrs: expected {name: default}, found"):
         declare("foo", compute=lambda x, bound: x, numpy=lambda x, bound: x, attrs=["bound"])
-
-
-def test_a_field_that_no_composite_has():
-    conv2d = Registry(BUILTIN)["conv2d"]
-    with pytest.raises(CompositeError, match=r"no field 'shedule'.*; did you mean 'schedule'"):
-        conv2d.with_pattern("mine", lambda x, weight: op.conv2d(x, weight), shedule=None)
 
 
 def test_a_reference_that_raises_is_not_the_kernel():

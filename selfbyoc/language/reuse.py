@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompositeError, did_you_mean
+from ..errors import CompositeError
 
 if TYPE_CHECKING:
     from .composite import Composite
@@ -24,11 +24,6 @@ def reused(
             "other; kernels of other patterns have those composites whose compute is "
             "{op kind: function}, such as conv2d"
         )
-    known = [field.name for field in fields(of) if field.init]
-    for field in changes:
-        if field not in known:
-            text = f"composite {name}: a composite has no field {field!r}; known: {known}"
-            raise CompositeError(text + did_you_mean(field, known))
     return replace(
         of, **{"reference": None, "cases": (), **changes, "name": name, "pattern": pattern}
     )
