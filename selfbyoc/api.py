@@ -1,5 +1,6 @@
 """All names of the library, and what importing it sets up."""
 
+from . import transform  # noqa: F401 (selfbyoc.transform.Partition, without a further import)
 from .analysis.explain.explanation import Explanation, explain
 from .analysis.guard import MeasuredGuard, Times, Trial
 from .analysis.lint.linter import Finding, lint

@@ -140,6 +140,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def reason(err: BaseException) -> str:
+    """What an error says, without the C++ stack that TVM 0.17 begins with."""
+    text = str(err)
+    _, traceback, stack = text.partition("Traceback (most recent call last)")
+    return stack.strip().splitlines()[-1].strip() if traceback else text
+
+
 def one_line(err: BaseException) -> str:
     """`ValueError: what it says`, without TVM's further lines."""
     lines = [line.strip() for line in str(err).splitlines() if line.strip()]

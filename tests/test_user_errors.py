@@ -254,7 +254,7 @@ NO_OPS = {
     "array @ x": (lambda x: np.ones((3, 3)) @ x, PRODUCTS),
     "np.matmul": (lambda x, w: np.matmul(x, w), PRODUCTS),
     "x.dot": (lambda x, w: x.dot(w), PRODUCTS),
-    "x == 0": (lambda x: op.relu(x) == 0, COMPARES),
+    "x == 0": (lambda x: op.relu(x) == 0, "write op.equal"),
     "if x": (lambda x: op.relu(x) if x else x, r"neither true nor false; write either\(a, b\)"),
     "x or y": (lambda x, y: x or y, r"neither true nor false; write either\(a, b\)"),
     "float(x)": (lambda x: op.add(x, float(x)), "a pattern runs once, without data"),

@@ -4,13 +4,13 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import get_block, tvm
+from .._tvm import Schedule, get_block, tvm
 from .._tvm_tune import apply_trace
-from ..errors import DecisionError, ScheduleError, SelfbyocError, one_line
+from ..errors import DecisionError, ScheduleError, SelfbyocError, did_you_mean, one_line
 from ..language.raised import cause, in_words
 from ..language.sampling import SamplingSchedule
 from ..language.te_schedule import NOW, is_te_schedule, raised_in_te
@@ -58,10 +58,21 @@ def level_of(
     if composite.schedule_for(kind) is None:
         assert isinstance(composite.schedule, Mapping)
         known = ", ".join(sorted(composite.schedule))
+        _check_kinds(composite.name, composite.schedule, kind)
         return Level(DEFAULT, f"composite {composite.name} has a schedule for {known}, not {kind}")
     if told:
         return Level(DEFAULT, told)
     return Level(OWN, f"composite {composite.name} has a schedule for {kind}")
+
+
+def _check_kinds(composite: str, named: Iterable[str], kind: str) -> None:
+    """A schedule for a target that does not exist was to serve for this one."""
+    known = [str(name) for name in tvm.target.Target.list_kinds()]
+    for name in sorted(set(named) - set(known)):
+        raise ScheduleError(
+            f"composite {composite}: its schedule is for {name!r}, which is no kind of "
+            f"target, and there is none for {kind}{did_you_mean(name, known)}"
+        )
 
 
 def apply_schedule(
@@ -110,6 +121,9 @@ def _own(stacked: Stacked, own: Callable[..., Any], sch: Any, ops: Ops, target: 
         made = own(sch, ops, target)
         if is_te_schedule(made):
             raise ScheduleError(f"its schedule returned a schedule of TE; {NOW}")
+        if isinstance(made, Schedule) and not made.same_as(sch):
+            text = "its schedule returned another schedule; what it did to `sch` is what counts"
+            raise ScheduleError(f"{text}, and nothing is to be returned")
         return
     own(sch, located(stacked.stages, lambda name: get_block(sch, name)), stacked.plan)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .._tvm import te
+from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, Value
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def run_pack(
     given = 1 if match.composite.kernel is None else 2
     args = (tensor, plan)[:given]
     if not takes_reader(pack, given):
-        return pack(*args)
+        return _tensor(pack(*args), match, name)
     reader, position = next(
         (call, i)
         for call in match.ops
@@ -42,7 +44,15 @@ def run_pack(
     )
     inputs = list(reader.inputs)
     inputs[position] = replace(inputs[position], is_constant=ahead)
-    return pack(*args, replace(reader, inputs=tuple(inputs)))
+    return _tensor(pack(*args, replace(reader, inputs=tuple(inputs))), match, name)
+
+
+def _tensor(found: Any, match: Match, name: str) -> Any:
+    """What a `pack` returned, which is a user's function."""
+    if isinstance(found, te.Tensor):
+        return found
+    owner = f"composite {match.composite.name}: its pack of {name!r}"
+    raise ComputeError(f"{owner} returned {type(found).__name__}; expected a tensor of te")
 
 
 def takes_reader(pack: Callable[..., Any], given: int = 1) -> bool:

@@ -12,7 +12,7 @@ from .._tvm import GENERATION, has_symbol
 from .._tvm_config import kernel_config
 from ..cache.kernels import current
 from ..cache.keys import of_function, of_inputs
-from ..errors import CompositeError, LoweringError
+from ..errors import CompositeError, LoweringError, reason
 from ..graph import OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
 from ..language.known import composite_of, is_builtin
@@ -219,7 +219,8 @@ def _compiled(external: External, made: _Function, target: Any) -> Any:
         module = machine_code(made.func, external.symbol, target, config=config)
     except Exception as err:
         raise LoweringError(
-            f"composite {made.composite}: TVM could not lower it with its {made.level}: {err}"
+            f"composite {made.composite}: TVM could not lower it with its {made.level}: "
+            f"{reason(err)}"
         ) from err
     if not has_symbol(module, external.symbol):
         raise LoweringError(

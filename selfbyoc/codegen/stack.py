@@ -159,13 +159,13 @@ class Builder:
         """A value as the compute sees it as this argument: packed, if the composite packs that."""
         tensor = self.tensor(value)
         pack = self.composite.pack_for(name)
-        if pack is None or any(name == p.arg for p in self.packed.values()):
-            return tensor
-        if not packing:
+        if pack is not None and not packing:
             raise ComputeError(
                 f"composite {self.composite.name}: argument {name!r} is packed, but no compute of "
                 f"the composite takes it; `pack` needs a `compute` that reads the packed layout"
             )
+        if pack is None or any(name == p.arg for p in self.packed.values()):
+            return tensor
         what = f"pack of {name!r}"
         return self._users(what, run_pack, pack, tensor, self.match, name, self.plan, ahead=False)
 

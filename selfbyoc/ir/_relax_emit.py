@@ -87,6 +87,17 @@ def dtype_of(expr: Expr) -> str:
     return str(relax.BlockBuilder.current().normalize(expr).ty.dtype)
 
 
+def type_of(expr: Expr) -> str:
+    """As errors have it: `float32[3, 5]`."""
+    found = relax.BlockBuilder.current().normalize(expr).ty
+    shape = getattr(found, "shape", None)
+    return (
+        str(found)
+        if shape is None
+        else f"{found.dtype}[{', '.join(str(getattr(e, 'value', e)) for e in shape)}]"
+    )
+
+
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
     """One op of the vocabulary, bound to a variable of the function under construction."""
     function = function_of(kind)

@@ -68,6 +68,17 @@ def _batch_matmul(x: Expr, y: Expr, **a: Any) -> Expr:
     return relay.nn.batch_matmul(x, y, **{**a, "out_dtype": a["out_dtype"] or ""})
 
 
+def _dense(x: Expr, w: Expr, out_dtype: str | None) -> Expr:
+    """0.17 infers a type for any two shapes; the kernel would then read beyond a row."""
+    ours, theirs = (list(relay.transform.InferTypeLocal(e).shape) for e in (x, w))
+    fits = len(theirs) == 2 and len(ours) > 0
+    if fits and isinstance(ours[-1], tvm.tir.IntImm) and isinstance(theirs[1], tvm.tir.IntImm):
+        fits = int(ours[-1]) == int(theirs[1])
+    if not fits:
+        raise ValueError(f"expected a weight [units, {ours[-1] if ours else 'in'}], found {theirs}")
+    return relay.nn.dense(x, w, out_dtype=out_dtype or "")
+
+
 def _rms_norm(x: Expr, gamma: Expr, axis: int, epsilon: float) -> Expr:
     ndim = len(relay.transform.InferTypeLocal(x).shape)
     squares = relay.mean(relay.multiply(x, x), axis=axis, keepdims=True)
@@ -86,7 +97,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "conv1d_transpose": _transposed,
     "conv2d": _conv2d,
     "conv2d_transpose": _transposed,
-    "dense": lambda x, w, out_dtype: relay.nn.dense(x, w, out_dtype=out_dtype or ""),
+    "dense": _dense,
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
     "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),
@@ -117,6 +128,17 @@ def constant(array: np.ndarray) -> Expr:
 def dtype_of(expr: Expr) -> str:
     """The dtype of an emitted tensor."""
     return str(relay.transform.InferTypeLocal(expr).dtype)
+
+
+def type_of(expr: Expr) -> str:
+    """As errors have it: `float32[3, 5]`."""
+    found = relay.transform.InferTypeLocal(expr)
+    shape = getattr(found, "shape", None)
+    return (
+        str(found)
+        if shape is None
+        else f"{found.dtype}[{', '.join(str(getattr(e, 'value', e)) for e in shape)}]"
+    )
 
 
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:

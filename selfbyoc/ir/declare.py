@@ -63,6 +63,8 @@ def declare(
 
     Without the last four TVM gets it as "selfbyoc.<name>". `help` says doc. Raises OpError.
     """
+    if attrs is not None and not isinstance(attrs, Mapping):
+        raise OpError(f"op {name}: attrs: expected {{name: default}}, found {attrs!r}")
     made = OpKind(
         name,
         _compute(name, kind, compute),

@@ -5,12 +5,13 @@ models.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import CompositeError, SelfbyocError, one_line
+from ..errors import CompositeError, SelfbyocError, did_you_mean, one_line
 from ..language.case import typed
 from ..language.growing import Elementwise, Repeat
 from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, as_node
@@ -33,7 +34,7 @@ def emit(
     Raises CompositeError for what is not in the vocabulary, or has no type here.
     """
     constants = constants or {}
-    names = [n for n in inspect.signature(program).parameters if n in args or n in constants]
+    names = _names(program, args, constants)
     outputs = program(**{n: Arg(n) for n in inspect.signature(program).parameters})
     nodes = outputs if isinstance(outputs, tuple) else (outputs,)
     params = {n: typed(n, args[n]) for n in names if n not in constants}
@@ -50,9 +51,26 @@ def emit(
     except SelfbyocError:
         raise
     except Exception as err:  # TVM raises plain errors of many kinds
-        if not large:
-            raise
-        raise CompositeError(f"{large[0]}; TVM: {one_line(err)[:300]}") from err
+        what = large[0] if large else "this is no program"
+        raise CompositeError(f"emit: {what}; TVM: {_said(err)}") from err
+
+
+def _names(program: Callable[..., Any], *given: Any) -> list[str]:
+    """The arguments of the program that are given, in its order; nothing else may be."""
+    for each in given:
+        if not isinstance(each, Mapping):
+            found = type(each).__name__
+            raise CompositeError(f"emit: expected {{argument: shape}}, found {found}: {each!r}")
+    known = list(inspect.signature(program).parameters)
+    if unknown := sorted(set().union(*given) - set(known)):
+        text = f"emit: args names {unknown}, which are no arguments of the program"
+        raise CompositeError(f"{text}; expected some of {known}{did_you_mean(unknown[0], known)}")
+    return [name for name in known if any(name in each for each in given)]
+
+
+def _said(err: Exception) -> str:
+    """TVM's reason in a line, without the entry of its op registry that some begin with."""
+    return re.sub(r"In ir[.]Op[(].*[)], ", "", one_line(err))[:300]
 
 
 class _Emitter:
@@ -76,7 +94,11 @@ class _Emitter:
     def _read(self, node: Node) -> Sequence[Node]:
         """The nodes that one is emitted from."""
         if isinstance(node, Either):
-            return [next(option for option in node.options if self._has_args(option))]
+            taken = next(filter(self._has_args, node.options), None)
+            if taken is None:
+                text = "emit: no alternative of an `either` has all of its arguments here"
+                raise CompositeError(f"{text}; given: {list(self.known)}")
+            return [taken]
         if isinstance(node, (Elementwise, Repeat, Many)):
             return [_fewest(node)]
         if isinstance(node, Item):
@@ -94,6 +116,9 @@ class _Emitter:
     def _emit(self, node: Node) -> Any:
         read = [self.done[id(n)] for n in self._read(node)]
         if isinstance(node, Arg):
+            if node.name not in self.known:
+                text = f"emit: argument {node.name!r} has no shape here"
+                raise CompositeError(f"{text}; given: {list(self.known)}")
             return self.known[node.name]
         if isinstance(node, Number):
             return writer.constant(np.asarray(node.value, "float32"))  # alone; see _inputs
@@ -103,7 +128,21 @@ class _Emitter:
             return read[0]
         attrs = complete(node.kind, node.attrs)
         self.large += [f"op.{node.kind}: {text}" for text in _large(attrs)]
-        return writer.emit_call(node.kind, _inputs(node, read), attrs)
+        return self._called(node, _inputs(node, read), attrs)
+
+    def _called(self, node: Op, inputs: list[Any], attrs: Mapping[str, Any]) -> Any:
+        if asked := [name for name, value in attrs.items() if callable(value)]:
+            text = f"emit: op.{node.kind}: {asked[0]}: a program needs a value"
+            raise CompositeError(f"{text}, found a predicate")
+        try:
+            return writer.emit_call(node.kind, inputs, attrs)
+        except SelfbyocError:
+            raise
+        except Exception as err:  # TVM raises plain errors of many kinds
+            if self.large:
+                raise
+            types = ", ".join(map(writer.type_of, inputs))
+            raise CompositeError(f"emit: op.{node.kind} of {types}: TVM: {_said(err)}") from err
 
     def _has_args(self, root: Node) -> bool:
         """Whether all arguments of an alternative are given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ import numpy as np
 
 from .._tvm import tvm
 from ..errors import CompositeError
+
+# TVM 0.17 takes any number of bits.
+_DTYPE = re.compile(r"bool|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16|float[48]_\w+")
 
 
 class Case:
@@ -42,6 +46,9 @@ class Case:
                 f"Case: expected a function of the vocabulary, or shapes by name as in "
                 f"Case(x=(3, 5)), found {program!r}"
             )
+        for what, names in {"constants": constants, "generations": generations}.items():
+            if isinstance(names, str):
+                raise CompositeError(f"Case: {what}: expected names, as in ({names!r},), found one")
         self.program = program
         self.generations = tuple(generations)
         self.constants = tuple(constants)
@@ -67,6 +74,8 @@ def typed(name: str, value: Any) -> tuple[tuple[int, ...], str]:
     is_pair = isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], str)
     if is_pair:
         shape, dtype = value
+    if not _DTYPE.fullmatch(dtype):
+        raise CompositeError(f"argument {name!r}: {dtype!r} is no dtype; expected one as 'float32'")
     if isinstance(shape, (tuple, list)) and all(map(_is_extent, shape)):
         return tuple(shape), dtype
     raise CompositeError(

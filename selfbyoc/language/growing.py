@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from ..errors import CompositeError
 from .nodes import Arg, Many, Node, as_node, asked_names, reachable
@@ -102,6 +102,9 @@ def repeat(
     on), while an argument of the pattern is shared.
     """
     _check_counts("repeat", at_least, at_most)
+    if not callable(cast(Any, block)):
+        text = "expected a function (y, arg) -> op, as in repeat(lambda y, arg: op.relu(y), x)"
+        raise CompositeError(f"repeat: {text}, found {block!r}")
     made = Repeat(block, as_node(x), at_least, at_most)
     if not made.first.is_op():
         raise CompositeError("repeat: the block returns a bare input; expected an op")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -77,6 +78,9 @@ class Op(Node):
         return self.inputs
 
     def __getitem__(self, index: int) -> Item:
+        if not isinstance(cast(Any, index), int):
+            text = f"x[...] takes an output of an op by its number, found {index!r}"
+            raise CompositeError(f"{text}; elements are no part of a pattern")
         return Item(self, index)
 
     def __iter__(self) -> Any:
@@ -153,6 +157,9 @@ def as_node(value: Any) -> Node:
     """A node, or a Python number as a constant."""
     if isinstance(value, Node):
         return value
+    if isinstance(value, (bool, np.bool_)):
+        text = "`x == y` and `x != y` of two values are no ops; write op.equal or op.not_equal"
+        raise CompositeError(f"a pattern works on arguments and ops, found {value}: {text}")
     if isinstance(value, (int, float)):
         return Number(value)
     if isinstance(value, (np.integer, np.floating)):
@@ -167,9 +174,17 @@ def as_node(value: Any) -> Node:
             f"{type(value).__name__} of TVM's is no part of a function; hand the whole dataflow "
             f"pattern to Composite in the function's place, or write ops (`op.relu(x)`)"
         )
-    raise CompositeError(
-        f"a pattern works on arguments and ops, found {type(value).__name__}: {value!r}"
-    )
+    found = "None" if value is None else f"{type(value).__name__}: {value!r}"
+    raise CompositeError(f"a pattern works on arguments and ops, found {found}{_instead(value)}")
+
+
+def _instead(value: Any) -> str:
+    """What to write where a function returned this."""
+    if value is None:
+        return ": is `return` missing?"
+    if isinstance(value, list):
+        return "; several results are a tuple"
+    return "; return, not yield" if inspect.isgenerator(value) else ""
 
 
 def reachable(root: Node, branches: bool = False) -> list[Node]:

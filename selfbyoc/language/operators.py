@@ -26,6 +26,7 @@ _TRUTH = (
     "a pattern runs once, without data, so that its values are neither true nor false; write "
     "either(a, b) for alternatives, and check= for conditions"
 )
+_NO_NUMBER = "a pattern runs once, without data, so that its values are no numbers yet"
 _NO_OP = "no op of the vocabulary; selfbyoc.declare adds one (docs/own-ops.md)"
 _UFUNCS = {"absolute": "abs", "true_divide": "divide"}  # the others have the vocabulary's names
 _IS_OP = (
@@ -138,14 +139,19 @@ class Operators:
     __xor__ = __rxor__ = _refused("x ^ y", _NO_OP)
     __invert__ = _refused("~x", _NO_OP)
     __bool__ = _refused("if x", _TRUTH)
-    __float__ = _refused("float(x)", _TRUTH)
-    __int__ = __index__ = _refused("int(x)", _TRUTH)
+    __float__ = _refused("float(x)", _NO_NUMBER)
+    __int__ = __index__ = _refused("int(x)", _NO_NUMBER)
 
     def __eq__(self, other: object) -> bool:
         """Values are the same or not; a number is none of them."""
         if isinstance(other, (int, float, np.generic, np.ndarray)):
-            raise CompositeError(f"`x == {other!r}` in a pattern: {_COMPARES}")
+            raise CompositeError(f"`x == {other!r}` in a pattern: {_advice('equal')}")
         return self is other
+
+    def __ne__(self, other: object) -> bool:
+        if isinstance(other, (int, float, np.generic, np.ndarray)):
+            raise CompositeError(f"`x != {other!r}` in a pattern: {_advice('not_equal')}")
+        return self is not other
 
     __hash__ = object.__hash__
 
@@ -172,5 +178,7 @@ class Operators:
         inputs: Sequence[Any],
         options: Mapping[str, Any],
     ) -> Any:  # of np.mean(x), np.concatenate([x, y])
-        name = str(function.__name__)
-        raise CompositeError(f"`np.{name}` in a pattern: {_advice(name)}")
+        name, module = str(function.__name__), str(function.__module__)
+        raise CompositeError(
+            f"`{module.replace('numpy', 'np')}.{name}` in a pattern: {_advice(name)}"
+        )

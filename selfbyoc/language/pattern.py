@@ -11,10 +11,14 @@ in a `Case`'s program they are the values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from ..errors import CompositeError, did_you_mean
+from ..ops.attr_words import ATTRIBUTES
+from ..ops.attrs import NORMALIZERS
 from ..ops.reference import described
 from ..ops.vocabulary import KINDS, written
 from .nodes import Arg, Either, Many, Node, Op, as_node
@@ -45,6 +49,9 @@ def many(branch: Callable[..., Node], at_least: int = 2) -> Many:
     `branch(arg)` returns one branch; `arg("weight")` is an argument of that branch alone
     (named `weight_0`, `weight_1`, ... in the match), while an argument of the pattern is shared.
     """
+    if not callable(cast(Any, branch)):
+        text = 'expected a function (arg) -> branch, as in many(lambda arg: op.conv2d(x, arg("w")))'
+        raise CompositeError(f"many: {text}, found {branch!r}")
     return Many(branch, at_least)
 
 
@@ -75,12 +82,29 @@ class Vocabulary:
 
 
 def _check_attrs(kind: str, attrs: Mapping[str, Any]) -> None:
-    """A pattern with a name that the op has not would match nothing."""
+    """A pattern with a name that the op has not, or no value of it, would match nothing."""
     known = sorted([*KINDS[kind].attrs, *KINDS[kind].read_attrs])
-    for name in attrs:
+    for name, value in attrs.items():
         if name not in known:
             text = f"op.{kind} has no attribute {name!r}; known: {known}"
             raise CompositeError(text + did_you_mean(name, known))
+        if isinstance(value, Node):
+            text = f"op.{kind}: {name}: expected a constant or a predicate"
+            raise CompositeError(f"{text}, found the value {value!r}; an attribute is no tensor")
+        if isinstance(value, (Mapping, Set, np.ndarray)) or not _is_value(name, value):
+            expected = f"{ATTRIBUTES[name].type}, " if name in ATTRIBUTES else ""
+            text = f"op.{kind}: {name}: expected {expected}or a predicate"
+            raise CompositeError(f"{text}, found {value!r}")
+
+
+def _is_value(name: str, value: Any) -> bool:
+    if callable(value) or name not in NORMALIZERS:
+        return True
+    try:
+        NORMALIZERS[name](value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _inputs(kind: str, inputs: tuple[Any, ...]) -> tuple[Node, ...]:

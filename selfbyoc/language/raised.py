@@ -7,6 +7,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from ..errors import reason
+
 # Whose lines are not the user's; tvm_ffi adds C++'s to a traceback, too.
 _OTHERS = tuple(
     f"{Path(str(sys.modules[name].__file__)).parent}/"
@@ -36,7 +38,7 @@ def in_words(err: BaseException, more: str = "") -> str:
     them.
     """
     if _SHOWS not in str(err):
-        return f"{err}{more}{own_lines(err)}"
+        return f"{reason(err)}{more}{own_lines(err)}"
     head, _, rest = str(err).partition(_SHOWS)
     script, _, why = rest.rpartition(_SAYS)
     why = " ".join(why.split())

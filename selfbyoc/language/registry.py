@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..errors import RegistryError, did_you_mean
 from .composite import COMPILER, Composite
+
+
+def listed(composites: Iterable[Composite] | None) -> list[Composite] | None:
+    """The composites that a user handed over, each of which is one; None: the built-in ones."""
+    if composites is None:
+        return None
+    if isinstance(composites, (Composite, str)) or not isinstance(composites, Iterable):
+        name = composites.name if isinstance(composites, Composite) else repr(composites)
+        raise RegistryError(f"expected a list of composites, found {name} alone")
+    return list(map(_checked, composites))
+
+
+def _checked(given: Any) -> Composite:
+    """A composite, whoever gives what else."""
+    if isinstance(given, Composite):
+        return given
+    hint = ""
+    if isinstance(given, str):
+        hint = f"; a built-in one by its name is Registry(BUILTIN)[{given!r}]"
+    raise RegistryError(f"expected a Composite, found {type(given).__name__}: {given!r}{hint}")
 
 
 class Registry:
@@ -13,17 +34,12 @@ class Registry:
 
     def __init__(self, composites: Iterable[Composite] = ()) -> None:
         self._by_name: dict[str, Composite] = {}
-        if isinstance(composites, Composite):
-            raise RegistryError(f"expected a list of composites, found {composites.name} alone")
-        for composite in composites:
+        for composite in listed(composites) or ():
             self.add(composite)
 
     def add(self, composite: Composite) -> None:
         """Add one; a name that is taken is an error."""
-        if not isinstance(composite, Composite):
-            raise RegistryError(
-                f"expected a Composite, found {type(composite).__name__}: {composite!r}"
-            )
+        _checked(composite)
         if composite.name in self._by_name:
             raise RegistryError(
                 f"composite {composite.name!r} is registered twice (first in "

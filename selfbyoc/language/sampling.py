@@ -19,6 +19,14 @@ class SamplingSchedule(Schedule):
     sampling instructions keep their `decision`. (0.27 allows subclasses no attributes.)
     """
 
+    if not hasattr(Schedule, "get_block"):
+
+        def get_block(self, name: str, func_name: str | None = None) -> Any:
+            """As 0.17 calls it, so that one schedule serves both; `ops.dense.block` needs no
+            name.
+            """
+            return self.get_sblock(name, func_name)
+
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
     ) -> Any:

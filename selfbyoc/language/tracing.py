@@ -20,7 +20,7 @@ def numbered_names(outputs: Sequence[Node]) -> set[str]:
 
 def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """Call a pattern function on its own argument names: its outputs, all names in order."""
-    names = tuple(inspect.signature(function).parameters)
+    names = _names(owner, function)
     try:
         result = function(*map(Arg, names))
         outputs = result if isinstance(result, tuple) else (result,)
@@ -30,6 +30,25 @@ def trace(owner: str, function: Callable[..., Any]) -> tuple[tuple[Node, ...], t
     except Exception as err:  # whatever a user's function raises is its pattern's error
         text = f"its pattern raised {type(err).__name__}: {in_words(err)}"
         raise CompositeError(f"composite {owner}: {text}") from err
+
+
+_ODD = {
+    inspect.Parameter.VAR_POSITIONAL: "*{} stands for any number of tensors; name each",
+    inspect.Parameter.VAR_KEYWORD: "**{} stands for any number of tensors; name each",
+    inspect.Parameter.KEYWORD_ONLY: "{} is given by name alone; a tensor comes by position",
+}
+
+
+def _names(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
+    """The arguments of a pattern: each is one tensor, called by its name everywhere."""
+    parameters = inspect.signature(function).parameters.values()
+    for each in parameters:
+        if each.kind in _ODD:
+            text = _ODD[each.kind].format(each.name)
+            raise CompositeError(f"composite {owner}: pattern: its argument {text}")
+    if not parameters:
+        raise CompositeError(f"composite {owner}: the pattern has no argument")
+    return tuple(each.name for each in parameters)
 
 
 def named_parameters(function: Callable[..., Any]) -> list[str]:

@@ -6,6 +6,7 @@ import math
 from pathlib import PurePath
 from typing import Any
 
+from ..language.raised import own_lines
 from ..ops.attrs import NORMALIZERS
 
 
@@ -34,7 +35,7 @@ def asked(predicate: Any, name: str, found: Any) -> bool:
         return bool(predicate(found))
     except Exception as err:  # whatever it raises is its own error, with its name
         text = f"the predicate on {name} raised {type(err).__name__} for {found!r}: {err}"
-        raise PredicateError(text) from err
+        raise PredicateError(f"{text}{own_lines(err)}") from err
 
 
 def compared(wanted: Any, name: str, found: Any) -> tuple[Any, bool]:

@@ -44,19 +44,31 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def pair(value: Any) -> tuple[int, int]:
-    """Strides, dilation or a pool's size: one number stands for both axes."""
+def _numbers(value: Any) -> tuple[int, ...]:
+    """One number, or several; of a text, a set or a float they are none."""
     found = plain(value)
     if isinstance(found, int):
-        return found, found
-    return (found[0], found[0]) if len(found) == 1 else (found[0], found[1])
+        return (found,)
+    if not isinstance(found, tuple | list):
+        raise TypeError(f"expected numbers, found {value!r}")
+    return tuple(found)
+
+
+def pair(value: Any) -> tuple[int, int]:
+    """Strides, dilation or a pool's size: one number stands for both axes."""
+    found = _numbers(value)
+    if len(found) not in (1, 2):
+        raise ValueError(f"expected one number or two, found {value!r}")
+    return found[0], found[-1]
 
 
 def quad(value: Any) -> tuple[int, int, int, int]:
     """Padding as (top, left, bottom, right), from one, two or four numbers."""
-    found = plain(value)
-    found = (found,) if isinstance(found, int) else tuple(found)
-    return {1: found * 4, 2: found * 2, 4: found}[len(found)]
+    found = _numbers(value)
+    if len(found) not in (1, 2, 4):
+        raise ValueError(f"expected one, two or four numbers, found {value!r}")
+    top, left, bottom, right = found * (4 // len(found))
+    return top, left, bottom, right
 
 
 def none(_: Raw) -> dict[str, Any]:

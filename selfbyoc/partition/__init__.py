@@ -11,6 +11,7 @@ from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..interrupt import interruptible
+from ..language.registry import listed
 from .extents import sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
@@ -63,7 +64,7 @@ def guarded(
     refused: Mapping[Place, Refusal] | None = None,
 ) -> tuple[Partitioning, dict[Place, Refusal]]:
     """What remains when the guard has nothing more to leave out, and what it left out."""
-    asked = None if composites is None else list(composites)
+    asked = listed(composites)
     return settled(lambda told: partitioning(mod, params, target, asked, told), guard, refused)
 
 

@@ -6,8 +6,9 @@ The road does not know why. `analysis/guard.py` has one that measures.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+from ..errors import InputError
 from .refusal import Refusal
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def settled(
     What is refused may be taken by the next composite, which the guard sees too. It ends: each
     round refuses a composite at one more place.
     """
+    if guard is not None and not callable(cast(Any, guard)):
+        text = "guard: expected a guard, such as selfbyoc.MeasuredGuard()"
+        raise InputError(f"{text}, found {guard!r}")
     refused = dict(refused or {})
     while True:
         decided = decide(refused)

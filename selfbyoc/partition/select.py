@@ -14,6 +14,7 @@ from ..ir.canonical import declined
 from ..ir.origins import origins
 from ..ir.rules.rewriter import Declined
 from ..language.declared import declared, root_kinds
+from ..language.raised import own_lines
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
@@ -211,12 +212,18 @@ def _checked(match: Match, strict: bool) -> Refusal | None:
     if match.composite.check is None:
         return None
     try:
-        match.composite.check(match)
+        said: Any = match.composite.check(match)
     except Refused as refusal:
         return Refusal(CHECK, str(refusal))
     except Exception as err:  # whatever a check raises is its own error, with its name
         text = f"its check raised {type(err).__name__}: {err}"
         if strict:
-            raise CompositeError(f"composite {match.composite.name}: {text}") from err
+            text = f"composite {match.composite.name}: {text}{own_lines(err)}"
+            raise CompositeError(text) from err
         return Refusal(RAISED, text, status=BROKEN)
-    return None
+    if said is None:
+        return None
+    text = f"its check returned {said!r}; a check refuses with require(condition, reason)"
+    if strict:
+        raise CompositeError(f"composite {match.composite.name}: {text}, and returns nothing")
+    return Refusal(RAISED, text, status=BROKEN)

@@ -14,6 +14,7 @@ from ..codegen.fallback import ended, reason_of
 from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, LoweringError, SelfbyocError, one_line
 from ..interrupt import interruptible
+from ..language.registry import listed
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
 from ..partition.guard import Guard, Place
@@ -95,7 +96,7 @@ def _built(
             text = f"{name}: this module is partitioned already; hand it to partitioning"
             raise InputError(text)
     if verify_timeout is not None:
-        composites = None if composites is None else list(composites)
+        composites = listed(composites)
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
         found = wired.verified(mod, params, target, composites, verify_timeout, refused)
         library = compiled(found.mod)
@@ -103,7 +104,7 @@ def _built(
         return replace(library, disabled=found.disabled, verification=found.verification)
     if is_partitioned(mod):
         return compiled(mod)
-    asked = None if composites is None else list(composites)
+    asked = listed(composites)
     return _without_what_raises(
         lambda refused: guarded(mod, params, target, asked, guard, refused), target, compiled
     )

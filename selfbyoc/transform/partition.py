@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import tvm
+from ..language.registry import listed
 from ..partition import partition_for_tefuse
 from ..partition.guard import Guard
 
@@ -29,7 +30,7 @@ class Partition:
         pack: bool = True,
         guard: Guard | None = None,
     ) -> None:
-        self.composites = None if composites is None else list(composites)
+        self.composites = listed(composites)
         self.params, self.target, self.pack, self.guard = params, target, pack, guard
 
     def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:

@@ -26,7 +26,8 @@ def load_file(path: Path) -> tuple[list[tuple[str, Composite]], list[Finding]]:
     try:
         module = _imported(path)
     except SyntaxError as err:
-        return [], [Finding("syntax", f"{err.msg}", file=str(path), line=err.lineno or 0)]
+        line = f": {err.text.strip()}" if err.text else ""
+        return [], [Finding("syntax", f"{err.msg}{line}", file=str(path), line=err.lineno or 0)]
     except (CompositeError, RegistryError) as err:
         return [], [Finding("declaration", str(err), file=str(path), line=_line(err, path))]
     except (Exception, SystemExit) as err:  # a user's file raises whatever it likes
@@ -44,7 +45,7 @@ def declared_in(files: Iterable[str | Path]) -> list[Composite]:
     for name in files:
         declared, findings = load_file(Path(name))
         if findings:
-            raise InputError(f"{name}: {findings[0]}")
+            raise InputError(str(findings[0]))
         found += [composite for _, composite in declared]
     return list({id(c): c for c in found}.values())
 

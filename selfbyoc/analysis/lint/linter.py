@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...errors import RegistryError
 from ...language.composite import Composite
-from ...language.registry import Registry
+from ...language.registry import Registry, listed
 from .cases import on_cases
 from .declaration import declaration
 from .file import load_file, named
@@ -20,7 +20,7 @@ def lint(composites: Composite | Iterable[Composite]) -> list[Finding]:
     Nothing is scheduled, lowered or run. Cases of the other TVM generation are left out. An empty
     list says that nothing was found; nothing is raised for a bad composite.
     """
-    asked = [composites] if isinstance(composites, Composite) else list(composites)
+    asked = [composites] if isinstance(composites, Composite) else listed(composites) or []
     found = _duplicates(asked)
     for composite in asked:
         found += [*declaration(composite), *on_cases(composite)]

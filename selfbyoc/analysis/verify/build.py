@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...codegen.apply import OWN, TUNED
 from ...codegen.lower import NOT_OWN
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
+from ...language.registry import listed
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.guard import Place
@@ -95,7 +96,7 @@ def verified(
     """
     state = _State(Plan(target, timeout=check_timeout(timeout)), dict(refused or {}))
     state.is_fixed = is_partitioned(mod)
-    composites = None if composites is None else list(composites)
+    composites = listed(composites)
     while True:
         before = len(state.refused), state.barred
         done, plain = _partitioned(mod, params, target, composites, state)

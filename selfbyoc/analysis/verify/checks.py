@@ -24,6 +24,7 @@ from .steady import unsteady
 from .subjects import Subject
 
 BUILD = "build"
+_THEIRS = "the composite's reference"
 # Seconds for one build, or one run with its references. The slowest of GoogLeNet take 5 s here.
 TIMEOUT = 300.0
 
@@ -134,12 +135,13 @@ class Comparison:
         try:
             own = own_reference(self.subject.kernel.match, self.graph, asked.values or {})
         except Exception as err:  # whatever a user's function raises is the reference's error
-            return Check(asked.kind, WRONG, f"it raised {one_line(err)}", OWN_REFERENCE)
+            return Check(asked.kind, WRONG, f"{_THEIRS} raised {one_line(err)}", OWN_REFERENCE)
         if own is None:
             return before
         types = [(a.shape, b.shape) for a, b in zip(own, found, strict=False) if a.shape != b.shape]
         if len(own) != len(found) or types:
-            text = f"it gives {[a.shape for a in own]}, expected {[a.shape for a in found]}"
+            shapes = [[a.shape for a in arrays] for arrays in (own, found)]
+            text = f"{_THEIRS} gives {shapes[0]}, the kernel {shapes[1]}"
             return Check(asked.kind, WRONG, text, against=OWN_REFERENCE)
         after = self._against(asked, found, own, OWN_REFERENCE)
         return after if after.status == WRONG else before
