@@ -191,7 +191,7 @@ def test_every_built_in_is_tried_beside_itself(composite, case, monkeypatch, cap
         return tuple(r for found in results for r in (found if type(found) is tuple else (found,)))
 
     names = [f"{name}_{n}" for n in (0, 1) for name in inspect.signature(program).parameters]
-    kind = inspect.Parameter.KEYWORD_ONLY
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     twice.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
     arrays, types = random_args(case), {n: case.args[n[:-2]] for n in names if n[:-2] in case.args}
     constants = {n: arrays[n[:-2]] for n in names if n[:-2] in case.constants}

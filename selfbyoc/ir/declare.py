@@ -63,14 +63,12 @@ def declare(
 
     Without the last four TVM gets it as "selfbyoc.<name>". `help` says doc. Raises OpError.
     """
-    if attrs is not None and not isinstance(attrs, Mapping):
-        raise OpError(f"op {name}: attrs: expected {{name: default}}, found {attrs!r}")
     made = OpKind(
         name,
         _compute(name, kind, compute),
         _numpy(name, numpy),
         inputs=inputs,
-        attrs=dict(attrs or {}),
+        attrs=_attrs(name, attrs),
         fuses=BROADCASTS if kind == "elementwise" and inputs != 1 else _FUSES.get(kind, "opaque"),
         is_commutative=commutes,
         means=means,
@@ -83,6 +81,12 @@ def declare(
     if any(told.name == OWN + name for told in forms.get(registrar.GENERATION, ())):
         registrar.register(OWN + name, name, _Rule(name, kind, shape, dtype))
     return getattr(op, name)
+
+
+def _attrs(name: str, attrs: Mapping[str, Any] | None) -> dict[str, Any]:
+    if attrs is not None and not isinstance(attrs, Mapping):
+        raise OpError(f"op {name}: attrs: expected {{name: default}}, found {attrs!r}")
+    return dict(attrs or {})
 
 
 def _forms(made: OpKind, named: Mapping[str, str | None]) -> dict[str, Any]:
