@@ -90,7 +90,8 @@ def _check_files(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; -> the exit status: 0, 1 for what went wrong, 2 for wrong arguments."""
+    """Run one command; -> the exit status: 0, 1 for what went wrong, 2 for wrong arguments, 130
+    for Ctrl-C."""
     args = _parser().parse_args(argv)
     console = SafeConsole(width=None if sys.stdout.isatty() else WIDTH)
     usual, warnings.formatwarning = warnings.formatwarning, _warning
@@ -101,6 +102,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SelfbyocError as err:
         print(f"error: {err}", file=sys.stderr)
         return 1
+    except OSError as err:  # of the terminal or file that all is printed to, as a full disk
+        print(f"error: {err.strerror or err}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130  # as a shell has it for SIGINT
     finally:
         warnings.formatwarning = usual
 

@@ -83,6 +83,18 @@ def test_torch(library):
     np.testing.assert_array_equal(out.numpy(), plain)
 
 
+def test_torch_that_has_no_numbers_here(library):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match=r"input 'w': .* in the CPU's memory, found one on meta"):
+        library(X, torch.empty(33, 129, device="meta"))
+    with pytest.raises(
+        InputError, match=r"out 'output': .* in the CPU's memory, found one on meta"
+    ):
+        library(X, W, out=torch.empty(65, 33, device="meta"))
+    with pytest.raises(InputError, match=r"input 'w': expected .*, found (bfloat|uint)16"):
+        library(X, torch.zeros(33, 129, dtype=torch.bfloat16))
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17's LLVM 10 computes no bfloat16")
 def test_torch_in_bfloat16():
     torch = pytest.importorskip("torch")
@@ -171,10 +183,30 @@ def test_out_that_does_not_fit(library):
         ({"outputs": good}, "no output 'outputs'; expected output; did you mean 'output'"),
         (read_only, "out 'output': expected memory to write into, found a read-only array"),
         ([good.tolist()], "out 'output': expected float32"),
+        (np.lib.stride_tricks.as_strided(good, strides=(4, 4)), "elements lie apart"),
     ):
         with pytest.raises(InputError, match=said):
             library(X, W, out=out)
     assert not good.any()
+
+
+def test_out_where_an_input_lies():
+    """Results that are an input are read before another one is written there."""
+    ways = lambda x: (op.relu(x), op.reshape(x, shape=(129, 65)), op.negative(x))  # noqa: E731
+    built, x = selfbyoc.build(emit(ways, {"x": SHAPES["x"]})), aligned(X)
+    assert lies_well(x)
+    moved, negative = np.empty((129, 65), "float32"), np.empty_like(X)
+    built(x, out=[x, moved, negative])
+    np.testing.assert_array_equal(x, np.maximum(X, 0))
+    np.testing.assert_array_equal(moved, X.reshape(129, 65))
+    np.testing.assert_array_equal(negative, -X)
+    with pytest.raises(InputError, match="out 'output_2': expected memory of its own, found that"):
+        built(x, out=[x, moved, x])
+    with pytest.raises(InputError, match="found that of output_0"):
+        built(x, out=[x, x.reshape(129, 65), negative])
+    halves = np.empty((65, 258), "float32")  # which lie between each other
+    built(X, out=[halves[:, ::2], moved, halves[:, 1::2]])
+    np.testing.assert_array_equal(halves[:, 1::2], -X)
 
 
 # ---- what a wrong call is told
@@ -189,6 +221,8 @@ def test_wrong_calls(library):
         ((X,), {"y": W}, r"^no input 'y'; expected x, w$"),
         (({"x": X, "W": W},), {}, r"^no input 'W'; expected x, w"),
         ((X,), {"x": X}, r"^input 'x' is given twice: by position and by name$"),
+        ((X, W), {"y": W}, r"^no input 'y'; expected x, w$"),
+        (({"x": X, "w": W},), {"w": W}, r"^input 'w' is given twice: in the dict and by name$"),
         ((), {"x": X}, r"^missing: w: float32\[33, 129\]; given: x$"),
         ((X.astype("float64"), W), {}, r"^input 'x': expected float32\[65, 129\], found float64"),
         ((X, W.T), {}, r"^input 'w': expected float32\[33, 129\], found float32\[129, 33\]$"),

@@ -146,11 +146,30 @@ def test_exit_codes(files, tmp_path, capsys):
     args = ("verify", files / "net.json", "--kind", "random")
     assert "wrong" in printed(capsys, *args, *wrong, status=1)
     printed(capsys, "explain", files / "none.json", status=1)
-    for args in (["explain"], ["melting", "a", "--nosuch"], ["tune", "a", "--trials", "many"]):
+    for args in (["explain"], ["melting", "a", "--nosuch"], ["tune", "a", "--trials", "many"],
+                 ["show", "a", "--shape", "x=8,8"], ["run", "a", "--seed", "-1"],
+                 ["verify", "a", "--seed", "-1"], ["bounds", "--seed", "-1"],
+                 ["bounds", "--cases", "0"], ["bench", "--builds", "0"]):  # fmt: skip
         with pytest.raises(SystemExit) as ended:
             main(args)
         assert ended.value.code == 2
         assert "usage: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (OSError(28, "No space left on device"), 1, "error: No space left on device\n"),
+    ],
+)
+def test_what_ends_a_command(capsys, monkeypatch, raised, status, said):
+    def show(console, asked):
+        raise raised
+
+    monkeypatch.setattr("selfbyoc.view.cache_command.show", show)
+    assert main(["cache"]) == status
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's importers have fixed sizes")

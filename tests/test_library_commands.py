@@ -191,6 +191,9 @@ def test_wrong_files(module, library, tmp_path, capsys):
     assert "--shape: net.json has the shapes" in refused(
         capsys, "compile", module, "--shape", "x=1x2"
     )
+    assert "net.so is a library, built already" in refused(capsys, "compile", library)
+    said = refused(capsys, "run", module)
+    assert "net.json is no library; build one: selfbyoc compile" in said
     (tmp_path / "bad.py").write_text("x =")
     assert "bad.py: " in refused(capsys, "compile", module, "--composites", tmp_path / "bad.py")
 
@@ -210,6 +213,8 @@ def test_wrong_inputs(library, tmp_path, capsys):
     ):
         name, _, file = given.partition("=")
         assert said in refused(capsys, "run", library, "--input", f"{name}={tmp_path / file}")
+    twice = ("--input", f"x={tmp_path / 'x.npy'}") * 2
+    assert "--input: an input has two files" in refused(capsys, "run", library, *twice)
     assert "--shape: no input 'y'" in refused(capsys, "run", library, "--shape", "y=1x2")
     with pytest.raises(SystemExit) as ended:
         main(["run", str(library), "--input", "x.npy"])
@@ -249,6 +254,7 @@ def test_what_needs_no_tvm(tmp_path, script):
         (["--version"], 0, f"selfbyoc {selfbyoc.__version__}"),
         (["run", "--help"], 0, "run model.so --input x=x.npy --output results"),
         (["nosuch"], 2, "invalid choice: 'nosuch'"),
+        (["compile", "a.onnx", "--shape", "x=8,8"], 2, "argument --shape: expected NAME=1x3x224"),
         (["run", "none.so"], 1, "error: none.so cannot be read: No such file or directory"),
         (["explain", "none.onnx"], 1, "error: none.onnx cannot be read: No such file"),
         (["bench", "none.onnx"], 1, "error: none.onnx cannot be read: No such file"),

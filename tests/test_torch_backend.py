@@ -240,6 +240,38 @@ def test_weights_that_change(change):
     assert [len(library.inputs) for library in built] == [1, 1]
 
 
+def test_statistics_that_a_norm_counts_in_training():
+    """Batch norm writes them without PyTorch counting it."""
+    network, x = Network().eval(), torch.randn(2, 3, 9, 11)
+    fast, built = compiled(network)
+    with torch.no_grad():
+        close(fast(x), network(x))
+        network.norm.train()(3 + 2 * torch.randn(5, 8, 3, 3))
+        network.eval()
+        close(fast(x), network(x))
+        close(fast(x), network(x))
+    assert len(built) == 2
+
+
+@pytest.mark.parametrize(
+    ("compute", "indices", "wrong"),
+    [
+        (torch.nn.Embedding(5, 3).eval(), [1, 4], [[5, 1], [-1, 1], [10**9, 0]]),
+        (lambda i: (torch.arange(5.0) + 1)[i], [1, -5], [[5, 1], [-6, 1], [10**9, 0]]),
+    ],
+)
+def test_indices_of_nothing(compute, indices, wrong):
+    fast, built = compiled(compute)
+    with torch.no_grad():
+        for given in (torch.tensor(n) for n in (indices, indices[::-1])):
+            close(fast(given), compute(given))
+        for given in map(torch.tensor, wrong):
+            with pytest.raises(IndexError):
+                fast(given)
+        close(fast(torch.tensor(indices)), compute(torch.tensor(indices)))
+    assert len(built) == 1
+
+
 def test_weights_that_change_always_become_arguments():
     linear, x = dense()
     fast, built = compiled(linear)

@@ -14,7 +14,7 @@ from ..errors import InputError, SelfbyocError, one_line
 from ..models.from_torch import imported
 from ..runtime.build import build
 from ..runtime.library import Library, Session
-from .changes import holders
+from .changes import contents, holders, written_uncounted
 from .constants import with_constants
 from .options import Options
 from .results import Results
@@ -31,9 +31,12 @@ class Specialised:
     def __init__(
         self, module: Any, given: Sequence[Any], weights: Sequence[int], options: Options
     ) -> None:
+        self._module = module
         self._weights = _picking(weights)
         self.holds = self._weights(given)
         self._state = self._state_now()
+        self._statistics = written_uncounted(self.holds)
+        self._were = contents(self._statistics)
         fixed = {n: v for n, v in enumerate(given) if not isinstance(v, torch.Tensor)}
         fixed |= dict(zip(weights, self.holds, strict=True))
         self._live = _picking([n for n in range(len(given)) if n not in fixed])
@@ -47,6 +50,7 @@ class Specialised:
             live = [_readable(tensor) for tensor in live]
             calls = [self._session()(*live) for _ in range(2)]
             self._results = Results(expected, calls, live, options.compare)
+        self._indices = _indices(self._library)
         if options.on_library is not None:
             options.on_library(self._library)
         holders.add(self)
@@ -57,13 +61,18 @@ class Specialised:
 
     def is_changed(self) -> bool:
         """Whether somebody wrote the weights, or gave them other memory."""
-        return self._state_now() != self._state
+        # In this order: what they hold is read where their memory was.
+        return self._state_now() != self._state or contents(self._statistics) != self._were
 
     def _state_now(self) -> tuple[list[int], list[int]]:
         return list(map(_version, self.holds)), list(map(_pointer, self.holds))
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
-        """The graph's results."""
+        """The graph's results. Where an index is none, PyTorch says so: a library would read the
+        nearest row that is there.
+        """
+        if self._indices and _are_beyond(self._indices, self._live(given)):
+            return list(self._module(*given))
         session = self._session()
         # Not by a call of `_readable` for each: half a microsecond of the two that all this takes.
         found = session(*[
@@ -79,6 +88,22 @@ class Specialised:
             mine.session = self._library.session()
         found: Session = mine.session
         return found
+
+
+def _indices(library: Library) -> list[tuple[int, int, int]]:
+    """The inputs that are indices: place, least and largest number."""
+    names = [name for name, _, _ in library.inputs]
+    return [(names.index(name), low, high) for name, (low, high) in library.index_bounds.items()]
+
+
+def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[Any]) -> bool:
+    """Whether a number is no index of anything."""
+    for place, low, high in indices:
+        if live[place].numel():
+            least, largest = live[place].aminmax()
+            if int(least) < low or int(largest) > high:
+                return True
+    return False
 
 
 def _picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -35,11 +35,15 @@ def as_array(value: Any, what: str) -> np.ndarray:
             continue
         if found.dtype != object:
             return found
-    raise InputError(f"{what}: expected an array of numbers, found {type(value).__name__}")
+    dtype = f" of {value.dtype}" if hasattr(value, "dtype") else ""
+    raise InputError(f"{what}: expected an array of numbers, found {type(value).__name__}{dtype}")
 
 
 def _check_device(value: Any, what: str) -> None:
-    kind, number = value.__dlpack_device__()
+    try:
+        kind, number = value.__dlpack_device__()
+    except Exception:  # PyTorch's, for the device "meta"
+        kind, number = 0, 0
     if int(kind) != _CPU:
         where = getattr(value, "device", f"DLPack's device {int(kind)}:{number}")
         raise InputError(f"{what}: expected an array in the CPU's memory, found one on {where}")

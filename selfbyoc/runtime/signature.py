@@ -47,15 +47,18 @@ def ordered(
 ) -> list[np.ndarray]:
     """What is given by position, by name or in one dict, as arrays in the order of the inputs."""
     if len(given) == 1 and isinstance(given[0], Mapping):
+        for name in named:
+            if name in given[0]:
+                raise InputError(f"input {name!r} is given twice: in the dict and by name")
         given, named = [], {**given[0], **named}
     if not named and len(given) == len(inputs):
         pairs = zip(given, inputs, strict=True)
         return [checked(value, wanted) for value, wanted in pairs]
+    names = [name for name, _, _ in inputs]
+    _check_names(names, named, names[: len(given)])
     if len(given) + len(named) > len(inputs) or (not named and len(given) != len(inputs)):
         raise InputError(_count(inputs, len(given) + len(named)))
-    names = [name for name, _, _ in inputs]
     every = {**dict(zip(names, given, strict=False)), **named}
-    _check_names(names, named, names[: len(given)])
     missing = [type_of(tensor) for tensor in inputs if tensor[0] not in every]
     if missing:
         raise InputError(f"missing: {_listed(missing)}; given: {_listed(list(every)) or 'nothing'}")
@@ -122,7 +125,31 @@ def places(outputs: Sequence[Tensor], out: Any) -> list[np.ndarray]:
         is_shared = value is array or hasattr(value, "__dlpack__")
         if not is_shared or not array.flags.writeable:
             raise InputError(f"out {name!r}: expected memory to write into, found {_kind(value)}")
+    _check_apart(names, found)
     return found
+
+
+def _check_apart(names: Sequence[str], memory: Sequence[np.ndarray]) -> None:
+    """InputError where an element would be written twice."""
+    for n, (name, array) in enumerate(zip(names, memory, strict=True)):
+        if not array.flags.forc and _overlaps_itself(array):
+            raise InputError(f"out {name!r}: expected an array whose elements lie apart")
+        for other, earlier in zip(names[:n], memory[:n], strict=True):
+            if np.shares_memory(earlier, array):
+                raise InputError(f"out {name!r}: expected memory of its own, found that of {other}")
+
+
+def _overlaps_itself(array: np.ndarray) -> bool:
+    """Whether two elements may lie in the same place, as those of a broadcast array do."""
+    reach = array.itemsize  # bytes from the first to the last, along the axes so far
+    for stride, extent in sorted(
+        (abs(s), e) for s, e in zip(array.strides, array.shape, strict=True)
+    ):
+        if extent > 1:
+            if stride < reach:
+                return True
+            reach += stride * (extent - 1)
+    return False
 
 
 def _kind(value: Any) -> str:
@@ -130,8 +157,14 @@ def _kind(value: Any) -> str:
 
 
 def filling(found: Sequence[np.ndarray], memory: Sequence[np.ndarray]) -> None:
-    """Copy results into the places for them."""
-    for n, (result, place) in enumerate(zip(found, memory, strict=True)):
+    """Copy results into the places for them. A result may lie in an input's memory, which may be
+    an earlier place.
+    """
+    apart = [
+        result.copy() if any(np.may_share_memory(result, m) for m in memory[:n]) else result
+        for n, result in enumerate(found)
+    ]
+    for n, (result, place) in enumerate(zip(apart, memory, strict=True)):
         if (result.shape, result.dtype) != (place.shape, place.dtype):  # of a dynamic size
             texts = [type_text(a.shape, str(a.dtype)) for a in (result, place)]
             raise InputError(f"out[{n}]: expected {texts[0]}, found {texts[1]}")

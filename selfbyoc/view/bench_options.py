@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, runs
+from .command import add_command, at_least, runs
 from .model_file import add_composites, add_shape
 
 
@@ -33,7 +33,13 @@ def add_bench(commands: Any) -> None:
     add("--models", action="store_true", help="also whole models")
     add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
     add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
-    add("--builds", type=int, default=1, metavar="N", help="the best of N builds of everybody")
+    add(
+        "--builds",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="the best of N builds of everybody",
+    )
     add("--minilm", type=Path, metavar="FILE", help="model.safetensors of all-MiniLM-L6-v2")
     add("--json", type=Path, metavar="FILE", help="also write all as data, after each workload")
     add("--resume", action="store_true", help="measure only what the JSON file lacks")

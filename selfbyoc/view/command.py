@@ -19,11 +19,22 @@ def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
+        description=f"{text[0].upper()}{text[1:]}{'' if text.endswith('?') else '.'}",
         epilog="\n".join(["examples:", *lines]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number from here on."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected {least} or more, found {text!r}")
+        return int(text)
+
+    return number
 
 
 def runs(module: str, function: str, request: str = "Request") -> Run:

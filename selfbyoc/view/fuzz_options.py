@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, runs
+from .command import add_command, at_least, runs
 
 
 def add_fuzz(commands: Any) -> None:
@@ -19,7 +19,7 @@ def add_fuzz(commands: Any) -> None:
     )  # fmt: skip
     add = parser.add_argument
     add("--seconds", type=float, default=60.0, help="how long; default: 60")
-    add("--seed", type=int, default=0, help="the same one grows the same programs")
+    add("--seed", type=at_least(0), default=0, help="the same one grows the same programs")
     add("--count", type=int, metavar="N", help="no more than so many programs")
     add("--jobs", type=int, default=1, metavar="N", help="worker processes; default: 1")
     add("--target", help="what to build for; default: this machine's CPU")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, runs
+from .command import add_command, at_least, runs
 from .model_file import add_model, add_shape
 
 
@@ -53,7 +53,7 @@ def add_run(commands: Any) -> None:
     add("--input", type=_named, action="append", default=[], metavar="NAME=FILE.npy",
         help="values of an input; those that none is given for are made up")  # fmt: skip
     add("--output", type=Path, metavar="DIR", help="write each output to DIR/NAME.npy")
-    add("--seed", type=int, default=0, help="of the values that are made up; default: 0")
+    add("--seed", type=at_least(0), default=0, help="of the values that are made up; default: 0")
     add_shape(parser)
     parser.set_defaults(run=runs("run_command", "run"))
 

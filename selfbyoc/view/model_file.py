@@ -4,6 +4,8 @@ needs TVM before a model is read.
 
 from __future__ import annotations
 
+import argparse
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, SelfbyocError, one_line
 from ..files import read_text
+from ..models.shapes import parse_shapes
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -45,6 +48,7 @@ def add_shape(parser: Any) -> None:
     """The argument that fixes dynamic sizes."""
     parser.add_argument(
         "--shape",
+        type=_shape,
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
@@ -52,11 +56,21 @@ def add_shape(parser: Any) -> None:
     )
 
 
+def _shape(text: str) -> str:
+    """An argument of `--shape`, looked at before TVM is there."""
+    try:
+        parse_shapes([text])
+    except InputError as err:
+        raise argparse.ArgumentTypeError(str(err).removeprefix("shape: ")) from err
+    return text
+
+
 def imported(model: Path, shape: Sequence[str]) -> Any:
     """The file as an IRModule."""
     from ..models.from_onnx import from_onnx
-    from ..models.shapes import parse_shapes
 
+    if model.suffix.lower() in LIBRARIES:
+        raise InputError(f"{model.name} is a library, built already; expected {KINDS}")
     shapes = parse_shapes(shape)
     read = {".json": _module, ".pt2": _exported}.get(model.suffix.lower())
     if read is None:
@@ -110,8 +124,12 @@ def _exported(path: Path) -> Any:
             f"expected an ONNX file, or apache-tvm 0.26 or newer"
         )
     torch = extra("torch")
+    log = logging.getLogger("torch.export")  # it prints a traceback before it raises
+    was, log.disabled = log.disabled, True
     try:
         program = torch.export.load(str(path))
     except Exception as err:  # PyTorch's own, of many kinds
         raise InputError(f"{path} is no exported program: {one_line(err)}") from err
+    finally:
+        log.disabled = was
     return from_torch(program)

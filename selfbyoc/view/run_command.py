@@ -19,6 +19,7 @@ from ..runtime.signature import Tensor, checked
 from ..runtime.threads import count
 from ..runtime.timing import latency
 from .library_options import Named
+from .model_file import LIBRARIES
 from .progress import step
 from .show_command import tensor_table
 
@@ -38,6 +39,8 @@ class Request:
 
 def run(console: Console, asked: Request) -> None:
     """Print inputs, outputs and time; write the outputs where that is asked for."""
+    if asked.file.suffix.lower() not in LIBRARIES:
+        raise InputError(f"{asked.file} is no library; build one: selfbyoc compile {asked.file}")
     with step(f"loading {asked.file}"):
         library = load(asked.file)
     inputs, told = _inputs(library, asked)
@@ -70,6 +73,8 @@ def threads_text() -> str:
 def _inputs(library: Library, asked: Request) -> tuple[dict[str, np.ndarray], list[str]]:
     """Every input, and where each is from."""
     shapes, files = parse_shapes(asked.shape), {i.name: i.path for i in asked.input}
+    if len(files) < len(asked.input):
+        raise InputError("--input: an input has two files")
     names = [name for name, _, _ in library.inputs]
     for option, given in (("--input", files), ("--shape", shapes)):
         for name in given:
