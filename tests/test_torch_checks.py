@@ -43,6 +43,32 @@ def test_what_is_not_the_same_at_each_call_is_refused(compute, message):
         from_torch(Computed(compute).eval(), (x,))
 
 
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(3))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x + self.calls
+
+
+@pytest.mark.parametrize(
+    ("module", "what"),
+    [(Counting(), "buffer 'calls'"), (Computed(lambda x: 2 * x.add_(1)), "input")],
+)
+def test_what_is_written_and_kept_is_refused(module, what):
+    """A library would forget it: the second call would be wrong."""
+    with pytest.raises(InputError, match=f"it writes its {what}.*does not keep"):
+        from_torch(module.eval(), (torch.ones(2, 3),))
+
+
+def test_what_is_written_and_forgotten():
+    x = torch.randn(2, 3)
+    library = selfbyoc.build(from_torch(Computed(lambda x: (2 * x).add_(1)).eval(), (x,)))
+    np.testing.assert_allclose(library(x)[0], 2 * x + 1, rtol=1e-6)
+
+
 def test_what_would_draw_but_does_not():
     class Network(torch.nn.Module):
         def __init__(self):

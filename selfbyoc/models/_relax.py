@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._tvm import tvm
@@ -26,6 +26,13 @@ def onnx_ops() -> frozenset[str]:
 def default_build(mod: Any, target: Any) -> Any:
     """What a user without this library gets: the default pipeline."""
     return tvm.compile(mod, target)
+
+
+def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
+    """The module with these shapes for its inputs, where its sizes are symbols."""
+    from ._relax_sizes import sized
+
+    return sized(mod, shapes, where)
 
 
 def from_torch(module: Any, inputs: Sequence[Any], bare: bool = False) -> Any:

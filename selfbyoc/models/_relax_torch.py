@@ -12,7 +12,7 @@ from ..errors import InputError
 from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
 from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
-from .torch_checks import check_program
+from .torch_checks import check_keeps_nothing, check_program
 
 
 def converted(program: Any, bare: bool) -> Any:
@@ -20,9 +20,11 @@ def converted(program: Any, bare: bool) -> Any:
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
     check_program(program.graph)
+    program = program.run_decompositions()
+    check_keeps_nothing(program.graph_signature)
     importer = ExportedProgramImporter()  # from_exported_program would keep it for itself
     mod = importer.from_exported_program(
-        program.run_decompositions(),
+        program,
         keep_params_as_input=False,
         unwrap_unit_return_tuple=bare,
         no_bind_return_tuple=False,

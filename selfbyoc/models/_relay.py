@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tvm import relay
@@ -11,7 +11,7 @@ from tvm import relay
 from .._tvm import tvm
 from ..errors import InputError
 from ._relay_onnx import imported
-from .torch_checks import check_trace
+from .torch_checks import check_trace, nothing_kept
 
 _OPSET = 18  # the newest that the frontend of 0.17 knows
 
@@ -32,6 +32,13 @@ def default_build(mod: Any, target: Any) -> Any:
         return relay.build(mod, target=target)
 
 
+def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
+    """None: TVM 0.17 has no pass that puts a number for a `relay.Any`."""
+    if not shapes:
+        return mod
+    raise InputError(f"--shape: {where} has the shapes that it was written with")
+
+
 def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
     """A module of PyTorch, traced with these inputs, its weights as constants."""
     import torch
@@ -46,7 +53,8 @@ def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tracing, that shapes are fixed
-            traced = torch.jit.trace(module, tuple(inputs), check_trace=False)
+            with nothing_kept(module, inputs):
+                traced = torch.jit.trace(module, tuple(inputs), check_trace=False)
             check_trace(traced.inlined_graph)
             given = [
                 (f"x{n}", (tuple(x.shape), str(x.dtype).removeprefix("torch.")))

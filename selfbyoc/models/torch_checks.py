@@ -1,5 +1,6 @@
 """Ops of PyTorch that TVM's frontends take for something else whatever is given: those that draw at
-random, which they make constants or the identity, and norms by the statistics of their input.
+random, which they make constants or the identity, norms by the statistics of their input, and what
+is written and kept.
 
 Of PyTorch only objects that it made are read; this file does not import it.
 """
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..errors import InputError
@@ -23,6 +25,37 @@ def check_program(graph: Any) -> None:
     for node in graph.nodes:
         if node.op == "call_function" and (reason := why_not(node)):
             raise InputError(f"the module cannot be imported at {node.target}: {reason}")
+
+
+def check_keeps_nothing(signature: Any) -> None:
+    """Raises InputError for a program that writes what outlives the call: a library returns results
+    and keeps nothing, so that it would forget them.
+    """
+    kinds = {"buffer": signature.buffers_to_mutate, "input": signature.user_inputs_to_mutate}
+    for kind, written in kinds.items():
+        for name in written.values():
+            raise _kept(f"{kind} {name!r}")
+
+
+@contextmanager
+def nothing_kept(module: Any, inputs: Sequence[Any]) -> Iterator[None]:
+    """The same of a trace, by PyTorch's own count of how often each tensor was written."""
+    named = dict(getattr(module, "named_buffers", tuple)())
+    kept = {f"buffer {name!r}": tensor for name, tensor in named.items()}
+    kept |= {f"input {number}": tensor for number, tensor in enumerate(inputs)}
+    # Tensors made in inference mode count nothing.
+    before = {name: t._version for name, t in kept.items() if not t.is_inference()}
+    yield
+    for name, count in before.items():
+        if kept[name]._version != count:
+            raise _kept(name)
+
+
+def _kept(what: str) -> InputError:
+    return InputError(
+        f"the module cannot be imported: it writes its {what}, which a library does not keep; "
+        "return the new value, and give it to the next call"
+    )
 
 
 def check_trace(graph: Any) -> None:

@@ -75,9 +75,9 @@ def imported(model: Path, shape: Sequence[str]) -> Any:
     read = {".json": _module, ".pt2": _exported}.get(model.suffix.lower())
     if read is None:
         return from_onnx(model, shapes)
-    if shapes:
-        raise InputError(f"--shape: {model.name} has the shapes that it was written with")
-    return read(model)
+    from ..models.generation import tvm_road
+
+    return tvm_road.sized(read(model), shapes, model.name)
 
 
 def composites_in(files: Sequence[Path]) -> list[Composite] | None:

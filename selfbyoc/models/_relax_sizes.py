@@ -1,0 +1,65 @@
+"""Relax: `--shape` for a module whose inputs have symbolic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm import relax
+
+from .._tvm import tir
+from ..errors import InputError, did_you_mean
+from .shapes import Shape, spelled
+
+
+def sized(mod: Any, shapes: Mapping[str, Shape], where: str) -> Any:
+    """The module with these shapes for its inputs; symbols that they do not fix stay open.
+
+    Raises InputError where an input is not there, has other axes or sizes, where two inputs give
+    one symbol different sizes, or a size is beyond the module's own bounds for it.
+    """
+    main = mod["main"]
+    inputs = {param.name: param for param in main.params}
+    found: dict[Any, tuple[int, str]] = {}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            near = did_you_mean(name, inputs)
+            raise InputError(f"shape: no input {name!r}; known: {sorted(inputs)}{near}")
+        _bind(found, _axes(inputs[name]), shape, f"{where}: input {name}")
+    for symbol, (size, place) in found.items():
+        _check_bounds(main, symbol, size, place)
+    symbols = {symbol: size for symbol, (size, _) in found.items()}
+    return relax.transform.BindSymbolicVars(symbols, "main")(mod) if symbols else mod
+
+
+def _axes(param: Any) -> list[Any] | None:
+    """The sizes of an input; None where not even their number is known."""
+    shape = getattr(param.ty, "shape", None)
+    if not isinstance(shape, relax.ShapeExpr):
+        return None
+    return [int(e) if isinstance(e, tir.IntImm) else e for e in shape.values]
+
+
+def _bind(
+    found: dict[Any, tuple[int, str]], axes: list[Any] | None, shape: Shape, where: str
+) -> None:
+    if axes is None or len(axes) != len(shape):
+        wanted = "of no known rank" if axes is None else spelled(axes)
+        raise InputError(f"{where} is {wanted}, the shape given is {spelled(shape)}")
+    for axis, size in zip(axes, shape, strict=True):
+        if isinstance(axis, tir.Var):
+            was, place = found.setdefault(axis, (size, where))
+            if was != size:
+                raise InputError(f"{where}: {axis} is {size} here and {was} at {place}")
+        elif axis != size or not isinstance(axis, int):
+            raise InputError(f"{where} is {spelled(axes)}, the shape given is {spelled(shape)}")
+
+
+def _check_bounds(main: Any, symbol: Any, size: int, place: str) -> None:
+    for end, word in (("lower", "least"), ("upper", "most")):
+        bounds = (main.attrs or {}).get(f"tir_var_{end}_bound") or {}
+        if str(symbol) not in bounds:
+            continue
+        bound = int(bounds[str(symbol)])
+        if size < bound if end == "lower" else size > bound:
+            raise InputError(f"{place}: {symbol} is at {word} {bound}, the size given is {size}")
