@@ -22,6 +22,11 @@ def shown(text: str) -> str:
     return _IN_TEXT.sub(_escaped, text)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 kernel`, `3 kernels`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def shown_name(text: str) -> str:
     """A name on one line, cut off where it fills the screen."""
     cut = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -149,7 +149,11 @@ def test_exit_codes(files, tmp_path, capsys):
     for args in (["explain"], ["melting", "a", "--nosuch"], ["tune", "a", "--trials", "many"],
                  ["show", "a", "--shape", "x=8,8"], ["run", "a", "--seed", "-1"],
                  ["verify", "a", "--seed", "-1"], ["bounds", "--seed", "-1"],
-                 ["bounds", "--cases", "0"], ["bench", "--builds", "0"]):  # fmt: skip
+                 ["bounds", "--cases", "0"], ["bench", "--builds", "0"],
+                 ["bench", "--threads", "0"], ["tune", "a", "--trials", "0"],
+                 ["tune", "a", "--seconds", "-1"], ["verify", "a", "--timeout", "nan"],
+                 ["fuzz", "--seconds", "0"], ["fuzz", "--jobs", "0"],
+                 ["fuzz", "--count", "0"]):  # fmt: skip
         with pytest.raises(SystemExit) as ended:
             main(args)
         assert ended.value.code == 2

@@ -162,6 +162,8 @@ def check_module(mod: Any) -> None:
 
 def check_target(target: Any) -> Any:
     """A Target, or a TargetError that says what was given."""
+    if isinstance(target, str) and not target.strip():
+        raise TargetError(f"target: expected one such as 'llvm -mcpu=znver3', found {target!r}")
     try:
         made = make_target(target)
     except (TVMError, ValueError, TypeError) as err:

@@ -27,7 +27,7 @@ def add_bench(commands: Any) -> None:
     add_composites(bench)
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
-    add("--threads", type=int, metavar="N", help="of everybody; default: all cores")
+    add("--threads", type=at_least(1), metavar="N", help="of everybody; default: all cores")
     add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
     add("--sweep", action="store_true", help="also shapes taken from real networks")
     add("--models", action="store_true", help="also whole models")

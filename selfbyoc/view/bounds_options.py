@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, at_least, runs
+from .command import add_command, at_least, runs, seconds
 from .model_file import add_composites, add_shape
 
 
@@ -33,7 +33,7 @@ def add_bounds(commands: Any) -> None:
     add("--cases", type=at_least(1), metavar="N", help="only the N smallest of each composite")
     add("--no-run", action="store_true", help="only prove")
     add("--seed", type=at_least(0), default=0, help="of the random inputs")
-    add("--timeout", type=float, default=300.0, help="seconds for one step; default: 300")
+    add("--timeout", type=seconds, default=300.0, help="seconds for one step; default: 300")
     add("--json", type=Path, metavar="FILE", help="also write a line of JSON a kernel")
     add("--resume", action="store_true", help="check only the cases that the JSON file lacks")
     add("--tables", type=Path, action="append", metavar="FILE", help="print what such files say as "

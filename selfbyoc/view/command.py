@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,17 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return number
+
+
+def seconds(text: str) -> float:
+    """The type of an argument that is a time above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a time above 0, found {text!r}")
+    return found
 
 
 def runs(module: str, function: str, request: str = "Request") -> Run:

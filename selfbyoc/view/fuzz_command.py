@@ -12,7 +12,6 @@ from rich.table import Table
 
 from .. import host
 from .._tvm import GENERATION
-from ..errors import InputError
 from ..files import write_text
 from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
@@ -50,7 +49,8 @@ def run(console: Console, asked: Request) -> bool:
     if asked.tables:
         print(markdown([read_run(path) for path in asked.tables]))
         return True
-    _check(asked)
+    if asked.target is not None:
+        host.check_runs(asked.target, "programs of the fuzzer")
     setting = Setting(asked.target, tuple(str(path.resolve()) for path in asked.composites))
     if asked.replay is not None:
         found = replay(asked.replay, setting, asked.timeout)
@@ -68,17 +68,6 @@ def run(console: Console, asked: Request) -> bool:
     if asked.json is not None:
         write_text(asked.json, result.to_json(plan))
     return not result.findings
-
-
-def _check(asked: Request) -> None:
-    for name, value in (("seconds", asked.seconds), ("timeout", asked.timeout)):
-        if not value > 0:
-            raise InputError(f"--{name}: expected a time above 0, found {value:g}")
-    for name, number in (("jobs", asked.jobs), ("count", asked.count), ("shrink", asked.shrink)):
-        if number is not None and number < 1:
-            raise InputError(f"--{name}: expected 1 or more, found {number}")
-    if asked.target is not None:
-        host.check_runs(asked.target, "programs of the fuzzer")
 
 
 def _line(found: Finding) -> str:

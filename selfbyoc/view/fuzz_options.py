@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, at_least, runs
+from .command import add_command, at_least, runs, seconds
 
 
 def add_fuzz(commands: Any) -> None:
@@ -18,17 +18,17 @@ def add_fuzz(commands: Any) -> None:
         % --replay build/fuzz/case.json""",
     )  # fmt: skip
     add = parser.add_argument
-    add("--seconds", type=float, default=60.0, help="how long; default: 60")
+    add("--seconds", type=seconds, default=60.0, help="how long; default: 60")
     add("--seed", type=at_least(0), default=0, help="the same one grows the same programs")
-    add("--count", type=int, metavar="N", help="no more than so many programs")
-    add("--jobs", type=int, default=1, metavar="N", help="worker processes; default: 1")
+    add("--count", type=at_least(1), metavar="N", help="no more than so many programs")
+    add("--jobs", type=at_least(1), default=1, metavar="N", help="worker processes; default: 1")
     add("--target", help="what to build for; default: this machine's CPU")
     add("--composites", type=Path, action="append", default=[], metavar="FILE.py",
         help="the composites of this file instead of the built-in ones")  # fmt: skip
     add("--onnx", action="store_true",
         help="write the programs as ONNX models, with ops of ONNX's own among theirs")  # fmt: skip
-    add("--timeout", type=float, default=120.0, help="seconds for one program; default: 120")
-    add("--shrink", type=int, default=150, metavar="N",
+    add("--timeout", type=seconds, default=120.0, help="seconds for one program; default: 120")
+    add("--shrink", type=at_least(1), default=150, metavar="N",
         help="programs tried to make one finding smaller; default: 150")  # fmt: skip
     add("--output", type=Path, default=Path("build/fuzz"), metavar="DIR",
         help="where findings go; default: build/fuzz")  # fmt: skip

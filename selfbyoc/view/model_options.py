@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, at_least, runs
+from .command import add_command, at_least, runs, seconds
 from .model_file import add_model
 
 _TARGET = "what to build for; default: this machine's CPU"
@@ -66,6 +66,6 @@ def add_verify(commands: Any) -> None:
     add("--target", help=_TARGET)
     add("--kind", action="append", help="a kind of input; default: all of them")
     add("--seed", type=at_least(0), default=0, help="of the random inputs")
-    add("--timeout", type=float, default=300.0, help="seconds for one build or run; default: 300")
+    add("--timeout", type=seconds, default=300.0, help="seconds for one build or run; default: 300")
     add("--json", type=Path, metavar="FILE", help="also write all as data")
     parser.set_defaults(run=runs("verdicts", "run"))

@@ -12,6 +12,7 @@ from ..analysis.explain.grouping import nearly
 from ..analysis.melting.records import Melting
 from ..graph import OpGraph
 from ..partition.report import Report
+from ..shown import counted
 from . import lists
 from .drawing import colours, draw
 from .panels import panel_html, panels, sums
@@ -67,7 +68,11 @@ def _file(name: str) -> str:
 
 def _sums(report: Report, part: Parts) -> str:
     inside = sum(1 for _, _, owner in report.ops if owner)
-    text = f"{len(report.matched)} kernels hold {inside} of the model's {len(report.ops)} ops"
+    count = len(report.matched)
+    text = (
+        f"{counted(count, 'kernel')} hold{'s' * (count == 1)} {inside} of the model's "
+        f"{len(report.ops)} ops"
+    )
     share = part.share(part.of)
     if part.is_time:
         busy = "" if part.is_quiet else " The machine was busy."

@@ -18,6 +18,7 @@ from ..partition import check_target, is_partitioned, partition_for_tefuse
 from ..partition.report import Report, report
 from ..runtime.note import Note, read_note, versions
 from ..runtime.signature import Tensor, signature_of
+from ..shown import counted
 from .console import PlainTable
 from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step
@@ -114,6 +115,6 @@ def kernels_line(found: Report | None) -> str:
     left = ", ".join(f"{count} {kind}" for kind, count in sorted(found.left.items()))
     count = len(found.matched)
     return (
-        f"{count} kernel{'' if count == 1 else 's'} of composites hold{'s' if count == 1 else ''} "
+        f"{counted(count, 'kernel')} of composites hold{'s' * (count == 1)} "
         f"{inside} of {len(found.ops)} ops; left to TVM: {left or 'nothing'}"
     )

@@ -13,6 +13,7 @@ from ..analysis.fusion.rules import tvms_fusion
 from ..language.composite import Composite
 from ..partition.report import Record, Report
 from ..runtime.timing import Latency
+from ..shown import counted
 from .console import PlainTable
 from .summary import Left, taken
 
@@ -30,7 +31,8 @@ def taken_table(report: Report) -> Table:
     """Which composites matched, and how often."""
     rows = taken(report)
     inside = sum(row.ops for row in rows)
-    title = f"\nComposites: {inside} of {len(report.ops)} ops in {len(report.matched)} kernels"
+    kernels = counted(len(report.matched), "kernel")
+    title = f"\nComposites: {inside} of {len(report.ops)} ops in {kernels}"
     table = _table(
         title,
         ("composite", ""),

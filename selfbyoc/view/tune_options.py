@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .command import add_command, runs
+from .command import add_command, at_least, runs, seconds
 from .model_file import add_model
 
 
@@ -20,13 +20,14 @@ def add_tune(commands: Any) -> None:
     )  # fmt: skip
     add = tune.add_argument
     add_model(tune)
-    add("--trials", type=int, default=64, metavar="N", help="candidates a task; default: 64")
+    add("--trials", type=at_least(1), default=64, metavar="N",
+        help="candidates a task; default: 64")  # fmt: skip
     add("--records", type=Path, default=Path("records"), metavar="DIR", help="default: records")
-    add("--seconds", type=float, metavar="S", help="end after this time at the latest")
+    add("--seconds", type=seconds, metavar="S", help="end after this time at the latest")
     add("--target", help="what to tune for; default: this machine's CPU")
     add("--space", choices=("own", "metaschedule"), default="own", help="what is searched: the "
         "composites' choices (default), or MetaSchedule's own space for all")  # fmt: skip
-    add("--min-ops", type=int, default=1, metavar="N", help="only kernels of so many ops")
+    add("--min-ops", type=at_least(1), default=1, metavar="N", help="only kernels of so many ops")
     add("--include-simple-tasks", "--all", action="store_true", help="also kernels of elementwise "
         "and data-moving ops alone")  # fmt: skip
     add("--tracker", metavar="HOST:PORT", help="measure on the machines of this RPC tracker")
