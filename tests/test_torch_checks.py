@@ -5,6 +5,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import from_torch
+from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
@@ -31,7 +32,9 @@ class Computed(torch.nn.Module):
             "draws random numbers",
         ),
         (
-            lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
+            lambda x: torch.nn.functional.batch_norm(
+                x, torch.zeros(3), torch.ones(3), training=True
+            ),
             "by the statistics of its input",
         ),
     ],
@@ -41,6 +44,21 @@ def test_what_is_not_the_same_at_each_call_is_refused(compute, message):
     x = torch.full((2, 3, 5, 7), 0.5)
     with pytest.raises(InputError, match=message):
         from_torch(Computed(compute).eval(), (x,))
+
+
+@pytest.mark.parametrize("weight", [None, torch.tensor([0.5, 2.0, 3.0])])
+def test_a_norm_without_statistics_of_its_own(weight):
+    """What standardises the weights of a convolution; TVM 0.17 takes it for one that has them."""
+    module = Computed(
+        lambda x: torch.nn.functional.batch_norm(x, None, None, weight, None, True, 0.0, 1e-3)
+    ).eval()
+    x = 3 + 2 * torch.randn(2, 3, 5, 7)
+    if GENERATION == "relay":
+        with pytest.raises(InputError, match="by the statistics of its input"):
+            from_torch(module, (x,))
+        return
+    library = selfbyoc.build(from_torch(module, (x,)))
+    np.testing.assert_allclose(library(x)[0], module(x).numpy(), rtol=1e-5, atol=1e-5)
 
 
 class Counting(torch.nn.Module):

@@ -23,7 +23,9 @@ _KEEPS_ALL = {"train": False, "training": False, "dropout_p": 0.0, "p": 0.0}
 def check_program(graph: Any) -> None:
     """Raises InputError for the first such node of an exported graph, with the op."""
     for node in graph.nodes:
-        if node.op == "call_function" and (reason := why_not(node)):
+        if node.op != "call_function" or _has_no_statistics(node):
+            continue
+        if reason := why_not(node):
             raise InputError(f"the module cannot be imported at {node.target}: {reason}")
 
 
@@ -66,6 +68,13 @@ def check_trace(graph: Any) -> None:
         given = dict(zip(_names(op), map(_value, node.inputs()), strict=False))
         if reason := _reason(op, given):
             raise InputError(f"the module cannot be imported at {node.kind()}: {reason}")
+
+
+def _has_no_statistics(node: Any) -> bool:
+    """A batch norm that keeps none, as convolutions with standardised weights have: that is an
+    instance norm, which TVM's frontend for programs makes of it.
+    """
+    return str(node.target) == "aten.batch_norm.default" and node.args[3] is None
 
 
 def why_not(node: Any) -> str:
