@@ -147,9 +147,14 @@ def reason(err: BaseException) -> str:
     return stack.strip().splitlines()[-1].strip() if traceback else text
 
 
+# What TVM writes after an expression that has a constant, in the midst of a sentence.
+_FOOTNOTE = "\n# Metadata omitted. Use show_meta=True in script() method to show it."
+
+
 def one_line(err: BaseException) -> str:
     """`ValueError: what it says`, without TVM's further lines."""
-    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+    said = str(err).replace(_FOOTNOTE, "")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     text = lines[0] if lines else ""
     head, traceback, _ = text.partition("Traceback (most recent call last)")
     if traceback:  # TVM 0.17 says at the end what is wrong

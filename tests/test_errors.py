@@ -18,6 +18,7 @@ from selfbyoc.errors import (
     ScheduleError,
     SelfbyocError,
     TargetError,
+    one_line,
 )
 from selfbyoc.ir.emit import emit
 
@@ -269,6 +270,12 @@ def test_every_error_is_ours():
         TargetError,
     ):
         assert issubclass(error, SelfbyocError)
+
+
+def test_one_line_goes_on_after_a_constant():
+    note = "# Metadata omitted. Use show_meta=True in script() method to show it."
+    err = ValueError(f'the RHS metadata["ir.GenericConst"][0]\n{note} has shape [64]\nand more')
+    assert one_line(err) == 'ValueError: the RHS metadata["ir.GenericConst"][0] has shape [64]'
 
 
 def test_a_report_of_a_module_that_was_not_partitioned():
