@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import host_features
-from ._tvm import make_target, target_dict, tvm
+from ._tvm import TVMError, make_target, target_dict, tvm
 from .cpu_features import architecture, features_of
 from .errors import TargetError
 
@@ -73,10 +73,20 @@ def cannot_run(target: Any) -> str:
     )
 
 
+def _no_runtime(target: Any) -> str:
+    kind = str(target_dict(make_target(target))["kind"])
+    try:
+        known = kind == "c" or tvm.runtime.enabled(kind)
+    except TVMError:  # of a kind that needs none
+        return ""
+    return "" if known else f"this TVM {tvm.__version__} is built without a runtime for {kind}"
+
+
 def check_runs(target: Any, what: str) -> None:
-    """Refuse to run something (`what`) that is built for another CPU; to build it is allowed."""
-    if lacking(target):
-        why = cannot_run(target)
+    """Refuse to run something (`what`) that is built for another CPU, or for a device that this TVM
+    has no runtime of; to build it is allowed.
+    """
+    if why := _no_runtime(target) or (cannot_run(target) if lacking(target) else ""):
         raise TargetError(
             f"{what}: {why}; run it on such a machine, or build it for this one (target=None, or "
             "selfbyoc.host_target())"

@@ -60,6 +60,10 @@ def test_here():
     assert host.lacking("llvm") == ()
     assert host.lacking("c") == host.lacking("cuda") == ()
     assert "cuda" in host.cannot_run("cuda")
+    for target in ("c", "llvm"):
+        host.check_runs(target, "it")
+    with pytest.raises(TargetError, match=r"it: this TVM .* is built without a runtime for metal"):
+        host.check_runs("metal", "it")
     assert host.lacking(BEYOND)
     assert host.lacking({"kind": "llvm", "mtriple": "riscv64-linux-gnu"}) == ("riscv64",)
     host.check_runs("llvm", "a kernel")
