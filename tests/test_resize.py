@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import assert_close, needs, run_case
+from harness import assert_close, cpus, needs, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
@@ -52,11 +52,16 @@ def test_linear_is_numpys(mode, shape, size):
 @needs(HASWELL)
 @pytest.mark.parametrize("mode", sorted(MODES))
 def test_the_places_are_those_of_tvm_alone(mode):
-    """A ramp says where each pixel lies: the same to the bit, whatever the sizes."""
-    for extent, out in ((7, 20), (20, 7), (12, 96), (29, 29), (640, 224), (224, 640), (3, 2)):
-        x = np.arange(extent, dtype="float32").reshape(1, 1, 1, extent) * np.ones((1, 1, 2, 1), "f")
-        program = resized((2, out), coordinate_transformation_mode=mode)
-        np.testing.assert_array_equal(ours(program, x), alone(program, x))
+    """A ramp says where each pixel lies, whatever the sizes: but for the rounding of a place, which
+    TVM alone does once in a loop's vectors and twice in its tail (0.27, 9 to 39).
+    """
+    for extent, out in ((7, 20), (20, 7), (12, 96), (29, 29), (640, 224), (224, 640), (9, 39)):
+        ramp = np.arange(extent, dtype="float32")
+        for x, size in ((ramp, (2, out)), (ramp[:, None], (out, 2))):
+            image = x * np.ones((1, 1, 2, 1) if x.ndim == 1 else (1, 1, 1, 2), "float32")
+            program = resized(size, coordinate_transformation_mode=mode)
+            found, wanted = (f(program, image) for f in (ours, alone))
+            assert np.abs(found - wanted).max() <= np.spacing(np.float32(extent - 1))
 
 
 @needs(HASWELL)
@@ -73,13 +78,37 @@ def test_the_nearest_pixel_is_that_of_tvm_alone(mode, rounding):
         np.testing.assert_array_equal(ours(program, x), alone(program, x))
 
 
-def test_which_pixels_depend_on_how_a_cpu_rounds():
+def test_which_pixels_depend_on_how_they_are_computed():
     """Most sizes are the same on all CPUs; the others are left to TVM."""
     pairs = [(a, b) for a in range(1, 40) for b in range(1, 40)]
     for mode, rounding in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")):
         found = [Resampling(a, b, mode, rounding) for a, b in pairs]
         assert sum(axis.is_certain for axis in found) > 0.9 * len(found)
-    assert not Resampling(3, 29, "half_pixel", "round_prefer_ceil").is_certain
+    assert not Resampling(2, 41, "half_pixel", "round_prefer_ceil").is_certain
+
+
+def test_pixels_by_formula():
+    """Whole numbers say the same as float32 for most sizes; a table has the others."""
+    pairs = [(a, b) for a in range(1, 40) for b in range(1, 40)]
+    for mode in MODES:
+        found = [Resampling(a, b, mode, "") for a, b in pairs]
+        assert sum(axis.formula("linear") is not None for axis in found) > 0.95 * len(found)
+    assert Resampling(65, 513, "half_pixel", "").formula("linear") is None
+    by_table = Case(resized((7, 513)), x=(1, 1, 9, 65))
+    run = run_case(resize2d, by_table)
+    assert run.counts == {"resize2d": 1}
+    assert_close(run)
+
+
+@pytest.mark.parametrize("target", cpus("llvm", HASWELL, "llvm -mcpu=skylake-avx512"))
+def test_columns_are_shuffled(target):
+    """Whole vectors of a row, a tail of one element, columns far apart; what is not unrolled."""
+    for size in ((9, 33), (20, 48), (3, 17), (5, 8), (5, 7), (12, 211), (5, 1025)):
+        for method in ("linear", "nearest_neighbor"):
+            case = Case(resized(size, method=method), x=(1, 2, 12, 25))
+            run = run_case(resize2d, case, target=make_target(target))
+            assert run.counts == {"resize2d": 1}
+            assert_close(run)
 
 
 @pytest.mark.parametrize("channels", [8, 19])
@@ -118,9 +147,9 @@ def refusal(program, x):
         (resized((4, 4)), ((1, 2, 8, 8), "float16"), "only float32 is scheduled, found float16"),
         (resized((4, 4), layout="NHWC"), (1, 8, 8, 3), "3 channels, the last axis, fill no vector"),
         (
-            resized((29, 29), method="nearest_neighbor", rounding_method="round_prefer_ceil"),
-            (1, 2, 3, 3),
-            "of 3 to 29, which row is nearest depends on how a CPU rounds",
+            resized((9, 41), method="nearest_neighbor", rounding_method="round_prefer_ceil"),
+            (1, 2, 3, 2),
+            "which column of 2 is nearest to one of 41 depends on how it is computed",
         ),
     ],
 )

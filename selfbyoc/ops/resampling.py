@@ -84,12 +84,13 @@ class Resampling:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the nearest pixel is the same one however a CPU rounds."""
+        """Whether the nearest pixel is the same one however TVM and a CPU compute it."""
         found, (added, whole, _) = self.nearest(), self._rounds
         i, (before, scale, after) = np.arange(self.out, dtype="float64"), self._terms
         first, *others = [t for t in (after, added) if t] or [0.0]
-        at_once = np.float32((i + before) * scale + np.float32(first))
-        one_by_one = np.float32(np.float32((i + before) * scale) + np.float32(first))
+        product = (i + before) * scale
+        at_once = (product + np.float32(first)).astype("float32")
+        one_by_one = _plus(product.astype("float32"), [first])
         variants = [whole(_plus(way, others)) for way in (at_once, one_by_one)]
         if self._is_divided:
             variants = [np.arange(self.out) // (self.out // self.extent)]
@@ -98,14 +99,17 @@ class Resampling:
     @property
     def _is_divided(self) -> bool:
         """Whether TVM divides whole numbers instead."""
-        floors = self.mode == "asymmetric" and self.rounding in ("", "floor")
+        floors = self.mode == "asymmetric" and (
+            self.rounding in ("", "floor") or GENERATION == "relay"  # 0.17 does so for all of them
+        )
         whole = self.out % self.extent == 0
         return floors and whole and self.out / self.extent <= 1 / (1e-5 * (self.extent + 1))
 
     def places(self) -> Array:
         """The place of each pixel of the result."""
         before, scale, after = self._terms
-        return np.float32((np.arange(self.out, dtype="float64") + before) * scale + after)
+        exact = (np.arange(self.out, dtype="float64") + before) * scale
+        return (exact + after).astype("float32")
 
     def place(self, i: Expr) -> Expr:
         """The place of one, in TensorIR: a product of two float32 is exact in float64."""
@@ -133,6 +137,36 @@ class Resampling:
         """The first of the two, in TensorIR; it may lie before the image."""
         return tir.floor(self.place(i)).astype("int32")
 
+    @property
+    def fraction(self) -> tuple[int, int, int]:
+        """The place without rounding: of i it is (a * i + b) / c."""
+        before, after = (round(2 * term) for term in MODES[self.mode])
+        if self.mode == "align_corners":
+            return self.extent - 1, 0, max(1, self.out - 1)
+        if self.mode == "pytorch_half_pixel" and self.out == 1:
+            return 0, 0, 1
+        return 2 * self.extent, before * self.extent + after * self.out, 2 * self.out
+
+    def formula(self, method: str) -> tuple[int, int, int] | None:
+        """(a, b, c) such that the nearest pixel, or the first of two, is (a * i + b) // c for all i
+        of the result, whatever float32 makes of it; None if there is none.
+        """
+        a, b, c = self.fraction
+        i, found = np.arange(self.out), np.floor(self.places())
+        floors, halves = [(a, b, c), (a, b + c - 1, c)], (2 * a, 2 * b, 2 * c)
+        if method == "nearest_neighbor":
+            found, (double, add, whole) = self.nearest(), halves
+            floors += [(double, add + c, whole), (double, add + c - 1, whole)]
+
+        def is_same(known: tuple[int, int, int]) -> bool:
+            places = (known[0] * i + known[1]) // known[2]
+            return bool((self._kept(places, method) == self._kept(found, method)).all())
+
+        return next(filter(is_same, floors), None)
+
+    def _kept(self, places: Array, method: str) -> Array:
+        return self._within(places) if method == "nearest_neighbor" else places
+
     def weight(self, i: Expr) -> Expr:
         """The weight of the second, in TensorIR."""
         place = self.place(i)
@@ -148,7 +182,7 @@ class Resampling:
 
 def _plus(places: Array, terms: list[float]) -> Array:
     for term in terms:
-        places = np.float32(places + np.float32(term))
+        places = (places + np.float32(term)).astype("float32")
     return places
 
 

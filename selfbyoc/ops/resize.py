@@ -1,8 +1,8 @@
-"""Images resized, the pixels of the result between those of the image or one of them."""
+"""Images resized: a pixel of the result is one of the image, or lies between four of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ class Table:
     """
 
     axis: Resampling
-    pixel: Tensor
+    pixel: Callable[[Expr], Expr]
     weight: Tensor | None
 
     def __call__(self, read: Any, at: Expr) -> Expr:
@@ -58,15 +58,25 @@ class Table:
         return first * (tir.const(1, "float32") - weight) + second * weight
 
 
-def table(axis: Resampling, method: str, name: str) -> Table:
-    """The table of an axis, a stage for each column of it."""
+def table(axis: Resampling, method: str, name: str, computed: bool = False) -> Table:
+    """The table of an axis, a stage for each column of it; with the pixels `computed` in place, by
+    a formula of whole numbers.
+    """
 
     def stage(what: str, function: Any) -> Tensor:
         return te.compute((axis.out,), lambda i: function(i), name=f"{name}_{what}")
 
+    known = axis.formula(method) if computed else None
+
+    def pixel(i: Expr) -> Expr:
+        assert known is not None
+        a, b, c = known
+        return tir.floordiv(i * a + b, c)
+
     if method == "nearest_neighbor":
-        return Table(axis, stage("nearest", axis.nearest_to), None)
-    return Table(axis, stage("first", axis.first), stage("weight", axis.weight))
+        return Table(axis, pixel if known else stage("nearest", axis.nearest_to), None)
+    first = pixel if known else stage("first", axis.first)
+    return Table(axis, first, stage("weight", axis.weight))
 
 
 def resize2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -122,7 +132,7 @@ def _is_not_cropped(_: Any, raw: Raw) -> bool:
 
 
 _ATTRS = {
-    "size": (1, 1), "layout": "NCHW", "method": "linear",
+    "layout": "NCHW", "method": "linear",
     "coordinate_transformation_mode": "half_pixel", "rounding_method": "",
 }  # fmt: skip
 
@@ -132,9 +142,10 @@ KINDS = (
         resize2d,
         _numpy_resize2d,
         attrs=_ATTRS,
+        read_attrs=("size",),
         **in_both(
             "image.resize2d",
-            only(*(name for name in _ATTRS if name != "size")),
+            only(*_ATTRS),
             needs={
                 "cubic_alpha": _is_not_cubic,
                 "cubic_exclude": _is_not_cubic,

@@ -30,7 +30,8 @@ def _check(match: Any) -> None:
     for axis, what in zip(axes_of(attrs, x.shape), ("row", "column"), strict=True):
         require(
             attrs["method"] == "linear" or axis.is_certain,
-            f"of {axis.extent} to {axis.out}, which {what} is nearest depends on how a CPU rounds",
+            f"which {what} of {axis.extent} is nearest to one of {axis.out} depends on how it is "
+            "computed",
         )
 
 

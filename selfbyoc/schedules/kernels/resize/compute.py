@@ -1,7 +1,8 @@
 """Resized images as te.compute, one axis after the other.
 
-Which pixels a row or a column of the result is made of, and their weights, are tables at the start
-of the kernel: TVM computes them for each element.
+Where a row or a column of the result lies is a table at the start of the kernel: TVM computes it
+for each element. Which rows those are is a formula of whole numbers, which TVM can follow; so are
+the columns where the loop over them is unrolled, and each lane of a vector is a known pixel.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class ResizeStages:
 def resize2d(inputs: Sequence[Tensor], call: OpCall, plan: ResizePlan) -> ResizeStages:
     """Linear or nearest, NCHW or NHWC."""
     (x,), method = inputs, call.attrs["method"]
-    down = table(plan.down, method, f"{call.name}_rows")
-    along = table(plan.along, method, f"{call.name}_columns")
+    down = table(plan.down, method, f"{call.name}_rows", computed=True)
+    along = table(plan.along, method, f"{call.name}_columns", computed=plan.width > 0)
     shape = tuple(call.outputs[0].shape)
     if plan.first == CHANNELS:
         return ResizeStages(None, None, _by_channels(x, call, down, along))
@@ -37,6 +38,9 @@ def resize2d(inputs: Sequence[Tensor], call: OpCall, plan: ResizePlan) -> Resize
         height = plan.down.extent
         first = _along(x, (*shape[:2], height, shape[3]), along, f"{call.name}_along")
         return ResizeStages(first, None, _down(first, shape, down, call.name))
+    if method == "linear" and plan.width:
+        first = _down(x, (*shape[:3], plan.along.extent), down, f"{call.name}_down")
+        return ResizeStages(first, None, _along(first, shape, along, call.name))
     if method == "linear":
         first = _down(x, (*shape[:3], plan.along.extent), down, f"{call.name}_down")
         every = _along(first, shape, along, f"{call.name}_along")

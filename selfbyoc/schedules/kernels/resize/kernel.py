@@ -7,11 +7,10 @@ from typing import Any
 
 from ....language.kernel import Kernel
 from ....language.types import Block, Schedule
-from ...steps.blocks import divisor, stored_at_once
 from ...steps.loops import vectorize
 from ...steps.parallel import parallel_over
 from .compute import ResizeStages, resize2d
-from .plan import ALONG, CHANNELS, ResizePlan, plan
+from .plan import ALONG, CHANNELS, ResizePlan, plan, row_width
 
 
 def schedule(sch: Schedule, stages: Mapping[str, Any], plan: ResizePlan) -> None:
@@ -20,7 +19,7 @@ def schedule(sch: Schedule, stages: Mapping[str, Any], plan: ResizePlan) -> None
     *outer, y, _ = sch.get_loops(found.result)
     steps = plan.images * plan.down.out * plan.along.out
     if plan.first == CHANNELS:  # (n, row), column, channel
-        _columns(sch, found.result, plan.lanes)
+        _columns(sch, found.result, plan)
         parallel_over(sch, outer, steps)
         return
     if plan.first == ALONG:
@@ -30,32 +29,43 @@ def schedule(sch: Schedule, stages: Mapping[str, Any], plan: ResizePlan) -> None
         if block is not None:
             sch.compute_at(block, y, preserve_unit_loops=True)
     if found.first is not None:
-        _columns(sch, found.first, plan.lanes)
-    _columns(sch, found.result, plan.lanes)
+        _columns(sch, found.first, plan)
+    _columns(sch, found.result, plan, shuffled=plan.width > 0 and found.every is None)
+    if found.every is not None and plan.width:
+        _columns(sch, found.every, plan, shuffled=True)
     parallel_over(sch, outer if plan.by_image else [*outer, y], steps)
 
 
 def _along_first(sch: Schedule, found: ResizeStages, plan: ResizePlan, steps: int) -> None:
     """Few images have the passes one after the other, each in parallel over rows."""
     *outer, y, _ = sch.get_loops(found.result)
-    _columns(sch, found.result, plan.lanes)
+    _columns(sch, found.result, plan)
     if plan.by_image:
         image = parallel_over(sch, outer, steps)
         sch.compute_at(found.first, image, preserve_unit_loops=True)
+        _first(sch, found, plan)
         return
     parallel_over(sch, [*outer, y], steps)
     *rows, _ = sch.get_loops(found.first)
     parallel_over(sch, rows, plan.images * plan.down.extent * plan.along.out)
+    _first(sch, found, plan)
 
 
-def _columns(sch: Schedule, block: Block, lanes: int) -> None:
-    """The last loop in vectors: whole ones, or what LLVM cuts into whole ones and a tail."""
+def _first(sch: Schedule, found: ResizeStages, plan: ResizePlan) -> None:
+    if plan.width:
+        _columns(sch, found.first, plan, shuffled=True)
+
+
+def _columns(sch: Schedule, block: Block, plan: ResizePlan, shuffled: bool = False) -> None:
+    """The last loop in vectors; unrolled where each lane is a pixel that is known then."""
     loop = list(sch.get_loops(block))[-1]
-    extent = int(sch.get(loop).extent)
-    whole = extent % lanes == 0
-    width = lanes * divisor(extent // lanes, 4) if whole else stored_at_once(extent, lanes)
-    if width:
-        vectorize(sch, sch.split(loop, [None, width])[1], lanes)
+    width = row_width(int(sch.get(loop).extent), plan.lanes)
+    if not width:
+        return
+    outer, inner = sch.split(loop, [None, width])
+    vectorize(sch, inner, plan.lanes)
+    if shuffled and int(sch.get(outer).extent) > 1:
+        sch.unroll(outer)
 
 
 RESIZE = Kernel(plan, {"resize2d": resize2d}, schedule)
