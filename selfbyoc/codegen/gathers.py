@@ -3,7 +3,7 @@
     x[row + (0, 0, 1, 1, 2, 2, 3, 3)]   shuffle(x[row .. row + 4]; 0, 0, 1, 1, 2, 2, 3, 3)
 
 The columns of a resized image lie so once their loop is unrolled. LLVM takes such elements one by
-one, or gathers them.
+one, or gathers them. Only floats in their order: of groups of bytes LLVM makes dot products.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _shuffled(load: Any, lanes: int) -> Any:
     if count < LEAST or isinstance(index, (tir.Ramp, tir.Broadcast)):
         return load
     first, apart = _places(index, count)
-    if not apart:
+    if not apart or apart != sorted(apart) or not str(dtype_of(load)).startswith("float32"):
         return load
     parts = _cut(apart, lanes)
     if any(max(part) - min(part) >= MOST * max(len(part), LEAST) for part in parts):

@@ -64,8 +64,11 @@ def _width(along: Resampling, method: str, lanes: int) -> int:
 
 def row_width(extent: int, lanes: int) -> int:
     """Elements of a row that are stored at once: whole vectors, or what LLVM cuts into whole ones
-    and a tail; 0: one by one.
+    and a tail; 0: one by one. Of a short row all: 1280x1x1 to 7x7 takes 30 us one by one, 14 so
+    (AVX-512).
     """
+    if 1 < extent < lanes:
+        return extent
     whole = extent % lanes == 0
     return lanes * divisor(extent // lanes, 4) if whole else stored_at_once(extent, lanes)
 
