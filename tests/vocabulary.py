@@ -27,6 +27,7 @@ ATTRS = {
     "mean": {"axis": (1,)},
     "requantize": {"input_scale": 0.5, "output_scale": 1.0},
     "reshape": {"shape": (8, 36)},
+    "resize2d": {"size": (9, 4)},
     "split": {"indices_or_sections": 2, "axis": 1},
     "sum": {"axis": (1,)},
     "transpose": {"axes": (0, 2, 3, 1)},

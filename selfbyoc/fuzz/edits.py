@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from ..ops.resampling import MODES, ROUNDINGS
 from .infer import Type
 from .program import CONSTANT, INPUT, ITEM, Draft, Program
 
@@ -40,6 +41,11 @@ ATTRIBUTES: dict[str, dict[str, tuple[Any, ...]]] = {
     "lrn": {
         "size": (1, 3, 5, 7), "alpha": (1e-5, 1e-4, 0.5), "beta": (0.75, 0.5, 1.0),
         "bias": (1.0, 2.0, 0.5), "axis": (1, 2, 3),
+    },
+    "resize2d": {
+        "size": ((5, 9), (14, 3), (12, 12), (1, 7), (8, 20)),
+        "method": ("linear", "nearest_neighbor"), "coordinate_transformation_mode": tuple(MODES),
+        "rounding_method": ROUNDINGS,
     },
     "transpose": {
         "axes": ((0, 2, 1, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 2, 3), (0, 2, 1), (1, 0)),

@@ -205,6 +205,7 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     "conv2d_transpose": windows.transposed, "dense": _dense, "lrn": _one_axis,
     "global_avg_pool2d": windows.global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,
     "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
-    "reshape": _reshape, "softmax": _one_axis, "split": _split, "transpose": _transpose,
+    "reshape": _reshape, "resize2d": windows.resize, "softmax": _one_axis, "split": _split,
+    "transpose": _transpose,
     **onnx_ops.RULES,
 }  # fmt: skip

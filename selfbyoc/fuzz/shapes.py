@@ -141,7 +141,7 @@ _FIRST = (0, 3, 1, 2)
 
 def layout(program: Program, types: Types, rng: Random) -> Program | None:
     """A convolution or pooling in the other layout, with transposes or other leaves around it."""
-    images = ("conv2d", "max_pool2d", "avg_pool2d", "global_avg_pool2d")
+    images = ("conv2d", "max_pool2d", "avg_pool2d", "global_avg_pool2d", "resize2d")
     found = [i for i, n in enumerate(program.nodes) if n.kind in images]
     if not found:
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..ops.resampling import axes_of
+from ..ops.resize import why_not
 from .types import Attrs, Type, check
 
 
@@ -73,3 +75,16 @@ def global_pool(ins: Sequence[Type], a: Attrs) -> Type:
     shape, dtype = ins[0]
     check(len(shape) == 4 and dtype.startswith("float"), "no image")
     return tuple(1 if x in "HW" else e for x, e in zip(a["layout"], shape, strict=True)), dtype
+
+
+def resize(ins: Sequence[Type], a: Attrs) -> Type:
+    """Of an image of floats, where all CPUs take the same pixels."""
+    shape, dtype = ins[0]
+    check(len(shape) == 4 and dtype.startswith("float"), "no image")
+    check(not why_not(a) and min(a["size"]) > 0, "an unknown way to resize")
+    for axis in axes_of(a, shape):
+        check(a["method"] == "linear" or axis.is_certain, "pixels that depend on the CPU")
+        # TVM divides by what lies between the corners.
+        check(axis.mode != "align_corners" or axis.out > 1, "both corners are one pixel")
+    at = dict(zip(a["layout"], shape, strict=True)) | dict(zip("HW", a["size"], strict=True))
+    return tuple(at[axis] for axis in a["layout"]), dtype

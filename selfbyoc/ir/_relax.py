@@ -11,6 +11,7 @@ from tvm import relax
 
 from .._tvm import constant_numpy, tir, tvm
 from ..graph import OpCall, OpGraph, Value
+from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
 from ..shown import shown_name
 from .canonical import canonicalize
@@ -152,6 +153,8 @@ def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Any]:
     """What Relax passes as arguments and the neutral form keeps as attributes."""
     if kind in ("reshape", "broadcast_to"):
         return {"shape": _values(call.ty)[0].shape}
+    if kind == "resize2d":
+        return {"size": size_of(call.attrs.layout, _values(call.ty)[0])}
     if kind == "clip" and len(call.args) == 3:
         return {"a_min": float(call.args[1].value), "a_max": float(call.args[2].value)}
     return {}

@@ -10,6 +10,7 @@ from tvm import relay
 
 from .._tvm import attrs_dict, constant_numpy, tvm
 from ..graph import OpGraph, Value
+from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
 from ..shown import shown_name
 from ._relay_walk import children, postorder
@@ -38,6 +39,8 @@ def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
     kind, attrs = read_op(name, attrs_dict(node))
     if kind in ("reshape", "broadcast_to"):
         attrs["shape"] = _values(result)[0].shape
+    elif kind == "resize2d":
+        attrs["size"] = size_of(attrs["layout"], _values(result)[0])
     elif kind == "transpose":
         ndim = _values(result)[0].ndim
         attrs["axes"] = tuple(a % ndim for a in attrs["axes"] or range(ndim - 1, -1, -1))

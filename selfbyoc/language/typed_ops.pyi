@@ -524,7 +524,7 @@ class Ops:
         x: _In,
         /,
         *,
-        size: _Is[int] = 5,
+        size: _Is[int | tuple[int, int]] = 5,
         axis: _Is[int | tuple[int, ...] | None] = 1,
         bias: _Is[float] = 2.0,
         alpha: _Is[float] = 1e-05,
@@ -534,7 +534,8 @@ class Ops:
         neighbours along the axis.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
-          size (5): channels under the window, odd
+          size (5): of lrn the channels under the window, odd; of resize2d the result's rows and
+              columns
           axis (1): the axis, counted from the end if negative; of a reduction one axis,
               several, or None for all
           bias (2.0): a term, as in the formula
@@ -732,6 +733,37 @@ class Ops:
 
         Relay: reshape, expand_dims, squeeze, nn.batch_flatten
         Relax: reshape, expand_dims, squeeze, flatten, nn.batch_flatten
+        """
+
+    def resize2d(
+        self,
+        x: _In,
+        /,
+        *,
+        layout: _Is[str] = "NCHW",
+        method: _Is[str] = "linear",
+        coordinate_transformation_mode: _Is[str] = "half_pixel",
+        rounding_method: _Is[str] = "",
+        size: _Is[int | tuple[int, int]] = ...,
+    ) -> Node:
+        """Images with other numbers of rows and columns: between the nearest two of each (method
+        'linear'), or the nearest one ('nearest_neighbor').
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          layout ('NCHW'): the order of the image's axes: N images, C channels, H rows, W
+              columns
+          method ('linear'): 'linear' or 'nearest_neighbor'
+          coordinate_transformation_mode ('half_pixel'): where a pixel of the result lies in the
+              image: 'half_pixel', 'align_corners', 'asymmetric', 'pytorch_half_pixel' or
+              'tf_half_pixel_for_nn', as in ONNX
+          rounding_method (''): what is nearest: 'round', 'round_prefer_floor',
+              'round_prefer_ceil', 'floor' or 'ceil'; '': 'round' of aligned corners, else
+              'floor'
+          size (no default): of lrn the channels under the window, odd; of resize2d the result's
+              rows and columns
+
+        Relay: image.resize2d
+        Relax: image.resize2d
         """
 
     def right_shift(

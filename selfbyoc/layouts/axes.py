@@ -222,6 +222,7 @@ _RULES: Mapping[str, Callable[[OpCall], Axes | None]] = {
     "max_pool2d": _pool,
     "mean": _reduction,
     "nn.pad": _pad,
+    "resize2d": _pool,
     "softmax": _softmax,
     "split": _along,
     "sum": _reduction,

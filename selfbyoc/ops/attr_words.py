@@ -26,6 +26,9 @@ ATTRIBUTES: dict[str, Words] = {
     "bias": Words("float", "a term, as in the formula"),
     "ceil_mode": Words("bool", "whether a last window that is not whole counts"),
     "count_include_pad": Words("bool", "whether the padding counts in the mean"),
+    "coordinate_transformation_mode": Words(
+        "str", "where a pixel of the result lies in the image: 'half_pixel', 'align_corners', "
+               "'asymmetric', 'pytorch_half_pixel' or 'tf_half_pixel_for_nn', as in ONNX"),
     "data_layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
                                 "W columns"),
     "dilation": Words(_PAIR, "distance of the elements under the window, (vertical, horizontal)"),
@@ -43,6 +46,7 @@ ATTRIBUTES: dict[str, Words] = {
                                   "channels, H rows, W columns"),
     "layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
                            "W columns"),
+    "method": Words("str", "'linear' or 'nearest_neighbor'"),
     "out_dtype": Words("str | None", "the result's; None: the input's"),
     "out_layout": Words("str", "the order of the result's axes; that of data_layout if not given"),
     "output_padding": Words(_PAIR, "rows and columns added to the result, below and on the right"),
@@ -51,8 +55,12 @@ ATTRIBUTES: dict[str, Words] = {
     "padding": Words("int | tuple[int, ...]", "(top, left, bottom, right); (vertical, horizontal); "
                                               "or one number for all"),
     "pool_size": Words(_PAIR, "rows and columns of the window"),
+    "rounding_method": Words("str", "what is nearest: 'round', 'round_prefer_floor', "
+                                    "'round_prefer_ceil', 'floor' or 'ceil'; '': 'round' of "
+                                    "aligned corners, else 'floor'"),
     "shape": Words(_INTS, "the result's"),
-    "size": Words("int", "channels under the window, odd"),
+    "size": Words(_PAIR, "of lrn the channels under the window, odd; of resize2d the result's rows "
+                         "and columns"),
     "strides": Words(_PAIR, "steps of the window, (vertical, horizontal)"),
     "ties": Words("str", "how halves are rounded, 'even' on Relax and 'away' on Relay; as read "
                          "from a model, for patterns only"),

@@ -3,7 +3,8 @@
 A multiply-add is 2 operations, any other operation on one element is 1, exp and erf too; comparing
 (max, relu, clip) counts; moving data (reshape, transpose, concatenate, cast) does not. Softmax is 5
 an element (max, subtract, exp, sum, divide), layer_norm 8 (two sums, a difference, a square, two
-normalising and two affine operations), rms_norm 4 (a square, a sum, two products).
+normalising and two affine operations), rms_norm 4 (a square, a sum, two products), resize2d 6 if it
+is linear.
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ def _reduction(op: Sizes) -> int:
     return math.prod(op.inputs[0])
 
 
+def _resized(op: Sizes) -> int:
+    """Between two rows, then between two columns; the nearest pixel is moved."""
+    return 6 * op.size if op.attrs["method"] == "linear" else 0
+
+
 def _lrn(op: Sizes) -> int:
     return op.size * (2 * int(op.attrs.get("size", 1)) + 4)
 
@@ -82,7 +88,7 @@ _FLOPS: dict[str, Callable[[Sizes], int]] = {
     "conv2d_transpose": _transposed, "conv3d": _convolution, "dense": _dense,
     "global_avg_pool2d": _reduction, "lrn": _lrn, "matmul": _dense, "max": _reduction,
     "max_pool2d": _pool, "mean": _reduction, "min": _reduction, "prod": _reduction,
-    "sum": _reduction, "variance": _reduction,
+    "resize2d": _resized, "sum": _reduction, "variance": _reduction,
 }  # fmt: skip
 PRODUCTS = tuple(
     kind for kind, count in _FLOPS.items()

@@ -17,13 +17,14 @@ from . import (
     products,
     quantized,
     reductions,
+    resize,
     transposed,
 )
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
     elementwise, conditions, movement, normalization, pools, products, quantized, reductions,
-    transposed,
+    resize, transposed,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

@@ -167,6 +167,7 @@ RULES: dict[str, Rule] = {
     "max": _reduction,
     "max_pool2d": _pool,
     "mean": _reduction,
+    "resize2d": _pool,
     "rms_norm": _axis(),
     "softmax": _axis(),
     "split": _axis(),
@@ -196,6 +197,7 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "max_pool2d": ("layout",),
     "mean": ("axis",),
     "reshape": ("shape",),
+    "resize2d": ("layout",),
     "rms_norm": ("axis",),
     "softmax": ("axis",),
     "split": ("axis",),
@@ -212,6 +214,7 @@ _NAMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "conv2d_transpose": (("data_layout", "kernel_layout"), ("out_layout",)),
     "global_avg_pool2d": (("layout",), ("layout",)),
     "max_pool2d": (("layout",), ("layout",)),
+    "resize2d": (("layout",), ("layout",)),
 }
 
 
