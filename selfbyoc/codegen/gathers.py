@@ -38,6 +38,8 @@ def _shuffled(load: Any, lanes: int) -> Any:
     if not apart or apart != sorted(apart) or not str(dtype_of(load)).startswith("float32"):
         return load
     parts = _cut(apart, lanes)
+    if apart[0] == apart[-1]:  # the last column of a tail: attention's is 9% slower as a broadcast
+        return load
     if any(max(part) - min(part) >= MOST * max(len(part), LEAST) for part in parts):
         return load
     made = [_part(region_buffer(load), first, part) for part in parts]
