@@ -179,7 +179,7 @@ def test_the_command_line(tmp_path, measured, capsys):
     cases = {
         ("--sweep",): "--sweep: of the suite",
         ("--peers", "nobody"): "unknown ['nobody']",
-        ("--threads", "0"): "threads: expected 1 to",
+        ("--threads", "999"): "threads: expected 1 to",
         ("--target", "nonsense"): "not a target of this TVM",
         ("--shape", "y=1"): "no input 'y'",
     }

@@ -101,7 +101,7 @@ def test_what_is_wrong(tmp_path, capsys):
         (["--models"], "--models: of the suite"),
         (["--shape", "y=1x2"], "--shape: no input 'y'; expected x"),
         (["--shape", "x=5x34"], "input 'x': expected float32[5, 33], found float32[5, 34]"),
-        (["--threads", "0"], "threads: expected 1 to"),
+        (["--threads", "999"], "threads: expected 1 to"),
         ([tmp_path / "a.onnx"], "a.onnx and net.so: expected ONNX models alone, or none"),
         ([tmp_path / "a.so"], "a.so cannot be loaded"),
     ):

@@ -51,7 +51,7 @@ def tried(zoo, module, path, alone=False):
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_model_is_right(zoo, tmp_path, alone):
     stages, found = tried(zoo, network, tmp_path / "trial", alone)
-    assert stages == ["make", "export", "import", "partition", "build", "run"]
+    assert stages == ["make", "export", "import", "truth", "partition", "build", "run"]
     assert found["outcome"] == "right"
     assert found["error"] <= found["allowed"] < 1e-4
     assert found["live"] > 1e-3

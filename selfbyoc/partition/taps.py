@@ -1,0 +1,83 @@
+"""Taps of a convolution's window that never meet the image: only zeros of the padding are
+multiplied by them.
+
+A window of 3x3 over one pixel is a product with its middle tap, and so is one whose dilation is
+larger than the image. The others of its weights, eight of nine, are read for nothing; in the last
+layers of a network there are millions of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Side:
+    """One axis of a convolution: its extents, and how far the image is padded at both ends."""
+
+    extent: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    @property
+    def outputs(self) -> int:
+        """How many places the window has."""
+        reach = (self.kernel - 1) * self.dilation + 1
+        return (self.extent + self.before + self.after - reach) // self.stride + 1
+
+    def meets(self, tap: int) -> bool:
+        """Whether a tap lies on the image at some place of the window."""
+        first = tap * self.dilation - self.before
+        return any(0 <= first + y * self.stride < self.extent for y in range(self.outputs))
+
+
+def trimmed(side: Side) -> tuple[range, Side] | None:
+    """The taps from the first to the last that meet the image, and the axis with these alone; None
+    where that is all of them, or would take padding away from the image.
+    """
+    taps = [tap for tap in range(side.kernel) if side.meets(tap)]
+    if not taps or len(taps) == side.kernel:
+        return None
+    kept = range(taps[0], taps[-1] + 1)
+    before = side.before - kept.start * side.dilation
+    reach = (len(kept) - 1) * side.dilation + 1
+    after = max(0, (side.outputs - 1) * side.stride + reach - side.extent - before)
+    found = Side(side.extent, len(kept), side.stride, side.dilation, before, after)
+    is_same = before >= 0 and found.outputs == side.outputs
+    return (kept, found) if is_same and len(kept) < side.kernel else None
+
+
+@dataclass(frozen=True)
+class Window:
+    """The attributes of a convolution of two axes."""
+
+    image: tuple[int, int]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]  # top, left, bottom, right
+
+
+def kept_of(window: Window) -> tuple[tuple[range, range], tuple[int, int, int, int]] | None:
+    """The rows and columns of taps to keep, and the padding then; None where all are."""
+    columns = zip(
+        window.image, window.kernel, window.strides, window.dilation,
+        window.padding[:2], window.padding[2:], strict=True,
+    )  # fmt: skip
+    sides = [Side(*each) for each in columns]
+    found = [trimmed(side) for side in sides]
+    if not any(found):
+        return None
+    (rows, tall), (cols, wide) = (
+        new or (range(side.kernel), side) for side, new in zip(sides, found, strict=True)
+    )
+    return (rows, cols), (tall.before, wide.before, tall.after, wide.after)
+
+
+def places(layout: str, letters: str) -> Sequence[int]:
+    """Where the axes of these letters stand."""
+    return [layout.index(letter) for letter in letters]
