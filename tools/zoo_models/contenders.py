@@ -80,10 +80,10 @@ def _inductor(folder: str, inputs: Inputs, setting: Setting) -> Built:
     return Built(run, outputs)
 
 
+READERS = ("onnxruntime", "openvino")
 ZOO = (
     Contender("selfbyoc", _selfbyoc),
-    _onnx("onnxruntime"),
-    _onnx("openvino"),
+    *map(_onnx, READERS),
     Contender("inductor", _inductor, True, ("torch",), ("torch",)),
 )
 

@@ -28,8 +28,8 @@ def speed_lines(found: Sequence[Record]) -> list[str]:
     if not timed:
         told = "Nothing was timed: these runs were made with `--no-time`, on a busy machine."
         return [told, *work_lines(found)]
-    rows = [(speed_of(record) or 0.0, record) for record in timed]
-    rows.sort(key=lambda row: row[0])
+    rows = [(speed_of(record), record) for record in timed]
+    rows.sort(key=lambda row: row[0] or math.inf)  # without any peer last
     speeds = [speed for speed, _ in rows if speed]
     lines = [_summary(speeds, len(found))] if speeds else []
     where = Counter(record.timed.rpartition(", ")[0] for record in timed)
@@ -38,8 +38,9 @@ def speed_lines(found: Sequence[Record]) -> list[str]:
     cells = [" | ".join(_cells(record, speed)) for speed, record in rows]
     lines += ["", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += [f"| {row} |" for row in cells]
-    absent = {f"{name}: {why}" for record in timed for name, why in record.skipped.items()}
-    lines += ["", *(f"- {text}" for text in sorted(absent))] if absent else []
+    absent = Counter(f"{name}: {why}" for r in timed for name, why in r.skipped.items())
+    reasons = [f"- {text} ({count})" for text, count in sorted(absent.items())]
+    lines += ["", *reasons] if reasons else []
     return [*lines, *work_lines(found)]
 
 
@@ -71,7 +72,7 @@ def _summary(speeds: Sequence[float], total: int) -> str:
     )
 
 
-def _cells(record: Record, speed: float) -> list[str]:
+def _cells(record: Record, speed: float | None) -> list[str]:
     seconds = sum(record.seconds.get(stage, 0.0) for stage in STAGES)
     peers = {name: time for name, time in record.times.items() if name != OURS}
     best = min(peers, key=peers.__getitem__) if peers else ""

@@ -17,7 +17,7 @@ from selfbyoc.bench.measure import Method, Ready, build_all, in_turns
 from selfbyoc.bench.process import Process
 from selfbyoc.bench.setting import make_setting
 
-from .contenders import MODEL, ONNX, ZOO
+from .contenders import MODEL, ONNX, READERS, ZOO
 from .model import Model
 from .record import Record
 from .speed import OURS
@@ -42,9 +42,10 @@ def timed(model: Model, size: str, record: Record, peers: Sequence[str] | None =
     try:
         with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
             inputs = _given(model, size, Path(folder), method.limit)
-            ready, failed = build_all(
-                processes, (folder, inputs, setting), method, lambda text: None
-            )
+            if not (Path(folder) / ONNX).is_file():
+                skipped |= dict.fromkeys(READERS, "PyTorch's ONNX exporter fails")
+            able = {name: each for name, each in processes.items() if name not in skipped}
+            ready, failed = build_all(able, (folder, inputs, setting), method, lambda text: None)
             skipped |= {name: result.skipped for name, result in failed.items()}
             skipped |= _others(ready)
             results, _ = in_turns({n: r for n, r in ready.items() if n not in skipped}, method)
