@@ -215,6 +215,8 @@ def test_wrong_inputs(library, tmp_path, capsys):
         assert said in refused(capsys, "run", library, "--input", f"{name}={tmp_path / file}")
     twice = ("--input", f"x={tmp_path / 'x.npy'}") * 2
     assert "--input: an input has two files" in refused(capsys, "run", library, *twice)
+    both = refused(capsys, "run", library, *twice[:2], "--shape", "x=1x2")
+    assert "--shape: input 'x' has the shape of its file" in both
     assert "--shape: no input 'y'" in refused(capsys, "run", library, "--shape", "y=1x2")
     with pytest.raises(SystemExit) as ended:
         main(["run", str(library), "--input", "x.npy"])

@@ -75,6 +75,8 @@ def _inputs(library: Library, asked: Request) -> tuple[dict[str, np.ndarray], li
     shapes, files = parse_shapes(asked.shape), {i.name: i.path for i in asked.input}
     if len(files) < len(asked.input):
         raise InputError("--input: an input has two files")
+    if both := sorted(files.keys() & shapes.keys()):
+        raise InputError(f"--shape: input {both[0]!r} has the shape of its file, {files[both[0]]}")
     names = [name for name, _, _ in library.inputs]
     for option, given in (("--input", files), ("--shape", shapes)):
         for name in given:
