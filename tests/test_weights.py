@@ -7,6 +7,7 @@ from packing import BLOCK, dense, pack_weight, packed_dense
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, partition_for_tefuse
+from selfbyoc._tvm import topi
 from selfbyoc.ir.emit import emit
 from selfbyoc.partition.generation import ir
 
@@ -123,8 +124,18 @@ def test_params_by_name_do_the_same_as_constants():
     np.testing.assert_array_equal(by_name(x)[0], selfbyoc.build(mod, composites=[dense])(x)[0])
 
 
+def topi_dense(ins, call):
+    return topi.nn.dense(*ins, out_dtype=call.attrs["out_dtype"])
+
+
 def test_a_pack_may_leave_a_weight_as_it_is():
-    plain = Composite("plain", lambda x, w: op.relu(op.dense(x, w)), pack={"w": lambda w: w})
+    """Where the compute knows: a pack that depends on the shape or the machine."""
+    plain = Composite(
+        "plain",
+        lambda x, w: op.relu(op.dense(x, w)),
+        compute={"dense": topi_dense},
+        pack={"w": lambda w: w},
+    )
     case = Case(constants=["w"], x=(3, 40), w=(24, 40))
     run = run_case(plain, case)
     assert run.counts == {"plain": 1}

@@ -142,9 +142,9 @@ COMPOSITES = {
         {"reference": lambda x, w: x @ w.T}, "wrong against the composite's reference"
     ),
     "reference of another shape": (
-        {"reference": lambda x, w: (x @ w.T).T}, "it gives [(19, 5)], expected [(5, 19)]"
+        {"reference": lambda x, w: (x @ w.T).T}, "reference gives [(19, 5)], the kernel [(5, 19)]"
     ),
     "reference that raises": (
-        {"reference": lambda x, w: x @ w}, "it raised ValueError"
+        {"reference": lambda x, w: x @ w}, "reference raised ValueError"
     ),
 }  # fmt: skip
