@@ -199,15 +199,23 @@ def test_a_small_image_is_one_chunk():
 
 def test_products_are_summed_by_what_l1_holds():
     for name, cpu in MACHINES.items():
-        made = plan(separable(512, 512, 14, 1), replace(cpu, cores=2))
+        made = plan(separable(512, 512, 28, 1), replace(cpu, cores=2))
         assert made.parts > 1, name
+        assert not made.prefetches
         depth = 512 // made.parts
         assert made.parts * depth == 512
         read = 4 * depth * (made.sums.vectors * made.lanes + made.sums.pixels.tile)
         assert read <= cpu.l1_bytes or depth == LEAST_STEPS, name
         assert plan(inverted(2, 3, 2, 20), cpu).parts == 1  # less than a vector
-    few = plan(separable(1024, 1024, 7, 1), replace(MACHINES["avx512"], cores=64))
-    assert few.parts == 1 or few.sums.pixels.tiles >= tiles.LEAST_TILES
+
+
+@pytest.mark.parametrize("size", [4, 5, 7, 14])
+def test_weights_of_one_task_come_ahead_and_in_one_part(size):
+    for name, cpu in MACHINES.items():
+        made = plan(separable(512, 512, size, 1), replace(cpu, cores=2))
+        if not made.chunked:
+            assert (made.parts, made.prefetches) == (1, made.sums.pixels.bands == 1), name
+    assert not plan(separable(512, 512, 7, 1), MACHINES["avx2"]).chunked
 
 
 def test_a_large_image_has_chunks_for_all_cores():

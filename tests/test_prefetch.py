@@ -86,8 +86,10 @@ def scheduled_product(order):
     step, o = sch.split(o, [None, 2])
     outer, t = sch.split(t, [None, 2])
     loops = {"step": step, "e": e, "outer": outer, "k": k, "t": t, "o": o, "lane": lane}
+    if "half" in order:
+        loops["half"], loops["lane"] = sch.split(lane, [2, None])
     sch.reorder(*(loops[name] for name in order))
-    sch.vectorize(lane)
+    sch.vectorize(loops["lane"])
     sch.decompose_reduction(block, k)
     return sch, loops
 
@@ -108,12 +110,8 @@ def prefetches(func):
     return nest, loads, tests
 
 
-@pytest.mark.parametrize("at", ["outer", "k"])
-@pytest.mark.parametrize("outside", [("step", "e"), ("e", "step")])
-def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
-    sch, loops = scheduled_product([*outside, "outer", "k", "t", "o", "lane"])
-    prefetch_next(sch, loops[outside[1]], loops[at], "weight")
-    func = with_prefetch(sch.mod["main"])
+def asked_for(func):
+    """Piece -> the elements whose lines its runs ask for."""
     nest, asks, tests = prefetches(func)
     sizes = [int(loop.extent) for loop in nest]
     found = {}
@@ -123,12 +121,69 @@ def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
         }
         if any(int(Analyzer().simplify(substitute(where, values))) == 0 for where in tests):
             continue
-        found.setdefault(at_hand[:2], []).extend(offsets(load, values) for load in asks)
+        found.setdefault(at_hand, []).extend(offsets(load, values) for load in asks)
+    return found, sizes
+
+
+@pytest.mark.parametrize("at", ["outer", "k"])
+@pytest.mark.parametrize("outside", [("step", "e"), ("e", "step")])
+def test_each_piece_asks_for_every_line_of_the_next_one_once(outside, at):
+    sch, loops = scheduled_product([*outside, "outer", "k", "t", "o", "lane"])
+    prefetch_next(sch, loops[outside[1]], loops[at], "weight")
+    func = with_prefetch(sch.mod["main"])
+    runs, sizes = asked_for(func)
+    found = {}
+    for at_hand, elements in runs.items():
+        found.setdefault(at_hand[:2], []).extend(elements)
     pieces = list(itertools.product(range(sizes[0]), range(sizes[1])))
     for piece, after in itertools.pairwise(pieces):
         step, e = after if outside[0] == "step" else after[::-1]
         first = (e * 4 + step * 2) * 8 * 16
         assert sorted(found[piece]) == [first + line * 16 for line in range(16)]
+
+
+def test_rows_shorter_than_a_line_are_shared_by_the_runs():
+    """A piece is half a line of each of 16 rows, as of a vector of 8 in blocks of 16 channels; that
+    of the next step is asked for by 32 runs, of which each asks for one line at most.
+    """
+    sch, loops = scheduled_product(["e", "half", "step", "outer", "k", "t", "o", "lane"])
+    prefetch_next(sch, loops["step"], loops["k"], "weight")
+    runs, _ = asked_for(with_prefetch(sch.mod["main"]))
+    assert {len(elements) for elements in runs.values()} == {1}
+    for e, half in itertools.product(range(3), range(2)):
+        first = (e * 4 + 2) * 8 * 16 + 8 * half
+        found = [runs[at][0] for at in runs if at[:3] == (e, half, 0)]
+        assert sorted(found) == [first + row * 16 for row in range(16)]
+
+
+@pytest.mark.parametrize("mcpu", ["haswell", "skylake-avx512"])
+@pytest.mark.parametrize(
+    ("image", "out", "asked"),
+    [((1, 72, 4, 4), 88, True), ((2, 200, 5, 7), 96, True), ((1, 64, 80, 96), 128, False)],
+)
+def test_blocks_of_channels_after_a_depthwise_convolution_ask(image, out, asked, mcpu):
+    """Where a task's weights are its own; chunks of rows share them."""
+    rng = np.random.default_rng(5)
+    shapes = {"d": (image[1], 1, 3, 3), "p": (out, image[1], 1, 1)}
+    x, d, p = (rng.standard_normal(s, "float32") for s in (image, *shapes.values()))
+
+    def program(x, d, p):
+        return op.conv2d(op.conv2d(x, d, padding=1, groups=image[1]), p)
+
+    mod = emit(program, {"x": image}, {"d": d, "p": p})
+    mod = selfbyoc.partition_for_tefuse(mod)
+    assert selfbyoc.report(mod).counts == {"depthwise_pointwise": 1}
+    target = make_target({"kind": "llvm", "mcpu": mcpu, "num-cores": 2})
+    (kernel,) = kernels(mod)
+    _, scheduled = kernel.schedule(target)
+    nests = loop_nests(scheduled.mod["main"].body)
+    assert any(AHEAD in (nest[-1].annotations or {}) for nest in nests) == asked
+    assert "llvm.prefetch" in code(mod, target, "ll")  # an image's lines, at least
+    padded = np.pad(x.astype("float64"), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    wanted = np.einsum("nchwyx,cyx,oc->nohw", windows, d[:, 0], p[:, :, 0, 0], optimize=True)
+    bound = tolerance("float32", 9 * image[1]) * np.abs(wanted).max()
+    np.testing.assert_allclose(selfbyoc.build(mod)(x)[0], wanted, rtol=0, atol=bound)
 
 
 @pytest.mark.parametrize(

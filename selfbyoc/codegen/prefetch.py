@@ -95,26 +95,48 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
         return []
     dim, run = box.runs([int(extent) for extent in buffer.shape])
     each = LINE * 8 // _bits(buffer)  # elements of a line
-    lines, runs, number = -(-run // each), 1, tir.const(0, dtype_of(nest[-1].loop_var))
+    runs, number = 1, tir.const(0, dtype_of(nest[-1].loop_var))
     for loop in nest[at + 1 :]:
         runs, number = runs * int(loop.extent), number * int(loop.extent) + loop.loop_var
-    share = -(-lines // runs)
+    lines, share, places = _shared(box.extents[:dim], -(-run // each), runs, number)
     if to is None:
         first = _behind(box.first, nest[: at + 1])
     else:
         first = [i + n for i, n in zip(box.first, to, strict=True)]
-    found = []
-    for outer in itertools.product(*(range(extent) for extent in box.extents[:dim])):
-        row = [f + o for f, o in zip(first, [*outer, *[0] * (len(first) - dim)], strict=True)]
-        for i in range(share):
-            # An index past the end of a row is the one so many elements further on.
-            index = [*row[:-1], row[-1] + (number * share + i) * each]
-            found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
+    ana, found = _analyzer(nest[at + 1 :]), []
+    for *row, line in places:
+        index = [f + o for f, o in zip(first, [*row, *[0] * (len(first) - dim)], strict=True)]
+        # An index past the end of a row is the one so many elements further on.
+        index = [ana.simplify(i) for i in [*index[:-1], index[-1] + line * each]]
+        found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
     if 2 * runs * share < 3 * lines:
         return found
-    ana = _analyzer(nest[at + 1 :])
     found_all = tir.SeqStmt(found) if len(found) > 1 else found[0]
     return [tir.IfThenElse(ana.simplify(number * share < lines), found_all, None)]
+
+
+def _shared(
+    rows: Sequence[int], lines: int, runs: int, number: Any
+) -> tuple[int, int, list[tuple[Any, ...]]]:
+    """Lines that the runs of a loop prefetch between them, how many each, and which the one of this
+    number does: indices of a row, and the line in it.
+
+    Each does some lines of every row; of rows with fewer lines than there are runs, some rows.
+    """
+    if lines >= runs:
+        share = -(-lines // runs)
+        every = itertools.product(*(range(extent) for extent in rows))
+        return lines, share, [(*row, number * share + i) for row in every for i in range(share)]
+    total = lines * math.prod(rows)
+    share = -(-total // runs)
+    places = []
+    for i in range(share):
+        place, left = [], number * share + i
+        for extent in (lines, *reversed(rows)):
+            place.append(tir.floormod(left, extent))
+            left = tir.floordiv(left, extent)
+        places.append(tuple(reversed(place)))
+    return total, share, places
 
 
 def _bits(buffer: Any) -> int:

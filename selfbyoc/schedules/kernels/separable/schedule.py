@@ -85,19 +85,25 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
         lane, pixel = list(sch.get_loops(stages.rows))[-2:]
         transpose(sch, lane, pixel, plan.lanes)
     if stages.parts is None:
-        finish = _sums(sch, stages.sums, outer[-1], plan)
+        k, finish = _sums(sch, stages.sums, outer[-1], plan)
     else:
-        finish = _in_parts(sch, stages.sums, stages.parts, outer[-1], plan)
+        k, finish = _in_parts(sch, stages.sums, stages.parts, outer[-1], plan)
     steps = LEAST_STEPS if plan.parallel else 0
     task = parallel_over(sch, outer[:2] if plan.chunked else outer, steps)
+    if plan.prefetches:
+        sums = Facts(sch, stages.sums)
+        (weight,) = sums.buffers_along(sums.spatial[-1])
+        prefetch_next(sch, task, k, weight)
     if int(sch.get(xi).extent) >= plan.lanes:  # else a prefetch for each element
         prefetch_image(sch, outer[-1] if plan.chunked else task, Facts(sch, result.block))
     return [task, finish]
 
 
-def _sums(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> Callable[[], None]:
+def _sums(
+    sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan
+) -> tuple[Loop, Callable[[], None]]:
     """acc[vectors][pixels][lanes] = 0; for k: acc += ...; tiles = acc: what an iteration of `at`
-    reads.
+    reads -> the outer loop over products, and what decomposes the sums.
     """
     copy = sch.cache_write(sums, 0, "local")
     sch.compute_at(copy, at, preserve_unit_loops=True)
@@ -110,16 +116,16 @@ def _sums(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> Callable
     return _products(sch, sums, plan)
 
 
-def _products(sch: Schedule, sums: Block, plan: SeparablePlan) -> Callable[[], None]:
+def _products(sch: Schedule, sums: Block, plan: SeparablePlan) -> tuple[Loop, Callable[[], None]]:
     *_, v, _, pixel, lane, k = sch.get_loops(sums)
     inner = [pixel, v, lane] if plan.sums.by_pixel else [v, pixel, lane]
-    return _accumulate(sch, sums, [k], inner, plan.k[1])[1]
+    return _accumulate(sch, sums, [k], inner, plan.k[1])
 
 
 def _in_parts(
     sch: Schedule, sums: Block, parts: Block, at: Loop, plan: SeparablePlan
-) -> Callable[[], None]:
-    """tiles = 0; for part, tile: acc = 0; for k: acc += ...; tile += acc."""
+) -> tuple[Loop, Callable[[], None]]:
+    """tiles = 0; for part, tile: acc = 0; for k: acc += ...; tile += acc -> as `_sums`."""
     sch.compute_at(sums, at, preserve_unit_loops=True)
     v, tile, pixel, lane, part = list(sch.get_loops(sums))[-5:]
     sch.reorder(part, tile, v, pixel, lane)
@@ -128,13 +134,13 @@ def _in_parts(
     sch.vectorize(lane)
     sch.set_scope(parts, 0, "local")
     sch.compute_at(parts, tile, preserve_unit_loops=True)
-    last = _products(sch, parts, plan)
+    k, last = _products(sch, parts, plan)
 
     def finish() -> None:
         last()
         start_sums(sch, sums, part, 2)
 
-    return finish
+    return k, finish
 
 
 def _windows(sch: Schedule, stages: Stages, plan: SeparablePlan) -> tuple[Loop, Callable[[], None]]:
