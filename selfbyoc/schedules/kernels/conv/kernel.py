@@ -28,6 +28,11 @@ from .channels import compute as channels
 from .channels import schedule as channels_schedule
 from .channels.compute import ChannelStages
 from .channels.plan import ChannelPlan
+from .groups import compute as groups
+from .groups import pack as groups_pack
+from .groups import schedule as groups_schedule
+from .groups.compute import GroupStages
+from .groups.plan import GroupPlan
 from .pixels import compute as pixels
 from .pixels import schedule as pixels_schedule
 from .pixels.compute import PixelStages
@@ -38,7 +43,7 @@ from .pointwise import schedule as pointwise_schedule
 from .pointwise.compute import PointwiseStages
 from .pointwise.plan import IN_PLACE, PointwisePlan
 
-Stages = PixelStages | PointwiseStages | ChannelStages | WinogradStages
+Stages = PixelStages | PointwiseStages | ChannelStages | GroupStages | WinogradStages
 
 
 def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
@@ -46,7 +51,9 @@ def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     found = plans.of(call.name)
     if isinstance(found, WinogradPlan):
         return winograd_pack.pack(weight, found)
-    return direct_pack.pack(weight)
+    if isinstance(found, GroupPlan):
+        return groups_pack.pack(weight, found)
+    return direct_pack.pack(weight, whole=isinstance(found, ChannelPlan))
 
 
 def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
@@ -65,6 +72,8 @@ def convolution(
         return winograd.convolution(x, weight, plan, name)
     if not (isinstance(plan, PointwisePlan) and plan.panels != IN_PLACE and plan.padded is None):
         x = staged(x)
+    if isinstance(plan, GroupPlan):
+        return groups.convolution(x, weight, out, plan, name)
     if isinstance(plan, ChannelPlan):
         return channels.convolution(x, weight, attrs, out, plan, name)
     if isinstance(plan, PixelPlan):
@@ -110,6 +119,8 @@ def inline(work: Work, found: Sequence[Stages]) -> None:
     for of_op in found:
         if isinstance(of_op, PointwiseStages):
             stay |= pointwise_schedule.stays(work, of_op)
+        if isinstance(of_op, GroupStages):
+            stay |= groups_schedule.stays(work, of_op)
     inline_injective(sch, stay)
 
 
@@ -125,6 +136,8 @@ def schedule_one(work: Work, stages: Stages, plan: Any) -> None:
     if isinstance(stages, WinogradStages):
         reader = image_of(work, Facts(work.sch, stages.pixels))
         winograd_schedule.schedule(work, stages, plan, reader)
+    elif isinstance(stages, GroupStages):
+        groups_schedule.schedule(work, stages, plan)
     elif isinstance(stages, ChannelStages):
         channels_schedule.schedule(work, stages, plan)
         if stages.copy is not None:

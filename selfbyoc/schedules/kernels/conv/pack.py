@@ -28,12 +28,18 @@ def row_blocks(channels: int) -> tuple[int, int]:
     return blocks + (blocks % 2 if blocks >= MANY_BLOCKS and rows == BLOCK else 0), rows
 
 
-def pack(weight: Tensor) -> Tensor:
-    """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile broadcasts lies
-    together. The same for every CPU.
+def whole_blocks(channels: int) -> tuple[int, int]:
+    """The same of 16 channels each, which are vectors."""
+    blocks = -(-channels // BLOCK)
+    return blocks + (blocks % 2 if blocks >= MANY_BLOCKS else 0), BLOCK
+
+
+def pack(weight: Tensor, whole: bool = False) -> Tensor:
+    """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile reads lies together.
+    The same for every CPU. `whole` are blocks of 16 in any case.
     """
     channels, *inner = extents(weight)
-    blocks, rows = row_blocks(channels)
+    blocks, rows = whole_blocks(channels) if whole else row_blocks(channels)
 
     def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
         return or_zero(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....codegen.info.ops import Ops, OpView
@@ -12,12 +12,16 @@ from ....machine import Machine
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan
 from .channels.plan import ChannelPlan, decided_channels, usual_channels
+from .groups.cost import MOST_UNSURE, groups_time, pixels_time
+from .groups.plan import RANK as GROUPS_RANK
+from .groups.plan import GroupPlan, usual_groups
 from .layer import Layer
+from .pack import whole_blocks
 from .pixels.plan import PixelPlan, decided_pixels, plan_window, usual_pixels
 from .pointwise.plan import PointwisePlan, decided_pointwise, usual_pointwise
 
 DirectPlan = PixelPlan | PointwisePlan | ChannelPlan
-ConvPlan = DirectPlan | WinogradPlan
+ConvPlan = DirectPlan | GroupPlan | WinogradPlan
 
 # What lies in the lanes: pixels of the image as one row, channels, or pixels of padded rows.
 FLAT, CHANNELS, PIXELS = "flat pixels", "channels", "pixels"
@@ -52,10 +56,34 @@ def plan(ops: Ops, machine: Machine) -> ConvPlans:
 
 
 def _plan_conv(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
+    grouped = plan_groups(ops, conv, machine)
+    if grouped is not None:
+        return grouped
     found = plan_winograd(ops, conv, machine)
     if found is not None:
         return found
-    return plan_direct(Layer.of(conv, packed=ops.packing(conv, 1).shape), machine)
+    packed = ops.packing(conv, 1).shape
+    return plan_direct(Layer.of(conv, packed=packed), machine, free=packed is None)
+
+
+def plan_groups(ops: Ops, conv: OpView, machine: Machine) -> GroupPlan | None:
+    """The plan with groups as lanes, or None where pixels are. A weight that came packed says by
+    its rank what it was packed for; one that is no constant is not packed so at every call.
+    """
+    packing, layer = ops.packing(conv, 1), Layer.of(conv)
+    found = usual_groups(layer, machine) if packing.ahead else None
+    if found is None:
+        return None
+    times = (
+        groups_time(layer, found, machine),
+        pixels_time(layer, usual_pixels(layer, machine)[0], machine),
+    )
+    near = max(times) < MOST_UNSURE * min(times)
+    usual = times[0] < times[1]
+    taken = choose(f"{conv.name}.groups", [True, False] if near else [usual], usual)
+    if packing.shape is not None:
+        taken = len(packing.shape) == GROUPS_RANK
+    return found if taken else None
 
 
 def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | None:
@@ -66,20 +94,23 @@ def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | No
     return winograd.plan(image, kernel, conv.attrs, out, machine, conv.name, *known)
 
 
-def plan_direct(layer: Layer, machine: Machine) -> DirectPlan:
-    """The direct form that takes the least time."""
-    flat, channels = usual_pointwise(layer, machine), usual_channels(layer, machine)
+def plan_direct(layer: Layer, machine: Machine, free: bool = False) -> DirectPlan:
+    """The direct form that takes the least time. `free` is how the weight is packed: in whole
+    vectors for lanes that are channels, else in blocks that leave few lanes without use.
+    """
+    whole = replace(layer, blocks=whole_blocks(layer.out[1])) if free else layer
+    flat, channels = usual_pointwise(layer, machine), usual_channels(whole, machine)
     # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
     pixels = [] if flat and layer.is_plain else usual_pixels(layer, machine)
-    forms: dict[str, tuple[Any, Callable[..., DirectPlan]]] = {
-        FLAT: (flat, decided_pointwise),
-        CHANNELS: (channels, decided_channels),
-        PIXELS: (pixels, decided_pixels),
+    forms: dict[str, tuple[Layer, Any, Callable[..., DirectPlan]]] = {
+        FLAT: (layer, flat, decided_pointwise),
+        CHANNELS: (whole, channels, decided_channels),
+        PIXELS: (layer, pixels, decided_pixels),
     }
-    fitting = {name: form for name, form in forms.items() if form[0]}
-    usual = min(fitting, key=lambda name: fitting[name][0][0].cycles)
-    found, decided = fitting[choose(f"{layer.name}.lanes", list(fitting), usual)]
-    return decided(layer, found, machine)
+    fitting = {name: form for name, form in forms.items() if form[1]}
+    usual = min(fitting, key=lambda name: fitting[name][1][0].cycles)
+    of, found, decided = fitting[choose(f"{layer.name}.lanes", list(fitting), usual)]
+    return decided(of, found, machine)
 
 
 def plan_pool(pool: OpView, machine: Machine) -> PixelPlan | None:

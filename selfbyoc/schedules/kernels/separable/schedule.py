@@ -92,7 +92,8 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
     task = parallel_over(sch, outer[:2] if plan.chunked else outer, steps)
     if plan.prefetches:
         sums = Facts(sch, stages.sums)
-        (weight,) = sums.buffers_along(sums.spatial[-1])
+        # Folded steps read the windows along the lanes, too.
+        *_, weight = sums.buffers_along(sums.spatial[-1])
         prefetch_next(sch, task, k, weight)
     if int(sch.get(xi).extent) >= plan.lanes:  # else a prefetch for each element
         prefetch_image(sch, outer[-1] if plan.chunked else task, Facts(sch, result.block))

@@ -1,0 +1,1 @@
+"""Depthwise and grouped convolutions whose lanes are groups."""

@@ -1,0 +1,54 @@
+"""The time of a convolution with groups as lanes on a machine, beside that with pixels as lanes."""
+
+from __future__ import annotations
+
+import math
+
+from .....machine import Machine
+from ....steps.parallel import unevenness
+from ....steps.tiles import BLOCK, RegisterTile, blocks_of
+from ..layer import Layer
+from ..pixels.plan import PixelPlan
+from ..tiles import time_of
+from .plan import GroupPlan
+
+# Cycles of a core, measured on Zen 5 with AVX-512, Nov 2026: 2x2 to 56x56 pixels, 3x3 to 7x7.
+TURN_CYCLES = 1.5  # of a vector that is transposed, for each of its log2(lanes) shuffles
+DEPTHWISE_TIME = 1.4  # of products where each reads its pixel, beside the peak's
+CHANNEL_CYCLES, ELEMENT_CYCLES = 50.0, 0.5  # to pad a channel's image, and an element of it
+TAP_CYCLES = 1.1  # of a vector of pixels under a tap of a depthwise window
+APART_TIME = 2.0  # where the rows of a register tile are of several groups and share no pixels
+MOST_UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
+
+
+def groups_time(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
+    """Cycles of the core with most tasks: products, and vectors that are turned or padded."""
+    channels, rows, columns = plan.tile
+    shape = RegisterTile(rows * columns, channels)
+    each, inner = layer.kernel[0] // plan.groups, layer.kernel[1]
+    pixels = layer.out[2] * layer.out[3]
+    step = DEPTHWISE_TIME * shape.sums / cpu.multiply_adds
+    if not layer.is_depthwise:
+        step = time_of(shape, cpu)
+    products = each * pixels / shape.sums * step * layer.steps
+    turned = inner * math.prod(plan.image) + each * pixels
+    vectors = products + turn_cycles(plan) * turned + inner * math.prod(plan.framed)
+    tasks = layer.out[0] * blocks_of(plan.groups)
+    return vectors * BLOCK / plan.vector * tasks * unevenness(tasks, cpu) / cpu.cores
+
+
+def turn_cycles(plan: GroupPlan) -> float:
+    """To transpose and store a vector."""
+    return TURN_CYCLES * math.log2(plan.vector)
+
+
+def pixels_time(layer: Layer, plan: PixelPlan, cpu: Machine) -> float:
+    """The same with pixels as lanes."""
+    p = plan.lanes
+    if not layer.is_depthwise:
+        shared = (layer.out[1] // layer.attrs["groups"]) % layer.blocks[1] == 0
+        return plan.cycles * layer.steps * (1.0 if shared else APART_TIME)
+    vectors = p.chunks * p.tiles * p.lanes / plan.vector
+    padded = p.length * math.prod(p.phases)
+    channel = CHANNEL_CYCLES + ELEMENT_CYCLES * padded + TAP_CYCLES * layer.steps * vectors
+    return channel * layer.out[0] * layer.out[1] / cpu.cores

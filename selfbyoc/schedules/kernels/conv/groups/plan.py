@@ -1,0 +1,88 @@
+"""The plan of a depthwise or grouped convolution whose lanes are groups: for images too small to
+fill lanes of pixels. A vector holds the same channel of neighbouring groups.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .....machine import Machine
+from ....steps.blocks import stored_at_once
+from ....steps.candidates import divisors
+from ....steps.tiles import BLOCK, RegisterTile
+from ..layer import Layer
+from ..tiles import time_of
+from ..window import Window, window_of
+
+RANK = 6  # of a packed weight: [G/16, O/G, I, H, W, 16]; other layouts have 5 dimensions
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """Lanes are groups; a task is 16 groups of an image. Pairs are (vertical, horizontal)."""
+
+    groups: int
+    image: tuple[int, int]
+    framed: tuple[int, int]  # rows and columns under the windows, with padding
+    before: tuple[int, int]  # padding above and on the left
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+    tile: tuple[int, int, int]  # channels of a group, rows and columns of a register tile
+    vector: int  # lanes of a register
+    window: Window  # which of its loops are unrolled
+    row: int  # pixels of the result that are stored at a time; 0: no vectors
+
+    def __str__(self) -> str:
+        channels, rows, columns = self.tile
+        tile = f"{channels} channels x {rows} x {columns} pixels"
+        return f"groups as lanes, register tile {tile}, a task is {BLOCK} groups"
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether windows read zeros around the image."""
+        return self.framed != self.image or any(self.before)
+
+
+def usual_groups(layer: Layer, cpu: Machine) -> GroupPlan | None:
+    """The plan, or None where there are no groups, or 16 groups of an image are too much for L2."""
+    groups, window = layer.attrs["groups"], layer.window
+    strides, dilation, pads = (layer.attrs[k] for k in ("strides", "dilation", "padding"))
+    high, wide = (
+        (layer.out[2 + n] - 1) * strides[n] + (window[n] - 1) * dilation[n] + 1 for n in (0, 1)
+    )
+    held = 4 * BLOCK * layer.kernel[1] * high * wide
+    if groups == 1 or held > cpu.l2_bytes // 4:
+        return None
+    tile = _tile(layer.out[1] // groups, layer.out[2], layer.out[3], cpu)
+    vector = min(BLOCK, cpu.lanes("float32"))
+    return GroupPlan(
+        groups=groups,
+        image=(layer.image[2], layer.image[3]),
+        framed=(high, wide),
+        before=(pads[0], pads[1]),
+        strides=(strides[0], strides[1]),
+        dilation=(dilation[0], dilation[1]),
+        tile=tile,
+        vector=vector,
+        window=window_of(layer, _shape(tile)),
+        row=stored_at_once(layer.out[2] * layer.out[3], vector),
+    )
+
+
+def _shape(tile: Sequence[int]) -> RegisterTile:
+    """What is shared of channels, rows and columns: a weight by all pixels, a pixel by channels."""
+    return RegisterTile(tile[1] * tile[2], tile[0])
+
+
+def _tile(channels: int, rows: int, columns: int, cpu: Machine) -> tuple[int, int, int]:
+    """A register tile that divides the result, with the least time a sum."""
+    sizes = itertools.product(*(divisors(n, n) for n in (channels, rows, columns)))
+    fitting = [(o, y, x) for o, y, x in sizes if _shape((o, y, x)).fits(cpu, 1)]
+
+    def cost(tile: tuple[int, int, int]) -> tuple[float, int, int]:
+        shape = _shape(tile)
+        return round(time_of(shape, cpu) / shape.sums, 3), -tile[2], -tile[1]
+
+    return min(fitting, key=cost)
