@@ -14,7 +14,7 @@ from selfbyoc.machine import machine
 from selfbyoc.partition.generation import ir
 from selfbyoc.schedules.kernels.conv import plan as conv_plan
 from selfbyoc.schedules.kernels.conv.groups.cost import groups_time, pixels_time
-from selfbyoc.schedules.kernels.conv.groups.plan import GroupPlan, usual_groups
+from selfbyoc.schedules.kernels.conv.groups.plan import GroupPlan, planned_groups
 from selfbyoc.schedules.kernels.conv.layer import Layer
 from selfbyoc.schedules.kernels.conv.pack import row_blocks
 from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan, usual_pixels
@@ -124,6 +124,19 @@ def test_a_weight_that_is_no_constant_is_not_packed_so(always):
     assert taken(program, args, cache=False) == {"conv2d": 1}
 
 
+@pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell"))
+def test_stage_by_stage_with_a_pointwise_convolution(target, always):
+    """Few outputs, so that the pair runs stage by stage: the first stage has groups as lanes."""
+    weights = {"d": normal(40, 1, 3, 3), "c": normal(40), "p": normal(12, 40, 1, 1)}
+
+    def program(x, d, c, p):
+        y = op.relu(op.bias_add(op.conv2d(x, d, padding=1, groups=40), c))
+        return op.conv2d(y, p)
+
+    args = {"x": normal(1, 40, 6, 5)}
+    assert taken(program, args, weights, target=target, cache=False) == {"depthwise_pointwise": 1}
+
+
 def layer(size, groups, channels, window, stride=1):
     out, after = groups * channels, -(-size // stride)
     attrs = {"strides": (stride,) * 2, "padding": (window // 2,) * 4, "dilation": (1, 1)}
@@ -146,22 +159,22 @@ def layer(size, groups, channels, window, stride=1):
 )
 def test_what_the_cost_says(sizes, taken):
     one, cpu = layer(*sizes), machine(make_target(AVX512))
-    found = usual_groups(one, cpu)
+    found = planned_groups(one, cpu)
     time = pixels_time(one, usual_pixels(one, cpu)[0], cpu)
     assert (groups_time(one, found, cpu) < time) == taken
 
 
 def test_what_does_not_fit():
     cpu = machine(make_target(AVX512))
-    assert usual_groups(layer(7, 1, 64, 3), cpu) is None  # no groups
-    assert usual_groups(layer(56, 32, 16, 3), cpu) is None  # 3.4 MB a task
+    assert conv_plan.paying_groups(layer(7, 1, 64, 3), cpu) is None  # no groups
+    assert conv_plan.paying_groups(layer(56, 32, 16, 3), cpu) is None  # 3.4 MB a task
 
 
 @pytest.mark.parametrize("mcpu", ["x86-64", "haswell", "skylake-avx512"])
 @pytest.mark.parametrize("sizes", [(7, 40, 1, 7), (4, 36, 16, 3), (13, 32, 1, 3), (14, 16, 4, 3)])
 def test_a_tile_divides_the_result_and_fits(sizes, mcpu):
     one, cpu = layer(*sizes), machine(make_target(AVX512 | {"mcpu": mcpu}))
-    plan = usual_groups(one, cpu)
+    plan = planned_groups(one, cpu)
     rest = [n % size for n, size in zip((sizes[2], *one.out[2:]), plan.tile, strict=True)]
     assert rest == [0, 0, 0]
     assert np.prod(plan.tile) <= cpu.vector_registers

@@ -14,7 +14,7 @@ from ..winograd.plan import WinogradPlan
 from .channels.plan import ChannelPlan, decided_channels, usual_channels
 from .groups.cost import MOST_UNSURE, groups_time, pixels_time
 from .groups.plan import RANK as GROUPS_RANK
-from .groups.plan import GroupPlan, usual_groups
+from .groups.plan import GroupPlan, planned_groups
 from .layer import Layer
 from .pack import whole_blocks
 from .pixels.plan import PixelPlan, decided_pixels, plan_window, usual_pixels
@@ -71,19 +71,23 @@ def plan_groups(ops: Ops, conv: OpView, machine: Machine) -> GroupPlan | None:
     its rank what it was packed for; one that is no constant is not packed so at every call.
     """
     packing, layer = ops.packing(conv, 1), Layer.of(conv)
-    found = usual_groups(layer, machine) if packing.ahead else None
-    if found is None:
-        return None
-    times = (
-        groups_time(layer, found, machine),
-        pixels_time(layer, usual_pixels(layer, machine)[0], machine),
-    )
-    near = max(times) < MOST_UNSURE * min(times)
-    usual = times[0] < times[1]
-    taken = choose(f"{conv.name}.groups", [True, False] if near else [usual], usual)
     if packing.shape is not None:
-        taken = len(packing.shape) == GROUPS_RANK
-    return found if taken else None
+        return planned_groups(layer, machine) if len(packing.shape) == GROUPS_RANK else None
+    return paying_groups(layer, machine) if packing.ahead else None
+
+
+def paying_groups(layer: Layer, machine: Machine) -> GroupPlan | None:
+    """The plan with groups as lanes where these take less time than pixels, and L2 holds a task."""
+    if layer.attrs["groups"] == 1:
+        return None
+    found = planned_groups(layer, machine)
+    if found.task_bytes > machine.l2_bytes // 4:
+        return None
+    pixels = pixels_time(layer, usual_pixels(layer, machine)[0], machine)
+    times = groups_time(layer, found, machine), pixels
+    near, usual = max(times) < MOST_UNSURE * min(times), times[0] < times[1]
+    ways = [True, False] if near else [usual]
+    return found if choose(f"{layer.name}.groups", ways, usual) else None
 
 
 def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | None:

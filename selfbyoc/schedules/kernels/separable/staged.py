@@ -9,10 +9,12 @@ from ...._tvm import te
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
+from ...steps.tensors import extents
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel, staged
+from ..conv.groups.plan import GroupPlan
 from ..conv.layer import Layer as Window
-from ..conv.plan import ConvPlans, plan_direct
+from ..conv.plan import ConvPlans, paying_groups, plan_direct
 from ..conv.staged import StagedStages
 from .layers import Layer
 from .pack import unfolded
@@ -35,8 +37,10 @@ class StagedPlan:
         found = []
         for conv in ops.of("conv2d"):
             out, *inner = conv.inputs[1][0]
-            packed = (blocks_of(out), *inner, BLOCK)
-            found.append((conv.name, plan_direct(Window.of(conv, packed=packed), machine)))
+            layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
+            each = out // conv.attrs["groups"]
+            grouped = paying_groups(layer, machine) if layer.is_depthwise and each == 1 else None
+            found.append((conv.name, grouped or plan_direct(layer, machine)))
         return cls(ConvPlans(tuple(found), machine))
 
 
@@ -51,11 +55,26 @@ def compute(
         if int(weight.shape[1]) < layer.channels:
             weight = unfolded(weight, out[1], layer.channels)
         found = plan.convs.of(conv.name)
+        if isinstance(found, GroupPlan):
+            weight = _ByGroups(weight)
         made = kernel.convolution(x, weight, conv.attrs, out, found, conv.name)
         stages[conv.name] = made
         last = layer is convs[-1]
         x = _activated(made.result, layer, residual if last else None, name if last else "")
     return StagedStages(x, stages)
+
+
+class _ByGroups:
+    """A depthwise weight as lanes that are groups read it: one channel before and after each. No
+    stage of its own, for it lies so.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        blocks, _, *window, lanes = extents(weight)
+        self.weight, self.shape = weight, (blocks, 1, 1, *window, lanes)
+
+    def __call__(self, b: Expr, o: Expr, *index: Expr) -> Expr:
+        return self.weight(b, *index)
 
 
 def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:

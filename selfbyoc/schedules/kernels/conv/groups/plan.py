@@ -24,6 +24,7 @@ class GroupPlan:
     """Lanes are groups; a task is 16 groups of an image. Pairs are (vertical, horizontal)."""
 
     groups: int
+    inner: int  # input channels of a group
     image: tuple[int, int]
     framed: tuple[int, int]  # rows and columns under the windows, with padding
     before: tuple[int, int]  # padding above and on the left
@@ -40,25 +41,28 @@ class GroupPlan:
         return f"groups as lanes, register tile {tile}, a task is {BLOCK} groups"
 
     @property
+    def task_bytes(self) -> int:
+        """What the windows of a task read."""
+        return 4 * BLOCK * self.inner * self.framed[0] * self.framed[1]
+
+    @property
     def is_padded(self) -> bool:
         """Whether windows read zeros around the image."""
         return self.framed != self.image or any(self.before)
 
 
-def usual_groups(layer: Layer, cpu: Machine) -> GroupPlan | None:
-    """The plan, or None where there are no groups, or 16 groups of an image are too much for L2."""
+def planned_groups(layer: Layer, cpu: Machine) -> GroupPlan:
+    """The plan, whether it pays or not."""
     groups, window = layer.attrs["groups"], layer.window
     strides, dilation, pads = (layer.attrs[k] for k in ("strides", "dilation", "padding"))
     high, wide = (
         (layer.out[2 + n] - 1) * strides[n] + (window[n] - 1) * dilation[n] + 1 for n in (0, 1)
     )
-    held = 4 * BLOCK * layer.kernel[1] * high * wide
-    if groups == 1 or held > cpu.l2_bytes // 4:
-        return None
     tile = _tile(layer.out[1] // groups, layer.out[2], layer.out[3], cpu)
     vector = min(BLOCK, cpu.lanes("float32"))
     return GroupPlan(
         groups=groups,
+        inner=layer.kernel[1],
         image=(layer.image[2], layer.image[3]),
         framed=(high, wide),
         before=(pads[0], pads[1]),
