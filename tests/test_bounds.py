@@ -140,6 +140,16 @@ def test_an_index_that_is_data_is_listed():
     assert found.ok
 
 
+def test_data_within_limits_is_proved():
+    def looked_up(i, j, x):
+        place = tir.Cast("int32", x[i, 0] * tir.const(0.1, "float32"))
+        return x[i, tir.Max(tir.Min(place, 2), 0)]
+
+    found = found_for(replaced(looked_up), is_run=False)
+    assert found.ok
+    assert not found.listed
+
+
 def test_elements_that_are_written_again_are_counted():
     (written,) = found_for(SCHEDULES["twice in turn"], is_run=False).proof.outputs
     assert (written.times, written.again, written.whole.means) == (AGAIN, 95, ENUMERATION)

@@ -12,6 +12,7 @@ from ...codegen.vectors import found_in
 from .expressions import LOADS, bytes_of, is_index, is_zero, parts
 
 PARALLEL = 1  # ForKind
+DATA = "its index is data"  # of an access: within limits, or nothing can be said
 _LEAVES = ("Var", "SizeVar", "IntImm", "FloatImm", "StringImm")
 
 
@@ -213,7 +214,7 @@ class _Walk:
         if len(indices) != 1 or not is_zero(getattr(buffer, "elem_offset", 0)):
             why = "its index is not flat"
         elif found_in(index, lambda node: type(node).__name__ in LOADS):
-            why = "its index is data"
+            why = DATA
         elements = root.bytes // bytes_of((), buffer.dtype)
         self.result.found.append(
             Access(root, buffer, indices[0], index, place.loops, place.guards, elements, value, why)

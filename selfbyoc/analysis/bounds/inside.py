@@ -9,18 +9,18 @@ from typing import Any
 
 from ..._tvm import Analyzer, tvm
 from ...codegen.vectors import lane, lanes_of
-from .accesses import Access, Loop
+from .accesses import DATA, Access, Loop
 from .enumerate import Unknown, is_plain, turns, variables
 from .records import ANALYZER, ENUMERATION, OPEN, WRONG, Answer
 
 
 def inside(access: Access) -> Answer:
     """Whether every element of an access is one of its buffer's."""
-    if access.open:
+    if access.open not in ("", DATA):
         return Answer(OPEN, access.open)
-    if _is_proved(_ends(access.index), access):
+    if _is_proved(_ends(access.index), access):  # of data: whatever it is, as where it is clamped
         return Answer(ANALYZER)
-    return _enumerated(access)
+    return Answer(OPEN, DATA) if access.open else _enumerated(access)
 
 
 def _ends(index: Any) -> list[Any]:
