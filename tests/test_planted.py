@@ -113,7 +113,8 @@ def others(value):
     if isinstance(value, float):
         return [value * 3 + 0.125]
     sizes = list(value) if type(value).__name__ in ("tuple", "Array") else []
-    return [[int(v) + 1 for v in sizes]] if all(type(v) is not str for v in sizes) and sizes else []
+    sizes = [getattr(v, "value", v) for v in sizes]  # floats are nodes of TVM's
+    return [[v + 1 for v in sizes]] if all(type(v) is not str for v in sizes) and sizes else []
 
 
 # Minutes each, for the ops of others.
