@@ -63,7 +63,9 @@ def built(folder: Path, output: Path) -> tuple[Path, Path]:
             shutil.copy(ROOT / name, source / name)
     sdist = made("build_sdist", source, output)
     with tarfile.open(sdist) as packed:
-        packed.extractall(folder / "unpacked", filter="data")
+        # As `filter="data"`, which Python 3.10.11, 3.11.3 (Debian 12 has 3.11.2) and before lack.
+        packed.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+        packed.extractall(folder / "unpacked")
     (unpacked,) = (folder / "unpacked").iterdir()
     return sdist, made("build_wheel", unpacked, output)
 
