@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from tvm import relay
 
 from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
-from ..ops.attrs import pair, quad
-from .taps import Window, kept_of, places
+from ..ops.attrs import pair
+from .taps import places, without_idle_taps
 
 
 def taps_that_meet(mod: tvm.IRModule) -> tvm.IRModule:
@@ -34,26 +33,18 @@ def _trimmed(call: Any, new: dict[Any, Any]) -> Any:
         return None
     data, weight = call.args
     attrs: Any = call.attrs
-    shape, layout = data.checked_type.shape, (str(attrs.data_layout), str(attrs.kernel_layout))
-    if not isinstance(weight, relay.Constant) or len(layout[0]) != 4 or len(layout[1]) != 4:
+    if not isinstance(weight, relay.Constant):
         return None
-    image = [shape[axis] for axis in places(layout[0], "HW")]
-    if not all(isinstance(extent, tvm.tir.IntImm) for extent in image):
-        return None
-    array, at = constant_numpy(weight), places(layout[1], "HW")
-    height, width = map(int, image)
-    window = Window(
-        (height, width), (array.shape[at[0]], array.shape[at[1]]),
-        pair(attrs.strides), pair(attrs.dilation), quad(attrs.padding),
-    )  # fmt: skip
-    found = kept_of(window)
+    known = data.checked_type.shape
+    shape = [int(e) if isinstance(e, tvm.tir.IntImm) else None for e in known]
+    found = without_idle_taps(constant_numpy(weight), shape, attrs)
     if found is None:
         return None
-    for axis, taps in zip(at, found[0], strict=True):
-        array = np.take(array, taps, axis)
+    layouts = [str(attrs[f"{of}_layout"]) for of in ("data", "kernel", "out")]
+    sizes = [found[0].shape[axis] for axis in places(layouts[1], "HW")]
     made = relay.nn.conv2d(
-        new[data], constant(np.ascontiguousarray(array)), pair(attrs.strides), found[1],
-        pair(attrs.dilation), int(attrs.groups), attrs.channels, tuple(map(len, found[0])),
-        *layout, str(attrs.out_layout), str(attrs.out_dtype),
+        new[data], constant(found[0]), pair(attrs.strides), found[1],
+        pair(attrs.dilation), int(attrs.groups), attrs.channels, tuple(sizes),
+        *layouts, str(attrs.out_dtype),
     )  # fmt: skip
     return relay.Call(made.op, made.args, made.attrs, made.type_args, call.span)

@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ops.attrs import pair, quad
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,31 @@ def kept_of(window: Window) -> tuple[tuple[range, range], tuple[int, int, int, i
         new or (range(side.kernel), side) for side, new in zip(sides, found, strict=True)
     )
     return (rows, cols), (tall.before, wide.before, tall.after, wide.after)
+
+
+def without_idle_taps(
+    weight: np.ndarray, image: Sequence[int | None], attrs: Any
+) -> tuple[np.ndarray, tuple[int, int, int, int]] | None:
+    """A conv2d's weight without them, and its padding then; None where all taps meet the image.
+    `image` is the shape of the data, None where an extent is not known.
+    """
+    layouts = str(attrs.data_layout), str(attrs.kernel_layout)
+    if any(len(layout) != 4 for layout in layouts):
+        return None
+    at = places(layouts[1], "HW")
+    height, width = (image[axis] for axis in places(layouts[0], "HW"))
+    if height is None or width is None:
+        return None
+    window = Window(
+        (height, width), (weight.shape[at[0]], weight.shape[at[1]]),
+        pair(attrs.strides), pair(attrs.dilation), quad(attrs.padding),
+    )  # fmt: skip
+    found = kept_of(window)
+    if found is None:
+        return None
+    for axis, taps in zip(at, found[0], strict=True):
+        weight = np.take(weight, taps, axis)
+    return np.ascontiguousarray(weight), found[1]
 
 
 def places(layout: str, letters: str) -> Sequence[int]:

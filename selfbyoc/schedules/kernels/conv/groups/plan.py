@@ -82,7 +82,8 @@ def _shape(tile: Sequence[int]) -> RegisterTile:
 
 def _tile(channels: int, rows: int, columns: int, cpu: Machine) -> tuple[int, int, int]:
     """A register tile that divides the result, with the least time a sum."""
-    sizes = itertools.product(*(divisors(n, n) for n in (channels, rows, columns)))
+    most = cpu.vector_registers
+    sizes = itertools.product(*(divisors(n, most) for n in (channels, rows, columns)))
     fitting = [(o, y, x) for o, y, x in sizes if _shape((o, y, x)).fits(cpu, 1)]
 
     def cost(tile: tuple[int, int, int]) -> tuple[float, int, int]:
