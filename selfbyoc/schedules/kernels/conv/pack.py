@@ -36,7 +36,7 @@ def whole_blocks(channels: int) -> tuple[int, int]:
 
 def pack(weight: Tensor, whole: bool = False) -> Tensor:
     """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile reads lies together.
-    The same for every CPU. `whole` are blocks of 16 in any case.
+    Every plan reads it, on any CPU. `whole` are blocks of 16 in any case.
     """
     channels, *inner = extents(weight)
     blocks, rows = whole_blocks(channels) if whole else row_blocks(channels)
