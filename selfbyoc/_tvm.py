@@ -189,7 +189,9 @@ def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:
         return {}
     if hasattr(attrs, "keys"):
         return {str(k): attrs[k] for k in attrs.keys()}  # noqa: SIM118 (not a dict)
-    return {}
+    # 0.17 gives no class to some (AdaptivePool1DAttrs): their fields are what a node adds.
+    of_any = {*dir(type(attrs)), "handle"}
+    return {name: getattr(attrs, name) for name in dir(attrs) if name not in of_any}
 
 
 def walk(node: Any, visit: Any) -> None:

@@ -1,4 +1,6 @@
-"""Depthwise and grouped convolutions of small images: their lanes are groups."""
+"""Depthwise and grouped convolutions of small images: their lanes are groups, or the channels of
+wide ones.
+"""
 
 import numpy as np
 import pytest
@@ -7,16 +9,17 @@ from harness import cpus
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc._tvm import make_target
+from selfbyoc._tvm import GENERATION, make_target, te, tensor, tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import machine
 from selfbyoc.partition.generation import ir
 from selfbyoc.schedules.kernels.conv import plan as conv_plan
+from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
 from selfbyoc.schedules.kernels.conv.groups.cost import groups_time, pixels_time
 from selfbyoc.schedules.kernels.conv.groups.plan import GroupPlan, planned_groups
 from selfbyoc.schedules.kernels.conv.layer import Layer
-from selfbyoc.schedules.kernels.conv.pack import row_blocks
+from selfbyoc.schedules.kernels.conv.pack import pack, row_blocks, rows_of_one, whole_blocks
 from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan, usual_pixels
 
 AVX512 = {"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2}
@@ -137,13 +140,72 @@ def test_stage_by_stage_with_a_pointwise_convolution(target, always):
     assert taken(program, args, weights, target=target, cache=False) == {"depthwise_pointwise": 1}
 
 
+WIDE = [
+    pytest.param((1, 96, 4, 4), (48, 48), (3, 3), {"padding": 1}, id="whole vectors"),
+    pytest.param((1, 240, 2, 2), (120, 120), (3, 3), {"padding": 1}, id="zeros between"),
+    pytest.param((2, 168, 5, 4), (56, 56), (3, 3), {"padding": 1, "strides": 2}, id="a batch"),
+    pytest.param((1, 720, 4, 4), (120, 120), (3, 3), {"padding": 1}, id="in parts"),
+    pytest.param((1, 112, 7, 7), (56, 28), (1, 1), {}, id="no window"),
+    pytest.param((1, 64, 14, 14), (32, 24), (3, 3), {"padding": 1}, id="rows of pixels"),
+]
+
+
+@pytest.mark.parametrize("target", cpus(None, "llvm -mcpu=haswell", "llvm -mcpu=x86-64"))
+@pytest.mark.parametrize(("image", "channels", "window", "attrs"), WIDE)
+def test_wide_groups_have_channels_as_lanes(image, channels, window, attrs, target, monkeypatch):
+    """With an operand of the result's shape, and with another reader of the sums."""
+    monkeypatch.setattr(conv_plan, "usual_pixels", lambda *_: [])
+    monkeypatch.setattr(conv_plan, "paying_groups", lambda *_: None)
+    groups, weights = weights_of(image, channels, window)
+
+    def program(x, r, w, b):
+        y = op.add(op.bias_add(op.conv2d(x, w, groups=groups, **attrs), b), r)
+        return op.relu(y)
+
+    step = attrs.get("strides", 1)
+    out = (image[0], groups * channels[1], -(-image[2] // step), -(-image[3] // step))
+    args = {"x": normal(*image), "r": normal(*out, seed=1)}
+    assert forms(program, args, weights, target or host_target()) == [ChannelPlan]
+    assert taken(program, args, weights, target=target, cache=False) == {"conv2d_add": 1}
+
+
+@pytest.mark.parametrize("each", [48, 120, 14, 31])
+def test_no_block_is_of_two_groups(each):
+    def groups_in(blocks, rows, size):
+        return [{(b * rows + r) // size for r in range(rows)} for b in range(blocks)]
+
+    blocks, rows = row_blocks(5 * each, 5)
+    alone = all(len(found) == 1 for found in groups_in(blocks, rows, each))
+    assert alone == (rows_of_one(each) > 0) == (each != 31)
+    assert whole_blocks(5 * each, 5) == (5 * -(-each // 16), 16)
+
+
+def test_zeros_stand_between_groups():
+    weight = normal(2 * 24, 3, 3, 3)
+    w = te.placeholder(weight.shape, "float32", name="w")
+    packed = evaluated(pack(w, 2, whole=True), w, weight)
+    assert packed.shape == (4, 3, 3, 3, 16)
+    np.testing.assert_array_equal(packed[2, 1, :, :, 5], weight[24 + 5, 1])
+    np.testing.assert_array_equal(packed[3, 2, :, :, 7], weight[24 + 16 + 7, 2])
+    np.testing.assert_array_equal(packed[[1, 3], ..., 8:], 0)
+
+
+def evaluated(result, placeholder, value):
+    """A tensor expression's value by one input."""
+    func = te.create_prim_func([placeholder, result])
+    built = tvm.build(func, target="llvm") if GENERATION == "relay" else tvm.compile(func)
+    found = tensor(np.zeros([int(e) for e in result.shape], "float32"))
+    (built if GENERATION == "relay" else built["main"])(tensor(value), found)
+    return found.numpy()
+
+
 def layer(size, groups, channels, window, stride=1):
     out, after = groups * channels, -(-size // stride)
     attrs = {"strides": (stride,) * 2, "padding": (window // 2,) * 4, "dilation": (1, 1)}
     image, kernel = (1, out, size, size), (out, channels, window, window)
     result = (1, out, after, after)
     attrs["groups"] = groups
-    return Layer("conv2d", image, kernel, result, attrs, "float32", row_blocks(out))
+    return Layer("conv2d", image, kernel, result, attrs, "float32", row_blocks(out, groups))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def layer(image, channels=16, **attrs):
     high, wide = image[2] + pads[0] + pads[2], image[3] + pads[1] + pads[3]
     out = (image[0], channels, -(-high // down), -(-wide // along))
     kernel = (channels, image[1] // attrs["groups"], 1, 1)
-    blocks = row_blocks(channels)
+    blocks = row_blocks(channels, attrs["groups"])
     return Layer("conv2d", image, kernel, out, attrs, "float32", blocks)
 
 

@@ -19,6 +19,7 @@ from ._relax_declared import PrimFuncsAreOps
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
 from ._relax_name import model_name
+from ._relax_one_row import ImagesOfOneRow
 from ._relax_scalars import one_for_each_scalar
 from ._relax_table import SaysItsOps, fusion_table
 from ._relax_taps import TapsThatMeet
@@ -43,7 +44,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
     mod = columns_apart(fold(_main_by(BoundsAreOps(mod), mod)))
-    mod = _main_by(TapsThatMeet(), mod)
+    mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))

@@ -19,6 +19,7 @@ from ..match.match import Match
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
+from ._relay_one_row import images_of_one_row
 from ._relay_taps import taps_that_meet
 from .parameters import check_params
 
@@ -36,7 +37,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
-    return taps_that_meet(fold(relay.transform.InferType()(mod)))
+    return taps_that_meet(images_of_one_row(fold(relay.transform.InferType()(mod))))
 
 
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:

@@ -53,7 +53,8 @@ def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
         return winograd_pack.pack(weight, found)
     if isinstance(found, GroupPlan):
         return groups_pack.pack(weight, found)
-    return direct_pack.pack(weight, whole=isinstance(found, ChannelPlan))
+    groups = call.attrs["groups"]
+    return direct_pack.pack(weight, groups, whole=isinstance(found, ChannelPlan))
 
 
 def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:

@@ -25,7 +25,8 @@ class Layer:
     def of(cls, op: OpView, dtype: str = "float32", packed: Shape | None = None) -> Layer:
         """Of an op in a plan (`ops.conv2d`), and the shape that its weight came packed in."""
         image, kernel, out = op.inputs[0][0], op.inputs[1][0], op.outputs[0][0]
-        blocks = row_blocks(kernel[0]) if packed is None else (packed[0], packed[-1])
+        usual = row_blocks(kernel[0], op.attrs["groups"])
+        blocks = usual if packed is None else (packed[0], packed[-1])
         return cls(op.name, image, kernel, out, op.attrs, dtype, blocks)
 
     @property
@@ -41,10 +42,15 @@ class Layer:
     @property
     def is_depthwise(self) -> bool:
         """Whether every output channel reads one input channel."""
-        return bool(self.attrs["groups"] > 1 and self.kernel[1] == 1)
+        return bool(self.groups > 1 and self.kernel[1] == 1)
+
+    @property
+    def groups(self) -> int:
+        """Into which the channels are parted."""
+        return int(self.attrs["groups"])
 
     @property
     def is_plain(self) -> bool:
         """Whether a 1x1 window reads all channels and no padding."""
         one = tuple(self.window) == (1, 1) and not any(self.attrs["padding"])
-        return one and self.attrs["groups"] == 1
+        return one and self.groups == 1

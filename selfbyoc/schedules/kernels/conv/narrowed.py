@@ -42,7 +42,7 @@ def _dtype(op: OpView | OpCall) -> str:
 
 def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     """As for floats, and widened: what is broadcast to a vector needs no conversion in the loop."""
-    return direct.pack(widened(weight, _dtype(call)))
+    return direct.pack(widened(weight, _dtype(call)), call.attrs["groups"])
 
 
 def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...._tvm import te
+from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
@@ -10,13 +10,24 @@ from ...steps.tiles import BLOCK
 MANY_BLOCKS = 32  # blocks, to which one more adds 3% at most
 # Output channels of a block: rows of register tiles of 8, 6, 5, 4 or 3 divide it.
 _SIZES = (16, 12, 15, 10, 9)
+_OF_GROUPS = (*_SIZES, 8, 7, 6, 5, 4)
 
 
-def row_blocks(channels: int) -> tuple[int, int]:
-    """Blocks of output channels and channels in each, such that few are zeros.
+def rows_of_one(channels: int) -> int:
+    """Channels of a block that is of one group of so many alone; 0 where these have no such size,
+    and blocks are of several groups.
+    """
+    return next((rows for rows in _OF_GROUPS if channels % rows == 0), 0)
+
+
+def row_blocks(channels: int, groups: int = 1) -> tuple[int, int]:
+    """Blocks of output channels and channels in each, such that few are zeros. All of a block are
+    of one group where these have such a size: they read the same pixels.
 
     Many blocks are of an even number, for tiles of two (channels/plan.py).
     """
+    if groups > 1 and (rows := rows_of_one(channels // groups)):
+        return channels // rows, rows
     if channels <= 8:
         return 1, channels if channels <= 6 else 8
 
@@ -28,22 +39,28 @@ def row_blocks(channels: int) -> tuple[int, int]:
     return blocks + (blocks % 2 if blocks >= MANY_BLOCKS and rows == BLOCK else 0), rows
 
 
-def whole_blocks(channels: int) -> tuple[int, int]:
-    """The same of 16 channels each, which are vectors."""
-    blocks = -(-channels // BLOCK)
-    return blocks + (blocks % 2 if blocks >= MANY_BLOCKS else 0), BLOCK
+def whole_blocks(channels: int, groups: int = 1) -> tuple[int, int]:
+    """The same of 16 channels each, which are vectors, none of two groups."""
+    blocks = -(-channels // groups // BLOCK)
+    even = blocks % 2 if groups == 1 and blocks >= MANY_BLOCKS else 0
+    return groups * (blocks + even), BLOCK
 
 
-def pack(weight: Tensor, whole: bool = False) -> Tensor:
+def pack(weight: Tensor, groups: int = 1, whole: bool = False) -> Tensor:
     """[O, I, H, W] -> [O/16, I, H, W, 16]: what one step of a register tile reads lies together.
     Every plan reads it, on any CPU. `whole` are blocks of 16 in any case.
     """
     channels, *inner = extents(weight)
-    blocks, rows = whole_blocks(channels) if whole else row_blocks(channels)
+    blocks, rows = whole_blocks(channels, groups) if whole else row_blocks(channels, groups)
+    parts = groups if whole else 1  # each with zeros after its own channels
+    size, each = channels // parts, blocks // parts
 
     def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
-        return or_zero(
-            b * rows + r, channels, blocks * rows, lambda o: weight(o, i, y, x), weight.dtype
-        )
+        first = tir.floordiv(b, each) * size
+
+        def read(o: Expr) -> Expr:
+            return weight(first + o, i, y, x)
+
+        return or_zero(tir.floormod(b, each) * rows + r, size, each * rows, read, weight.dtype)
 
     return te.compute((blocks, *inner, rows), element, name=f"{weight.op.name}_packed")

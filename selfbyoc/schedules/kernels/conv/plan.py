@@ -78,16 +78,22 @@ def plan_groups(ops: Ops, conv: OpView, machine: Machine) -> GroupPlan | None:
 
 def paying_groups(layer: Layer, machine: Machine) -> GroupPlan | None:
     """The plan with groups as lanes where these take less time than pixels, and L2 holds a task."""
-    if layer.attrs["groups"] == 1:
+    if layer.groups == 1:
         return None
     found = planned_groups(layer, machine)
     if found.task_bytes > machine.l2_bytes // 4:
         return None
-    pixels = pixels_time(layer, usual_pixels(layer, machine)[0], machine)
-    times = groups_time(layer, found, machine), pixels
+    times = groups_time(layer, found, machine), _direct_time(layer, machine)
     near, usual = max(times) < MOST_UNSURE * min(times), times[0] < times[1]
     ways = [True, False] if near else [usual]
     return found if choose(f"{layer.name}.groups", ways, usual) else None
+
+
+def _direct_time(layer: Layer, machine: Machine) -> float:
+    """With pixels or channels as lanes, whichever takes less; the weight is packed for it."""
+    pixels = pixels_time(layer, usual_pixels(layer, machine)[0], machine)
+    whole = replace(layer, blocks=whole_blocks(layer.out[1], layer.groups))
+    return min([pixels, *(p.cycles * layer.steps for p in usual_channels(whole, machine))])
 
 
 def plan_winograd(ops: Ops, conv: OpView, machine: Machine) -> WinogradPlan | None:
@@ -102,10 +108,12 @@ def plan_direct(layer: Layer, machine: Machine, free: bool = False) -> DirectPla
     """The direct form that takes the least time. `free` is how the weight is packed: in whole
     vectors for lanes that are channels, else in blocks that leave few lanes without use.
     """
-    whole = replace(layer, blocks=whole_blocks(layer.out[1])) if free else layer
+    whole = replace(layer, blocks=whole_blocks(layer.out[1], layer.groups)) if free else layer
     flat, channels = usual_pointwise(layer, machine), usual_channels(whole, machine)
     # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
     pixels = [] if flat and layer.is_plain else usual_pixels(layer, machine)
+    if channels and channels[0].is_apart and not free:
+        pixels = []  # the weight is packed with zeros between its groups
     forms: dict[str, tuple[Layer, Any, Callable[..., DirectPlan]]] = {
         FLAT: (layer, flat, decided_pointwise),
         CHANNELS: (whole, channels, decided_channels),

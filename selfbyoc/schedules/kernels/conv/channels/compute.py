@@ -36,9 +36,13 @@ def convolution(
     rc = te.reduce_axis((0, depth), name="rc")
     ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
 
+    size = plan.group or blocks * lanes
+    each = -(-size // lanes)
+
     def element(n: Expr, b: Expr, y: Expr, x: Expr, lane: Expr, part: Any) -> Expr:
         c = part * depth + rc
-        data = read(n, c, plan.lane(y, x), ry, rx)
+        of_group = tir.floordiv(b, each) * channels if plan.group else 0
+        data = read(n, of_group + c, plan.lane(y, x), ry, rx)
         return te.sum(data * weight(b, c, ry, rx, lane), axis=[rc, ry, rx])
 
     shape = (out[0], blocks, plan.rows, plan.width, lanes)
@@ -46,6 +50,10 @@ def convolution(
 
     def pixel(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         place = (0, y * p.width + x) if plan.is_flat else (y, x)
-        return sums(n, tir.floordiv(o, lanes), *place, tir.floormod(o, lanes))
+        if not plan.is_apart:
+            return sums(n, tir.floordiv(o, lanes), *place, tir.floormod(o, lanes))
+        own = tir.floormod(o, size)
+        block = tir.floordiv(o, size) * each + tir.floordiv(own, lanes)
+        return sums(n, block, *place, tir.floormod(own, lanes))
 
     return ChannelStages(sums, te.compute(out, pixel, name=name), copy, parts)

@@ -18,6 +18,7 @@ from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer
+from ..pack import rows_of_one, whole_blocks
 from ..tiles import TRANSPOSE_CYCLES, time_of
 from ..window import UNROLLED, Window, window_of
 
@@ -43,6 +44,7 @@ class ChannelPlan:
     wide: int  # channels of a block in a tile
     vector: int  # lanes of a register
     window: Window = UNROLLED  # which of its loops are unrolled
+    group: int = 0  # output channels of a group, where there are several
     blocks_alone: bool = False  # a task is a pair of blocks, not a row of it
     prefetch: int = 0  # steps of k between two groups of prefetches of the next task's weight
     cycles: float = 0.0  # of one core's share, for each input channel and tap
@@ -57,6 +59,11 @@ class ChannelPlan:
     def tile(self) -> RegisterTile:
         """Rows are pixels."""
         return RegisterTile(self.pixels, self.pair * -(-self.wide // self.vector))
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether zeros stand between the channels of two groups."""
+        return self.group % BLOCK > 0
 
     @property
     def rows(self) -> int:
@@ -87,7 +94,7 @@ def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     """
     p = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
     p = replace(p.of_rows(p.height, 1, 1), copies=not p.is_whole)
-    fits = layer.attrs["groups"] == 1 and layer.blocks[1] == BLOCK
+    fits = layer.blocks[1] == BLOCK and (layer.groups == 1 or _is_of_groups(layer))
     flat = p.height * p.width <= MOST_FLAT_PIXELS
     if not fits or not (flat or LEAST_WIDTH <= p.width <= MOST_WIDTH):
         return []
@@ -96,14 +103,22 @@ def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     return sorted((_timed(layer, plan, cpu) for plan in found), key=lambda plan: plan.cycles)
 
 
+def _is_of_groups(layer: Layer) -> bool:
+    """Whether each block of the weight is of one group, as it is packed."""
+    whole = layer.blocks == whole_blocks(layer.out[1], layer.groups)
+    has_size = rows_of_one(layer.out[1] // layer.groups) > 0
+    return whole and has_size and not layer.is_depthwise
+
+
 def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[ChannelPlan]:
     """Two blocks of channels, three, one, or one vector, by as many pixels as fit."""
     vector = min(BLOCK, cpu.lanes("float32"))
+    group = layer.out[1] // layer.groups if layer.groups > 1 else 0
     found = []
     for pair, wide in dict.fromkeys(((2, BLOCK), (3, BLOCK), (1, BLOCK), (1, vector))):
-        plan = ChannelPlan(p, is_flat, pair, 1, wide, vector)
+        plan = ChannelPlan(p, is_flat, pair, 1, wide, vector, group=group)
         most = [r for r in range(1, 33) if replace(plan, pixels=r).tile.fits(cpu)]
-        if most and layer.blocks[0] % pair == 0:
+        if most and layer.blocks[0] // layer.groups % pair == 0:
             found.append(replace(plan, pixels=_even_part(plan.width, most[-1])))
     return found
 

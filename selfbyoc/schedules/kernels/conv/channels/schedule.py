@@ -22,7 +22,8 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     Blocks alone are the tasks where these are even, and each prefetches the weight of the next.
     """
     sch, sums, alone = work.sch, Facts(work.sch, stages.sums), plan.blocks_alone
-    image = image_of(work, sums)
+    # No inference finds the blocks of some channels where zeros stand between groups.
+    image = None if plan.is_apart else image_of(work, sums)
     written, added = _in_registers(sch, stages, sums)
     n, b, y, tile_loops = _tasks(work, image, written, plan)
     sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
