@@ -29,6 +29,10 @@ MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 # prefetch: 576x4x4 to 192 channels, 8 x 3 vectors, 20.7 us with a prefetch every step, 9.6 with
 # four every fourth (Zen 5, Nov 2026).
 ON_STACK, LEAST_STEPS = 1024, 4
+# Bytes of a piece of weight, of which the next is prefetched. Weights in memory, Zen 5, Nov 2026:
+# 512x2x2, 3x3, 231 us by tasks of 295 KB, 191 by pieces of 16 KB, 187 of 48; 512x4x4 252, 219 and
+# 211; 256x4x4 72, 59 and 57; 1024x4x4 by 1x1, 8 KB 112, 16 KB 104, 32 KB 102, by tasks 103.
+PIECE_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class ChannelPlan:
     window: Window = UNROLLED  # which of its loops are unrolled
     group: int = 0  # output channels of a group, where there are several
     blocks_alone: bool = False  # a task is a pair of blocks, not a row of it
-    prefetch: int = 0  # steps of k between two groups of prefetches of the next task's weight
+    prefetch: int = 0  # steps of k between two groups of prefetches of the next piece of weight
+    piece: int = 0  # such groups for each piece
     cycles: float = 0.0  # of one core's share, for each input channel and tap
     depth: int = 0  # input channels that are summed at a time; 0: all
 
@@ -154,6 +159,7 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     # 7x7 pixels, 512 to 2048 channels, the weight in memory: 318 -> 250 us (Zen 5, Nov 2026).
     p = replace(p, blocks_alone=alone, depth=_depth(layer, p, cpu))
     p = replace(p, prefetch=_prefetch(layer, p) if alone else 0)
+    p = replace(p, piece=_piece(layer, p) if p.prefetch else 0)
     return replace(p, window=window_of(layer, p.tile))
 
 
@@ -165,6 +171,12 @@ def _prefetch(layer: Layer, p: ChannelPlan) -> int:
     steps = min(MOST_STEPS, tiles * channels // lines)
     least = 1 if 4 * p.tile.sums * p.vector <= ON_STACK else LEAST_STEPS
     return divisor(p.depth, max(least, steps))
+
+
+def _piece(layer: Layer, p: ChannelPlan) -> int:
+    """Groups of prefetches of a piece of the weight."""
+    group = 4 * p.pair * BLOCK * math.prod(layer.window) * p.prefetch
+    return divisor((p.depth or layer.kernel[1]) // p.prefetch, max(1, PIECE_BYTES // group))
 
 
 def _depth(layer: Layer, p: ChannelPlan, cpu: Machine) -> int:
