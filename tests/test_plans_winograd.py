@@ -149,7 +149,7 @@ def test_a_machine_with_little_bandwidth_reads_small_weights():
     ("channels", "size", "attrs"),
     [
         (64, 56, {"strides": (2, 2)}),
-        (64, 56, {"dilation": (2, 2)}),
+        (64, 56, {"dilation": (2, 1)}),
         (64, 56, {"groups": 2}),
         (3, 56, {}),
         (16, 3, {}),
@@ -157,6 +157,13 @@ def test_a_machine_with_little_bandwidth_reads_small_weights():
 )
 def test_where_the_direct_convolution_stays(channels, size, attrs):
     assert form(channels, size, out=64, **attrs) == 0
+
+
+def test_taps_that_are_apart_make_images_of_their_own():
+    found = planned(64, 57, out=64, dilation=(2, 2))
+    assert (found.m, found.apart) == (4, 2)
+    assert found.tiling.batch == 4
+    assert (found.tiling.down, found.tiling.along) == (8, 8)  # 29 of 57 rows and columns
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,60 @@ def test_odd_sizes(x, channels, padding, window):
     assert_close(run)
 
 
+def dilated(x, channels, step, padding=None, window=3):
+    weight = (channels, x[1], window, window)
+    program = lambda x, weight, bias: op.relu(  # noqa: E731
+        op.bias_add(op.conv2d(x, weight, padding=step if padding is None else padding,
+                              dilation=step), bias)
+    )  # fmt: skip
+    return Case(program, constants=("weight", "bias"), x=x, weight=weight, bias=weight[:1])
+
+
+@pytest.mark.parametrize("given", cpus(None, "llvm -mcpu=haswell", "llvm"))
+@pytest.mark.parametrize(
+    ("x", "channels", "step", "padding", "window"),
+    [
+        ((1, 32, 24, 24), 32, 2, None, 3),
+        ((1, 19, 23, 26), 37, 2, None, 3),  # images of different sizes
+        ((2, 32, 31, 17), 16, 3, (3, 1, 0, 4), 3),
+        ((1, 16, 34, 30), 48, 4, 0, 3),
+        ((1, 32, 29, 24), 32, 2, 4, 5),
+    ],
+)
+def test_taps_that_are_apart(x, channels, step, padding, window, given):
+    target = given and make_target(given)
+    case = dilated(x, channels, step, padding, window)
+    assert "conv2d_wino_sums" in blocks(case, target)
+    run = run_case(BY_NAME["conv2d"], case, target=target)
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)
+
+
+@pytest.mark.parametrize("steps", [(2, 1), (1, 2), (2, 2), (2, 3)])
+def test_two_in_a_row_of_which_some_are_apart(steps):
+    def program(x, w1, w2):
+        y = op.relu(op.conv2d(x, w1, padding=steps[0], dilation=steps[0]))
+        return op.relu(op.conv2d(y, w2, padding=steps[1], dilation=steps[1]))
+
+    shapes = {"x": (1, 16, 25, 22), "w1": (32, 16, 3, 3), "w2": (17, 32, 3, 3)}
+    case = Case(program, constants=("w1", "w2"), **shapes)
+    run = run_case(BY_NAME["conv2d_relu_conv2d_relu"], case)
+    assert_close(run)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_a_residual_of_a_window_whose_taps_are_apart(step):
+    def program(x, weight, bias, residual):
+        y = op.conv2d(x, weight, padding=step, dilation=step)
+        return op.relu(op.add(op.bias_add(y, bias), residual))
+
+    shapes = {"x": (2, 24, 20, 27), "weight": (40, 24, 3, 3), "bias": (40,)}
+    case = Case(program, constants=("weight", "bias"), residual=(2, 40, 20, 27), **shapes)
+    run = run_case(BY_NAME["conv2d_add"], case)
+    assert run.counts == {"conv2d_add": 1}
+    assert_close(run)
+
+
 def test_a_weight_that_is_no_constant():
     case = case_of((1, 17, 15, 16), 18, constant=False)
     # To transform it at every call would cost too much.

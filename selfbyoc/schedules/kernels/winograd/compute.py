@@ -6,6 +6,8 @@ product an element for each pair of channels instead of r^2 m^2: F(4, 3) with 4 
 Algorithms for Convolutional Neural Networks, 2015. Lanes are channels: the transforms are sums of
 vectors, the products one matrix product for each element of a tile.
 
+Where the taps of a window are apart, pixels that share taps are images of their own.
+
 A block is some rows of tiles of one image, or some images: what one task computes. Its tiles are
 multiplied some at a time, `tiles` of a register tile in each of `steps`; the last tile is repeated
 where they do not fill the last step.
@@ -55,6 +57,10 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
     tall = t.rows * t.m  # pixels of a block, in each of its images
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+        if plan.apart > 1:
+            n = (n * plan.apart + tir.floormod(y, plan.apart)) * plan.apart
+            n += tir.floormod(z, plan.apart)
+            y, z = tir.floordiv(y, plan.apart), tir.floordiv(z, plan.apart)
         block = (tir.floordiv(n, t.images), tir.floordiv(y, tall))
         row = tir.floormod(n, t.images) * tall + tir.floormod(y, tall)
         return pixels(*block, tir.floordiv(o, BLOCK), row, z, tir.floormod(o, BLOCK))
@@ -66,9 +72,12 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
 def _image(x: Tensor, plan: WinogradPlan, name: str) -> Tensor:
     """The image as far as tiles reach, its channels last and filled up to whole blocks."""
     _, channels, height, width = extents(x)
-    (top, left), t = plan.pads, plan.tiling
+    (top, left), t, step = plan.pads, plan.tiling, plan.apart
 
     def padded(n: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
+        if step > 1:
+            y = y * step + tir.floordiv(tir.floormod(n, step**2), step)
+            n, z = tir.floordiv(n, step**2), z * step + tir.floormod(n, step)
         row, column = y - top, z - left
         inside = tir.all(row >= 0, row < height, column >= 0, column < width, c < channels)
         return tir.if_then_else(inside, x(n, c, row, column), tir.const(0, "float32"))

@@ -14,6 +14,7 @@ from ....machine import Machine
 from ...steps.tiles import BLOCK
 from .matrices import FORMS
 from .tasks import usual_tiling, work
+from .tiling import apart, as_images
 
 # Measured on two cores of Zen 5, AVX-512, Nov 2026, as parts of their 32 multiply-adds a cycle.
 DIRECT_TIME = 1.1  # the direct convolution's products, beside Winograd's
@@ -50,7 +51,7 @@ def forms(
     """0 and the m of every F(m, r) that a convolution can be."""
     window = kernel[2]
     plain = window in FORMS and kernel[3] == window and attrs["groups"] == 1
-    plain = plain and tuple(attrs["strides"]) == tuple(attrs["dilation"]) == (1, 1)
+    plain = plain and tuple(attrs["strides"]) == (1, 1) and len(set(attrs["dilation"])) == 1
     allowed = os.environ.get("SELFBYOC_WINOGRAD", "1") != "0"
     return [0, *FORMS[window]] if allowed and plain and min(image[1], out[1]) >= BLOCK else [0]
 
@@ -60,6 +61,7 @@ def costs(
 ) -> dict[int, Cost]:
     """Of every F(m, r) that a convolution can be, by m; the direct one's is at 0."""
     window, pixels = kernel[2], out[0] * out[2] * out[3]
+    images = as_images(out, apart(attrs))
     sides = (1 / image[1] + 1 / out[1]) / cpu.cores  # what is done once a channel
     peak = cpu.multiply_adds * cpu.lanes("float32") * cpu.cores
 
@@ -68,7 +70,7 @@ def costs(
             products = DIRECT_TIME * window**2 * pixels / peak
             return Cost(products, 4 * window**2 / bandwidth(cpu), PIXEL_CYCLES * pixels * sides)
         channels = (image[1], out[1])
-        t = usual_tiling(out, m, window, channels, cpu)
+        t = usual_tiling(images, m, window, channels, cpu)
         products = t.size**2 * work(t, channels, cpu)
         each = m**2 * PIXEL_CYCLES + TRANSFORM_CYCLES[m, window] / cpu.lanes("float32")
         return Cost(products, 4 * t.size**2 / bandwidth(cpu), each * t.count * sides)

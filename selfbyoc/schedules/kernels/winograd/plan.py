@@ -13,7 +13,7 @@ from ...steps.candidates import best
 from ...steps.tiles import blocks_of
 from .cost import costs, near, usual_form
 from .tasks import Products, pays_as_blocks, usual_products, usual_tiling
-from .tiling import MOST_WHOLE_TILES, Tiling
+from .tiling import MOST_WHOLE_TILES, Tiling, apart, as_images
 
 Shape = Sequence[int]
 
@@ -24,6 +24,7 @@ class WinogradPlan:
 
     tiling: Tiling
     pads: tuple[int, int]  # rows above the image, columns to its left
+    apart: int  # how far the taps of the window are apart
     out: tuple[int, ...]  # [N, O, H, W] of the result
     products: Products
     tasks_are_blocks: bool  # a task is a block of tiles; else a step of channels of one
@@ -34,7 +35,8 @@ class WinogradPlan:
     def __str__(self) -> str:
         t = self.tiling
         task = "block of tiles" if self.tasks_are_blocks else "step of channels"
-        return f"Winograd F({t.m}, {t.window}), {t}, {self.products}, a task is a {task}"
+        apart = f", taps {self.apart} apart" if self.apart > 1 else ""
+        return f"Winograd F({t.m}, {t.window}){apart}, {t}, {self.products}, a task is a {task}"
 
     @property
     def m(self) -> int:
@@ -82,13 +84,15 @@ def plan(
     if m == 0:
         return None
     channels = (image[1], out[1])
-    t = _decided(usual_tiling(out, m, kernel[2], channels, machine), name)
+    images = as_images(out, apart(attrs))
+    t = _decided(usual_tiling(images, m, kernel[2], channels, machine), name)
     ways = [True, False] if t.tasks > 1 else [False]
     as_blocks = choose(f"{name}.blocks_apart", ways, pays_as_blocks(t, channels, machine))
     lanes = min(16, machine.lanes("float32"))
     return WinogradPlan(
         tiling=t,
         pads=(attrs["padding"][0], attrs["padding"][1]),
+        apart=apart(attrs),
         out=tuple(out),
         products=_products(t, channels, machine, as_blocks, name),
         tasks_are_blocks=as_blocks,

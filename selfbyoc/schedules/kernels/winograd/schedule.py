@@ -56,7 +56,7 @@ def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Fac
     _image(sch, Facts(sch, stages.image), plan)
     # 2. A task is a block of tiles; a step of it some vectors of output channels, whose pixels it
     # writes as they lie in the result.
-    if reader is not None and reader.shape == plan.out:
+    if reader is not None and reader.shape == plan.out and plan.apart == 1:
         outer, step = _result(sch, reader, stages.pixels, plan)
         work.done.add(reader.name)
     else:

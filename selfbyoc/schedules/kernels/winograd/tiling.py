@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...._tvm import tir
-from ....language.types import Expr
+from ....language.types import Attrs, Expr
 from ....machine import Machine
 from ...steps.blocks import divisor
 
@@ -16,6 +16,19 @@ MOST_WHOLE_TILES = 64
 # Tiles of a block of rows: their inputs of 64 channels take a half of L2 at most, and more than 28
 # gain nothing (1 MB of L2, Zen 5, Nov 2026). Fewer than 8 read the weights too often.
 MOST_TILES, LEAST_TILES, BLOCK_CHANNELS = 28, 8, 64
+
+
+def apart(attrs: Attrs) -> int:
+    """How far the taps of a window are apart, down and along."""
+    return int(attrs["dilation"][0])
+
+
+def as_images(out: Sequence[int], step: int) -> tuple[int, ...]:
+    """A result whose window has its taps `step` apart: pixels that share taps are images of their
+    own, step^2 of each, whose windows have none apart. The last rows and columns of some are read
+    by nobody.
+    """
+    return out[0] * step**2, out[1], -(-out[2] // step), -(-out[3] // step)
 
 
 @dataclass(frozen=True)
