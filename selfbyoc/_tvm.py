@@ -185,10 +185,8 @@ def view_of(held: Any) -> Any:
 
 def attrs_dict(attrs: Mapping[str, Any] | None) -> dict[str, Any]:
     """An op's attribute node as a dict of TVM values."""
-    if attrs is None:
-        return {}
-    if hasattr(attrs, "keys"):
-        return {str(k): attrs[k] for k in attrs.keys()}  # noqa: SIM118 (not a dict)
+    if attrs is None or hasattr(attrs, "keys"):
+        return {} if attrs is None else {str(k): attrs[k] for k in attrs.keys()}  # noqa: SIM118
     # 0.17 gives no class to some (AdaptivePool1DAttrs): their fields are what a node adds.
     of_any = {*dir(type(attrs)), "handle"}
     return {name: getattr(attrs, name) for name in dir(attrs) if name not in of_any}
@@ -247,6 +245,5 @@ def param_buffers(func: Any) -> list[Any]:
     """The buffers of a PrimFunc's parameters, and parameters that are none (a scalar, an address
     after lowering). 0.27 has no buffer_map, its parameters are the buffers.
     """
-    if GENERATION == "relax":
-        return list(func.params)
-    return [func.buffer_map.get(p, p) for p in func.params]
+    known = {} if GENERATION == "relax" else func.buffer_map
+    return [known.get(p, p) for p in func.params]

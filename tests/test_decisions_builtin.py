@@ -116,6 +116,7 @@ CASES = {
     "conv2d 5x5": one((1, 16, 27, 23), (33, 16, 5, 5), padding=2),
     "conv2d narrow": one((1, 16, 9, 9), (17, 16, 3, 3), padding=1),
     "conv2d depthwise": one((1, 24, 29, 31), (24, 1, 3, 3), groups=24, padding=1),
+    "batch_matmul": Case(lambda x, y: op.batch_matmul(x, y), x=(3, 37, 50), y=(3, 50, 150)),
     "resize2d": Case(lambda x: op.resize2d(x, size=(29, 35)), x=(1, 5, 11, 26)),
     "max_pool2d": Case(lambda x: op.max_pool2d(x, pool_size=3, padding=1), x=(1, 5, 27, 25)),
     "max_pool2d by rows": Case(

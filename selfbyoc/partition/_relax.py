@@ -11,13 +11,14 @@ from tvm import relax
 from .._tvm import constant_numpy, tvm
 from ..errors import InputError
 from ..graph import Value
-from ..ir._relax import ITEM, Constant, parameters
+from ..ir._relax import Constant, parameters
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_columns import columns_apart
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
+from ._relax_items import ItemsAreCalls, WithoutItemCalls
 from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
 from ._relax_scalars import one_for_each_scalar
@@ -47,7 +48,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
-    return _main_by(_ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
+    return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
 
 
 def _without_primitives(mod: tvm.IRModule) -> tvm.IRModule:
@@ -68,30 +69,9 @@ def _main_by(mutator: relax.PyExprMutator, mod: tvm.IRModule) -> tvm.IRModule:
     return relax.transform.CanonicalizeBindings()(done)
 
 
-@relax.expr_functor.mutator
-class _ItemsAreCalls(relax.PyExprMutator):
-    """An identity after each item of a tuple: FuseOpsByPattern (0.27) looks for roots among calls
-    only, so that batch_norm(...)[0] could not be one.
-    """
-
-    def visit_tuple_getitem_(self, item: relax.TupleGetItem) -> relax.Expr:
-        taken = super().visit_tuple_getitem_(item)
-        return relax.op.grad.no_grad(self.builder_.emit(taken))
-
-
-@relax.expr_functor.mutator
-class _WithoutItemCalls(relax.PyExprMutator):
-    """Takes the identities out again where no composite holds them."""
-
-    def visit_call_(self, call: relax.Call) -> relax.Expr:
-        if isinstance(call.op, tvm.ir.Op) and call.op.name == f"relax.{ITEM}":
-            return self.visit_expr(call.args[0])
-        return super().visit_call_(call)
-
-
 def without_item_calls(mod: tvm.IRModule) -> tvm.IRModule:
     """The module as it was before `prepare` put identities after items."""
-    return _main_by(_WithoutItemCalls(), mod)
+    return _main_by(WithoutItemCalls(), mod)
 
 
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:

@@ -91,9 +91,7 @@ def _register_tile(sch: Schedule, loops: Sequence[Loop], plan: ChannelPlan) -> L
     return lo
 
 
-def _prefetching(
-    sch: Schedule, sums: Facts, plan: ChannelPlan
-) -> Callable[[Loop], Loop]:
+def _prefetching(sch: Schedule, sums: Facts, plan: ChannelPlan) -> Callable[[Loop], Loop]:
     """Splits a loop over k into runs that prefetch some lines each of the next piece of weight."""
     (weight,) = sums.buffers_along(sums.spatial[-1])
 

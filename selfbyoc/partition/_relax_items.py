@@ -1,0 +1,29 @@
+"""Relax: items of tuples as calls, for FuseOpsByPattern."""
+
+from __future__ import annotations
+
+from tvm import relax
+
+from .._tvm import tvm
+from ..ir._relax import ITEM
+
+
+@relax.expr_functor.mutator
+class ItemsAreCalls(relax.PyExprMutator):
+    """An identity after each item of a tuple: FuseOpsByPattern (0.27) looks for roots among calls
+    only, so that batch_norm(...)[0] could not be one.
+    """
+
+    def visit_tuple_getitem_(self, item: relax.TupleGetItem) -> relax.Expr:
+        taken = super().visit_tuple_getitem_(item)
+        return relax.op.grad.no_grad(self.builder_.emit(taken))
+
+
+@relax.expr_functor.mutator
+class WithoutItemCalls(relax.PyExprMutator):
+    """Takes the identities out again where no composite holds them."""
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        if isinstance(call.op, tvm.ir.Op) and call.op.name == f"relax.{ITEM}":
+            return self.visit_expr(call.args[0])
+        return super().visit_call_(call)

@@ -1,0 +1,123 @@
+"""The plan of a product of matrices that are both computed: register tile, panels, tasks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ....codegen.info.ops import Ops
+from ....language.decisions import choose
+from ....language.types import Shape
+from ....machine import Machine
+from ...steps.candidates import best, divisors
+from ...steps.parallel import unevenness
+from ...steps.tiles import RegisterTile
+
+MOST_VECTORS = 4  # of a row of a tile
+MOST_ROWS = 16
+# Cycles to lay an element of the right side out, one by one; to load and add it is a fraction.
+PACK_CYCLES = 1.5
+
+
+@dataclass(frozen=True)
+class MatmulPlan:
+    """A product [batch, rows, columns] over `depth`."""
+
+    batch: tuple[int, ...]
+    rows: int
+    columns: int
+    depth: int
+    height: int  # rows of a register tile
+    width: int  # columns of one: a panel
+    vector: int  # lanes of a register
+    packed: bool  # whether panels are laid out before they are read
+    groups: int  # tasks of one product; 1: a task lays its panels out itself
+
+    def __str__(self) -> str:
+        side = ", the right side in panels" if self.packed else ""
+        rows = self.tiles // self.groups * self.height
+        return f"register tile {self.tile}{side}, {self.tasks} tasks of {min(rows, self.rows)} rows"
+
+    @property
+    def tile(self) -> RegisterTile:
+        """In registers."""
+        return RegisterTile(self.height, -(-self.width // self.vector))
+
+    @property
+    def tiles(self) -> int:
+        """Of rows; after the last row its copies follow."""
+        return -(-self.rows // self.height)
+
+    @property
+    def panels(self) -> int:
+        """Of columns; after the last column zeros follow."""
+        return -(-self.columns // self.width)
+
+    @property
+    def tasks(self) -> int:
+        """What runs in parallel."""
+        return math.prod(self.batch) * self.groups
+
+    @property
+    def steps(self) -> int:
+        """Vectors of products, in all."""
+        sums = self.tiles * self.panels * self.tile.sums
+        return math.prod(self.batch) * sums * self.depth
+
+
+def plan(ops: Ops, machine: Machine) -> MatmulPlan:
+    """The plan of the composite's batch_matmul."""
+    (matmul,) = ops.of("batch_matmul")
+    shape = matmul.outputs[0][0]
+    depth = matmul.inputs[0][0][-2 if matmul.attrs["transpose_a"] else -1]
+    found = usual(shape, depth, matmul.attrs["transpose_b"], machine)
+    sizes = [(p.height, p.width, p.packed, p.groups) for p in found]
+    made = choose(f"{matmul.name}.tile", best(sizes, sizes[0]), sizes[0])
+    return next(p for p, size in zip(found, sizes, strict=True) if size == made)
+
+
+def usual(shape: Shape, depth: int, turned: bool, cpu: Machine) -> list[MatmulPlan]:
+    """Plans of several register tiles, that which takes the least time first. `turned`: the right
+    side is [columns, depth].
+    """
+    *batch, rows, columns = shape
+    vector = cpu.lanes("float32")
+    found = []
+    for width, padded in _widths(columns, vector):
+        heights = range(1, min(MOST_ROWS, rows) + 1)
+        tiles = [RegisterTile(h, -(-width // vector)) for h in heights]
+        for tile in (t for t in tiles if t.fits(cpu)):
+            one = MatmulPlan(
+                tuple(batch), rows, columns, depth, tile.rows, width, vector, turned or padded, 1
+            )
+            found += _in_groups(one, cpu)
+    return sorted(found, key=lambda p: (round(_time(p, cpu)), p.groups, -p.height))
+
+
+def _widths(columns: int, vector: int) -> list[tuple[int, bool]]:
+    """Columns of a panel, whole vectors, and whether the last one has more than there are: LLVM
+    keeps sums of other widths in memory (8 x 785x19 by 19x19: 294 us with rows of 19, 22 of 32).
+    """
+    vectors = range(1, min(MOST_VECTORS, -(-columns // vector)) + 1)
+    return [(n * vector, columns % (n * vector) > 0) for n in vectors]
+
+
+def _in_groups(one: MatmulPlan, cpu: Machine) -> list[MatmulPlan]:
+    """With whole products as tasks, and with parts of their rows, evenly spread."""
+    parts = [n for n in divisors(one.tiles, one.tiles) if n == 1 or one.tasks * n <= 4 * cpu.cores]
+    return [replace(one, groups=n) for n in parts]
+
+
+def _time(p: MatmulPlan, cpu: Machine) -> float:
+    """Cycles of the core with most tasks."""
+    tile = p.tile
+    products = p.tiles * p.panels * p.depth * tile.cycles(cpu) * (1 + _loads(tile))
+    laid_out = PACK_CYCLES * p.panels * p.width * p.depth if p.packed else 0.0
+    spread = unevenness(p.tasks, cpu) / cpu.cores
+    # Panels of several tasks are laid out before these, in parallel.
+    apart = 1 / cpu.cores if p.groups > 1 else spread
+    return math.prod(p.batch) * (products * spread + laid_out * apart)
+
+
+def _loads(tile: RegisterTile) -> float:
+    return (tile.rows + tile.vectors) / tile.sums
