@@ -51,7 +51,7 @@ class ChannelPlan:
     group: int = 0  # output channels of a group, where there are several
     blocks_alone: bool = False  # a task is a pair of blocks, not a row of it
     prefetch: int = 0  # steps of k between two groups of prefetches of the next piece of weight
-    piece: int = 0  # such groups for each piece
+    piece: int = 0  # such groups for each piece; 0: it is the next task's
     cycles: float = 0.0  # of one core's share, for each input channel and tap
     depth: int = 0  # input channels that are summed at a time; 0: all
 
@@ -174,12 +174,10 @@ def _prefetch(layer: Layer, p: ChannelPlan) -> int:
 
 
 def _piece(layer: Layer, p: ChannelPlan) -> int:
-    """Groups of prefetches of a piece of the weight: without a window of all that is summed at a
-    time, which is little, and one loop less.
-    """
+    """Groups of prefetches of a piece of the weight; 0 without a window: its tasks read little."""
     taps, groups = math.prod(layer.window), (p.depth or layer.kernel[1]) // p.prefetch
     each = 4 * p.pair * BLOCK * taps * p.prefetch
-    return groups if taps == 1 else divisor(groups, max(1, PIECE_BYTES // each))
+    return 0 if taps == 1 else divisor(groups, max(1, PIECE_BYTES // each))
 
 
 def _depth(layer: Layer, p: ChannelPlan, cpu: Machine) -> int:

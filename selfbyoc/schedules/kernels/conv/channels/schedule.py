@@ -32,7 +32,7 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     task = parallel_over(sch, [n, b] if alone else [n, b, y], added.steps / plan.vector)
     if image is not None:
         prefetch_residual(sch, y if alone and not plan.is_flat else task, image)
-    split = _prefetching(sch, added, plan) if plan.prefetch else None
+    split = _prefetching(sch, added, task, plan) if plan.prefetch else None
     work.finish.append(accumulate(sch, added, tile, plan.window, plan.vector, split))
     work.done |= {sums.name, added.name, written.name}
 
@@ -91,13 +91,18 @@ def _register_tile(sch: Schedule, loops: Sequence[Loop], plan: ChannelPlan) -> L
     return lo
 
 
-def _prefetching(sch: Schedule, sums: Facts, plan: ChannelPlan) -> Callable[[Loop], Loop]:
+def _prefetching(
+    sch: Schedule, sums: Facts, task: Loop, plan: ChannelPlan
+) -> Callable[[Loop], Loop]:
     """Splits a loop over k into runs that prefetch some lines each of the next piece of weight."""
     (weight,) = sums.buffers_along(sums.spatial[-1])
 
     def split(k: Loop) -> Loop:
         outer, inner = sch.split(k, [None, plan.prefetch])
         sch.unroll(inner)
+        if not plan.piece:
+            prefetch_next(sch, task, outer, weight)
+            return outer
         # For the first piece of a kernel it waits: the smaller, the better.
         piece, outer = sch.split(outer, [None, plan.piece])
         prefetch_next(sch, piece, outer, weight)
