@@ -654,7 +654,8 @@ def test_a_row_of_minus_infinity_alone_gives_zeros(taken, queries):
     mod = guarded_module("added", 0.5, queries, whole=taken == "attention")
     own = [Composite("rows", lambda x: op.softmax(x))] if taken == "rows" else None
     library = selfbyoc.build(mod, composites=own)
-    assert library.report.counts == {taken: 1}
+    products = {"batch_matmul": 1} if taken == "softmax" else {}
+    assert library.report.counts == {taken: 1} | products
     rng = np.random.default_rng(0)
     q, k, m = (rng.standard_normal((2, n, 5)).astype("float32") for n in (queries, 5, queries))
     m[0, 1], m[0, 2, :4], m[1, 2, 0], m[1, 0, 2] = -np.inf, -np.inf, np.nan, -np.inf

@@ -38,10 +38,7 @@ batch_matmul = Composite(
         Case(_product(transpose_a=True), name="over-rows", x=(8, 197, 19), y=(8, 197, 19)),
         Case(_product(transpose_b=True), name="turned", x=(4, 33, 64), y=(4, 70, 64)),
         Case(_product(), name="one", x=(1, 100, 60), y=(1, 60, 150)),
-        Case(
-            lambda x, y, z: op.relu(op.add(op.batch_matmul(x, y), z)), name="residual",
-            x=(3, 7, 9), y=(3, 9, 197), z=(3, 7, 197),
-        ),
+        Case(_product(), name="many-columns", x=(3, 7, 9), y=(3, 9, 197)),
         Case(
             _product(transpose_a=True, transpose_b=True), name="both-turned",
             x=(2, 31, 13), y=(2, 48, 31),
