@@ -10,11 +10,13 @@ from typing import Any
 
 from . import host_features
 from ._tvm import TVMError, make_target, target_dict, tvm
-from .cpu_features import architecture, features_of
+from .cpu_features import architecture, features_of, known_cpus
 from .errors import TargetError
 
 PRETENDED = "SELFBYOC_CPU"
 _EXTRAS = frozenset({"sse4a", "tbm"})
+_SAPPHIRE_RAPIDS = frozenset({"avx512fp16", "avx512bf16", "avxvnni"})
+_NEWEST = ("sapphirerapids", "cascadelake", "skylake-avx512", "haswell", "nehalem")
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
@@ -168,19 +170,31 @@ def _features(pretended: str) -> frozenset[str]:
 @cache
 def _cpu() -> str:
     name = str(tvm.target.codegen.llvm_get_system_cpu())
-    return name if name not in ("generic", "x86-64") else _by_features()
+    return _by_features("" if name in ("generic", "x86-64") else name)
 
 
-def _by_features() -> str:
-    """The newest CPU name that an old LLVM has for what this CPU can do; LLVM 10 takes no unknown
-    -mcpu.
+def _by_features(name: str) -> str:
+    """The newest CPU name that LLVM has for what this CPU can do, where the one that LLVM found
+    says less: an old LLVM knows no newer one, and LLVM goes by the model's number, which a
+    hypervisor may make up (a Granite Rapids as model 167, Rocket Lake, whose cores have one
+    unit of 512 bits).
     """
     if architecture("llvm") != "x86_64":
-        return ""
+        return name
     found = host_features.detected("x86_64") or frozenset()
-    names = ("cascadelake", "skylake-avx512", "haswell", "nehalem")
-    fits = (n for n in names if _countable(features_of(f"llvm -mcpu={n}"), "x86_64") <= found)
-    return next(fits, "")
+    least = _of_name(name) if name else frozenset()
+    known = [n for n in _NEWEST if n in known_cpus()]
+    return next((n for n in known if least < _of_name(n) <= found), name)
+
+
+def _of_name(name: str) -> frozenset[str]:
+    return _countable(features_of({"kind": "llvm", "mcpu": name}), "x86_64")
+
+
+def core() -> str:
+    """The name of this machine's core: an LLVM that does not know it calls it an older one."""
+    shown = host_features.detected(architecture("llvm")) or frozenset()
+    return "sapphirerapids" if not _pretended() and shown >= _SAPPHIRE_RAPIDS else cpu()
 
 
 @cache

@@ -52,7 +52,9 @@ class Machine:
 def machine(target: Any) -> Machine:
     """The machine that a target describes. Raises TargetError for a -mcpu that LLVM lacks."""
     data = target_dict(target)
-    names = " ".join([str(data.get("mcpu") or ""), str(data.get("mtriple") or "")])
+    mcpu = str(data.get("mcpu") or "")
+    name = host.core() if mcpu and mcpu == host.cpu() else mcpu
+    names = f"{name} {data.get('mtriple') or ''}"
     features = features_of(target)
     width, registers = _vectors(features, architecture(target))
     core = core_of(names, width)

@@ -49,7 +49,7 @@ AFTER = {
     "square of relu": lambda y: op.power(op.relu(y), 2.0),
     "leaky relu": lambda y: op.leaky_relu(y, alpha=0.1),
     "norm, scale and shift": shifted,
-    "residual after": lambda y, whole: op.add(op.tanh(y), whole),
+    "residual after": lambda y, whole: op.add(op.leaky_relu(y, alpha=0.3), whole),
     "two residuals": lambda y, whole, other: op.relu(op.add(op.add(y, whole), other)),
     "gate": lambda y, gate: op.multiply(y, gate),
     "row": lambda y, row: op.add(y, row),

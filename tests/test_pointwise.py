@@ -90,9 +90,8 @@ def test_a_norm_and_a_residual_behind_flat_pixels(image, channels):
 
 
 def test_other_convolutions_take_another_form():
-    """Few pixels are no lanes; a window, a padding or groups are no matrix product."""
+    """Few pixels are no lanes; groups are no matrix product."""
     assert form((1, 512, 7, 7), 512) is ChannelPlan
-    assert form((1, 8, 28, 28), padding=(0, 1, 0, 1)) is PixelPlan
     assert form((1, 8, 28, 28), groups=2) is PixelPlan
 
 

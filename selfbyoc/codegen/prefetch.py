@@ -95,9 +95,7 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
         return []
     dim, run = box.runs([int(extent) for extent in buffer.shape])
     each = LINE * 8 // _bits(buffer)  # elements of a line
-    runs, number = 1, tir.const(0, dtype_of(nest[-1].loop_var))
-    for loop in nest[at + 1 :]:
-        runs, number = runs * int(loop.extent), number * int(loop.extent) + loop.loop_var
+    runs, number, is_first = _runs(nest[at + 1 :], dtype_of(nest[-1].loop_var))
     lines, share, places = _shared(box.extents[:dim], -(-run // each), runs, number)
     if to is None:
         first = _behind(box.first, nest[: at + 1])
@@ -109,10 +107,25 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
         # An index past the end of a row is the one so many elements further on.
         index = [ana.simplify(i) for i in [*index[:-1], index[-1] + line * each]]
         found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
-    if 2 * runs * share < 3 * lines:
+    when = [] if 2 * runs * share < 3 * lines else [ana.simplify(number * share < lines)]
+    when += is_first
+    if not when:
         return found
     found_all = tir.SeqStmt(found) if len(found) > 1 else found[0]
-    return [tir.IfThenElse(ana.simplify(number * share < lines), found_all, None)]
+    return [tir.IfThenElse(tir.all(*when) if len(when) > 1 else when[0], found_all, None)]
+
+
+def _runs(loops: Sequence[Any], dtype: str) -> tuple[int, Any, list[Any]]:
+    """How many runs of the last loop share a piece, and the number of the one at hand. Of a loop of
+    an open extent only the first iteration counts: there may be one.
+    """
+    runs, number, is_first = 1, tir.const(0, dtype), []
+    for loop in loops:
+        if type(loop.extent).__name__ == "IntImm":
+            runs, number = runs * int(loop.extent), number * int(loop.extent) + loop.loop_var
+        else:
+            is_first.append(loop.loop_var == loop.min)
+    return runs, number, is_first
 
 
 def _shared(
@@ -156,7 +169,7 @@ def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
         if kind == "For":
             dtype = dtype_of(node.loop_var)
             least[node.loop_var] = tir.const(0, dtype)
-            most[node.loop_var] = tir.const(int(node.extent) - 1, dtype)
+            most[node.loop_var] = node.extent - 1
         elif kind.endswith("BlockRealize"):
             values = zip((v.var for v in node.block.iter_vars), node.iter_values, strict=True)
             for var, value in values:
