@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen.apply import Scheduled
 from ..codegen.fallback import or_default
 from ..codegen.hook import hook
-from ..codegen.lower import External, external, match_of, read_attrs, schedule_external
+from ..codegen.lower import External, match_of, read_attrs, schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
 from ..match.match import Match
@@ -53,7 +53,7 @@ def kernels(mod: Any) -> list[Kernel]:
         symbol = str(func.attrs["global_symbol"])
         # On Relay equal functions are several with one symbol, on Relax one function.
         calls.setdefault(symbol, []).extend(constants.get(name, []))
-        source = external(symbol, hook.composites(func), hook.read(func), attrs)
+        source = hook.source_of(func, symbol, attrs)
         found[symbol] = Kernel(
             symbol, tuple(roots.get(symbol, ())), source, match_of(source), calls[symbol]
         )

@@ -43,9 +43,11 @@ def text_of(module: Any, symbol: str) -> str | None:
 
 
 def _without_definitions(assembly: str, filled: list[str]) -> str:
-    """The assembly with the function under a local name, and without the variables' names."""
+    """The assembly with the function, and those it calls, under local names, and without the
+    variables' names.
+    """
     entry = packed_symbol(_SYMBOL)
-    dropped = {f"\t.globl\t{entry}"}
+    dropped = set(re.findall(rf"^\t[.]globl\t{entry}(?:_\d+)?$", assembly, re.MULTILINE))
     for name in filled:
         dropped |= {f"\t.weak\t{name}", f"\t.type\t{name},@object", f"{name}:"}
         dropped |= {f"\t.size\t{name}, 8"}

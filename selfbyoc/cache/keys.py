@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,13 @@ def digest(facts: Iterable[Any]) -> str:
     return hashlib.sha256(json.dumps(list(facts), sort_keys=True).encode()).hexdigest()
 
 
-def of_function(func: Any, target: Any, config: Mapping[str, Any]) -> str:
-    """The key of a scheduled function's machine code.
+def of_functions(functions: Sequence[Any], target: Any, config: Mapping[str, Any]) -> str:
+    """The key of the machine code of scheduled functions.
 
-    How it is lowered it does not say: that is in the sources.
+    How they are lowered it does not say: that is in the sources.
     """
-    facts = [*_code(func), target_dict(target), dict(config), *compiler()]
+    code = [fact for func in functions for fact in _code(func)]
+    facts = [*code, target_dict(target), dict(config), *compiler()]
     return digest(["code", _LOWERED_BY, *facts])
 
 

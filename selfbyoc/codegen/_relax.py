@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,12 +15,13 @@ from .._tvm import register_func, tvm
 from .._tvm_tags import tags_of_each_thread
 from ..graph import OpGraph
 from ..ir._relax import read as read_graph
+from ..ir._relax_symbols import at, usual_sizes
 from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .at_once import at_once
 from .fallback import or_default
-from .lower import TARGET, External, external, lower, read_attrs
+from .lower import BOUNDS, TARGET, External, lower, read_attrs, told_graph
 from .target import agree
 
 
@@ -31,7 +34,23 @@ def composites(func: relax.Function) -> list[str]:
 
 def read(func: relax.Function) -> OpGraph:
     """The raw graph of an external function."""
-    return read_graph(func, raw=True)
+    with at(func, usual_sizes(func, {})):
+        return read_graph(func, raw=True)
+
+
+def source_of(func: relax.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
+    """An external function and our attributes of it -> what the hook works on."""
+    most = {str(name): size for name, size in attrs.get(BOUNDS, {}).items()}
+    sizes = usual_sizes(func, {name: size for name, size in most.items() if size is not None})
+
+    def read_at(sizes: Mapping[str, int]) -> OpGraph:
+        with at(func, sizes):
+            return told_graph(read_graph(func, raw=True), attrs)
+
+    found = External(symbol, tuple(composites(func)), read_at(sizes), attrs)
+    if not sizes:
+        return found
+    return replace(found, symbols={n: most.get(n) for n in sizes}, sizes=sizes, read_at=read_at)
 
 
 def build_target() -> Any | None:
@@ -55,7 +74,7 @@ def _read(func: relax.Function) -> tuple[Built, External]:
     attrs = read_attrs(func.attrs)
     symbol = str(func.attrs["global_symbol"])
     target = agree(attrs.get(TARGET), build_target(), symbol)
-    source = external(symbol, composites(func), read(func), attrs)
+    source = source_of(func, symbol, attrs)
     told = TARGET in attrs or build_target() is not None
     return Built(source, target, told), wired.with_record(source, target, packed=True)
 

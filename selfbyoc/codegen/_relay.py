@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,7 @@ from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..wiring import wired
 from .fallback import or_default
-from .lower import TARGET, external, lower, read_attrs
+from .lower import TARGET, External, external, lower, read_attrs
 from .target import agree
 
 
@@ -37,6 +37,11 @@ def composites(func: relay.Function) -> list[str]:
 def read(func: relay.Function) -> OpGraph:
     """The raw graph of an external function."""
     return read_graph(func, raw=True)
+
+
+def source_of(func: relay.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
+    """An external function and our attributes of it -> what the hook works on."""
+    return external(symbol, composites(func), read(func), attrs)
 
 
 def typed(func: relay.Function) -> relay.Function:
@@ -57,7 +62,7 @@ def codegen(func: relay.Function) -> Any:
         target = agree(attrs.get(TARGET), build_target(), symbol)
         with kept_targets():
             func = typed(func)
-            source = external(symbol, composites(func), read(func), attrs)
+            source = source_of(func, symbol, attrs)
             source = replace(source, is_checked=_build() is not None)
             source = wired.with_record(source, target, packed=True)
             done[symbol] = or_default(lower, source, target)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._tvm import build_module, tvm
+from .._tvm import GENERATION, build_module, tvm
 from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
@@ -18,6 +18,7 @@ from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .slices import without_concatenates
 from .stack_tiles import with_tiles_on_stack
+from .symbolic.allocations import with_constant_allocations
 from .transposes import with_transposes
 
 
@@ -33,22 +34,26 @@ def finished(func: Any, target: Any) -> Any:
 
 def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
+    if GENERATION == "relax":
+        func = with_constant_allocations(func)
     func = with_interleaves(with_copies(with_gathers(with_broadcasts(func))))
     func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))
 
 
 def machine_code(
-    func: Any,
+    func: Any | Mapping[str, Any],
     symbol: str,
     target: Any,
     last: Callable[[Any], Any] = at_last,
     config: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The runtime module of a finished function, whatever TVM raises. `last` and `config` (instead
-    of the usual ones) differ where somebody looks at what is lowered (analysis/bounds).
+    """The runtime module of a finished function, or of several by symbol, whatever TVM raises.
+    `last` and `config` (instead of the usual ones) differ where somebody looks at what is lowered
+    (analysis/bounds).
     """
     options = kernel_config(target) if config is None else config
     with tvm.transform.PassContext(opt_level=3, config=options):
         changed = last if str(target.kind) == "llvm" else None
-        return build_module(tvm.IRModule({symbol: func}), target, changed)
+        functions = dict(func) if isinstance(func, Mapping) else {symbol: func}
+        return build_module(tvm.IRModule(functions), target, changed)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import GENERATION, has_symbol
 from .._tvm_config import kernel_config
 from ..cache.kernels import current
-from ..cache.keys import of_function, of_inputs
+from ..cache.keys import of_functions, of_inputs
 from ..errors import CompositeError, LoweringError, reason
 from ..graph import OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
@@ -19,11 +19,12 @@ from ..language.known import composite_of, is_builtin
 from ..match.absorbed import find_whole
 from ..match.match import Match
 from ..wiring import wired
-from .apply import Scheduled, apply_schedule
+from .apply import Scheduled, apply_schedule, level_of
 from .c_source import linkable
 from .final import finished, machine_code
 from .honoured import is_right
 from .stack import Packed, Stacked, stack
+from .symbolic.kernel import symbolic_functions
 from .tuned import TUNED, Tuned, told_by
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ TARGET, COMPOSITE, SCALARS, PACKED = (
 )
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
-ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED)
+# The largest size of each symbol, or null.
+BOUNDS = "tefuse.symbols"
+ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED, BOUNDS)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,15 @@ class External:
     graph: OpGraph
     attrs: Mapping[str, Any]
     is_checked: bool = True  # by the executor: shapes and dtypes of what the kernel is called with
+    symbols: Mapping[str, int | None] = field(default_factory=dict)  # symbolic sizes: the largest
+    sizes: Mapping[str, int] = field(default_factory=dict)  # at which the graph is read
+    read_at: Callable[[Mapping[str, int]], OpGraph] | None = field(default=None, compare=False)
+
+    def at(self, sizes: Mapping[str, int]) -> External:
+        """The function of these sizes."""
+        assert self.read_at is not None, f"{self.symbol} has no symbolic sizes"
+        graph = self.read_at(sizes)
+        return replace(self, graph=graph, symbols={}, sizes={}, read_at=None)
 
 
 def external(
@@ -60,9 +72,14 @@ def external(
     """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments
     unpacked.
     """
+    return External(symbol, tuple(composites), told_graph(raw, attrs), attrs)
+
+
+def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
+    """A raw graph with what our attributes say of it."""
     graph = _with_scalars(raw, {int(k): v for k, v in attrs.get(SCALARS, {}).items()})
     graph = _without_stand_ins(graph, [int(k) for k in attrs.get(PACKED, {})])
-    return External(symbol, tuple(composites), canonicalize(graph), attrs)
+    return canonicalize(graph)
 
 
 def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
@@ -168,14 +185,15 @@ def lower(external: External, target: Any) -> Any:
     """External function -> runtime.Module that holds its symbol, compiled now or earlier."""
     cache = current() if str(target.kind) == "llvm" else None
     if cache is None:
-        return _compiled(external, _function(external, target), target)
+        return _compiled(external, _functions(external, target), target)
     inputs = _inputs_key(external, target)
     key = cache.key_of(inputs)
     module = cache.load(key, external.symbol)
     if module is not None:
         return module
-    lowered = _function(external, target)
-    key = of_function(lowered.func, target, kernel_config(target, external.is_checked))
+    lowered = _functions(external, target)
+    config = kernel_config(target, external.is_checked)
+    key = of_functions(list(lowered.by_symbol.values()), target, config)
     about = {"composite": lowered.composite, "target": str(target), "generation": GENERATION}
     module = cache.load(key, external.symbol)
     if module is None:
@@ -186,18 +204,23 @@ def lower(external: External, target: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Function:
-    """A scheduled function under its symbol, and whose it is."""
+class _Functions:
+    """Scheduled functions by symbol, the kernel's own first, and whose they are."""
 
-    func: Any
+    by_symbol: Mapping[str, Any]
     composite: str
     level: str
 
 
-def _function(external: External, target: Any) -> _Function:
+def _functions(external: External, target: Any) -> _Functions:
+    if external.symbols:
+        composite = match_of(external).composite
+        told, tuned = external.attrs.get(NOT_OWN, ""), Tuned.of(external.attrs)
+        level = level_of(composite, target, told, tuned).name
+        return _Functions(symbolic_functions(external, target), composite.name, level)
     stacked, scheduled = schedule_external(external, target)
     func = finished(scheduled.mod["main"], target).with_attr("global_symbol", external.symbol)
-    return _Function(func, stacked.composite.name, scheduled.level.name)
+    return _Functions({external.symbol: func}, stacked.composite.name, scheduled.level.name)
 
 
 def _inputs_key(external: External, target: Any) -> str | None:
@@ -208,15 +231,15 @@ def _inputs_key(external: External, target: Any) -> str | None:
     if composite is None or not is_builtin(composite):
         return None
     attrs = {name: value for name, value in external.attrs.items() if name != COMPOSITE}
-    attrs["is_checked"] = external.is_checked
+    attrs |= {"is_checked": external.is_checked, "symbols": dict(external.symbols)}
     return of_inputs(external.composites, external.graph, attrs, target)
 
 
-def _compiled(external: External, made: _Function, target: Any) -> Any:
+def _compiled(external: External, made: _Functions, target: Any) -> Any:
     logger.debug("%s: composite %s, %s, %s", external.symbol, made.composite, made.level, target)
     try:
         config = kernel_config(target, external.is_checked)
-        module = machine_code(made.func, external.symbol, target, config=config)
+        module = machine_code(made.by_symbol, external.symbol, target, config=config)
     except Exception as err:
         raise LoweringError(
             f"composite {made.composite}: TVM could not lower it with its {made.level}: "

@@ -9,11 +9,12 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy, tir, tvm
+from .._tvm import constant_numpy, tvm
 from ..graph import OpCall, OpGraph, Value
 from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
 from ..shown import shown_name
+from ._relax_symbols import at, bounds, number, usual_sizes
 from .canonical import canonicalize
 from .reader import Reader, Written
 
@@ -25,7 +26,7 @@ Constant = relax.Constant if hasattr(relax, "Constant") else tvm.ir.GenericConst
 def _value(ty: Any, name: str = "", **known: Any) -> Value:
     # Of an unknown number of axes (-1), one of unknown extent: nothing that is known.
     dims = ty.shape.values if isinstance(ty.shape, relax.ShapeExpr) else [None] * abs(ty.ndim)
-    shape = tuple(int(e) if isinstance(e, tir.IntImm) else None for e in dims)
+    shape = tuple(number(e) for e in dims)
     return Value(shape, str(ty.dtype), name, **known)
 
 
@@ -184,6 +185,12 @@ def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
     """
     graph = _written(func, inlines=raw).graph
     return graph if raw else canonicalize(graph)
+
+
+def read_at_sizes(func: relax.Function) -> OpGraph:
+    """The same at some sizes for symbolic extents."""
+    with at(func, usual_sizes(func, bounds(func))):
+        return read(func)
 
 
 def read_as_written(func: relax.Function) -> Written:

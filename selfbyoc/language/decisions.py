@@ -34,9 +34,15 @@ class Decisions:
     told: Mapping[str, Any] = field(default_factory=dict)
     made: dict[str, Choice] = field(default_factory=dict)
     fitted: bool = False  # what is told and does not fit gives way to the default
+    lasting: bool = False  # only values that fit every size are taken, where they are known
 
-    def take(self, name: str, candidates: tuple[Any, ...], default: Any) -> Any:
+    def take(
+        self, name: str, candidates: tuple[Any, ...], default: Any, lasting: tuple[Any, ...] = ()
+    ) -> Any:
         """The value that is told for a name, or the default; the same for every question."""
+        if self.lasting and lasting:
+            default = default if default in lasting else lasting[0]
+            candidates = lasting
         known = self.made.get(name)
         if known is not None and (known.candidates, known.default) != (candidates, default):
             raise ScheduleError(
@@ -67,15 +73,19 @@ _current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", defaul
 
 
 @contextmanager
-def deciding(told: Mapping[str, Any] | None = None, *, fitted: bool = False) -> Iterator[Decisions]:
+def deciding(
+    told: Mapping[str, Any] | None = None, *, fitted: bool = False, lasting: bool = False
+) -> Iterator[Decisions]:
     """Pack, stack and schedule with these decisions; -> what is asked for meanwhile.
 
     Where the same ones are in force already, their questions go on being collected there. `fitted`:
-    what does not fit gives way to the default, as the tuner's guesses may not.
+    what does not fit gives way to the default, as the tuner's guesses may not. `lasting`: where it
+    is known which values fit every size, only those are taken.
     """
     known = _current.get()
     same = known is not None and known.told == dict(told or {})
-    decisions = known if known is not None and same else Decisions(dict(told or {}), fitted=fitted)
+    made = Decisions(dict(told or {}), fitted=fitted, lasting=lasting)
+    decisions = known if known is not None and same else made
     token = _current.set(decisions)
     try:
         yield decisions
@@ -93,16 +103,28 @@ def undecided() -> Iterator[None]:
         _current.reset(token)
 
 
-def choose(name: str, candidates: Sequence[T], default: T) -> T:
+def for_every_size() -> bool:
+    """Whether what is decided now has to fit every size of a symbolic axis, not only the one at
+    hand.
+    """
+    decisions = _current.get()
+    return decisions is not None and decisions.lasting
+
+
+def choose(name: str, candidates: Sequence[T], default: T, lasting: Sequence[T] = ()) -> T:
     """One of `candidates`: `default`, unless the tuner or a record decides otherwise.
 
     `name` is unique within the composite's function; asked twice with the same candidates, it gets
-    the same answer. Raises ScheduleError if `default` is none of the candidates.
+    the same answer. `lasting` are values that fit every size, for kernels of symbolic sizes, the
+    best first; without any, the candidates are asked about size by size. Raises ScheduleError if
+    `default` is none of the candidates.
     """
     offered = tuple(candidates)
     if default not in offered:
         raise ScheduleError(f"choose: {name!r} has default {default!r}; expected one of {offered}")
     decisions = _current.get()
-    if decisions is None or len(offered) == 1:  # one candidate is no decision
+    if decisions is None:
         return default
-    return decisions.take(name, offered, default)
+    if len(offered) == 1 and not decisions.lasting:  # no decision
+        return default
+    return decisions.take(name, offered, default, tuple(lasting))

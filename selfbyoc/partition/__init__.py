@@ -139,7 +139,7 @@ def decide(
     from .generation import ir
     from .select import select
 
-    graph, block_of = reader.read(prepared["main"]), ir.block_of(prepared)
+    graph, block_of = reader.read_at_sizes(prepared["main"]), ir.block_of(prepared)
     with target or nullcontext():
         return select(graph, registry, strict=strict, refused=refused, block_of=block_of)
 

@@ -29,7 +29,6 @@ from ..codegen.lower import (
     SCALARS,
     TARGET,
     External,
-    external,
     match_of,
     packed_params,
 )
@@ -56,7 +55,7 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
     for name, func in ir.external_functions(mod).items():
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
-        source = external("", hook.composites(func), hook.read(func), attrs)
+        source = hook.source_of(func, "", attrs)
         with target or host_target():  # a plan asks for it
             source, waiting = _packed_or_not(source, target, sites if pack else [])
         if waiting:

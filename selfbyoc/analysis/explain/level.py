@@ -15,7 +15,6 @@ from ...codegen.lower import (
     COMPOSITE,
     NOT_OWN,
     TARGET,
-    external,
     match_of,
     packed_params,
     read_attrs,
@@ -76,7 +75,7 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
         decided = level_of(composite, told, why_not, tuned)
         if composite.kernel is None:
             return decided
-        source = external(record.symbol, hook.composites(func), hook.read(func), attrs)
+        source = hook.source_of(func, record.symbol, attrs)
         packed = {p.arg: p.value.shape for p in packed_params(source).values()}
         return _planned(decided, match_of(source), told, tuned, packed)
 

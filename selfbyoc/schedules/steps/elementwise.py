@@ -12,7 +12,7 @@ from ...machine import Machine
 from .blocks import Facts
 from .indices import Axis, is_axis
 from .loops import vectorize
-from .parallel import LEAST_STEPS, is_even
+from .parallel import LEAST_STEPS, is_even, is_worth_it
 
 MOST_PIECES = 3.2  # times the registers that whole vectors would take
 LOADS = ("BufferLoad", "TensorLoad")
@@ -130,7 +130,7 @@ def parallel_outer(sch: Schedule, loops: Sequence[Loop], steps: float, machine: 
     """Run the outermost loops in parallel, as few as make even tasks: what depends on them alone
     is computed once, outside of the others. Little work stays on one core.
     """
-    if steps < LEAST_STEPS or not loops:
+    if not is_worth_it(steps, LEAST_STEPS) or not loops:
         return
     count, tasks = 0, 1
     for count, loop in enumerate(loops, 1):  # noqa: B007 (the last one that is needed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...language.decisions import for_every_size
 from ...language.types import Loop, Schedule
 from ...machine import Machine
 
@@ -15,12 +16,17 @@ LEAST_NORMALISED = 4096  # elements of rows with several passes over each
 MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
 
 
+def is_worth_it(work: float, least: float) -> bool:
+    """Whether this work is worth a region; of a symbolic size it is always taken for that."""
+    return work >= least or for_every_size()
+
+
 def parallel_over(sch: Schedule, loops: Sequence[Loop], steps: float = LEAST_STEPS) -> Loop:
     """Fuse loops from the outside in and run them in parallel, if their `steps` in all are worth a
     region.
     """
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    if steps >= LEAST_STEPS:
+    if is_worth_it(steps, LEAST_STEPS):
         sch.parallel(fused)
     return fused
 

@@ -14,7 +14,8 @@ from ....codegen.info.ops import Ops
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.blocks import divisor
-from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS
+from ...steps.candidates import best, divisors, next_to
+from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
@@ -26,6 +27,7 @@ TILE_CYCLES = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).
 ROW_CYCLES = 0.1
+MANY_KEYS = 1 << 16  # of which a tile leaves no part over
 LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 
@@ -110,16 +112,30 @@ def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     shape, vector = shape_of(ops), machine.lanes("float32")
     if _few(shape.queries):
         parts = divisor(shape.depth, BLOCK), divisor(shape.keys, BLOCK)
-        parallel = (
-            math.prod(shape.batch) * shape.queries * shape.keys * shape.depth >= LEAST_FEW_PRODUCTS
-        )
+        work = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth
+        parallel = is_worth_it(work, LEAST_FEW_PRODUCTS)
         return FewPlan(shape, vector, *parts, parallel)
     found = _blocks(shape, machine)
     sizes = [p.lanes for p in found][:4]
     lanes = choose("queries_of_a_block", sizes, sizes[0])
     outside = choose("panels_outside", (True, False), True)
     taken = next(p for p in found if p.lanes == lanes)
-    return replace(taken, panels_outside=outside)
+    return replace(_decided(taken, machine), panels_outside=outside)
+
+
+def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
+    """The same with what depends on the number of keys as it is chosen."""
+
+    def sizes(keys: int) -> list[tuple[int, int]]:
+        product = _scores_of(replace(plan.shape, keys=keys), plan.lanes, plan.vector)
+        tiles = product.tiles(cpu, range(1, min(keys, cpu.vector_registers - 1) + 1))
+        return [(tile.rows, tile.vectors) for tile in tiles]
+
+    found, usual = sizes(plan.shape.keys), plan.key_steps
+    size = choose("scores_tile", best(found, found[0]), found[0], sizes(MANY_KEYS)[:1])
+    steps = next_to(divisors(plan.shape.keys, UNROLLED_STEPS), usual)
+    key_steps = choose("unrolled_keys", steps, usual, (1,))
+    return replace(plan, scores=RegisterTile(*size), key_steps=key_steps)
 
 
 def shape_of(ops: Ops) -> Shape:
@@ -168,13 +184,13 @@ class _Product:
         step = max(tile.cycles(cpu), LATENCY_SLACK * cpu.latency) + self.line * tile.rows
         return tiles * (step * self.depth + TILE_CYCLES)
 
-    def tile(self, cpu: Machine, rows: Iterable[int]) -> RegisterTile:
-        """The fastest tile of some of these rows, and of vectors that come out even."""
+    def tiles(self, cpu: Machine, rows: Iterable[int]) -> list[RegisterTile]:
+        """The tiles of some of these rows, and of vectors that come out even; the fastest first."""
         vectors = [v for v in range(1, self.vectors + 1) if self.vectors % v == 0]
         tiles = [RegisterTile(r, v) for r in rows for v in vectors]
         # The schedule holds a step's rows or its vectors, of which there are fewer.
         fitting = [tile for tile in tiles if tile.fits(cpu, min(tile.rows, tile.vectors))]
-        return min(fitting, key=lambda tile: (self.cycles(tile, cpu), tile.vectors))
+        return sorted(fitting, key=lambda tile: (self.cycles(tile, cpu), tile.vectors))
 
 
 def _scores_of(shape: Shape, lanes: int, vector: int) -> _Product:
@@ -189,10 +205,10 @@ def _block(shape: Shape, cpu: Machine, lanes: int) -> BlockPlan:
     """The plan for one size of a block."""
     vector = cpu.lanes("float32")
     rows = range(1, cpu.vector_registers)
-    scores = _scores_of(shape, lanes, vector).tile(cpu, [r for r in rows if r <= shape.keys])
-    weighted = _result_of(shape, lanes, vector).tile(cpu, [r for r in rows if lanes % r == 0])
+    scores = _scores_of(shape, lanes, vector).tiles(cpu, [r for r in rows if r <= shape.keys])[0]
+    weighted = _result_of(shape, lanes, vector).tiles(cpu, [r for r in rows if lanes % r == 0])[0]
     steps = divisor(shape.depth, UNROLLED_STEPS), divisor(shape.keys, UNROLLED_STEPS)
-    parallel = shape.products >= LEAST_PRODUCTS
+    parallel = is_worth_it(shape.products, LEAST_PRODUCTS)
     return BlockPlan(shape, vector, lanes, scores, weighted, *steps, True, parallel)
 
 

@@ -72,7 +72,8 @@ def plan(ops: Ops, machine: Machine) -> MatmulPlan:
     depth = matmul.inputs[0][0][-2 if matmul.attrs["transpose_a"] else -1]
     found = usual(shape, depth, matmul.attrs["transpose_b"], machine)
     sizes = [(p.height, p.width, p.packed, p.groups) for p in found]
-    made = choose(f"{matmul.name}.tile", best(sizes, sizes[0]), sizes[0])
+    lasting = [size for size in sizes if size[-1] == 1]  # one group fits every number of rows
+    made = choose(f"{matmul.name}.tile", best(sizes, sizes[0]), sizes[0], lasting)
     return next(p for p, size in zip(found, sizes, strict=True) if size == made)
 
 

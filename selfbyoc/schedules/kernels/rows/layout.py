@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...._tvm import tir
+from ....language.decisions import for_every_size
 from ....language.types import Expr
 from ...steps.blocks import divisor
 
@@ -82,6 +83,6 @@ def rows_in_tiles(lead: Sequence[int], height: int, most: int) -> Rows:
     last = lead[-1]
     through = math.prod(lead[:-1]) > 1 and last % height != 0 and last < 4 * height
     tiles = -(-(math.prod(lead) if through else last) // height)
-    while tiles > most and divisor(tiles, most) <= most // 2:
+    while tiles > most and divisor(tiles, most) <= most // 2 and not for_every_size():
         tiles += 1
     return Rows(tuple(lead), height, tiles, through)

@@ -12,7 +12,7 @@ from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.loops import CHUNK_STEPS
-from ...steps.parallel import LEAST_STEPS, is_even
+from ...steps.parallel import LEAST_STEPS, is_even, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows, rows_in_tiles
 
@@ -94,7 +94,8 @@ def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> 
 
     heights = [h for h in range(1, min(MOST_ROWS, count) + 1) if _fits_rows(h, dtype, cpu)]
     sorted_heights = sorted(heights, key=cost)
-    height = choose("rows_of_a_tile", best(sorted_heights, sorted_heights[0]), sorted_heights[0])
+    usual = sorted_heights[0]
+    height = choose("rows_of_a_tile", best(sorted_heights, usual), usual, sorted_heights)
     return _in_tiles(lead, height, depth, cpu)
 
 
@@ -148,19 +149,18 @@ def product_plan(
     vectors = block_vectors(cpu, dtype)
     sizes = [melted] if melted else _groups(rows, cpu, MOST_PIECE)
     tile, group = _panels(rows, blocks, dtype, cpu, sizes)
-    usual = _pays_rows_first(math.prod(rows.lead), depth, cpu)
     orders = [True] if melted else [False, True]
-    rows_first = choose(f"{name}.rows_first", orders, bool(melted) or usual)
+    pays = bool(melted) or _pays_rows_first(math.prod(rows.lead), depth, cpu)
+    rows_first = choose(f"{name}.rows_first", orders, pays)
     if rows_first and not melted:
         sizes = _groups(rows, cpu, depth)
         tile, group = _panels(rows, blocks, dtype, cpu, sizes)
-    sizes = next_to(sizes, group)
-    group = choose(f"{name}.group", sizes, group)
-    widths = best(
-        [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)],
-        tile.vectors // vectors,
-    )
-    wide = choose(f"{name}.wide", widths, widths[0])
+    # As a number of groups: one fits every number of rows.
+    counts = [rows.each // size for size in next_to(sizes, group)]
+    group = rows.each // choose(f"{name}.groups", counts, rows.each // group, (1,))
+    usual = tile.vectors // vectors
+    widths = [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)]
+    wide = choose(f"{name}.wide", best(widths, usual), usual, [usual, *widths])
     tile = RegisterTile(rows.height, wide * vectors)
     pieces = _pieces(rows, depth, wide, cpu, name)
     steps = rows.padded * blocks * vectors * depth
@@ -176,7 +176,7 @@ def product_plan(
         rows_first,
         bool(melted),
         0 if melted or pieces == 1 else CHUNK_STEPS,
-        steps >= LEAST_STEPS,
+        is_worth_it(steps, LEAST_STEPS),
     )
 
 
@@ -224,7 +224,8 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
     even = is_even(count, cpu, MOST_UNEVEN_ROWS)
     held = paired_blocks(units) * LINE * depth <= cpu.l2_bytes // 2
     usual = tiles if held and even and tiles * rows.height >= LEAST_ROWS else 0
-    return choose("tiles_of_a_task", [0, *next_to(divisors(rows.each, rows.each), tiles)], usual)
+    sizes = [0, *next_to(divisors(rows.each, rows.each), tiles)]
+    return choose("tiles_of_a_task", sizes, usual, (0,))
 
 
 def lead_of(shape: Shape) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from ....machine import Machine
 from ....ops import mathfn
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
-from ...steps.parallel import LEAST_NORMALISED
+from ...steps.parallel import LEAST_NORMALISED, is_worth_it
 from ...steps.tensors import reduced_in_lanes
 
 Read = Callable[..., Expr]  # (row index ..., k) -> element
@@ -56,7 +56,7 @@ def rowwise_plan(
     long = count >= 2 * cpu.in_flight * partial
     usual = divisor(rows[-1], max(1, most)) if long else 1
     at_once = choose("rows_at_once", next_to(divisors(rows[-1], MOST_AT_ONCE), usual), usual)
-    parallel = not within and math.prod(rows) * count >= LEAST_NORMALISED
+    parallel = not within and is_worth_it(math.prod(rows) * count, LEAST_NORMALISED)
     return RowwisePlan(lanes, partial, at_once, parallel)
 
 

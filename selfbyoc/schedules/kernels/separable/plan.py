@@ -10,7 +10,7 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.candidates import best
-from ...steps.parallel import LEAST_STEPS
+from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
 from ..conv.depth import steps_at_a_time
 from . import tiles
@@ -140,7 +140,7 @@ def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> S
         parts=_parts(project, sums, steps, unit, cpu, form.chunks == 1),
         fold=fold,
         in_squares=fold == 1 and form.out[1] % lanes == 0 and out[1] % lanes == 0,
-        parallel=math.prod(out) * channels / lanes >= LEAST_STEPS,
+        parallel=is_worth_it(math.prod(out) * channels / lanes, LEAST_STEPS),
     )
 
 

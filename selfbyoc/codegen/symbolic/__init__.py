@@ -1,0 +1,1 @@
+"""Kernels of symbolic sizes, learnt from those of some sizes."""

@@ -1,0 +1,24 @@
+"""Memory of constant size, where a symbolic size bounds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._tvm import Analyzer, tir
+from ..._tvm_symbolic import with_shapes
+
+MOST = 1 << 16  # elements
+
+
+def with_constant_allocations(func: Any) -> Any:
+    """A lowered PrimFunc whose buffers of min(size, 4) rows have 4: only memory of a constant size
+    becomes registers, or lies on the stack.
+    """
+
+    def constant(extent: Any) -> Any:
+        if isinstance(extent, (int, tir.IntImm)):
+            return extent
+        most = int(Analyzer().const_int_bound(extent).max_value)
+        return tir.IntImm("int32", most) if most <= MOST else extent
+
+    return with_shapes(func, constant)

@@ -1,0 +1,182 @@
+"""The kernels that a symbolic size needs: one for each plan that many sizes have.
+
+A family are the sizes that one kernel serves: from the least of its examples to the largest, or to
+any, where far larger ones agree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .learn import Example, Learnt, learnt
+
+Decisions = Mapping[str, Any]
+Decide = Callable[[int], Decisions]
+Make = Callable[[int, Decisions], "Example | None"]
+
+FEW = 8  # sizes with a kernel of their own: plans of few rows follow each of them
+MOST_PLANS = 5  # a plan more is a tenth of a second of compiling, and a few KB
+MOST_GAPS = 4  # plans for the sizes that those do not serve
+ENOUGH = 4  # examples of a family
+MOST_EXAMPLES = 12
+TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
+# Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
+EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
+NEAR = (9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
+FAR = (509, 2054)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel for the sizes from `least` to `most` (None: all) that leave the same `rest` after
+    steps of `step`.
+    """
+
+    learnt: Learnt
+    symbol: str
+    most: int | None
+
+    @property
+    def least(self) -> int:
+        """Its least size."""
+        return self.learnt.least(self.symbol)
+
+    @property
+    def step(self) -> int:
+        """1 where it takes every size between."""
+        return self.learnt.step(self.symbol)
+
+    @property
+    def rest(self) -> int:
+        """What its sizes leave after whole steps."""
+        return self.learnt.examples[0].sizes[self.symbol] % self.step
+
+    def takes(self, size: int) -> bool:
+        """Whether it is right for a size."""
+        in_range = self.least <= size and (self.most is None or size <= self.most)
+        return in_range and size % self.step == self.rest
+
+
+def families(
+    symbol: str, most: int | None, decide: Decide, make: Make
+) -> tuple[list[Family], list[int]]:
+    """The families of the sizes above FEW, and which one serves each of TABLE (-1: none).
+
+    `decide` says what the plan decides for a size; `make` schedules for one under such decisions,
+    or returns None where they do not fit.
+    """
+    sizes = [size for size in TABLE if most is None or size <= most]
+    decided = {size: decide(size) for size in sizes}
+    keys = {size: _key(decisions) for size, decisions in decided.items()}
+    found: dict[str, list[Family]] = {}
+    used, served = list[Family](), [-1] * len(sizes)
+    for rounds in (MOST_PLANS, MOST_GAPS):
+        gaps = [size for size, n in zip(sizes, served, strict=True) if n < 0]
+        for key, members in _by_weight(gaps, keys)[:rounds]:
+            found.setdefault(key, []).extend(
+                _of_plan(symbol, decided[members[0]], members, most, make)
+            )
+        used, served = _numbered(sizes, keys, found)
+    return used, served
+
+
+def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
+    """The plans of sizes, with those; first what most have, where every factor between sizes
+    counts the same.
+    """
+    members: dict[str, list[int]] = {}
+    for size in sizes:
+        members.setdefault(keys[size], []).append(size)
+    return sorted(members.items(), key=lambda item: -sum(1 / size for size in item[1]))
+
+
+def _key(decisions: Decisions) -> str:
+    return json.dumps(decisions, sort_keys=True, default=str)
+
+
+def _numbered(
+    sizes: Sequence[int], decided: Mapping[int, str], found: Mapping[str, Sequence[Family]]
+) -> tuple[list[Family], list[int]]:
+    """Each size is served by its plan's own family, or that of the next larger size that has one: a
+    tile that suits more rows suits these. Families that serve none are left out.
+    """
+    last: Sequence[Family] = ()
+    chosen: list[Family | None] = []
+    every = [family for of in found.values() for family in of]
+    every.sort(key=lambda family: family.step)
+    for size in reversed(sizes):
+        own = found.get(decided[size], ())
+        last = [f for f in own if f.step == 1] or last
+        chosen.append(next((f for f in (*own, *last, *every) if f.takes(size)), None))
+    chosen.reverse()
+    used = [family for family in every if any(family is c for c in chosen)]
+    return used, [next((n for n, f in enumerate(used) if f is c), -1) for c in chosen]
+
+
+def _of_plan(
+    symbol: str, decisions: Decisions, members: Sequence[int], most: int | None, make: Make
+) -> list[Family]:
+    """The families of one plan: sizes whose kernels have the same loops."""
+    groups: dict[Any, list[Example]] = {}
+    known: dict[int, Example | None] = {}
+
+    def example(size: int) -> Example | None:
+        if size not in known:
+            known[size] = None if most is not None and size > most else make(size, decisions)
+        return known[size]
+
+    factor = members[-1] / members[0]
+    wanted = [members[0] * factor ** (i / 5) for i in range(6)]
+    spread = sorted({min(members, key=lambda m: abs(m - size)) for size in wanted})
+    made = (e for e in map(example, dict.fromkeys((*spread, *EXAMPLES))) if e is not None)
+    for found in itertools.islice(made, MOST_EXAMPLES):
+        groups.setdefault(found.key, []).append(found)
+    every = [_confirmed(symbol, group, example, most) for group in groups.values()]
+    made_ones = [family for family in every if family is not None]
+    # What takes every size serves whole tiles too.
+    whole = any(family.step == 1 and family.most == most for family in made_ones)
+    return [f for f in made_ones if f.step == 1 or not whole]
+
+
+def _confirmed(
+    symbol: str, group: Sequence[Example], make: Callable[[int], Example | None], most: int | None
+) -> Family | None:
+    """What examples say, where those around whole tiles agree: there another tile's count, or
+    another formula, would show.
+    """
+    for _ in range(3):
+        found = learnt(group) if len(group) >= ENOUGH else None
+        if found is None:
+            return None
+        known = {e.sizes[symbol] for e in group}
+        more = [make(s) for s in _around_tiles(found, symbol) if s not in known]
+        alike = [e for e in more if e is not None and e.key == group[0].key]
+        group = [*group, *alike]
+        if all(found.says(e) for e in alike):
+            far = [e for e in map(make, FAR) if e is not None]
+            limit = most if far and all(found.says(e) for e in far) else _largest(group, symbol)
+            near = next((e for e in _nearer(found, symbol, make) if found.says(e)), group[0])
+            return Family(Learnt((*group, near), found.formulas), symbol, limit)
+    return None
+
+
+def _nearer(found: Learnt, symbol: str, make: Callable[[int], Example | None]) -> Iterator[Example]:
+    """Examples of smaller sizes."""
+    for size in NEAR:
+        example = make(size) if size < found.least(symbol) else None
+        if example is not None:
+            yield example
+
+
+def _largest(group: Sequence[Example], symbol: str) -> int:
+    return max(e.sizes[symbol] for e in group)
+
+
+def _around_tiles(found: Learnt, symbol: str) -> list[int]:
+    tiles = {count.tile for count in found.tiles if count.symbol == symbol and count.tile > 1}
+    sizes = {k * tile + by for tile in tiles for k in (2, 3) for by in (-1, 1)}
+    return sorted(size for size in sizes if size >= found.least(symbol))

@@ -1,0 +1,127 @@
+"""A kernel for all sizes from kernels for some.
+
+A schedule makes the same loops for 131 rows as for 179: what differs are integers, and each of
+them is a formula of the size (formula.py). So the kernels of some sizes, scheduled as any other,
+say what the one for every size is, whatever composite and schedule they come from; where they
+differ in more than integers, or an integer follows no formula, there is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+from ..._tvm import dtype_of, structural_equal, structural_hash, tir
+from ..._tvm_rewrite import map_integers
+from .formula import Formula, Sizes, Tiles, fitted
+
+
+@dataclass(frozen=True)
+class Example:
+    """A scheduled PrimFunc and the sizes that it is for."""
+
+    sizes: Sizes
+    func: Any
+
+    @cached_property
+    def integers(self) -> list[int]:
+        """All of its integers, in the order of a walk."""
+        found: list[int] = []
+
+        def note(node: Any) -> Any:
+            found.append(int(node.value))
+            return node
+
+        map_integers(self.func, note)
+        return found
+
+    @cached_property
+    def loops(self) -> Any:
+        """The function without its integers."""
+        return map_integers(self.func, lambda node: tir.IntImm(dtype_of(node), 0))
+
+    @cached_property
+    def key(self) -> tuple[int, int]:
+        """Equal for functions that differ in integers only, as good as never for others."""
+        return len(self.integers), int(structural_hash(self.loops))
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What examples of the same loops have in common: each integer as a formula of the sizes.
+
+    Valid for a symbol from the least size of the examples on, in steps of what they differ by.
+    """
+
+    examples: tuple[Example, ...]
+    formulas: tuple[Formula, ...]
+
+    @property
+    def tiles(self) -> set[Tiles]:
+        """The counts of tiles that it depends on."""
+        return set().union(*(formula.tiles for formula in self.formulas))
+
+    def least(self, symbol: str) -> int:
+        """The least size of a symbol among the examples."""
+        return min(example.sizes[symbol] for example in self.examples)
+
+    def step(self, symbol: str) -> int:
+        """The greatest common divisor of the distances between the examples' sizes; 0: there is
+        but one.
+        """
+        sizes = [example.sizes[symbol] for example in self.examples]
+        return reduce(math.gcd, (size - sizes[0] for size in sizes))
+
+    def says(self, example: Example) -> bool:
+        """Whether it gives this one too."""
+        values = (formula.at(example.sizes) for formula in self.formulas)
+        return example.key == self.examples[0].key and list(values) == example.integers
+
+    def function(self, variables: Mapping[str, Any]) -> Any:
+        """The PrimFunc of all sizes, with these variables for them."""
+        count = itertools.count()
+
+        def general(node: Any) -> Any:
+            formula = self.formulas[next(count)]
+            return node if not formula.tiles else expression(formula, variables)
+
+        return map_integers(self.examples[0].func, general)
+
+
+def learnt(examples: Sequence[Example]) -> Learnt | None:
+    """What examples say of all sizes; None where they differ in more than formulas can say."""
+    first, *others = examples
+    if any(e.key != first.key or not structural_equal(e.loops, first.loops) for e in others):
+        return None
+    columns = list(zip(*(example.integers for example in examples), strict=True))
+    known = {column[0] for column in columns if len(set(column)) == 1}
+    points = [example.sizes for example in examples]
+    found: dict[tuple[int, ...], Formula | None] = {}
+    for column in columns:
+        if column not in found:
+            found[column] = fitted(points, column, known)
+    formulas = [found[column] for column in columns]
+    return None if None in formulas else Learnt(tuple(examples), tuple(formulas))  # type: ignore[arg-type]
+
+
+def expression(formula: Formula, variables: Mapping[str, Any]) -> Any:
+    """A formula of TVM's variables, of 32 bits."""
+    total: Any = 0
+    for factor, counts in formula.terms:
+        term: Any = factor
+        for count in counts:
+            term = _tiles(count, variables) * term
+        total = term + total
+    return total
+
+
+def _tiles(count: Tiles, variables: Mapping[str, Any]) -> Any:
+    """ceil(size / tile) as TVM can reason about it: of (size + tile - 1) // tile it does not see
+    that the tiles cover the size.
+    """
+    size = variables[count.symbol]
+    return size if count.tile == 1 else tir.floordiv(size - 1, count.tile) + 1

@@ -1,0 +1,89 @@
+"""Relax: functions of symbolic shapes, read at numbers for the symbols.
+
+Patterns, computes and schedules all ask about extents; so a graph is read at some sizes, which no
+other extent of the function has, and what is made of it is learnt from several (codegen/symbolic).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from tvm import relax
+
+from .._tvm import Analyzer, dtype_of, tir, tvm
+from .._tvm_rewrite import substitute
+
+BOUNDS = "tir_var_upper_bound"  # TVM's attribute of a function: {symbol: largest size}
+# Primes: no extent is a multiple by accident, and there are rows left over in any tile.
+USUAL = (131, 113, 139, 107, 149, 103, 151, 109, 157, 127)
+
+_sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", default=None)
+
+
+def symbols(func: Any) -> dict[str, Any]:
+    """The variables that are an extent of a parameter each, by name; of several of one name, the
+    first.
+    """
+    found: dict[str, Any] = {}
+    for extent in (e for p in func.params for e in _extents(p.ty)):
+        if isinstance(extent, tir.Var):
+            found.setdefault(str(extent.name), extent)
+    return found
+
+
+def bounds(func: Any) -> dict[str, int]:
+    """The largest sizes that a function's attribute allows its symbols."""
+    attrs = dict(func.attrs.items()) if func.attrs else {}
+    return {str(name): int(most) for name, most in (attrs.get(BOUNDS) or {}).items()}
+
+
+def usual_sizes(func: Any, most: Mapping[str, int]) -> dict[str, int]:
+    """A size for each symbol that nothing else in the function has."""
+    known = {int(e) for e in _all_extents(func) if isinstance(e, tir.IntImm)}
+    free = [size for size in USUAL if size not in known] or list(USUAL)
+    found: dict[str, int] = {}
+    for name in symbols(func):
+        limit = most.get(name, free[0])
+        fits = (s for s in (*free, *range(limit, 0, -1)) if s <= limit)
+        taken = {*known, *found.values()}
+        found[name] = next((s for s in fits if s not in taken), limit)
+    return found
+
+
+def _all_extents(func: Any) -> Iterator[Any]:
+    for var in (*func.params, *(b.var for block in func.body.blocks for b in block.bindings)):
+        yield from _extents(var.ty)
+
+
+def _extents(ty: Any) -> Iterator[Any]:
+    if isinstance(ty, relax.TupleType):
+        for field in ty.fields:
+            yield from _extents(field)
+    shape = getattr(ty, "shape", None)
+    yield from getattr(shape, "values", None) or ()
+
+
+@contextmanager
+def at(func: Any, sizes: Mapping[str, int]) -> Iterator[None]:
+    """Read the function with these numbers for its symbols, by name."""
+    variables = symbols(func)
+    token = _sizes.set({variables[name]: size for name, size in sizes.items()})
+    try:
+        yield
+    finally:
+        _sizes.reset(token)
+
+
+def number(extent: Any) -> int | None:
+    """An extent as a number, if it is one here."""
+    if isinstance(extent, tir.IntImm):
+        return int(extent)
+    sizes = _sizes.get()
+    if not sizes or not isinstance(extent, tvm.ir.Node):
+        return None
+    known = {var: tir.IntImm(dtype_of(var), size) for var, size in sizes.items()}
+    found = Analyzer().simplify(substitute(extent, known))
+    return int(found) if isinstance(found, tir.IntImm) else None
