@@ -22,6 +22,8 @@ from ._relax_items import ItemsAreCalls, WithoutItemCalls
 from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
 from ._relax_scalars import one_for_each_scalar
+from ._relax_shapes import takes_shapes, with_shapes_inside
+from ._relax_shapes import tensors as shapes_aside
 from ._relax_table import SaysItsOps, fusion_table
 from ._relax_taps import TapsThatMeet
 from .parameters import check_params
@@ -90,9 +92,15 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, lis
     fuse = relax.transform.FuseOpsByPattern(
         table.rows, bind_constants=False, annotate_codegen=True, entry_functions=["main"]
     )
-    fused = without_item_calls(fuse(table.mod))
+    fused = _without_shape_arguments(without_item_calls(fuse(table.mod)))
     fused = one_for_each_scalar(fused, external_functions(fused))
     return _unique_symbols(fused, model_name(mod["main"])), table.matches
+
+
+def _without_shape_arguments(mod: tvm.IRModule) -> tvm.IRModule:
+    functions = {n: f for n, f in external_functions(mod).items() if takes_shapes(f)}
+    new = {name: with_shapes_inside(func) for name, func in functions.items()}
+    return update(mod, new, {}) if new else mod
 
 
 def _unique_symbols(mod: tvm.IRModule, model: str) -> tvm.IRModule:
@@ -226,6 +234,6 @@ class _Swap(relax.PyExprMutator):
         tensors = next(self.waiting[name]) if name in self.waiting else {}
         args = [
             relax.const(tensors[i]) if i in tensors else self.visit_expr(a)
-            for i, a in enumerate(call.args)
+            for i, a in enumerate(shapes_aside(call.args))
         ]
         return relax.Call(self.fresh[name], args, call.attrs)

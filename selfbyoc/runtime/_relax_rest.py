@@ -6,6 +6,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tvm import relax
@@ -19,6 +20,7 @@ from ..machine import machine_at_hand
 from ..partition import check_target
 from ..wiring import wired
 from ._relax_norms import norms_are_scales
+from ._relax_symbolic import scheduled_for_all_sizes, symbols
 from ._relax_takes import clipped_takes
 
 logger = logging.getLogger(__name__)
@@ -132,7 +134,9 @@ def schedule_rest(
             done.update_func(gv, any_alignment(func))
             continue
         try:
-            done.update_func(gv, _scheduled(func, target))
+            one = partial(_scheduled, target=target)
+            made = scheduled_for_all_sizes(func, one) if symbols(func) else one(func)
+            done.update_func(gv, made)
         except (
             Exception
         ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays

@@ -26,7 +26,7 @@ MOST_EXAMPLES = 12
 TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
 # Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
 EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
-NEAR = (9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
+NEAR = (1, 2, 3, 9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
 FAR = (509, 2054)
 
 
@@ -92,6 +92,11 @@ def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str,
     for size in sizes:
         members.setdefault(keys[size], []).append(size)
     return sorted(members.items(), key=lambda item: -sum(1 / size for size in item[1]))
+
+
+def one_family(symbol: str, most: int | None, make: Make) -> list[Family]:
+    """The families of what decides nothing by a plan."""
+    return [f for f in _of_plan(symbol, {}, TABLE, most, make) if f.step == 1 and f.most == most]
 
 
 def _key(decisions: Decisions) -> str:
@@ -167,7 +172,7 @@ def _confirmed(
 def _nearer(found: Learnt, symbol: str, make: Callable[[int], Example | None]) -> Iterator[Example]:
     """Examples of smaller sizes."""
     for size in NEAR:
-        example = make(size) if size < found.least(symbol) else None
+        example = make(size) if size < found.least(symbol) else None  # below FEW: for the rest
         if example is not None:
             yield example
 
