@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,37 +95,53 @@ def _lines(nest: Sequence[Any], buffer: Any, to: list[int] | None) -> list[Any]:
         return []
     dim, run = box.runs([int(extent) for extent in buffer.shape])
     each = LINE * 8 // _bits(buffer)  # elements of a line
-    runs, number, is_first = _runs(nest[at + 1 :], dtype_of(nest[-1].loop_var))
-    lines, share, places = _shared(box.extents[:dim], -(-run // each), runs, number)
+    runs, number = 1, tir.const(0, dtype_of(nest[-1].loop_var))
+    for loop in nest[at + 1 :]:
+        runs, number = runs * loop.extent, number * loop.extent + loop.loop_var
+    ana = _analyzer(nest[at + 1 :])
+    runs = ana.simplify(runs) if nest[at + 1 :] else tir.const(1, "int32")
     if to is None:
         first = _behind(box.first, nest[: at + 1])
     else:
         first = [i + n for i, n in zip(box.first, to, strict=True)]
-    ana, found = _analyzer(nest[at + 1 :]), []
-    for *row, line in places:
+
+    def prefetched(place: Sequence[Any]) -> Any:
+        *row, line = place
         index = [f + o for f, o in zip(first, [*row, *[0] * (len(first) - dim)], strict=True)]
         # An index past the end of a row is the one so many elements further on.
         index = [ana.simplify(i) for i in [*index[:-1], index[-1] + line * each]]
-        found.append(tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index))))
-    when = [] if 2 * runs * share < 3 * lines else [ana.simplify(number * share < lines)]
-    when += is_first
-    if not when:
+        return tir.Evaluate(prefetch_op(tir.BufferLoad(buffer, index)))
+
+    rows, lines = box.extents[:dim], -(-run // each)
+    if type(runs).__name__ != "IntImm":
+        return [_shared_by_some(rows, lines, runs, number, prefetched)]
+    lines, share, places = _shared(rows, lines, int(runs), number)
+    found = [prefetched(place) for place in places]
+    if 2 * int(runs) * share < 3 * lines:
         return found
     found_all = tir.SeqStmt(found) if len(found) > 1 else found[0]
-    return [tir.IfThenElse(tir.all(*when) if len(when) > 1 else when[0], found_all, None)]
+    return [tir.IfThenElse(ana.simplify(number * share < lines), found_all, None)]
 
 
-def _runs(loops: Sequence[Any], dtype: str) -> tuple[int, Any, list[Any]]:
-    """How many runs of the last loop share a piece, and the number of the one at hand. Of a loop of
-    an open extent only the first iteration counts: there may be one.
-    """
-    runs, number, is_first = 1, tir.const(0, dtype), []
-    for loop in loops:
-        if type(loop.extent).__name__ == "IntImm":
-            runs, number = runs * int(loop.extent), number * int(loop.extent) + loop.loop_var
-        else:
-            is_first.append(loop.loop_var == loop.min)
-    return runs, number, is_first
+def _shared_by_some(
+    rows: Sequence[int], lines: int, runs: Any, number: Any, prefetched: Callable[..., Any]
+) -> Any:
+    """The same of a symbolic number of runs: how many lines a run does is known when it runs."""
+    total = lines * math.prod(rows)
+    share = tir.floordiv(total - 1, runs) + 1
+    turn = tir.Var("line", dtype_of(number))
+    place = number * share + turn
+    ask = tir.IfThenElse(place < total, prefetched(_place(place, rows, lines)), None)
+    return tir.For(turn, tir.const(0, dtype_of(number)), share, tir.ForKind.SERIAL, ask)
+
+
+def _place(number: Any, rows: Sequence[int], lines: int) -> tuple[Any, ...]:
+    """The indices of a row and the line in it, of the line of this number."""
+    place = []
+    for extent in (lines, *reversed(rows)):
+        place.append(tir.floormod(number, extent))
+        number = tir.floordiv(number, extent)
+    return tuple(reversed(place))
 
 
 def _shared(
@@ -142,14 +158,7 @@ def _shared(
         return lines, share, [(*row, number * share + i) for row in every for i in range(share)]
     total = lines * math.prod(rows)
     share = -(-total // runs)
-    places = []
-    for i in range(share):
-        place, left = [], number * share + i
-        for extent in (lines, *reversed(rows)):
-            place.append(tir.floormod(left, extent))
-            left = tir.floordiv(left, extent)
-        places.append(tuple(reversed(place)))
-    return total, share, places
+    return total, share, [_place(number * share + i, rows, lines) for i in range(share)]
 
 
 def _bits(buffer: Any) -> int:

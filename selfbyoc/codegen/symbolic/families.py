@@ -73,15 +73,12 @@ def families(
     decided = {size: decide(size) for size in sizes}
     keys = {size: _key(decisions) for size, decisions in decided.items()}
     found: dict[str, list[Family]] = {}
-    used, served = list[Family](), [-1] * len(sizes)
     for rounds in (MOST_PLANS, MOST_GAPS):
-        gaps = [size for size, n in zip(sizes, served, strict=True) if n < 0]
+        gaps = [s for s in sizes if not any(f.takes(s) for f in found.get(keys[s], ()))]
         for key, members in _by_weight(gaps, keys)[:rounds]:
-            found.setdefault(key, []).extend(
-                _of_plan(symbol, decided[members[0]], members, most, make)
-            )
-        used, served = _numbered(sizes, keys, found)
-    return used, served
+            made = _of_plan(symbol, decided[members[0]], members, most, make)
+            found[key] = [*found.get(key, ()), *made]
+    return _numbered(sizes, keys, found)
 
 
 def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:

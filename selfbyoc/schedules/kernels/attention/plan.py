@@ -134,7 +134,9 @@ def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
     found, usual = sizes(plan.shape.keys), plan.key_steps
     size = choose("scores_tile", best(found, found[0]), found[0], sizes(MANY_KEYS)[:1])
     steps = next_to(divisors(plan.shape.keys, UNROLLED_STEPS), usual)
-    key_steps = choose("unrolled_keys", steps, usual, (1,))
+    # Every eighth size has whole steps.
+    lasting = 1 if plan.shape.keys % UNROLLED_STEPS else UNROLLED_STEPS
+    key_steps = choose("unrolled_keys", steps, usual, (lasting,))
     return replace(plan, scores=RegisterTile(*size), key_steps=key_steps)
 
 
