@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .learn import Example, Learnt, learnt
@@ -39,6 +40,7 @@ class Family:
     learnt: Learnt
     symbol: str
     most: int | None
+    is_endless: bool = False  # up to the largest size that there may be
 
     @property
     def least(self) -> int:
@@ -61,10 +63,20 @@ class Family:
         return in_range and size % self.step == self.rest
 
 
-def families(
-    symbol: str, most: int | None, decide: Decide, make: Make
-) -> tuple[list[Family], list[int]]:
-    """The families of the sizes above FEW, and which one serves each of TABLE (-1: none).
+@dataclass(frozen=True)
+class Served:
+    """Families, and which one (-1: none) serves each size above FEW, and those between it and the
+    size before. Of the sizes that leave a rest after steps, `stepped` says so.
+    """
+
+    families: list[Family]
+    by_size: dict[int, int]
+    step: tuple[int, int] | None = None
+    stepped: dict[int, int] = field(default_factory=dict)
+
+
+def families(symbol: str, most: int | None, decide: Decide, make: Make) -> Served:
+    """The families of the sizes above FEW.
 
     `decide` says what the plan decides for a size; `make` schedules for one under such decisions,
     or returns None where they do not fit.
@@ -78,7 +90,7 @@ def families(
         for key, members in _by_weight(gaps, keys)[:rounds]:
             made = _of_plan(symbol, decided[members[0]], members, most, make)
             found[key] = [*found.get(key, ()), *made]
-    return _numbered(sizes, keys, found)
+    return _served(sizes, keys, found)
 
 
 def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
@@ -93,30 +105,60 @@ def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str,
 
 def one_family(symbol: str, most: int | None, make: Make) -> list[Family]:
     """The families of what decides nothing by a plan."""
-    return [f for f in _of_plan(symbol, {}, TABLE, most, make) if f.step == 1 and f.most == most]
+    return [f for f in _of_plan(symbol, {}, TABLE, most, make) if f.step == 1 and f.is_endless]
 
 
 def _key(decisions: Decisions) -> str:
     return json.dumps(decisions, sort_keys=True, default=str)
 
 
-def _numbered(
-    sizes: Sequence[int], decided: Mapping[int, str], found: Mapping[str, Sequence[Family]]
-) -> tuple[list[Family], list[int]]:
+def _served(
+    sizes: Sequence[int], keys: Mapping[int, str], found: Mapping[str, Sequence[Family]]
+) -> Served:
     """Each size is served by its plan's own family, or that of the next larger size that has one: a
     tile that suits more rows suits these. Families that serve none are left out.
+
+    Every fourth or eighth size may have a plan of its own: those of one such step are apart.
     """
+    every = sorted((f for of in found.values() for f in of), key=lambda family: family.step)
+    steps = Counter((f.step, f.rest) for key in keys.values() for f in found.get(key, ()))
+    apart = [step for step, _ in steps.most_common() if step[0] > 1][:1]
+    whole = _by_size(sizes, keys, found, [f for f in every if f.step == 1])
+    stepped: dict[int, Family | None] = {}
+    for step, rest in apart:
+        fitting = [f for f in every if step % f.step == 0 and rest % f.step == f.rest]
+        own = [size for size in sizes if size % step == rest]
+        stepped = _by_size(own, keys, found, fitting)
+    used = [f for f in every if any(f is c for c in (*whole.values(), *stepped.values()))]
+    number = {id(family): n for n, family in enumerate(used)} | {id(None): -1}
+    return Served(
+        used,
+        {size: number[id(family)] for size, family in whole.items()},
+        apart[0] if stepped else None,
+        {size: number[id(family)] for size, family in stepped.items()},
+    )
+
+
+def _by_size(
+    sizes: Sequence[int],
+    keys: Mapping[int, str],
+    found: Mapping[str, Sequence[Family]],
+    usable: Sequence[Family],
+) -> dict[int, Family | None]:
+    """The family of each size, and of all those between it and the one before."""
     last: Sequence[Family] = ()
-    chosen: list[Family | None] = []
-    every = [family for of in found.values() for family in of]
-    every.sort(key=lambda family: family.step)
-    for size in reversed(sizes):
-        own = found.get(decided[size], ())
-        last = [f for f in own if f.step == 1] or last
-        chosen.append(next((f for f in (*own, *last, *every) if f.takes(size)), None))
-    chosen.reverse()
-    used = [family for family in every if any(family is c for c in chosen)]
-    return used, [next((n for n, f in enumerate(used) if f is c), -1) for c in chosen]
+    chosen: dict[int, Family | None] = {}
+    below = [FEW, *sizes]
+    for size, before in zip(reversed(sizes), reversed(below[:-1]), strict=True):
+        own = [f for f in found.get(keys[size], ()) if any(f is u for u in usable)]
+        last = own or last
+
+        def takes(family: Family, size: int = size, before: int = before) -> bool:
+            to_the_end = size < sizes[-1] or family.is_endless
+            return to_the_end and family.takes(size) and family.least <= max(before + 1, FEW + 1)
+
+        chosen[size] = next((f for f in (*own, *last, *usable) if takes(f)), None)
+    return chosen
 
 
 def _of_plan(
@@ -140,7 +182,7 @@ def _of_plan(
     every = [_confirmed(symbol, group, example, most) for group in groups.values()]
     made_ones = [family for family in every if family is not None]
     # What takes every size serves whole tiles too.
-    whole = any(family.step == 1 and family.most == most for family in made_ones)
+    whole = any(family.step == 1 and family.is_endless for family in made_ones)
     return [f for f in made_ones if f.step == 1 or not whole]
 
 
@@ -159,10 +201,12 @@ def _confirmed(
         alike = [e for e in more if e is not None and e.key == group[0].key]
         group = [*group, *alike]
         if all(found.says(e) for e in alike):
-            far = [e for e in map(make, FAR) if e is not None]
-            limit = most if far and all(found.says(e) for e in far) else _largest(group, symbol)
+            sizes = FAR if most is None else (most,)
+            far = [e for e in map(make, sizes) if e is not None]
+            is_endless = bool(far) and all(found.says(e) for e in far)
+            limit = most if is_endless else _largest(group, symbol)
             near = next((e for e in _nearer(found, symbol, make) if found.says(e)), group[0])
-            return Family(Learnt((*group, near), found.formulas), symbol, limit)
+            return Family(Learnt((*group, near), found.formulas), symbol, limit, is_endless)
     return None
 
 

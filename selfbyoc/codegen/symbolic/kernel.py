@@ -17,7 +17,7 @@ from ..._tvm_symbolic import entry, size_variable
 from ...errors import ScheduleError
 from ...language.decisions import deciding
 from ..final import finished
-from .families import FEW, TABLE, families
+from .families import FEW, families
 from .formula import Sizes
 from .learn import Example, Learnt, learnt
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..lower import External
 
 OTHERS = (3, 2, 5, 4, 7)  # sizes of the other symbols in examples
-MOST_ALONE = 16  # sizes beside the first few with a kernel of their own
+MOST_ALONE, LAST_ALONE = 16, 128  # sizes beside the first few with a kernel of their own
 
 
 @dataclass
@@ -34,6 +34,17 @@ class Chosen:
 
     functions: list[Any] = field(default_factory=list)
     by_size: dict[int, int] = field(default_factory=dict)
+    step: tuple[int, int] | None = None
+    stepped: dict[int, int] = field(default_factory=dict)  # the same for every so many sizes
+
+    def number(self, size: Any, first: int) -> Any:
+        """Which kernel a size takes, as an expression; `first` are before these."""
+        found = _number(size, self.by_size, first)
+        if self.step is None:
+            return found
+        step, rest = self.step
+        is_one = tir.all(size > FEW, tir.floormod(size, step) == rest)
+        return tir.Select(is_one, _number(size, self.stepped, first), found)
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,7 @@ def symbolic_functions(source: External, target: Any) -> dict[str, Any]:
     for case in reversed(cases):
         fixed = dict(zip(others, case, strict=True))
         found = _chosen(maker, main, fixed, variables)
-        number = _number(variables[main], found.by_size, len(functions))
+        number = found.number(variables[main], len(functions))
         is_case = [variables[name] == 1 for name, size in fixed.items() if size == 1]
         which = tir.Select(tir.all(*is_case), number, which) if is_case else number
         functions += found.functions
@@ -119,17 +130,19 @@ def _chosen(
     def make(size: int, told: Mapping[str, Any]) -> Example | None:
         return maker.example(next(_around(maker, main, size, fixed)), told)
 
-    used, served = families(main, most, decide, make)
-    found.functions = [family.learnt.function(variables) for family in used]
-    found.by_size = {s: n for s, n in zip(TABLE, served, strict=False) if n >= 0}
-    gaps = [s for s, n in zip(TABLE, served, strict=False) if n < 0]
-    if len(gaps) > MOST_ALONE or (most is None and not any(f.most is None for f in used)):
-        raise _no_kernel(maker, f"of {gaps[:4]} and more rows" if gaps else "of every size")
+    served = families(main, most, decide, make)
+    found.functions = [family.learnt.function(variables) for family in served.families]
+    found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
+    if min(served.stepped.values(), default=-1) >= 0:
+        found.step, found.stepped = served.step, served.stepped
+    gaps = [size for size, n in served.by_size.items() if n < 0]
+    if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
+        raise _no_kernel(maker, f"of {main}={gaps[0]}")
     for size in (*range(1, min(FEW, most or FEW) + 1), *gaps):
         alone = _of_one_size(maker, main, size, fixed)
         found.by_size[size] = len(found.functions)
         found.functions.append(alone.function(variables))
-    if used:
+    if served.families:
         found.by_size[0] = 0  # loops over no tiles
     return found
 
