@@ -65,7 +65,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Served:
-    """Families, and which one (-1: none) serves each size above FEW, and those between it and the
+    """Families, and which one (-1: none) serves each size, and those between it and the
     size before. Of the sizes that leave a rest after steps, `stepped` says so.
     """
 
@@ -76,7 +76,7 @@ class Served:
 
 
 def families(symbol: str, most: int | None, decide: Decide, make: Make) -> Served:
-    """The families of the sizes above FEW.
+    """The families of all sizes; those up to FEW only join one of the same plan.
 
     `decide` says what the plan decides for a size; `make` schedules for one under such decisions,
     or returns None where they do not fit.
@@ -90,7 +90,10 @@ def families(symbol: str, most: int | None, decide: Decide, make: Make) -> Serve
         for key, members in _by_weight(gaps, keys)[:rounds]:
             made = _of_plan(symbol, decided[members[0]], members, most, make)
             found[key] = [*found.get(key, ()), *made]
-    return _served(sizes, keys, found)
+    first = range(1, min(FEW, FEW if most is None else most) + 1)
+    few = {size: _key(decide(size)) for size in first}
+    same = {s: next((f for f in found.get(key, ()) if f.takes(s)), None) for s, key in few.items()}
+    return _served(sizes, keys, found, same)
 
 
 def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
@@ -113,7 +116,10 @@ def _key(decisions: Decisions) -> str:
 
 
 def _served(
-    sizes: Sequence[int], keys: Mapping[int, str], found: Mapping[str, Sequence[Family]]
+    sizes: Sequence[int],
+    keys: Mapping[int, str],
+    found: Mapping[str, Sequence[Family]],
+    few: Mapping[int, Family | None],
 ) -> Served:
     """Each size is served by its plan's own family, or that of the next larger size that has one: a
     tile that suits more rows suits these. Families that serve none are left out.
@@ -123,7 +129,7 @@ def _served(
     every = sorted((f for of in found.values() for f in of), key=lambda family: family.step)
     steps = Counter((f.step, f.rest) for key in keys.values() for f in found.get(key, ()))
     apart = [step for step, _ in steps.most_common() if step[0] > 1][:1]
-    whole = _by_size(sizes, keys, found, [f for f in every if f.step == 1])
+    whole = {**few, **_by_size(sizes, keys, found, [f for f in every if f.step == 1])}
     stepped: dict[int, Family | None] = {}
     for step, rest in apart:
         fitting = [f for f in every if step % f.step == 0 and rest % f.step == f.rest]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..lower import External
 
 OTHERS = (3, 2, 5, 4, 7)  # sizes of the other symbols in examples
-MOST_ALONE, LAST_ALONE = 16, 128  # sizes beside the first few with a kernel of their own
+MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
 @dataclass
@@ -137,8 +137,8 @@ def _chosen(
         found.step, found.stepped = served.step, served.stepped
     gaps = [size for size, n in served.by_size.items() if n < 0]
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
-        raise _no_kernel(maker, f"of {main}={gaps[0]}")
-    for size in (*range(1, min(FEW, most or FEW) + 1), *gaps):
+        raise _no_kernel(maker, f"of {main}={gaps[-1]}")
+    for size in gaps:
         alone = _of_one_size(maker, main, size, fixed)
         found.by_size[size] = len(found.functions)
         found.functions.append(alone.function(variables))
