@@ -34,6 +34,17 @@ def symbols(func: Any) -> dict[str, Any]:
     return found
 
 
+def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The parameters and axes that have each symbol for their extent."""
+    found: dict[str, list[tuple[int, int]]] = {name: [] for name in symbols(func)}
+    tensors = [p for p in func.params if isinstance(p.ty, relax.TensorType)]
+    for position, param in enumerate(tensors):
+        for axis, extent in enumerate(_extents(param.ty)):
+            if isinstance(extent, tir.Var):
+                found[str(extent.name)].append((position, axis))
+    return {name: tuple(at) for name, at in found.items()}
+
+
 def bounds(func: Any) -> dict[str, int]:
     """The largest sizes that a function's attribute allows its symbols."""
     attrs = dict(func.attrs.items()) if func.attrs else {}

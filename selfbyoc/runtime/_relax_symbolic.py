@@ -13,7 +13,7 @@ from ..codegen.symbolic.learn import Example
 from ..errors import ScheduleError
 from ..language.decisions import deciding
 
-OTHERS = (3, 2, 5, 4, 7)
+OTHERS = (3, 2, 17, 5, 61)
 
 
 def symbols(func: Any) -> dict[str, Any]:

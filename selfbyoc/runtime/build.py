@@ -29,6 +29,7 @@ from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
 from .signature import signature_of
+from .sizes import sizes_of
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -152,5 +153,5 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
     return Library(
         native, inputs, unscheduled, report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
-        index_bounds=bounds_of(mod, [name for name, _, _ in inputs]),
+        index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import host
-from .._tvm import GENERATION, load_shared, tvm
+from .._tvm import GENERATION, tvm
 from ..errors import InputError, TargetError, one_line
 from ..files import expanded, written
 from ..interrupt import interruptible
@@ -22,8 +22,10 @@ from .exchange import road_to
 from .generation import runtime
 from .half import packed
 from .index_bounds import check_indices
+from .native import native_module
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
+from .sizes import Size, check_sizes
 from .system_compiler import check_compiler
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Library:
     versions         of what built it: name -> version
     weights          how a file of it holds weights of float32
     index_bounds     input -> the least and the largest number that is an index of something
+    sizes            symbol -> its largest size (None: any), and the inputs and axes that have it
     """
 
     native: Any
@@ -62,6 +65,7 @@ class Library:
     versions: dict[str, str] = field(default_factory=dict, repr=False)
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
+    sizes: dict[str, Size] = field(default_factory=dict, repr=False)
     file: Path | None = None  # that it was loaded from
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
@@ -128,6 +132,7 @@ class Library:
                 "load(path, like=library) with a library that has the same ones"
             )
         found = ordered(self.inputs, arrays, named)
+        check_sizes(self.sizes, self.inputs, found)
         check_indices(self.index_bounds, self.inputs, found)
         return found
 
@@ -144,7 +149,7 @@ class Library:
         calls = runtime.python_functions(self.native)
         note = Note(
             self.target, self.inputs, self.outputs, self.versions, self.report, calls,
-            self.weights, self.index_bounds,
+            self.weights, self.index_bounds, self.sizes,
         )  # fmt: skip
         half = self.weights == "float16"
         pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
@@ -214,32 +219,15 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     if note.target is not None:
         host.check_runs(note.target, str(path))
     try:
-        native = _native(path)
+        native = native_module(path)
     except Exception as err:  # TVM's own, with what the system's loader said
         raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
     known = note if like is None else like
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
-        versions=note.versions, weights=note.weights, index_bounds=note.index_bounds, file=path,
+        versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
+        sizes=note.sizes, file=path,
     )  # fmt: skip
-
-
-_loaded: set[Path] = set()
-
-
-def _native(path: Path) -> Any:
-    """The file as a module of TVM's. Under a name that it knows, the system's loader hands out the
-    file that was there before, so the second time it gets another one.
-    """
-    place = path.resolve()
-    if place not in _loaded:
-        native = tvm.runtime.load_module(str(path))
-        _loaded.add(place)
-        return native
-    with tempfile.TemporaryDirectory() as folder:
-        link = Path(folder) / path.name
-        link.symlink_to(place)
-        return load_shared(str(link))
 
 
 def weights_once(native: Any) -> Any:

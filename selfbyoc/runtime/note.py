@@ -18,6 +18,7 @@ from .._tvm import GENERATION, make_target, target_dict, tvm
 from ..errors import InputError, TargetError, one_line
 from ..partition.report import Report
 from .signature import Tensor
+from .sizes import Size
 
 _BEGIN = b'selfbyoc.note={"'  # compiled; the source below has a backslash before the quote
 _LONGEST = 64 << 20  # the report of SqueezeNet, 93 ops, has 0.2 MB
@@ -35,6 +36,7 @@ class Note:
     python: tuple[str, ...] = ()  # functions of TVM's Python package that it calls
     weights: str = "float32"  # as the file holds those of float32
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: dict[str, Size] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class _Written:
     python: tuple[str, ...] = ()
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: dict[str, Size] = field(default_factory=dict)
 
 
 def versions() -> dict[str, str]:
@@ -74,6 +77,7 @@ def write_note(folder: Path, note: Note) -> str:
             note.python,
             note.weights,
             note.index_bounds,
+            note.sizes,
         )
     )
     text = _BEGIN.decode()[:-2] + json.dumps(data)
@@ -98,6 +102,7 @@ def read_note(path: Path) -> Note:
         note = Note(
             inputs=written.inputs, outputs=written.outputs, versions=written.versions,
             python=written.python, weights=written.weights, index_bounds=written.index_bounds,
+            sizes=written.sizes,
         )  # fmt: skip
         if written.report is not None:
             note = replace(note, report=Report.from_data(written.report))

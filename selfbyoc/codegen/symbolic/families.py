@@ -10,7 +10,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .learn import Example, Learnt, learnt
@@ -38,6 +38,7 @@ class Family:
     """
 
     learnt: Learnt
+    decisions: Decisions
     symbol: str
     most: int | None
     is_endless: bool = False  # up to the largest size that there may be
@@ -185,11 +186,11 @@ def _of_plan(
     made = (e for e in map(example, dict.fromkeys((*spread, *EXAMPLES))) if e is not None)
     for found in itertools.islice(made, MOST_EXAMPLES):
         groups.setdefault(found.key, []).append(found)
-    every = [_confirmed(symbol, group, example, most) for group in groups.values()]
-    made_ones = [family for family in every if family is not None]
+    confirmed = (_confirmed(symbol, group, example, most) for group in groups.values())
+    every = [replace(found, decisions=decisions) for found in confirmed if found is not None]
     # What takes every size serves whole tiles too.
-    whole = any(family.step == 1 and family.is_endless for family in made_ones)
-    return [f for f in made_ones if f.step == 1 or not whole]
+    whole = any(family.step == 1 and family.is_endless for family in every)
+    return [f for f in every if f.step == 1 or not whole]
 
 
 def _confirmed(
@@ -212,7 +213,7 @@ def _confirmed(
             is_endless = bool(far) and all(found.says(e) for e in far)
             limit = most if is_endless else _largest(group, symbol)
             near = next((e for e in _nearer(found, symbol, make) if found.says(e)), group[0])
-            return Family(Learnt((*group, near), found.formulas), symbol, limit, is_endless)
+            return Family(Learnt((*group, near), found.formulas), {}, symbol, limit, is_endless)
     return None
 
 
@@ -229,6 +230,6 @@ def _largest(group: Sequence[Example], symbol: str) -> int:
 
 
 def _around_tiles(found: Learnt, symbol: str) -> list[int]:
-    tiles = {count.tile for count in found.tiles if count.symbol == symbol and count.tile > 1}
+    tiles = {count.tile for count in found.tiles if symbol in count.symbols and count.tile > 1}
     sizes = {k * tile + by for tile in tiles for k in (2, 3) for by in (-1, 1)}
     return sorted(size for size in sizes if size >= found.least(symbol))

@@ -1,14 +1,15 @@
 """What an integer of a kernel is of the sizes that the kernel was made for.
 
-Loops over tiles, clamped indices and shapes are all `a * ceil(size / tile) + b`, of one symbol or
-of the product of two. The constants follow from the integers of some kernels, and what they say
-of others must hold.
+Loops over tiles, clamped indices and shapes are all `a * ceil(size / tile) + b`, of one symbol, of
+the product of two, or with the product of two such counts. The constants follow from the integers
+of some kernels, and what they say of others must hold.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 Sizes = Mapping[str, int]  # of each symbol
@@ -19,14 +20,14 @@ MOST_TILE = 256
 
 @dataclass(frozen=True)
 class Tiles:
-    """ceil(size / tile) of one symbol."""
+    """ceil(size / tile) of one symbol, or of the product of several."""
 
-    symbol: str
+    symbols: tuple[str, ...]
     tile: int = 1
 
     def at(self, sizes: Sizes) -> int:
         """How many there are."""
-        return -(-sizes[self.symbol] // self.tile)
+        return -(-math.prod(sizes[name] for name in self.symbols) // self.tile)
 
 
 @dataclass(frozen=True)
@@ -57,23 +58,22 @@ def fitted(points: Sequence[Sizes], values: Sequence[int], known: Iterable[int])
     if len(set(values)) == 1:
         return Formula(((values[0], ()),))
     tiles = [1, *sorted({t for t in known if 1 < t <= MOST_TILE})]
-    for symbol in points[0]:
-        found = _of_one(symbol, points, values, tiles)
-        if found is not None:
-            return found
-    pairs = itertools.combinations(points[0], 2)
-    every = (_of_two(pair, points, values, tiles) for pair in pairs)
-    return next((found for found in every if found is not None), None)
-
-
-def _of_one(
-    symbol: str, points: Sequence[Sizes], values: Sequence[int], tiles: Sequence[int]
-) -> Formula | None:
-    """a * ceil(size / tile) + b."""
-    for count in (Tiles(symbol, tile) for tile in tiles):
-        line = _line([count.at(p) for p in points], values)
+    symbols = tuple(points[0])
+    pairs = list(itertools.combinations(symbols, 2))
+    alone = [*((name,) for name in symbols), *pairs]
+    forms: Iterator[tuple[Tiles, ...]] = itertools.chain(
+        ((Tiles(of, tile),) for of in alone for tile in tiles),
+        (
+            (Tiles((x,), one), Tiles((y,), two))
+            for x, y in pairs
+            for one, two in itertools.product(tiles, tiles)
+        ),
+    )
+    for counts in forms:
+        line = _line([math.prod(c.at(p) for c in counts) for p in points], values)
         if line is not None:
-            return _formula((line[0], (count,)), (line[1], ()))
+            terms = ((line[0], counts), (line[1], ()))
+            return Formula(tuple(term for term in terms if term[0]))
     return None
 
 
@@ -85,19 +85,3 @@ def _line(xs: Sequence[int], ys: Sequence[int]) -> tuple[int, int] | None:
     a = (ys[first] - ys[0]) // (xs[first] - xs[0])
     b = ys[0] - a * xs[0]
     return (a, b) if all(y == a * x + b for x, y in zip(xs, ys, strict=True)) else None
-
-
-def _of_two(
-    symbols: Sequence[str], points: Sequence[Sizes], values: Sequence[int], tiles: Sequence[int]
-) -> Formula | None:
-    """a * x * y + b, of counts x and y."""
-    for one, two in itertools.product(tiles, tiles):
-        x, y = Tiles(symbols[0], one), Tiles(symbols[1], two)
-        line = _line([x.at(p) * y.at(p) for p in points], values)
-        if line is not None:
-            return _formula((line[0], (x, y)), (line[1], ()))
-    return None
-
-
-def _formula(*terms: tuple[int, tuple[Tiles, ...]]) -> Formula:
-    return Formula(tuple(term for term in terms if term[0]))

@@ -11,20 +11,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import tir
+from ..._tvm import target_dict, tir
 from ..._tvm_alignment import any_alignment
 from ..._tvm_symbolic import entry, size_variable
+from ...cache.keys import digest, graph_data
 from ...errors import ScheduleError
-from ...language.decisions import deciding
 from ..final import finished
-from .families import FEW, families
+from .families import FEW, Family, families
 from .formula import Sizes
 from .learn import Example, Learnt, learnt
+from .maker import Maker
 
 if TYPE_CHECKING:
     from ..lower import External
 
-OTHERS = (3, 2, 5, 4, 7)  # sizes of the other symbols in examples
+OTHERS, USUAL = (3, 2, 17, 5, 61), 8  # sizes of the other symbols: in examples; what plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
@@ -48,49 +49,14 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Maker:
-    """Schedules a kernel at some sizes."""
+class Parts:
+    """A kernel's functions, its parameters as those of an empty function, and which of the
+    functions is called, as an expression of the parameters' sizes.
+    """
 
-    source: External
-    target: Any
-
-    def decided(self, sizes: Sizes) -> dict[str, Any]:
-        """What its plan decides for these sizes, that fits others too."""
-        with deciding({}, fitted=True, lasting=True) as asked, self.target:
-            self._plan(self.source.at(sizes))
-        return asked.taken
-
-    def example(self, sizes: Sizes, told: Mapping[str, Any] | None) -> Example | None:
-        """The kernel of these sizes, decided so (None: as for these sizes alone); None where they
-        decide otherwise.
-        """
-        source, lasting = self.source.at(sizes), told is not None
-        with deciding(told, fitted=True, lasting=lasting) as asked, self.target:
-            if told:
-                self._plan(source)
-                if any(asked.taken.get(name) != value for name, value in told.items()):
-                    return None
-            return Example(sizes, _bare(self._scheduled(source)))
-
-    def _plan(self, source: External) -> None:
-        from ..lower import match_of, packed_params
-        from ..planned import plan_of
-
-        packed = {p.arg: p.value.shape for p in packed_params(source).values()}
-        plan_of(match_of(source), packed)
-
-    def _scheduled(self, source: External) -> Any:
-        from ..lower import schedule_external
-
-        return schedule_external(source, self.target)[1].mod["main"]
-
-
-def _bare(func: Any) -> Any:
-    """A function without what we note on it: that is of its sizes."""
-    for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
-        if name in ("global_symbol", "Composite") or name.startswith("tefuse."):
-            func = func.without_attr(name)
-    return func
+    functions: list[Any]
+    signature: Any
+    which: Any
 
 
 def symbolic_functions(source: External, target: Any) -> dict[str, Any]:
@@ -98,24 +64,47 @@ def symbolic_functions(source: External, target: Any) -> dict[str, Any]:
 
     Raises ScheduleError where the schedules of several sizes are not those of one kernel.
     """
+    parts = _known_parts(source, target)
+    symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
+    found = {source.symbol: any_alignment(entry(parts.signature, symbols, parts.which))}
+    found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
+    return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
+
+
+_learnt: dict[str, Parts | ScheduleError] = {}  # equal kernels, and builds that try once more
+_MOST_LEARNT = 256
+
+
+def _known_parts(source: External, target: Any) -> Parts:
+    facts = [*source.composites, graph_data(source.graph), dict(source.symbols), source.attrs]
+    key = digest([*facts, target_dict(target)])
+    if key not in _learnt:
+        try:
+            _learnt[key] = _parts(source, target)
+        except ScheduleError as err:
+            _learnt[key] = err
+        for oldest in list(_learnt)[:-_MOST_LEARNT]:
+            _learnt.pop(oldest, None)
+    found = _learnt[key]
+    if isinstance(found, ScheduleError):
+        raise found
+    return found
+
+
+def _parts(source: External, target: Any) -> Parts:
     maker = Maker(source, target)
     variables = {name: size_variable(name) for name in source.symbols}
     main, *others = reversed(source.symbols)
-    cases = list(itertools.product((1, None), repeat=len(others)))
     functions: list[Any] = []
     which: Any = tir.IntImm("int32", -1)
-    for case in reversed(cases):
+    for case in reversed(list(itertools.product((1, None), repeat=len(others)))):
         fixed = dict(zip(others, case, strict=True))
         found = _chosen(maker, main, fixed, variables)
         number = found.number(variables[main], len(functions))
         is_case = [variables[name] == 1 for name, size in fixed.items() if size == 1]
         which = tir.Select(tir.all(*is_case), number, which) if is_case else number
         functions += found.functions
-    symbols = [f"{source.symbol}_{n}" for n in range(len(functions))]
-    first = any_alignment(entry(_signature(maker, variables), symbols, which))
-    parts = zip(symbols, (finished(f, target) for f in functions), strict=True)
-    found = {source.symbol: first, **dict(parts)}
-    return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
+    return Parts(functions, _signature(maker, variables), which)
 
 
 def _chosen(
@@ -125,13 +114,18 @@ def _chosen(
     most, found = maker.source.symbols[main], Chosen()
 
     def decide(size: int) -> dict[str, Any]:
-        return maker.decided(next(_around(maker, main, size, fixed)))
+        limits = maker.source.symbols
+        rest = {name: one or min(USUAL, limits[name] or USUAL) for name, one in fixed.items()}
+        return maker.decided({name: {main: size, **rest}[name] for name in limits})
 
     def make(size: int, told: Mapping[str, Any]) -> Example | None:
         return maker.example(next(_around(maker, main, size, fixed)), told)
 
     served = families(main, most, decide, make)
-    found.functions = [family.learnt.function(variables) for family in served.families]
+    general = [_of_others_too(maker, family, fixed) for family in served.families]
+    if not all(_is_general(maker, each, fixed) for each in general):
+        raise _no_kernel(maker, f"of two or more of {[n for n in fixed if fixed[n] is None]}")
+    found.functions = [each.function(variables) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
     if min(served.stepped.values(), default=-1) >= 0:
         found.step, found.stepped = served.step, served.stepped
@@ -139,30 +133,62 @@ def _chosen(
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
         raise _no_kernel(maker, f"of {main}={gaps[-1]}")
     for size in gaps:
-        alone = _of_one_size(maker, main, size, fixed)
+        told = decide(size) if None in fixed.values() else None
+        alone = _of_one_size(maker, main, size, fixed, told)
         found.by_size[size] = len(found.functions)
-        found.functions.append(alone.function(variables))
+        found.functions.append(alone.function({**variables, main: size}))
     if served.families:
         found.by_size[0] = 0  # loops over no tiles
     return found
 
 
-def _of_one_size(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None]) -> Learnt:
+def _of_one_size(
+    maker: Maker,
+    main: str,
+    size: int,
+    fixed: Mapping[str, int | None],
+    told: Mapping[str, Any] | None,
+) -> Learnt:
     """The kernel of one size of `main`, for all of the other symbols."""
-    told = None
-    examples = []
-    for sizes in _around(maker, main, size, fixed):
-        if any(other is None for other in fixed.values()):
-            told = maker.decided(sizes) if told is None else told
-        example = maker.example(sizes, told)
-        examples += [example] if example else []
+    tried = [maker.example(sizes, told) for sizes in _around(maker, main, size, fixed)]
+    examples = [example for example in tried if example is not None]
     groups: dict[Any, list[Example]] = {}
     for example in examples:
         groups.setdefault(example.key, []).append(example)
     found = learnt(max(groups.values(), key=len)) if groups else None
-    if found is None or (None in fixed.values() and len(found.examples) < len(OTHERS) - 1):
+    if found is None or not _is_general(maker, found, fixed):
         raise _no_kernel(maker, f"of {main}={size}")
     return found
+
+
+def _of_others_too(maker: Maker, family: Family, fixed: Mapping[str, int | None]) -> Learnt:
+    """What a family knows, with the other symbols' sizes that it holds for."""
+    found = family.learnt
+    for example, size in itertools.product(found.examples[:2], OTHERS):
+        sizes = {
+            name: _bounded(maker, name, size) if fixed.get(name, 1) is None else known
+            for name, known in example.sizes.items()
+        }
+        other = maker.example(sizes, family.decisions) if None in fixed.values() else None
+        if other is not None and found.says(other):
+            found = Learnt((*found.examples, other), found.formulas)
+    return found
+
+
+def _bounded(maker: Maker, name: str, size: int) -> int:
+    return min(size, maker.source.symbols[name] or size)
+
+
+def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) -> bool:
+    """Whether it takes every size above 1 of the symbols that are not fixed: what a tile hides of
+    a few, many show.
+    """
+    free = [name for name, one in fixed.items() if one is None]
+    every = {name: {example.sizes[name] for example in found.examples} for name in free}
+    return all(
+        {2, _bounded(maker, name, max(OTHERS))} <= every[name] and found.step(name) == 1
+        for name in free
+    )
 
 
 def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
@@ -171,7 +197,7 @@ def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None])
         found = {main: size}
         for place, (name, one) in enumerate(fixed.items()):
             other = OTHERS[(size + shift + place * 2) % len(OTHERS)]
-            found[name] = one or min(other, maker.source.symbols[name] or other)
+            found[name] = one or _bounded(maker, name, other)
         yield {name: found[name] for name in maker.source.symbols}
 
 

@@ -123,5 +123,7 @@ def _tiles(count: Tiles, variables: Mapping[str, Any]) -> Any:
     """ceil(size / tile) as TVM can reason about it: of (size + tile - 1) // tile it does not see
     that the tiles cover the size.
     """
-    size = variables[count.symbol]
+    size: Any = variables[count.symbols[0]]
+    for name in count.symbols[1:]:
+        size = size * variables[name]
     return size if count.tile == 1 else tir.floordiv(size - 1, count.tile) + 1

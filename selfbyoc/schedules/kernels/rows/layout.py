@@ -81,7 +81,8 @@ def rows_in_tiles(lead: Sequence[int], height: int, most: int) -> Rows:
     More tiles than that come in even groups: better a tile of copies than groups of one.
     """
     last = lead[-1]
-    through = math.prod(lead[:-1]) > 1 and last % height != 0 and last < 4 * height
+    left_over = last % height != 0 or for_every_size()
+    through = math.prod(lead[:-1]) > 1 and left_over and last < 4 * height
     tiles = -(-(math.prod(lead) if through else last) // height)
     while tiles > most and divisor(tiles, most) <= most // 2 and not for_every_size():
         tiles += 1

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....language.decisions import choose
+from ....language.decisions import choose, for_every_size
 from ....language.types import Shape
 from ....machine import LINE, Machine
 from ...steps.blocks import divisor
@@ -92,7 +92,8 @@ def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> 
         fastest = min(_cycles(t, cpu) / t.sums for t in tiles_of(height, blocks, dtype, cpu))
         return round(waste * fastest, 4), waste, -height
 
-    heights = [h for h in range(1, min(MOST_ROWS, count) + 1) if _fits_rows(h, dtype, cpu)]
+    most = MOST_ROWS if for_every_size() else min(MOST_ROWS, count)
+    heights = [h for h in range(1, most + 1) if _fits_rows(h, dtype, cpu)]
     sorted_heights = sorted(heights, key=cost)
     usual = sorted_heights[0]
     height = choose("rows_of_a_tile", best(sorted_heights, usual), usual, sorted_heights)
@@ -182,7 +183,7 @@ def product_plan(
 
 def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
     """Pieces of k, where several tiles of rows can share one: half of L1 holds it."""
-    if rows.each == 1:
+    if rows.each == 1 and not for_every_size():
         return 1
     size = divisor(depth, min(MOST_PIECE, cpu.l1_bytes // (wide * LINE)))
     usual = depth // size if size >= LEAST_PIECE else 1

@@ -1,0 +1,39 @@
+"""Symbolic sizes of a library's inputs: axes that have one size, and the largest that it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._tvm import GENERATION
+from ..errors import InputError
+from .signature import Tensor
+
+# The largest size (None: any), and where it is: input and axis.
+Size = tuple[int | None, tuple[tuple[int, int], ...]]
+
+
+def sizes_of(mod: Any) -> dict[str, Size]:
+    """The symbols of a module's `main`, by name."""
+    if GENERATION == "relay":  # TVM's `Any` has no name
+        return {}
+    from ..ir._relax_symbols import bounds, places
+
+    most = bounds(mod["main"])
+    return {name: (most.get(name), at) for name, at in places(mod["main"]).items()}
+
+
+def check_sizes(sizes: Mapping[str, Size], inputs: Sequence[Tensor], arrays: Sequence[Any]) -> None:
+    """Raises InputError for two axes that should be equal and are not, or one that is too long."""
+    for name, (most, places) in sizes.items():
+        first, *others = [(arrays[i].shape[axis], i, axis) for i, axis in places]
+        for other in others:
+            if other[0] != first[0]:
+                found = " and ".join(_said(inputs, *place) for place in (first, other))
+                raise InputError(f"size {name}: expected one size, found {found}")
+        if most is not None and first[0] > most:
+            raise InputError(f"size {name}: expected at most {most}, found {_said(inputs, *first)}")
+
+
+def _said(inputs: Sequence[Tensor], size: int, position: int, axis: int) -> str:
+    return f"{size} in axis {axis} of input {inputs[position][0]!r}"
