@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm_ffi
+from tvm import s_tir
 
-from ._tvm import tir
+from ._tvm import SBlock, tir
 from ._tvm_rewrite import sequence, with_names
 
 
@@ -26,7 +27,8 @@ def entry(signature: Any, symbols: Sequence[str], which: Any) -> Any:
     chosen = tir.Var("kernel", "int32")
     calls = [tir.Evaluate(tir.call_cpacked(s, *signature.params)) for s in symbols]
     cases = [tir.IfThenElse(chosen == n, call, None) for n, call in enumerate(calls)]
-    body = with_names([(chosen, which)], sequence(cases))
+    root = SBlock([], [], [], "root", with_names([(chosen, which)], sequence(cases)))
+    body = s_tir.SBlockRealize([], tir.const(1, "bool"), root)
     return tir.PrimFunc(signature.params, body, attrs=signature.attrs)
 
 

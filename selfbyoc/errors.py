@@ -45,6 +45,10 @@ class ScheduleError(SelfbyocError, RuntimeError):
     """A composite's own schedule raised."""
 
 
+class SymbolicError(ScheduleError):
+    """Schedules for some sizes do not say what the one for every size is."""
+
+
 class DecisionError(SelfbyocError, ValueError):
     """A decision that a record, or the tuner, gives a composite does not fit it."""
 
@@ -121,6 +125,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     RegistryError,
     ComputeError,
     ScheduleError,
+    SymbolicError,
     DecisionError,
     TuningError,
     TargetError,

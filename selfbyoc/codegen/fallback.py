@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import FallbackWarning, one_line
+from ..errors import FallbackWarning, SymbolicError, one_line
 from ..interrupt import stopped
 from ..language.known import composite_of, is_builtin
 from .lower import COMPOSITE, NOT_OWN, External
@@ -42,9 +42,11 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
         return make(source, target)
     except Exception as err:  # whatever a part of ours raises
         composite = builtin_of(source)
+        reason = f"for {_types(source)} on {short_text(target)}: {one_line(err)}"
+        if composite is None and isinstance(err, SymbolicError):  # it is right for its own sizes
+            _note(_ended, source.symbol, target, reason)
         if composite is None or NOT_OWN in source.attrs or stopped(err):
             raise
-        reason = f"for {_types(source)} on {short_text(target)}: {one_line(err)}"
         attrs = {name: value for name, value in source.attrs.items() if name != TUNED}
         plain = replace(source, attrs={**attrs, NOT_OWN: reason})
         try:

@@ -7,7 +7,7 @@ plain Python: what is chosen may decide which loops there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -35,6 +35,7 @@ class Decisions:
     made: dict[str, Choice] = field(default_factory=dict)
     fitted: bool = False  # what is told and does not fit gives way to the default
     lasting: bool = False  # only values that fit every size are taken, where they are known
+    sizes: frozenset[int] = frozenset()  # of symbols, at which something is scheduled
 
     def take(
         self, name: str, candidates: tuple[Any, ...], default: Any, lasting: tuple[Any, ...] = ()
@@ -74,17 +75,21 @@ _current: ContextVar[Decisions | None] = ContextVar("selfbyoc_decisions", defaul
 
 @contextmanager
 def deciding(
-    told: Mapping[str, Any] | None = None, *, fitted: bool = False, lasting: bool = False
+    told: Mapping[str, Any] | None = None,
+    *,
+    fitted: bool = False,
+    lasting: bool = False,
+    sizes: Collection[int] = (),
 ) -> Iterator[Decisions]:
     """Pack, stack and schedule with these decisions; -> what is asked for meanwhile.
 
     Where the same ones are in force already, their questions go on being collected there. `fitted`:
     what does not fit gives way to the default, as the tuner's guesses may not. `lasting`: where it
-    is known which values fit every size, only those are taken.
+    is known which values fit every size, only those are taken; `sizes` are those at hand.
     """
     known = _current.get()
     same = known is not None and known.told == dict(told or {})
-    made = Decisions(dict(told or {}), fitted=fitted, lasting=lasting)
+    made = Decisions(dict(told or {}), {}, fitted, lasting, frozenset(sizes))
     decisions = known if known is not None and same else made
     token = _current.set(decisions)
     try:
@@ -109,6 +114,14 @@ def for_every_size() -> bool:
     """
     decisions = _current.get()
     return decisions is not None and decisions.lasting
+
+
+def is_symbolic(extent: int) -> bool:
+    """Whether an extent is that of a symbol, as far as numbers say: of what it can be divided by
+    follows nothing for other sizes.
+    """
+    decisions = _current.get()
+    return decisions is not None and decisions.lasting and extent in decisions.sizes
 
 
 def choose(name: str, candidates: Sequence[T], default: T, lasting: Sequence[T] = ()) -> T:

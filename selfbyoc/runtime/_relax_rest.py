@@ -130,13 +130,18 @@ def schedule_rest(
         if not isinstance(func, tir.PrimFunc) or is_scheduled(func):
             continue
         func = within_buffers(func)
-        if gv.name_hint in keep:
+        if gv.name_hint in keep or (symbols(func) and relax.analysis.has_reshape_pattern(func)):
             done.update_func(gv, any_alignment(func))
             continue
         try:
             one = partial(_scheduled, target=target)
-            made = scheduled_for_all_sizes(func, one) if symbols(func) else one(func)
-            done.update_func(gv, made)
+            if symbols(func):
+                made = scheduled_for_all_sizes(gv.name_hint, func, one)
+                done.update_func(gv, made.pop(gv.name_hint))
+                for name, part in made.items():
+                    done[name] = part
+            else:
+                done.update_func(gv, one(func))
         except (
             Exception
         ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays

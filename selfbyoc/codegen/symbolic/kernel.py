@@ -15,7 +15,7 @@ from ..._tvm import target_dict, tir
 from ..._tvm_alignment import any_alignment
 from ..._tvm_symbolic import entry, size_variable
 from ...cache.keys import digest, graph_data
-from ...errors import ScheduleError
+from ...errors import SymbolicError
 from ..final import finished
 from .families import FEW, Family, families
 from .formula import Sizes
@@ -62,7 +62,7 @@ class Parts:
 def symbolic_functions(source: External, target: Any) -> dict[str, Any]:
     """Symbol -> finished PrimFunc of a kernel, the kernel's own symbol first.
 
-    Raises ScheduleError where the schedules of several sizes are not those of one kernel.
+    Raises SymbolicError where the schedules of several sizes are not those of one kernel.
     """
     parts = _known_parts(source, target)
     symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
@@ -71,7 +71,7 @@ def symbolic_functions(source: External, target: Any) -> dict[str, Any]:
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
 
-_learnt: dict[str, Parts | ScheduleError] = {}  # equal kernels, and builds that try once more
+_learnt: dict[str, Parts | SymbolicError] = {}  # equal kernels, and builds that try once more
 _MOST_LEARNT = 256
 
 
@@ -81,12 +81,12 @@ def _known_parts(source: External, target: Any) -> Parts:
     if key not in _learnt:
         try:
             _learnt[key] = _parts(source, target)
-        except ScheduleError as err:
+        except SymbolicError as err:
             _learnt[key] = err
         for oldest in list(_learnt)[:-_MOST_LEARNT]:
             _learnt.pop(oldest, None)
     found = _learnt[key]
-    if isinstance(found, ScheduleError):
+    if isinstance(found, SymbolicError):
         raise found
     return found
 
@@ -201,10 +201,10 @@ def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None])
         yield {name: found[name] for name in maker.source.symbols}
 
 
-def _no_kernel(maker: Maker, what: str) -> ScheduleError:
+def _no_kernel(maker: Maker, what: str) -> SymbolicError:
     names = ", ".join(name.removeprefix("tefuse.") for name in maker.source.composites)
     symbols = ", ".join(maker.source.symbols)
-    return ScheduleError(
+    return SymbolicError(
         f"composite {names}: no kernel {what}, with {symbols} symbolic: its schedules for some "
         f"sizes differ in more than sizes"
     )

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
-from ..._tvm import dtype_of, structural_equal, structural_hash, tir
+from ..._tvm import dtype_of, structural_equal, structural_hash, tir, walk
 from ..._tvm_rewrite import map_integers
 from .formula import Formula, Sizes, Tiles, fitted
+
+VECTORIZED, UNROLLED = 2, 3  # tir.ForKind
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,22 @@ def learnt(examples: Sequence[Example]) -> Learnt | None:
     for column in columns:
         if column not in found:
             found[column] = fitted(points, column, known)
-    formulas = [found[column] for column in columns]
-    return None if None in formulas else Learnt(tuple(examples), tuple(formulas))  # type: ignore[arg-type]
+    formulas = tuple(formula for column in columns if (formula := found[column]) is not None)
+    made = Learnt(tuple(examples), formulas)
+    return made if len(formulas) == len(columns) and _can_be_lowered(made) else None
+
+
+def _can_be_lowered(found: Learnt) -> bool:
+    """Whether vectors and unrolled loops have constant extents, as TVM wants them."""
+    names = {name for example in found.examples for name in example.sizes}
+    open_ones: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if type(node).__name__ == "For" and int(node.kind) in (VECTORIZED, UNROLLED):
+            open_ones.extend([] if isinstance(node.extent, tir.IntImm) else [node])
+
+    walk(found.function({name: tir.Var(name, "int32") for name in names}).body, visit)
+    return not open_ones
 
 
 def expression(formula: Formula, variables: Mapping[str, Any]) -> Any:

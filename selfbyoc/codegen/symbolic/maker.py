@@ -32,7 +32,8 @@ class Maker:
         decide otherwise.
         """
         source, lasting = self.source.at(sizes), told is not None
-        with deciding(told, fitted=True, lasting=lasting) as asked, self.target:
+        at = deciding(told, fitted=True, lasting=lasting, sizes=sizes.values())
+        with at as asked, self.target:
             if told:
                 self._plan(source)
                 if any(asked.taken.get(name) != value for name, value in told.items()):

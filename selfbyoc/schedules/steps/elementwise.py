@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..._tvm import region_buffer, tir, walk
+from ...language.decisions import is_symbolic
 from ...language.types import Loop, Schedule
 from ...machine import Machine
 from .blocks import Facts
@@ -61,6 +62,8 @@ def width_of(extent: int, lanes: int) -> int:
     def pieces(width: int) -> float:
         return registers_of(width, lanes) * lanes / width
 
+    if is_symbolic(extent):
+        return 0
     found = [d for d in range(2, min(extent, 4 * lanes) + 1) if extent % d == 0]
     best = min(found, key=lambda d: (pieces(d), -d), default=0)
     return best if best and (best == extent or pieces(best) <= MOST_PIECES) else 0
@@ -74,6 +77,8 @@ def flat_axes(block: Facts, axes: Sequence[Axis]) -> int:
     count = 1
     for n in range(2, len(axes) + 1):
         inner = [axis for axis in axes[-n:] if axis.extent > 1]
+        if any(is_symbolic(axis.extent) for axis in inner):
+            break
         if any(any(axis.var.same_as(v) for v in apart) for axis in inner):
             break
         regions = [*block.stmt.reads, *block.stmt.writes]
@@ -135,7 +140,8 @@ def parallel_outer(sch: Schedule, loops: Sequence[Loop], steps: float, machine: 
     count, tasks = 0, 1
     for count, loop in enumerate(loops, 1):  # noqa: B007 (the last one that is needed)
         tasks *= int(sch.get(loop).extent)
-        if tasks >= machine.cores and is_even(tasks, machine):
+        many = is_symbolic(int(sch.get(loop).extent))
+        if many or (tasks >= machine.cores and is_even(tasks, machine)):
             break
     sch.parallel(_fused(sch, loops[:count]))
 

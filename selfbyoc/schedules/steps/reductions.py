@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..._tvm import dtype_of
+from ...language.decisions import is_symbolic
 from ...language.types import Loop, Schedule
 from ...machine import Machine
 from .blocks import Facts, divisor, same_elements
@@ -42,20 +43,22 @@ def register_tile(block: Facts, machine: Machine) -> Tile | None:
         return None
     lanes = machine.lanes(block.dtype)
     sums = min(most_sums(machine), 2 * machine.in_flight)
-    if last.extent % (2 * lanes) == 0:
+    if last.extent % (2 * lanes) == 0 and not is_symbolic(last.extent):
         width, rows = 2 * lanes, sums // 2
     else:
         width, rows = _width(last.extent, lanes), sums
     axis, together = _row_axis(block, last)
     if axis is None:
         return Tile(None, 1, width)
-    return Tile(axis.position, divisor(together, rows), width)
+    return Tile(axis.position, 1 if is_symbolic(together) else divisor(together, rows), width)
 
 
 def _width(extent: int, lanes: int) -> int:
     """A divisor that fills at least half a vector, or the whole axis where it is short; else one
     vector, with a tail.
     """
+    if is_symbolic(extent):
+        return lanes
     best = divisor(extent, lanes)
     if best * 2 >= lanes or best == extent:
         return best
@@ -104,7 +107,8 @@ def split_tile(sch: Schedule, epilogue: Facts, tile: Tile) -> tuple[list[Loop], 
     *before, last = loops
     extent = int(sch.get(last).extent)
     wo, wi = sch.split(last, [None, tile.width])
-    if int(sch.get(wo).extent) * tile.width != extent and has_short_indices(epilogue):
+    whole = int(sch.get(wo).extent) * tile.width == extent and not is_symbolic(extent)
+    if not whole and has_short_indices(epilogue):
         sch.annotate(wo, PARTITION, 1)  # all tiles but the last without a test
     if tile.row_axis is None:
         outer, inner = [*before, wo], []
@@ -159,7 +163,7 @@ def accumulate(sch: Schedule, block: Facts, tile: Tile, lanes: int) -> Finish:
     sch.reorder(*reduction, *rows, spatial[-1])
     for loop in rows:
         sch.unroll(loop)
-    if int(sch.get(reduction[-1]).extent) <= 7:
+    if int(sch.get(reduction[-1]).extent) <= 7 and not is_symbolic(block.reduction[-1].extent):
         sch.unroll(reduction[-1])  # a window's columns; a long k stays a loop
     vectorize(sch, spatial[-1], lanes)
     return lambda: start_sums(sch, block.block, reduction[0], len(rows))
@@ -205,7 +209,8 @@ def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | N
     own last sum.
     """
     axes = [a for a in block.spatial if a.extent > 1]
-    rows = divisor(axes[-1].extent, machine.in_flight) if axes else 1
+    steps = bool(axes) and not is_symbolic(axes[-1].extent)
+    rows = divisor(axes[-1].extent, machine.in_flight) if steps else 1
     loops = list(sch.get_loops(block.block))
     if rows == 1:
         if axes:

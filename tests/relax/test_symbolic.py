@@ -1,0 +1,258 @@
+"""Kernels of symbolic sizes: built once, right for every size, in composites as well as outside."""
+
+import numpy as np
+import pytest
+from tvm import relax
+
+import selfbyoc
+from selfbyoc._tvm import tir
+from selfbyoc.codegen.symbolic.formula import Tiles, fitted
+from selfbyoc.errors import FallbackWarning, InputError
+from selfbyoc.ir.emit import emit
+from selfbyoc.ir.generation import ir
+from selfbyoc.language.pattern import op
+from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+
+HEADS = {"axes": (0, 2, 1, 3)}
+SOME = (*range(1, 10), 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65, 97, 100, 128, 129, 200, 513, 700)
+EVERY = (*range(1, 131), 197, 256, 300, 511, 512, 513, 700)
+
+
+def _attention(q, k, v):
+    scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.125)
+    return op.batch_matmul(op.softmax(scores), v)
+
+
+def _heads(q, k, v, mask):
+    q, k, v = (op.transpose(x, **HEADS) for x in (q, k, v))
+    scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.25)
+    weighted = op.batch_matmul(op.softmax(op.add(scores, mask)), v)
+    return op.transpose(weighted, **HEADS)
+
+
+def _gelu(x, w1, b1, w2, b2):
+    hidden = op.gelu(op.bias_add(op.dense(x, w1), b1, axis=-1))
+    return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
+
+
+N = "n"
+# Name: what it is, a program, its arguments, those that are weights.
+CASES = {
+    "dense": (
+        "dense",
+        lambda x, weight, bias: op.gelu(op.bias_add(op.dense(x, weight), bias, axis=-1)),
+        {"x": (1, N, 33), "weight": (48, 33), "bias": (48,)}, ("weight", "bias"),
+    ),
+    "heads": (
+        "attention_of_heads", _heads,
+        {"q": (1, N, 2, 16), "k": (1, N, 2, 16), "v": (1, N, 2, 16), "mask": (1, 1, 1, N)}, (),
+    ),
+    "images": (
+        "conv2d",
+        lambda x, weight, bias: op.relu(op.bias_add(op.conv2d(x, weight, padding=1), bias)),
+        {"x": (N, 5, 14, 13), "weight": (18, 5, 3, 3), "bias": (18,)}, ("weight", "bias"),
+    ),
+    "attention": ("attention", _attention, {"q": (3, N, 20), "k": (3, N, 20), "v": (3, N, 24)}, ()),
+    "queries": ("attention", _attention, {"q": (3, N, 16), "k": (3, 21, 16), "v": (3, 21, 8)}, ()),
+    "keys": ("attention", _attention, {"q": (3, 7, 16), "k": (3, N, 16), "v": (3, N, 8)}, ()),
+    "dense and residual": (
+        "dense", lambda x, weight, residual: op.add(op.dense(x, weight), residual),
+        {"x": (N, 64), "weight": (50, 64), "residual": (N, 50)}, ("weight",),
+    ),
+    "dense_gelu_dense": (
+        "dense_gelu_dense", _gelu,
+        {"x": (1, N, 32), "w1": (80, 32), "b1": (80,), "w2": (24, 80), "b2": (24,)},
+        ("w1", "b1", "w2", "b2"),
+    ),
+    "layer_norm": (
+        "layer_norm", lambda x, gamma, beta: op.layer_norm(x, gamma, beta),
+        {"x": (2, N, 40), "gamma": (40,), "beta": (40,)}, ("gamma", "beta"),
+    ),
+    "layer_norm_dense": (
+        "layer_norm_dense",
+        lambda x, gamma, beta, weight: op.dense(op.layer_norm(x, gamma, beta), weight),
+        {"x": (1, N, 48), "gamma": (48,), "beta": (48,), "weight": (64, 48)},
+        ("gamma", "beta", "weight"),
+    ),
+    "softmax": ("softmax", lambda x: op.softmax(x), {"x": (4, N, 30)}, ()),
+    "batch_matmul": (
+        "batch_matmul", lambda x, y: op.batch_matmul(x, y), {"x": (3, N, 20), "y": (3, 20, 40)}, (),
+    ),
+    "depthwise": (
+        "conv2d", lambda x, weight: op.relu(op.conv2d(x, weight, padding=1, groups=6)),
+        {"x": (N, 6, 19, 17), "weight": (6, 1, 3, 3)}, ("weight",),
+    ),
+    "pointwise": (
+        "conv2d", lambda x, weight: op.relu(op.conv2d(x, weight)),
+        {"x": (N, 20, 9, 9), "weight": (33, 20, 1, 1)}, ("weight",),
+    ),
+    "max_pool2d": (
+        "max_pool2d", lambda x: op.max_pool2d(x, pool_size=3, strides=2, padding=1),
+        {"x": (N, 8, 17, 21)}, (),
+    ),
+    "pool of whole images": (
+        "global_avg_pool2d", lambda x: op.global_avg_pool2d(x), {"x": (N, 20, 7, 7)}, (),
+    ),
+}  # fmt: skip
+FAST = ("dense", "heads", "images")
+
+
+def at(size, shape):
+    return tuple(size if extent == N else extent for extent in shape)
+
+
+def arrays(name, size):
+    _, _, args, constants = CASES[name]
+    rng = np.random.default_rng(len(name))  # weights do not depend on the size
+    weights = {a: rng.standard_normal(args[a]).astype("float32") for a in constants}
+    rng = np.random.default_rng(size)
+    rest = [a for a in args if a not in constants]
+    return {a: rng.standard_normal(at(size, args[a])).astype("float32") for a in rest}, weights
+
+
+def module(name, size):
+    _, program, args, constants = CASES[name]
+    weights = {a: w for a, w in arrays(name, 1)[1].items()}
+    return emit(program, {a: at(size, s) for a, s in args.items() if a not in constants}, weights)
+
+
+def symbolic(name):
+    return module(name, tir.Var("n", "int64"))
+
+
+def check(name, library, size):
+    given, weights = arrays(name, size)
+    (found,) = library(**given)
+    static = ir.read(module(name, size)["main"])
+    _, program, args, _ = CASES[name]
+    whole = ir.read(emit(program, {a: at(size, s) for a, s in args.items()})["main"])
+    (wanted,) = evaluate(whole, [{**given, **weights}[v.name] for v in whole.inputs])
+    wrong = first_wrong(found, np.asarray(wanted), "float32", longest_reduction(static))
+    assert wrong is None, f"{name} of {size}: {wrong}"
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_right_at_some_sizes(name):
+    library = selfbyoc.build(symbolic(name))
+    assert library.report.counts == {CASES[name][0]: 1}
+    for size in SOME:
+        check(name, library, size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("name", CASES)
+def test_right_at_every_size(name, target):
+    library = selfbyoc.build(symbolic(name), target)
+    assert library.report.counts == {CASES[name][0]: 1}
+    for size in EVERY:
+        check(name, library, size)
+
+
+def test_no_rows():
+    library = selfbyoc.build(symbolic("dense"))
+    (found,) = library(np.zeros((1, 0, 33), "float32"))
+    assert found.shape == (1, 0, 48)
+
+
+def test_a_file_and_the_cache(tmp_path):
+    first = selfbyoc.build(symbolic("dense"), cache=tmp_path / "cache")
+    again = selfbyoc.build(symbolic("dense"), cache=tmp_path / "cache")
+    assert (len(first.cache.misses), len(again.cache.hits)) == (1, 1)
+    again.export_library(tmp_path / "dense.so")
+    loaded = selfbyoc.load(tmp_path / "dense.so")
+    for library in (again, loaded):
+        check("dense", library, 41)
+    assert loaded.sizes == {"n": (None, ((0, 1),))}
+
+
+def test_sizes_that_disagree():
+    library = selfbyoc.build(symbolic("heads"))
+    heads = np.zeros((1, 5, 2, 16), "float32")
+    text = "size n: expected one size, found 5 in axis 1 of input 'q' and 7 in axis 3 of input"
+    with pytest.raises(InputError, match=text):
+        library(heads, heads, heads, np.zeros((1, 1, 1, 7), "float32"))
+
+
+def test_a_size_over_the_bound():
+    mod = symbolic("dense")
+    main = mod["main"].with_attr("tir_var_upper_bound", {"n": 40})
+    mod.update_func(mod.get_global_var("main"), main)
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"dense": 1}
+    for size in (1, 8, 9, 33, 40):
+        check("dense", library, size)
+    with pytest.raises(InputError, match="size n: expected at most 40, found 41 in axis 1 of"):
+        library(np.zeros((1, 41, 33), "float32"))
+
+
+def test_what_is_left_is_scheduled():
+    """Ops outside of composites, their sizes symbolic: with our default schedule, and right."""
+    n = tir.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((n, 33), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.multiply(relax.op.sin(x), x))
+            y = builder.emit_output(relax.op.sum(y, axis=[1]))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.unscheduled == {}
+    for size in (1, 2, 3, 8, 33, 200):
+        x = np.random.default_rng(size).standard_normal((size, 33)).astype("float32")
+        wanted = (np.sin(x) * x).sum(axis=1)
+        assert first_wrong(library(x)[0], wanted, "float32", 33) is None, size
+
+
+def test_formulas():
+    points = [{"n": size} for size in (53, 67, 83, 98, 131)]
+    tiles = [-(-p["n"] // 6) * 4 - 3 for p in points]
+    found = fitted(points, tiles, {6, 16})
+    assert found.tiles == {Tiles(("n",), 6)}
+    assert [found.at({"n": size}) for size in (1, 6, 7)] == [1, 1, 5]
+    assert fitted(points, [p["n"] % 5 for p in points], {5}) is None
+    assert fitted(points, tiles, {16}) is None  # 6 is no integer of the kernel
+
+
+def test_formulas_of_two():
+    points = [{"b": b, "n": n} for b, n in ((2, 53), (3, 67), (5, 83), (17, 98), (3, 131))]
+    found = fitted(points, [p["b"] * -(-p["n"] // 8) + 1 for p in points], {8})
+    assert found.at({"b": 4, "n": 17}) == 13
+    found = fitted(points, [-(-p["b"] * p["n"] // 8) for p in points], {8})
+    assert found.at({"b": 3, "n": 3}) == 2
+
+
+def test_schedules_that_differ_in_more_than_sizes():
+    """A user's composite whose schedule has other loops for every size."""
+
+    def schedule(sch, ops, target):
+        row, _ = sch.get_loops(ops.relu.block)
+        for _ in range(int(sch.get(row).extent) % 7):
+            row = sch.split(row, [1, None])[1]
+
+    mine = selfbyoc.Composite("mine", lambda x: op.relu(x), schedule=schedule)
+    mod = emit(lambda x: op.relu(x), {"x": (tir.Var("n", "int64"), 16)})
+    with pytest.warns(FallbackWarning, match=r"composite mine: no kernel of n=.*n symbolic"):
+        library = selfbyoc.build(mod, composites=[mine])
+    assert library.report.counts == {}
+    x = np.random.default_rng(0).standard_normal((5, 16)).astype("float32")
+    np.testing.assert_array_equal(library(x)[0], np.maximum(x, 0))
+
+
+def test_a_users_composite():
+    """One schedule that is the same for every size."""
+
+    def schedule(sch, ops, target):
+        row, column = sch.get_loops(ops.relu.block)
+        sch.parallel(row)
+        sch.vectorize(column)
+
+    mine = selfbyoc.Composite("mine", lambda x: op.relu(x), schedule=schedule)
+    library = selfbyoc.build(
+        emit(lambda x: op.relu(x), {"x": (tir.Var("n", "int64"), 16)}), composites=[mine]
+    )
+    assert library.report.counts == {"mine": 1}
+    for size in (1, 2, 7, 8, 9, 100, 1000):
+        x = np.random.default_rng(size).standard_normal((size, 16)).astype("float32")
+        np.testing.assert_array_equal(library(x)[0], np.maximum(x, 0))
