@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import tvm_ffi
-from tvm import s_tir
-
-from ._tvm import SBlock, tir
+from ._tvm import GENERATION, SBlock, tir
 from ._tvm_rewrite import sequence, with_names
+
+if GENERATION == "relax":
+    import tvm_ffi
+    from tvm import s_tir
 
 
 def size_variable(name: str) -> Any:

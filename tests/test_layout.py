@@ -83,6 +83,7 @@ FLOORS = (
                 "rewrite",
                 "rpc",
                 "script",
+                "symbolic",
                 "tags",
                 "tune",
             ]

@@ -118,6 +118,13 @@ def _built_within(builder: Any, source: External, target: Any) -> Any:
     """The kernel as a function of the module itself, under a name that is not the first one's: in
     an exported library both would have one symbol.
     """
+    if source.symbols:
+        names = ", ".join(source.symbols)
+        raise errors.TargetError(
+            f"{source.symbol}: its kernel has symbolic sizes ({names}) and is no function of the "
+            f'module\'s own, as exec_mode="compiled" or another target than it was coded for wants '
+            f"it: hand target= to partition_for_tefuse, and compile for the virtual machine"
+        )
     told = wired.with_record(source, target, packed=True)
     _, scheduled = or_default(schedule_external, told, target)
     func = finished(scheduled.mod["main"], target).without_attr("global_symbol")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .._tvm import te
 from ..errors import ComputeError
-from ..graph import Value
+from ..graph import Value, type_text
 from ..language.types import Tensor
 
 
@@ -17,7 +17,8 @@ def check_types(owner: str, tensors: Sequence[Tensor], values: Sequence[Value]) 
     for tensor, value in zip(tensors, values, strict=True):
         is_tensor = isinstance(tensor, te.Tensor)
         found = _type(tensor) if is_tensor else f"a {type(tensor).__name__}"
-        if found != value.type:
+        # In numbers: a symbol's extent has a name in texts.
+        if found != type_text([int(extent) for extent in value.shape], value.dtype):
             raise ComputeError(
                 f"{owner}: computes {found}, but type inference expects {value.type}"
             )

@@ -13,8 +13,7 @@ from .._tvm_config import kernel_config
 from ..cache.kernels import current
 from ..cache.keys import of_functions, of_inputs
 from ..errors import CompositeError, LoweringError, reason
-from ..graph import OpGraph, Value, substitute
-from ..ir.canonical import canonicalize
+from ..graph import OpGraph, Value
 from ..language.known import composite_of, is_builtin
 from ..match.absorbed import find_whole
 from ..match.match import Match
@@ -25,6 +24,7 @@ from .final import finished, machine_code
 from .honoured import is_right
 from .stack import Packed, Stacked, stack
 from .symbolic.kernel import symbolic_functions
+from .told import PACKED, SCALARS, told_graph
 from .tuned import TUNED, Tuned, told_by
 
 if TYPE_CHECKING:
@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Attributes that partitioning leaves on an external function, as JSON.
-TARGET, COMPOSITE, SCALARS, PACKED = (
-    "tefuse.target",
-    "tefuse.composite",
-    "tefuse.scalars",
-    "tefuse.packed",
-)
+TARGET, COMPOSITE = "tefuse.target", "tefuse.composite"
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
 # The largest size of each symbol, or null.
@@ -73,48 +68,6 @@ def external(
     unpacked.
     """
     return External(symbol, tuple(composites), told_graph(raw, attrs), attrs)
-
-
-def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
-    """A raw graph with what our attributes say of it."""
-    graph = _with_scalars(raw, {int(k): v for k, v in attrs.get(SCALARS, {}).items()})
-    graph = _without_stand_ins(graph, [int(k) for k in attrs.get(PACKED, {})])
-    return canonicalize(graph)
-
-
-def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
-    """The values of one element that every caller passes as the same constant."""
-    new = {
-        id(v): replace(v, scalar=scalars[i], is_constant=True)
-        for i, v in enumerate(graph.inputs)
-        if i in scalars and _can_be_written(graph, v, scalars[i])
-    }
-    return substitute(graph, new)
-
-
-def _can_be_written(graph: OpGraph, value: Value, number: float) -> bool:
-    """TVM (both generations) raises where it shall write `x / 0.0`: read at run time it is inf."""
-    divisors = (call.inputs[1] for call in graph.users(value) if call.kind == "divide")
-    return not (number == 0 and "float" in value.dtype and any(v is value for v in divisors))
-
-
-def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
-    """Drop the ops that only give a packed parameter its unpacked type back (see
-    partition/finish.py).
-    """
-    new: dict[int, Value] = {}
-    gone: set[int] = set()
-    for position in positions:
-        value = graph.inputs[position]
-        while True:
-            (step,) = graph.users(value)
-            gone.add(id(step))
-            value = step.outputs[0]
-            if step.kind == "broadcast_to":
-                break
-        new[id(graph.inputs[position])] = value
-    inputs = tuple(new.get(id(v), v) for v in graph.inputs)
-    return OpGraph(inputs, tuple(c for c in graph.ops if id(c) not in gone), graph.outputs)
 
 
 def read_attrs(attrs: Any) -> dict[str, Any]:

@@ -23,6 +23,23 @@ USUAL = (131, 113, 139, 107, 149, 103, 151, 109, 157, 127)
 _sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", default=None)
 
 
+class Symbol(int):
+    """A size at which a symbol is read, that messages call by the symbol's name."""
+
+    name: str
+
+    def __new__(cls, size: int, name: str) -> Symbol:
+        found = super().__new__(cls, size)
+        found.name = name
+        return found
+
+    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
+        return int(self), self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
 def symbols(func: Any) -> dict[str, Any]:
     """The variables that are an extent of a parameter each, by name; of several of one name, the
     first.
@@ -60,7 +77,7 @@ def usual_sizes(func: Any, most: Mapping[str, int]) -> dict[str, int]:
         limit = most.get(name, free[0])
         fits = (s for s in (*free, *range(limit, 0, -1)) if s <= limit)
         taken = {*known, *found.values()}
-        found[name] = next((s for s in fits if s not in taken), limit)
+        found[name] = Symbol(next((s for s in fits if s not in taken), limit), name)
     return found
 
 
@@ -93,8 +110,10 @@ def number(extent: Any) -> int | None:
     if isinstance(extent, tir.IntImm):
         return int(extent)
     sizes = _sizes.get()
+    if sizes and isinstance(extent, tir.Var) and extent in sizes:
+        return sizes[extent]
     if not sizes or not isinstance(extent, tvm.ir.Node):
         return None
-    known = {var: tir.IntImm(dtype_of(var), size) for var, size in sizes.items()}
+    known = {var: tir.IntImm(dtype_of(var), int(size)) for var, size in sizes.items()}
     found = Analyzer().simplify(substitute(extent, known))
     return int(found) if isinstance(found, tir.IntImm) else None

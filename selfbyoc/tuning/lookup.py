@@ -107,6 +107,8 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
     applied = in_force()
     if applied is None or target is None or TUNED in source.attrs or len(source.composites) != 1:
         return source
+    if source.symbols:  # a record is of one size
+        return source
     key = workload_key(source)
     if key not in applied.records or (packed and key in applied.refused):
         return source

@@ -35,7 +35,9 @@ def test_refused_with_the_reason():
 
 def test_the_model_runs():
     w = np.random.default_rng(0).standard_normal((5, 8)).astype("float32")
-    library = selfbyoc.build(model((tir.Var("n", "int64"), 8)), params={"w": w}, composites=[dense_relu])
+    library = selfbyoc.build(
+        model((tir.Var("n", "int64"), 8)), params={"w": w}, composites=[dense_relu]
+    )
     assert library.report.counts == {"dense_relu": 1}
     for n in (1, 3, 17):
         x = np.random.default_rng(n).standard_normal((n, 8)).astype("float32")

@@ -11,6 +11,7 @@ import numpy as np
 from ... import host
 from ...codegen.apply import level_of
 from ...codegen.lower import NOT_OWN
+from ...codegen.symbolic.maker import border_sizes
 from ...codegen.tuned import Tuned
 from ...errors import SelfbyocError, one_line
 from ...runtime.tolerance import Difference, difference, longest_reduction
@@ -88,6 +89,13 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
         if kind in (*asked, "nan"):  # it leaves NaN in scratch memory for the others
             yield Event(kind)
             yield Event(kind, comparison.check(kind))
+    for sizes in border_sizes(subject.kernel.source):
+        stage = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        yield Event(stage)
+        sized = subject.at(sizes)
+        other = Comparison(sized, runner.at(sized.graph), plan)
+        other.asked_tvm = True  # it builds nothing of a symbol
+        yield Event(stage, replace(other.check("random"), kind=stage))
 
 
 class Comparison:

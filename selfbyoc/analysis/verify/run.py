@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from ..._tvm import GENERATION, get_func, tvm
 from ...codegen.lower import External, lower
-from ...graph import Value
+from ...graph import OpGraph, Value
 from .inputs import Array
 
 GUARD = 64  # bytes before and after each array: TVM wants multiples of 64
@@ -27,6 +28,12 @@ class Runner:
     def __init__(self, source: External, target: Any) -> None:
         self.outputs = source.graph.outputs
         self.function = get_func(lower(source, target), source.symbol)
+
+    def at(self, graph: OpGraph) -> Runner:
+        """The same for inputs of this graph, of other sizes of its symbols."""
+        other = copy(self)
+        other.outputs = graph.outputs
+        return other
 
     def __call__(self, inputs: Sequence[Array], poison: int = POISON) -> list[Array]:
         """Run once; the outputs as the kernel left them, in memory of their own."""

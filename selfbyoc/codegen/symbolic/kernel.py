@@ -20,7 +20,7 @@ from ..final import finished
 from .families import FEW, Family, families
 from .formula import Sizes
 from .learn import Example, Learnt, learnt
-from .maker import Maker
+from .maker import Maker, limited
 
 if TYPE_CHECKING:
     from ..lower import External
@@ -94,7 +94,7 @@ def _known_parts(source: External, target: Any) -> Parts:
 def _parts(source: External, target: Any) -> Parts:
     maker = Maker(source, target)
     variables = {name: size_variable(name) for name in source.symbols}
-    main, *others = reversed(source.symbols)
+    main, *others = reversed(list(source.symbols))
     functions: list[Any] = []
     which: Any = tir.IntImm("int32", -1)
     for case in reversed(list(itertools.product((1, None), repeat=len(others)))):
@@ -166,17 +166,13 @@ def _of_others_too(maker: Maker, family: Family, fixed: Mapping[str, int | None]
     found = family.learnt
     for example, size in itertools.product(found.examples[:2], OTHERS):
         sizes = {
-            name: _bounded(maker, name, size) if fixed.get(name, 1) is None else known
+            name: limited(maker.source, name, size) if fixed.get(name, 1) is None else known
             for name, known in example.sizes.items()
         }
         other = maker.example(sizes, family.decisions) if None in fixed.values() else None
         if other is not None and found.says(other):
             found = Learnt((*found.examples, other), found.formulas)
     return found
-
-
-def _bounded(maker: Maker, name: str, size: int) -> int:
-    return min(size, maker.source.symbols[name] or size)
 
 
 def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) -> bool:
@@ -186,7 +182,7 @@ def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) ->
     free = [name for name, one in fixed.items() if one is None]
     every = {name: {example.sizes[name] for example in found.examples} for name in free}
     return all(
-        {2, _bounded(maker, name, max(OTHERS))} <= every[name] and found.step(name) == 1
+        {2, limited(maker.source, name, max(OTHERS))} <= every[name] and found.step(name) == 1
         for name in free
     )
 
@@ -197,7 +193,7 @@ def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None])
         found = {main: size}
         for place, (name, one) in enumerate(fixed.items()):
             other = OTHERS[(size + shift + place * 2) % len(OTHERS)]
-            found[name] = one or _bounded(maker, name, other)
+            found[name] = one or limited(maker.source, name, other)
         yield {name: found[name] for name in maker.source.symbols}
 
 

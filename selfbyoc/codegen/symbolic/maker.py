@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from .learn import Example
 
 if TYPE_CHECKING:
     from ..lower import External
+
+BORDERS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 100, 128, 129, 192, 193, 513)
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,20 @@ def _bare(func: Any) -> Any:
         if name in ("global_symbol", "Composite") or name.startswith("tefuse."):
             func = func.without_attr(name)
     return func
+
+
+def border_sizes(source: External) -> Iterator[Sizes]:
+    """Sizes on both sides of where another kernel or tile begins; none without symbols."""
+    if not source.symbols:
+        return
+    main, *others = reversed(list(source.symbols))
+    most = source.symbols[main]
+    sizes = [size for size in BORDERS if most is None or size <= most]
+    for number, size in enumerate(sizes):
+        rest = {name: limited(source, name, (1, 2, 9)[number % 3]) for name in others}
+        yield {name: {main: size, **rest}[name] for name in source.symbols}
+
+
+def limited(source: External, name: str, size: int) -> int:
+    """A size that a symbol may have."""
+    return min(size, source.symbols[name] or size)
