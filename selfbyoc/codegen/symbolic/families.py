@@ -23,7 +23,7 @@ FEW = 8  # sizes with a kernel of their own: plans of few rows follow each of th
 MOST_PLANS = 5  # a plan more is a tenth of a second of compiling, and a few KB
 MOST_GAPS = 4  # plans for the sizes that those do not serve
 ENOUGH = 4  # examples of a family
-MOST_EXAMPLES = 12
+MOST_EXAMPLES, MOST_OF_GAPS = 12, 32  # of a plan, and of the sizes that its families left
 TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
 # Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
 EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
@@ -86,10 +86,10 @@ def families(symbol: str, most: int | None, decide: Decide, make: Make) -> Serve
     decided = {size: decide(size) for size in sizes}
     keys = {size: _key(decisions) for size, decisions in decided.items()}
     found: dict[str, list[Family]] = {}
-    for rounds in (MOST_PLANS, MOST_GAPS):
+    for rounds, count in ((MOST_PLANS, MOST_EXAMPLES), (MOST_GAPS, MOST_OF_GAPS)):
         gaps = [s for s in sizes if not any(f.takes(s) for f in found.get(keys[s], ()))]
         for key, members in _by_weight(gaps, keys)[:rounds]:
-            made = _of_plan(symbol, decided[members[0]], members, most, make)
+            made = _of_plan(symbol, decided[members[0]], members, most, make, count)
             found[key] = [*found.get(key, ()), *made]
     first = range(1, min(FEW, FEW if most is None else most) + 1)
     few = {size: _key(decide(size)) for size in first}
@@ -169,7 +169,12 @@ def _by_size(
 
 
 def _of_plan(
-    symbol: str, decisions: Decisions, members: Sequence[int], most: int | None, make: Make
+    symbol: str,
+    decisions: Decisions,
+    members: Sequence[int],
+    most: int | None,
+    make: Make,
+    count: int = MOST_EXAMPLES,
 ) -> list[Family]:
     """The families of one plan: sizes whose kernels have the same loops."""
     groups: dict[Any, list[Example]] = {}
@@ -181,10 +186,11 @@ def _of_plan(
         return known[size]
 
     factor = members[-1] / members[0]
-    wanted = [members[0] * factor ** (i / 5) for i in range(6)]
+    wanted = [members[0] * factor ** (i / (count // 2 - 1)) for i in range(count // 2)]
     spread = sorted({min(members, key=lambda m: abs(m - size)) for size in wanted})
+    spread = list(members) if len(members) <= count else spread
     made = (e for e in map(example, dict.fromkeys((*spread, *EXAMPLES))) if e is not None)
-    for found in itertools.islice(made, MOST_EXAMPLES):
+    for found in itertools.islice(made, count):
         groups.setdefault(found.key, []).append(found)
     confirmed = (_confirmed(symbol, group, example, most) for group in groups.values())
     every = [replace(found, decisions=decisions) for found in confirmed if found is not None]
