@@ -141,7 +141,7 @@ def test_right_at_some_sizes(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell"])
 @pytest.mark.parametrize("name", CASES)
 def test_right_at_every_size(name, target):
     library = selfbyoc.build(symbolic(name), target)

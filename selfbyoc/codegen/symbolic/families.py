@@ -28,7 +28,7 @@ TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
 # Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
 EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
 NEAR = (1, 2, 3, 9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
-FAR = (509, 512, 2051, 2054)
+FAR, FAR_STEPS = (509, 2054), (509, 512, 2051, 2054)
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,6 @@ def _served(
         fitting = [f for f in every if step % f.step == 0 and rest % f.step == f.rest]
         own = [size for size in sizes if size % step == rest]
         stepped = _by_size(own, keys, found, fitting)
-        if step == 2 and None in whole.values():  # of tiles of two rows: all sizes are of two kinds
-            odd = [f for f in every if f.step == 1 or (f.step == 2 and f.rest != rest)]
-            whole = dict(few) | _by_size([n for n in sizes if n % 2 != rest], keys, found, odd)
     used = [f for f in every if any(f is c for c in (*whole.values(), *stepped.values()))]
     number = {id(family): n for n, family in enumerate(used)} | {id(None): -1}
     return Served(
@@ -218,7 +215,7 @@ def _confirmed(
         alike = [e for e in more if e is not None and e.key == group[0].key]
         group = [*group, *alike]
         if all(found.says(e) for e in alike):
-            sizes = FAR if most is None else (most,)
+            sizes = (FAR if found.step(symbol) == 1 else FAR_STEPS) if most is None else (most,)
             rests = {e.sizes[symbol] % (found.step(symbol) or 1) for e in group}
             here = [size for size in sizes if size % (found.step(symbol) or 1) in rests]
             far = [e for e in map(make, here) if e is not None]
