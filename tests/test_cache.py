@@ -17,6 +17,7 @@ from selfbyoc import Case, emit, op, partition_for_tefuse
 from selfbyoc.cache import keys
 from selfbyoc.cache.kernels import folder
 from selfbyoc.cache.store import Store
+from selfbyoc.codegen import final
 from selfbyoc.schedules.composites.dense import dense
 
 from harness import model, random_args  # isort: skip
@@ -93,6 +94,22 @@ def test_another_way_of_lowering_shares_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(keys, "_sources", lambda: "edited")
     monkeypatch.setattr(keys, "_LOWERED_BY", "edited")
     assert uses(built(tmp_path)) == (0, 1)
+
+
+def test_every_file_that_lowers_is_part_of_the_key():
+    package = Path(keys.__file__).parent.parent
+    todo = {sys.modules[getattr(final, n).__module__] for n in final.at_last.__code__.co_names
+            if callable(getattr(final, n, None))}  # fmt: skip
+    seen = set()
+    while todo:
+        module = todo.pop()
+        seen.add(module)
+        names = {getattr(v, "__module__", None) for v in vars(module).values()}
+        used = {sys.modules[n] for n in names if n and n.startswith("selfbyoc.")}
+        todo |= {m for m in used - seen if "codegen" in m.__name__ or "_tvm" in m.__name__}
+    files = {Path(module.__file__).relative_to(package).as_posix() for module in seen}
+    assert len(files) > 5
+    assert files - {"_target_data.py", "_tvm_config.py"} <= set(keys._LOWERING)
 
 
 def test_other_sources_of_this_package_schedule_again(tmp_path, monkeypatch):

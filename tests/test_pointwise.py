@@ -90,8 +90,10 @@ def test_a_norm_and_a_residual_behind_flat_pixels(image, channels):
 
 
 def test_other_convolutions_take_another_form():
-    """Few pixels are no lanes; groups are no matrix product."""
+    """Few pixels are no lanes; a window, a padding or groups are no matrix product."""
     assert form((1, 512, 7, 7), 512) is ChannelPlan
+    padded = {"padding": (0, 1, 0, 1), "target": "llvm -mcpu=cascadelake"}
+    assert form((1, 8, 28, 28), **padded) is PixelPlan
     assert form((1, 8, 28, 28), groups=2) is PixelPlan
 
 

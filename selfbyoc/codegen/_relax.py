@@ -21,7 +21,7 @@ from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .at_once import at_once
 from .fallback import or_default
-from .lower import BOUNDS, TARGET, External, lower, read_attrs, told_graph
+from .lower import TARGET, External, lower, read_attrs, told_graph
 from .target import agree
 
 
@@ -40,8 +40,7 @@ def read(func: relax.Function) -> OpGraph:
 
 def source_of(func: relax.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
     """An external function and our attributes of it -> what the hook works on."""
-    most = {str(name): size for name, size in attrs.get(BOUNDS, {}).items()}
-    sizes = usual_sizes(func, {name: size for name, size in most.items() if size is not None})
+    sizes = usual_sizes(func, {})
 
     def read_at(sizes: Mapping[str, int]) -> OpGraph:
         with at(func, sizes):
@@ -50,7 +49,7 @@ def source_of(func: relax.Function, symbol: str, attrs: Mapping[str, Any]) -> Ex
     found = External(symbol, tuple(composites(func)), read_at(sizes), attrs)
     if not sizes:
         return found
-    return replace(found, symbols={n: most.get(n) for n in sizes}, sizes=sizes, read_at=read_at)
+    return replace(found, symbols=tuple(sizes), sizes=sizes, read_at=read_at)
 
 
 def build_target() -> Any | None:

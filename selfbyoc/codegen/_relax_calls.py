@@ -121,9 +121,9 @@ def _built_within(builder: Any, source: External, target: Any) -> Any:
     if source.symbols:
         names = ", ".join(source.symbols)
         raise errors.TargetError(
-            f"{source.symbol}: its kernel has symbolic sizes ({names}) and is no function of the "
-            f'module\'s own, as exec_mode="compiled" or another target than it was coded for wants '
-            f"it: hand target= to partition_for_tefuse, and compile for the virtual machine"
+            f"{source.symbol}: a kernel of symbolic sizes ({names}) runs on the virtual machine "
+            f'(exec_mode="bytecode") and for the target of partitioning only; compile so, and '
+            f"pass target= to partition_for_tefuse"
         )
     told = wired.with_record(source, target, packed=True)
     _, scheduled = or_default(schedule_external, told, target)

@@ -36,9 +36,7 @@ logger = logging.getLogger(__name__)
 TARGET, COMPOSITE = "tefuse.target", "tefuse.composite"
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
-# The largest size of each symbol, or null.
-BOUNDS = "tefuse.symbols"
-ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED, BOUNDS)
+ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED)
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class External:
     graph: OpGraph
     attrs: Mapping[str, Any]
     is_checked: bool = True  # by the executor: shapes and dtypes of what the kernel is called with
-    symbols: Mapping[str, int | None] = field(default_factory=dict)  # symbolic sizes: the largest
+    symbols: tuple[str, ...] = ()  # names of its symbolic sizes
     sizes: Mapping[str, int] = field(default_factory=dict)  # at which the graph is read
     read_at: Callable[[Mapping[str, int]], OpGraph] | None = field(default=None, compare=False)
 
@@ -58,7 +56,7 @@ class External:
         """The function of these sizes."""
         assert self.read_at is not None, f"{self.symbol} has no symbolic sizes"
         graph = self.read_at(sizes)
-        return replace(self, graph=graph, symbols={}, sizes={}, read_at=None)
+        return replace(self, graph=graph, symbols=(), sizes={}, read_at=None)
 
 
 def external(
@@ -170,7 +168,8 @@ def _functions(external: External, target: Any) -> _Functions:
         composite = match_of(external).composite
         told, tuned = external.attrs.get(NOT_OWN, ""), Tuned.of(external.attrs)
         level = level_of(composite, target, told, tuned).name
-        return _Functions(symbolic_functions(external, target), composite.name, level)
+        functions = symbolic_functions(external, target, _inputs_key(external, target))
+        return _Functions(functions, composite.name, level)
     stacked, scheduled = schedule_external(external, target)
     func = finished(scheduled.mod["main"], target).with_attr("global_symbol", external.symbol)
     return _Functions({external.symbol: func}, stacked.composite.name, scheduled.level.name)
@@ -184,7 +183,7 @@ def _inputs_key(external: External, target: Any) -> str | None:
     if composite is None or not is_builtin(composite):
         return None
     attrs = {name: value for name, value in external.attrs.items() if name != COMPOSITE}
-    attrs |= {"is_checked": external.is_checked, "symbols": dict(external.symbols)}
+    attrs |= {"is_checked": external.is_checked, "symbols": external.symbols}
     return of_inputs(external.composites, external.graph, attrs, target)
 
 

@@ -54,8 +54,9 @@ def symbols(func: Any) -> dict[str, Any]:
 def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
     """The parameters and axes that have each symbol for their extent."""
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in symbols(func)}
-    tensors = [p for p in func.params if isinstance(p.ty, relax.TensorType)]
-    for position, param in enumerate(tensors):
+    for position, param in enumerate(func.params):
+        if not isinstance(param.ty, relax.TensorType):
+            continue
         for axis, extent in enumerate(_extents(param.ty)):
             if isinstance(extent, tir.Var):
                 found[str(extent.name)].append((position, axis))

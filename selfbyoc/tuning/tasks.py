@@ -95,7 +95,8 @@ def extract_tasks(
     min_ops               only kernels of so many ops at least
 
     Nothing is scheduled or compiled. The module is not changed; equal kernels are one task, with
-    the number of their calls as its weight. Raises InputError for a module that is not partitioned.
+    the number of their calls as its weight; kernels of symbolic sizes are none, as a record is of
+    one size. Raises InputError for a module that is not partitioned.
     """
     check_module(mod)
     if not is_partitioned(mod):
@@ -104,7 +105,7 @@ def extract_tasks(
         raise InputError(f"min_ops: expected a number from 1 on, found {min_ops!r}")
     given = host_target() if target is None else check_target(target)
     found: dict[tuple[str, str], Task] = {}
-    for kernel in kernels(mod):
+    for kernel in (k for k in kernels(mod) if not k.source.symbols):
         task = _task(kernel, given)
         place = (task.key, str(task.place))
         known = found.get(place)

@@ -1,13 +1,18 @@
 """Kernels of symbolic sizes: built once, right for every size, in composites as well as outside."""
 
+import itertools
+
 import numpy as np
 import pytest
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tir
+from selfbyoc import _tvm_symbolic
+from selfbyoc._tvm import param_buffers, te, tir
+from selfbyoc.codegen.symbolic import kernel
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted
-from selfbyoc.errors import FallbackWarning, InputError
+from selfbyoc.codegen.symbolic.nothing import empties, is_right_at_zero, outputs_of
+from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, SymbolicError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.pattern import op
@@ -141,7 +146,7 @@ def test_right_at_some_sizes(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell"])
+@pytest.mark.parametrize("target", [None, "llvm -mcpu=haswell", "llvm"])
 @pytest.mark.parametrize("name", CASES)
 def test_right_at_every_size(name, target):
     library = selfbyoc.build(symbolic(name), target)
@@ -150,10 +155,43 @@ def test_right_at_every_size(name, target):
         check(name, library, size)
 
 
-def test_no_rows():
-    library = selfbyoc.build(symbolic("dense"))
-    (found,) = library(np.zeros((1, 0, 33), "float32"))
-    assert found.shape == (1, 0, 48)
+@pytest.mark.parametrize("name", FAST)
+def test_no_rows(name):
+    library = selfbyoc.build(symbolic(name))
+    given, _ = arrays(name, 0)
+    (found,) = library(**given)
+    assert found.size == 0
+    assert found.ndim == library(**arrays(name, 2)[0])[0].ndim
+
+
+def test_no_rows_to_reduce():
+    """A kernel that is no sum of nothing says so; one that is, is right."""
+    x = relax.Var("x", relax.TensorType((tir.Var("n", "int64"), 33), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.sum(x, axis=[0]))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.unscheduled == {}
+    np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))
+
+
+def test_what_is_wrong_at_zero():
+    """Whatever touches a tensor without elements has to be in a loop of no turns."""
+    n = tir.Var("n", "int32")
+
+    def rows(extent, last):
+        x = te.placeholder((n, 4), "float32", "x")
+        y = te.compute((extent, 4), lambda i, j: x[tir.min(i, last), j], "y")
+        return te.create_prim_func([x, y])
+
+    assert is_right_at_zero(rows(n, n - 1), n)
+    assert not is_right_at_zero(rows(3, n - 1), n)  # reads the last of no rows
+    func = rows(n, n - 1)
+    assert outputs_of(func) == [1]
+    assert empties(n, [param_buffers(func)[1]])
+    assert not empties(n, [param_buffers(rows(3, n - 1))[1]])
 
 
 def test_a_file_and_the_cache(tmp_path):
@@ -256,3 +294,59 @@ def test_a_users_composite():
     for size in (1, 2, 7, 8, 9, 100, 1000):
         x = np.random.default_rng(size).standard_normal((size, 16)).astype("float32")
         np.testing.assert_array_equal(library(x)[0], np.maximum(x, 0))
+
+
+def _copying(raises):
+    """A composite whose schedule raises where this says so of the rows."""
+
+    def schedule(sch, ops, target):
+        row, column = sch.get_loops(ops.relu.block)
+        if raises(int(sch.get(row).extent)):
+            raise ValueError("no such rows")
+        sch.vectorize(column)
+
+    return selfbyoc.Composite("mine", lambda x: op.relu(x), schedule=schedule)
+
+
+def test_a_schedule_that_raises_at_a_size_that_nobody_asked_for():
+    mod = emit(lambda x: op.relu(x), {"x": (tir.Var("n", "int64"), 16)})
+    text = r"composite mine.* at n=3: .*no such rows"
+    with pytest.warns(FallbackWarning, match=text):
+        library = selfbyoc.build(mod, composites=[_copying(lambda rows: rows == 3)])
+    x = np.random.default_rng(0).standard_normal((3, 16)).astype("float32")
+    np.testing.assert_array_equal(library(x)[0], np.maximum(x, 0))
+
+
+def test_a_schedule_that_raises_at_every_size():
+    mod = emit(lambda x: op.relu(x), {"x": (tir.Var("n", "int64"), 16)})
+    with pytest.raises(ScheduleError, match="no such rows") as raised:
+        selfbyoc.build(mod, composites=[_copying(lambda rows: True)])
+    assert not isinstance(raised.value, SymbolicError)
+
+
+def test_more_elements_than_an_index_reaches(monkeypatch, tmp_path):
+    monkeypatch.setattr(_tvm_symbolic, "MOST", 1000)
+    monkeypatch.setattr(kernel, "_learnt", {})
+    library = selfbyoc.build(symbolic("dense"), cache=tmp_path)
+    check("dense", library, 20)
+    text = r"a tensor of shape \(1, n, 48\): expected at most 1000 elements"
+    with pytest.raises(InputError, match=text):
+        library(np.zeros((1, 21, 33), "float32"))
+
+
+def test_two_symbols_outside_of_composites():
+    """The batch is any, as much as the length is; each of them may be 1."""
+    batch, n = tir.Var("batch", "int64"), tir.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((batch, n, 33), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.multiply(relax.op.sin(x), x))
+            y = builder.emit_output(relax.op.sum(y, axis=[1]))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.unscheduled == {}
+    for batch, size in itertools.product((1, 2, 9, 61, 70), (0, 1, 2, 8, 33, 200)):
+        x = np.random.default_rng(size).standard_normal((batch, size, 33)).astype("float32")
+        wanted = (np.sin(x) * x).sum(axis=1)
+        assert first_wrong(library(x)[0], wanted, "float32", 200) is None, (batch, size)

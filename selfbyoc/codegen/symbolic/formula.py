@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 Sizes = Mapping[str, int]  # of each symbol
-Point = tuple[tuple[str, int], ...]  # the same as a key
 
 MOST_TILE = 256
 

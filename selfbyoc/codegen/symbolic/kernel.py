@@ -7,25 +7,27 @@ batch before it, is either 1 or anything above.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import target_dict, tir
+from ..._tvm import param_buffers, tir
 from ..._tvm_alignment import any_alignment
-from ..._tvm_symbolic import entry, size_variable
-from ...cache.keys import digest, graph_data
+from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
 from ..final import finished
-from .families import FEW, Family, families
+from .families import families
 from .formula import Sizes
 from .learn import Example, Learnt, learnt
-from .maker import Maker, limited
+from .maker import Maker
+from .nothing import empties, is_empty, is_right_at_zero, outputs_of
+from .served import FEW, Family
 
 if TYPE_CHECKING:
     from ..lower import External
 
 OTHERS, USUAL = (3, 2, 17, 5, 61), 8  # sizes of the other symbols: in examples; what plans are for
+NONE = -1  # no function
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
@@ -35,17 +37,16 @@ class Chosen:
 
     functions: list[Any] = field(default_factory=list)
     by_size: dict[int, int] = field(default_factory=dict)
-    step: tuple[int, int] | None = None
-    stepped: dict[int, int] = field(default_factory=dict)  # the same for every so many sizes
+    step: int = 1
+    by_rest: dict[int, dict[int, int]] = field(default_factory=dict)  # after such steps: the same
 
     def number(self, size: Any, first: int) -> Any:
         """Which kernel a size takes, as an expression; `first` are before these."""
         found = _number(size, self.by_size, first)
-        if self.step is None:
-            return found
-        step, rest = self.step
-        is_one = tir.all(size > FEW, tir.floormod(size, step) == rest)
-        return tir.Select(is_one, _number(size, self.stepped, first), found)
+        for rest, by_size in self.by_rest.items():
+            is_one = tir.all(size > FEW, tir.floormod(size, self.step) == rest)
+            found = tir.Select(is_one, _number(size, by_size, first), found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,20 @@ class Parts:
     functions: list[Any]
     signature: Any
     which: Any
+    positive: Sequence[Any]  # variables of sizes for which there is no kernel of 0
 
 
-def symbolic_functions(source: External, target: Any) -> dict[str, Any]:
-    """Symbol -> finished PrimFunc of a kernel, the kernel's own symbol first.
+def symbolic_functions(source: External, target: Any, key: str | None) -> dict[str, Any]:
+    """Symbol -> finished PrimFunc of a kernel, the kernel's own symbol first. Of an equal `key` the
+    process learns once; None: always anew.
 
     Raises SymbolicError where the schedules of several sizes are not those of one kernel.
     """
-    parts = _known_parts(source, target)
+    parts = _parts(source, target) if key is None else _known_parts(key, source, target)
     symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
-    found = {source.symbol: any_alignment(entry(parts.signature, symbols, parts.which))}
+    found = {
+        source.symbol: any_alignment(entry(parts.signature, symbols, parts.which, parts.positive))
+    }
     found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
@@ -75,9 +80,7 @@ _learnt: dict[str, Parts | SymbolicError] = {}  # equal kernels, and builds that
 _MOST_LEARNT = 256
 
 
-def _known_parts(source: External, target: Any) -> Parts:
-    facts = [*source.composites, graph_data(source.graph), dict(source.symbols), source.attrs]
-    key = digest([*facts, target_dict(target)])
+def _known_parts(key: str, source: External, target: Any) -> Parts:
     if key not in _learnt:
         try:
             _learnt[key] = _parts(source, target)
@@ -93,10 +96,12 @@ def _known_parts(source: External, target: Any) -> Parts:
 
 def _parts(source: External, target: Any) -> Parts:
     maker = Maker(source, target)
+    maker.try_once()
     variables = {name: size_variable(name) for name in source.symbols}
     main, *others = reversed(list(source.symbols))
     functions: list[Any] = []
-    which: Any = tir.IntImm("int32", -1)
+    which: Any = tir.IntImm("int32", NONE)
+    is_open = False
     for case in reversed(list(itertools.product((1, None), repeat=len(others)))):
         fixed = dict(zip(others, case, strict=True))
         found = _chosen(maker, main, fixed, variables)
@@ -104,41 +109,47 @@ def _parts(source: External, target: Any) -> Parts:
         is_case = [variables[name] == 1 for name, size in fixed.items() if size == 1]
         which = tir.Select(tir.all(*is_case), number, which) if is_case else number
         functions += found.functions
-    return Parts(functions, _signature(maker, variables), which)
+        is_open = is_open or found.by_size[0] == NONE
+    signature = _signature(maker, variables)
+    params = param_buffers(signature)
+    outputs = [params[place] for place in outputs_of(functions[0])]
+    which = tir.Select(is_empty(outputs), NONE, which)
+    wrong = {main} if is_open else set()
+    wrong |= {n for n in others if not all(is_right_at_zero(f, variables[n]) for f in functions)}
+    positive = [variables[n] for n in wrong if not empties(variables[n], outputs)]
+    return Parts(functions, signature, which, positive)
 
 
 def _chosen(
     maker: Maker, main: str, fixed: Mapping[str, int | None], variables: Mapping[str, Any]
 ) -> Chosen:
     """The kernels for all sizes of `main`; the other symbols are 1, or (None) above that."""
-    most, found = maker.source.symbols[main], Chosen()
+    found = Chosen()
 
     def decide(size: int) -> dict[str, Any]:
-        limits = maker.source.symbols
-        rest = {name: one or min(USUAL, limits[name] or USUAL) for name, one in fixed.items()}
-        return maker.decided({name: {main: size, **rest}[name] for name in limits})
+        rest = {name: one or USUAL for name, one in fixed.items()}
+        return maker.decided({name: {main: size, **rest}[name] for name in maker.source.symbols})
 
     def make(size: int, told: Mapping[str, Any]) -> Example | None:
         return maker.example(next(_around(maker, main, size, fixed)), told)
 
-    served = families(main, most, decide, make)
+    served = families(main, decide, make)
     general = [_of_others_too(maker, family, fixed) for family in served.families]
     if not all(_is_general(maker, each, fixed) for each in general):
         raise _no_kernel(maker, f"of two or more of {[n for n in fixed if fixed[n] is None]}")
-    found.functions = [each.function(variables) for each in general]
+    found.functions = [within_32_bits(each.function(variables)) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
-    if min(served.stepped.values(), default=-1) >= 0:
-        found.step, found.stepped = served.step, served.stepped
-    gaps = [size for size, n in served.by_size.items() if n < 0]
+    found.step, found.by_rest = served.step, served.by_rest
+    gaps = served.gaps
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
         raise _no_kernel(maker, f"of {main}={gaps[-1]}")
     for size in gaps:
         told = decide(size) if None in fixed.values() else None
         alone = _of_one_size(maker, main, size, fixed, told)
         found.by_size[size] = len(found.functions)
-        found.functions.append(alone.function({**variables, main: size}))
-    if served.families:
-        found.by_size[0] = 0  # loops over no tiles
+        found.functions.append(within_32_bits(alone.function({**variables, main: size})))
+    of_none = (n for n, f in enumerate(found.functions) if is_right_at_zero(f, variables[main]))
+    found.by_size[0] = next(of_none, NONE)
     return found
 
 
@@ -150,7 +161,8 @@ def _of_one_size(
     told: Mapping[str, Any] | None,
 ) -> Learnt:
     """The kernel of one size of `main`, for all of the other symbols."""
-    tried = [maker.example(sizes, told) for sizes in _around(maker, main, size, fixed)]
+    around = _around(maker, main, size, fixed)
+    tried = [maker.alone(s) if told is None else maker.example(s, told) for s in around]
     examples = [example for example in tried if example is not None]
     groups: dict[Any, list[Example]] = {}
     for example in examples:
@@ -166,7 +178,7 @@ def _of_others_too(maker: Maker, family: Family, fixed: Mapping[str, int | None]
     found = family.learnt
     for example, size in itertools.product(found.examples[:2], OTHERS):
         sizes = {
-            name: limited(maker.source, name, size) if fixed.get(name, 1) is None else known
+            name: size if fixed.get(name, 1) is None else known
             for name, known in example.sizes.items()
         }
         other = maker.example(sizes, family.decisions) if None in fixed.values() else None
@@ -181,10 +193,7 @@ def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) ->
     """
     free = [name for name, one in fixed.items() if one is None]
     every = {name: {example.sizes[name] for example in found.examples} for name in free}
-    return all(
-        {2, limited(maker.source, name, max(OTHERS))} <= every[name] and found.step(name) == 1
-        for name in free
-    )
+    return all({2, max(OTHERS)} <= every[name] and found.step(name) == 1 for name in free)
 
 
 def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
@@ -192,8 +201,7 @@ def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None])
     for shift in range(len(OTHERS) if None in fixed.values() else 1):
         found = {main: size}
         for place, (name, one) in enumerate(fixed.items()):
-            other = OTHERS[(size + shift + place * 2) % len(OTHERS)]
-            found[name] = one or limited(maker.source, name, other)
+            found[name] = one or OTHERS[(size + shift + place * 2) % len(OTHERS)]
         yield {name: found[name] for name in maker.source.symbols}
 
 
@@ -222,13 +230,9 @@ def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
     """A function of the kernel's parameters, with an empty body."""
     examples = []
     for at in ((2, 3, 5, 7), (3, 5, 2, 4), (5, 2, 3, 8), (4, 7, 11, 3)):
-        sizes = {
-            name: min(size, most or size)
-            for (name, most), size in zip(maker.source.symbols.items(), itertools.cycle(at))
-        }
-        func = maker.example(sizes, None)
-        assert func is not None
-        examples.append(Example(sizes, func.func.with_body(tir.Evaluate(tir.const(0)))))
+        sizes = dict(zip(maker.source.symbols, itertools.cycle(at), strict=False))
+        func = maker.alone(sizes).func
+        examples.append(Example(sizes, func.with_body(tir.Evaluate(tir.const(0)))))
     found = learnt(examples)
     if found is None:
         raise _no_kernel(maker, "with these shapes")

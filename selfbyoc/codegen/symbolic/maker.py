@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...errors import SelfbyocError, SymbolicError, reason
 from ...language.decisions import deciding
 from .formula import Sizes
 from .learn import Example
@@ -29,18 +30,36 @@ class Maker:
             self._plan(self.source.at(sizes))
         return asked.taken
 
-    def example(self, sizes: Sizes, told: Mapping[str, Any] | None) -> Example | None:
-        """The kernel of these sizes, decided so (None: as for these sizes alone); None where they
-        decide otherwise.
+    def try_once(self) -> None:
+        """Schedule for the sizes at which the function is read: what raises there is a mistake, of
+        whatever size.
         """
-        source, lasting = self.source.at(sizes), told is not None
-        at = deciding(told, fitted=True, lasting=lasting, sizes=sizes.values())
-        with at as asked, self.target:
-            if told:
-                self._plan(source)
-                if any(asked.taken.get(name) != value for name, value in told.items()):
-                    return None
-            return Example(sizes, _bare(self._scheduled(source)))
+        self._scheduled(self.source.at(self.source.sizes))
+
+    def alone(self, sizes: Sizes) -> Example:
+        """The kernel of these sizes, decided as for them alone. Raises SymbolicError where its
+        schedule does, as nobody asked for this size.
+        """
+        try:
+            with deciding(None, fitted=True, sizes=sizes.values()), self.target:
+                return Example(sizes, _bare(self._scheduled(self.source.at(sizes))))
+        except SelfbyocError as err:
+            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            raise SymbolicError(f"at {at}: {reason(err)}") from err
+
+    def example(self, sizes: Sizes, told: Mapping[str, Any]) -> Example | None:
+        """The kernel of these sizes, decided so; None where it cannot be, or decides otherwise."""
+        source = self.source.at(sizes)
+        at = deciding(told, fitted=True, lasting=True, sizes=sizes.values())
+        try:
+            with at as asked, self.target:
+                if told:
+                    self._plan(source)
+                    if any(asked.taken.get(name) != value for name, value in told.items()):
+                        return None
+                return Example(sizes, _bare(self._scheduled(source)))
+        except SelfbyocError:
+            return None
 
     def _plan(self, source: External) -> None:
         from ..lower import match_of, packed_params
@@ -68,13 +87,6 @@ def border_sizes(source: External) -> Iterator[Sizes]:
     if not source.symbols:
         return
     main, *others = reversed(list(source.symbols))
-    most = source.symbols[main]
-    sizes = [size for size in BORDERS if most is None or size <= most]
-    for number, size in enumerate(sizes):
-        rest = {name: limited(source, name, (1, 2, 9)[number % 3]) for name in others}
+    for number, size in enumerate(BORDERS):
+        rest = dict.fromkeys(others, (1, 2, 9)[number % 3])
         yield {name: {main: size, **rest}[name] for name in source.symbols}
-
-
-def limited(source: External, name: str, size: int) -> int:
-    """A size that a symbol may have."""
-    return min(size, source.symbols[name] or size)

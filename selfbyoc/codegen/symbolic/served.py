@@ -1,0 +1,133 @@
+"""Which kernel serves which size.
+
+A family are the sizes that one kernel serves: from the least of its examples to the largest, or to
+any, where far larger ones agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .learn import Learnt
+
+Decisions = Mapping[str, Any]
+
+FEW = 8  # sizes with a kernel of their own: plans of few rows follow each of them
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel for the sizes from `least` to `most` (None: all) that leave the same `rest` after
+    steps of `step`.
+    """
+
+    learnt: Learnt
+    decisions: Decisions
+    symbol: str
+    most: int | None
+    is_endless: bool = False  # up to the largest size that there may be
+
+    @property
+    def least(self) -> int:
+        """Its least size."""
+        return self.learnt.least(self.symbol)
+
+    @property
+    def step(self) -> int:
+        """1 where it takes every size between."""
+        return self.learnt.step(self.symbol)
+
+    @property
+    def rest(self) -> int:
+        """What its sizes leave after whole steps."""
+        return self.learnt.examples[0].sizes[self.symbol] % self.step
+
+    def takes(self, size: int) -> bool:
+        """Whether it is right for a size."""
+        in_range = self.least <= size and (self.most is None or size <= self.most)
+        return in_range and size % self.step == self.rest
+
+
+@dataclass(frozen=True)
+class Served:
+    """Families, and which one (-1: none) serves each size, and those between it and the size
+    before. Of the sizes that leave some rests after steps, `by_rest` says so.
+    """
+
+    families: list[Family]
+    by_size: dict[int, int]
+    step: int = 1
+    by_rest: dict[int, dict[int, int]] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> list[int]:
+        """The sizes that none serves."""
+        return [s for s, n in self.by_size.items() if n < 0 and not self._is_apart(s)]
+
+    def _is_apart(self, size: int) -> bool:
+        return size > FEW and size % self.step in self.by_rest
+
+
+def served(
+    sizes: Sequence[int],
+    keys: Mapping[int, str],
+    found: Mapping[str, Sequence[Family]],
+    few: Mapping[int, Family | None],
+) -> Served:
+    """Each size is served by its plan's own family, or that of the next larger size that has one: a
+    tile that suits more rows suits these. Families that serve none are left out.
+
+    Every fourth or eighth size may have a plan of its own: those of one such step are apart. Where
+    no family takes neighbours, all are: even and odd ones, say.
+    """
+    every = sorted((f for of in found.values() for f in of), key=lambda family: family.step)
+    steps = Counter((f.step, f.rest) for key in keys.values() for f in found.get(key, ()))
+    usable = [f for f in every if f.step == 1]
+    whole = dict(few) | _by_size(sizes, 1, keys, found, usable)
+    step, rests = _apart(steps, is_whole=all(whole[size] for size in sizes))
+    by_rest: dict[int, dict[int, Family | None]] = {}
+    for rest in rests:
+        fitting = [f for f in every if step % f.step == 0 and rest % f.step == f.rest]
+        own = [size for size in sizes if size % step == rest]
+        by_rest[rest] = _by_size(own, step, keys, found, fitting)
+    by_rest = {rest: table for rest, table in by_rest.items() if all(table.values())}
+    tables = [whole, *by_rest.values()]
+    used = [f for f in every if any(f is c for table in tables for c in table.values())]
+    number = {id(family): n for n, family in enumerate(used)} | {id(None): -1}
+    numbers = [{size: number[id(f)] for size, f in table.items()} for table in tables]
+    return Served(used, numbers[0], step, dict(zip(by_rest, numbers[1:], strict=True)))
+
+
+def _apart(steps: Counter[tuple[int, int]], *, is_whole: bool) -> tuple[int, list[int]]:
+    """The step, and the rests after it, of the sizes that have families of their own."""
+    usual = [step for step, _ in steps.most_common() if step[0] > 1]
+    for step in () if is_whole else sorted({step for step, _ in usual}):
+        if all((step, rest) in steps for rest in range(step)):
+            return step, [*range(step)]
+    return (usual[0][0], [usual[0][1]]) if usual else (1, [])
+
+
+def _by_size(
+    sizes: Sequence[int],
+    step: int,
+    keys: Mapping[int, str],
+    found: Mapping[str, Sequence[Family]],
+    usable: Sequence[Family],
+) -> dict[int, Family | None]:
+    """The family of each size, and of all those by steps between it and the one before."""
+    last: Sequence[Family] = ()
+    chosen: dict[int, Family | None] = {}
+    below = [FEW, *sizes]
+    for size, before in zip(reversed(sizes), reversed(below[:-1]), strict=True):
+        own = [f for f in found.get(keys[size], ()) if any(f is u for u in usable)]
+        last = own or last
+
+        def takes(family: Family, size: int = size, before: int = before) -> bool:
+            to_the_end = size < sizes[-1] or family.is_endless
+            return to_the_end and family.takes(size) and family.least <= max(before, FEW) + step
+
+        chosen[size] = next((f for f in (*own, *last, *usable) if takes(f)), None)
+    return chosen
