@@ -47,13 +47,6 @@ def without_max_min(func: Any) -> Any:
     return func.with_body(body)
 
 
-def map_integers(func: Any, change: Any) -> Any:
-    """A PrimFunc with each integer in its code and in its buffers' shapes as `change` makes it, in
-    the order of a walk; on 0.27 only.
-    """
-    return tvm_ffi.structural_map(func, ((tir.IntImm, change),))
-
-
 def map_loops(func: Any, change: Any) -> Any:
     """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
     if GENERATION == "relax":

@@ -44,7 +44,11 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     cases = _cases(tuple(known), make)
     variables = {symbol: size_variable(symbol) for symbol in known}
     general = [within_32_bits(case.learnt.function(variables)) for case in cases]
-    wrong = {v for v in variables.values() if not all(is_right_at_zero(f, v) for f in general)}
+    wrong = {
+        variable
+        for symbol, variable in variables.items()
+        if not all(is_right_at_zero(case.learnt, symbol) for case in cases)
+    }
     if len(cases) == 1 and not wrong:
         return {name: general[0]}
     which: Any = tir.IntImm("int32", 0)

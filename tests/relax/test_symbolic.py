@@ -11,6 +11,7 @@ from selfbyoc import _tvm_symbolic
 from selfbyoc._tvm import param_buffers, te, tir
 from selfbyoc.codegen.symbolic import kernel
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted
+from selfbyoc.codegen.symbolic.learn import Example, learnt
 from selfbyoc.codegen.symbolic.nothing import empties, is_right_at_zero, outputs_of
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, SymbolicError
 from selfbyoc.ir.emit import emit
@@ -179,19 +180,20 @@ def test_no_rows_to_reduce():
 
 def test_what_is_wrong_at_zero():
     """Whatever touches a tensor without elements has to be in a loop of no turns."""
+
+    def rows(size, extent):
+        x = te.placeholder((size, 4), "float32", "x")
+        y = te.compute((extent, 4), lambda i, j: x[tir.min(i, size - 1), j], "y")
+        return Example({"n": size}, te.create_prim_func([x, y]))
+
+    every = learnt([rows(size, size) for size in (5, 8, 11)])
+    last = learnt([rows(size, 3) for size in (5, 8, 11)])  # reads the last of no rows
+    assert (is_right_at_zero(every, "n"), is_right_at_zero(last, "n")) == (True, False)
     n = tir.Var("n", "int32")
-
-    def rows(extent, last):
-        x = te.placeholder((n, 4), "float32", "x")
-        y = te.compute((extent, 4), lambda i, j: x[tir.min(i, last), j], "y")
-        return te.create_prim_func([x, y])
-
-    assert is_right_at_zero(rows(n, n - 1), n)
-    assert not is_right_at_zero(rows(3, n - 1), n)  # reads the last of no rows
-    func = rows(n, n - 1)
-    assert outputs_of(func) == [1]
-    assert empties(n, [param_buffers(func)[1]])
-    assert not empties(n, [param_buffers(rows(3, n - 1))[1]])
+    for of, is_empty in ((every, True), (last, False)):
+        func = of.function({"n": n})
+        assert outputs_of(func) == [1]
+        assert empties(n, [param_buffers(func)[1]]) is is_empty
 
 
 def test_a_file_and_the_cache(tmp_path):

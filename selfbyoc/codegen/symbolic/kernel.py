@@ -36,6 +36,7 @@ class Chosen:
     """The kernels of some sizes, and which of them each size of the symbol with families takes."""
 
     functions: list[Any] = field(default_factory=list)
+    learnt: list[Learnt] = field(default_factory=list)  # for many sizes: the first functions
     by_size: dict[int, int] = field(default_factory=dict)
     step: int = 1
     by_rest: dict[int, dict[int, int]] = field(default_factory=dict)  # after such steps: the same
@@ -100,6 +101,7 @@ def _parts(source: External, target: Any) -> Parts:
     variables = {name: size_variable(name) for name in source.symbols}
     main, *others = reversed(list(source.symbols))
     functions: list[Any] = []
+    general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
     is_open = False
     for case in reversed(list(itertools.product((1, None), repeat=len(others)))):
@@ -109,13 +111,14 @@ def _parts(source: External, target: Any) -> Parts:
         is_case = [variables[name] == 1 for name, size in fixed.items() if size == 1]
         which = tir.Select(tir.all(*is_case), number, which) if is_case else number
         functions += found.functions
+        general += found.learnt
         is_open = is_open or found.by_size[0] == NONE
     signature = _signature(maker, variables)
     params = param_buffers(signature)
     outputs = [params[place] for place in outputs_of(functions[0])]
     which = tir.Select(is_empty(outputs), NONE, which)
     wrong = {main} if is_open else set()
-    wrong |= {n for n in others if not all(is_right_at_zero(f, variables[n]) for f in functions)}
+    wrong |= {n for n in others if not all(is_right_at_zero(each, n) for each in general)}
     positive = [variables[n] for n in wrong if not empties(variables[n], outputs)]
     return Parts(functions, signature, which, positive)
 
@@ -148,7 +151,8 @@ def _chosen(
         alone = _of_one_size(maker, main, size, fixed, told)
         found.by_size[size] = len(found.functions)
         found.functions.append(within_32_bits(alone.function({**variables, main: size})))
-    of_none = (n for n, f in enumerate(found.functions) if is_right_at_zero(f, variables[main]))
+    found.learnt = general
+    of_none = (n for n, each in enumerate(general) if is_right_at_zero(each, main))
     found.by_size[0] = next(of_none, NONE)
     return found
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
 from ..._tvm import dtype_of, structural_equal, structural_hash, tir, walk
-from ..._tvm_rewrite import map_integers
+from ..._tvm_integers import map_integers
 from .formula import Formula, Sizes, Tiles, fitted
 
 VECTORIZED, UNROLLED = 2, 3  # tir.ForKind
@@ -85,11 +85,18 @@ class Learnt:
 
     def function(self, variables: Mapping[str, Any]) -> Any:
         """The PrimFunc of all sizes, with these variables for them."""
+        return self._made(lambda formula: expression(formula, variables))
+
+    def at(self, sizes: Sizes) -> Any:
+        """The PrimFunc of these sizes."""
+        return self._made(lambda formula: tir.IntImm("int32", formula.at(sizes)))
+
+    def _made(self, value: Callable[[Formula], Any]) -> Any:
         count = itertools.count()
 
         def general(node: Any) -> Any:
             formula = self.formulas[next(count)]
-            return node if not formula.tiles else expression(formula, variables)
+            return node if not formula.tiles else value(formula)
 
         return map_integers(self.examples[0].func, general)
 

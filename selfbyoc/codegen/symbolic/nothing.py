@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._tvm import Analyzer, TensorLoad, param_buffers, region_buffer, tir, walk
 from ..._tvm_rewrite import map_loops, substitute
+from .learn import Learnt
 
 
 def is_empty(outputs: Sequence[Any]) -> Any:
@@ -41,23 +42,21 @@ def outputs_of(func: Any) -> list[int]:
     return [place for place, p in params if any(p.same_as(buffer) for buffer in written)]
 
 
-def is_right_at_zero(func: Any, variable: Any) -> bool:
-    """Whether a PrimFunc, where this size is 0, leaves alone what has no elements then: whatever
+def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
+    """Whether a kernel, where this size is 0, leaves alone what has no elements then: whatever
     reads or writes that is in a loop of no turns.
     """
-    analyzer, zero = Analyzer(), tir.IntImm("int32", 0)
+    sizes = {**learnt.examples[0].sizes, symbol: 0}
+    nothing = tir.Evaluate(tir.IntImm("int32", 0))
 
     def kept(loop: Any) -> Any:
-        turns = analyzer.simplify(loop.extent)
-        return tir.Evaluate(zero) if isinstance(turns, tir.IntImm) and int(turns) <= 0 else loop
+        return nothing if isinstance(loop.extent, tir.IntImm) and int(loop.extent) <= 0 else loop
 
-    left = map_loops(substitute(func, {variable: zero}), kept)
     accesses: list[Any] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, (tir.BufferStore, TensorLoad)):
             accesses.append(region_buffer(node))
 
-    walk(left.body, visit)
-    extents = (analyzer.simplify(extent) for buffer in accesses for extent in buffer.shape)
-    return not any(isinstance(extent, tir.IntImm) and int(extent) <= 0 for extent in extents)
+    walk(map_loops(learnt.at(sizes), kept).body, visit)
+    return all(int(extent) > 0 for buffer in accesses for extent in buffer.shape)
