@@ -46,10 +46,12 @@ class _Copy:
 
     def func(self) -> Any:
         """The PrimFunc as changed."""
+        old = self.data["nodes"][self.data["root"]]["attrs"]
+        old["_checked_type_"] = "0"  # of the old shapes
+        params = self._copied(int(old["params"]))
+        self.places[int(old["params"])] = params
         root = self._copied(self.data["root"])
-        function = self.nodes[root]["attrs"]
-        function["_checked_type_"] = "0"  # of the old shapes
-        params = self.nodes[int(function["params"])]
+        params = self.nodes[params]
         params["data"] = [*params.get("data", ()), *self.variables]
         made = tvm.ir.load_json(json.dumps({**self.data, "root": root, "nodes": self.nodes}))
         count = len(self.variables)
@@ -69,7 +71,7 @@ class _Copy:
         if node["type_key"] in _BY_IDENTITY:
             self.places[place] = made
         if "data" in node:
-            self.nodes[made]["data"] = [self._copied(child) for child in node["data"]]
+            self.nodes[made]["data"] = [self._copied(child) for child in self._children(node)]
         if "attrs" in node:
             fields = node["attrs"].items()
             self.nodes[made]["attrs"] = {
@@ -77,6 +79,16 @@ class _Copy:
                 for name, value in fields
             }
         return made
+
+    def _children(self, node: Any) -> list[int]:
+        """The parts of an array or a map; those of a map with the parameters for its keys, which TVM
+        lists by address, in their order.
+        """
+        parts = node["data"]
+        if node["type_key"] != "Map" or "keys" in node:
+            return list(parts)
+        pairs = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda p: self.places[p[0]])
+        return [part for pair in pairs for part in pair]
 
     def _is_plain(self, node: Any, name: str) -> bool:
         return name in _PLAIN or (name == "value" and node["type_key"] in _VALUES)

@@ -1,8 +1,10 @@
-"""PrimFuncs of symbolic sizes that call others; on 0.27 only."""
+"""PrimFuncs of symbolic sizes: one that calls others, what each of them asserts, and the memory that
+they may have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ._tvm import GENERATION, SBlock, param_buffers, tir, tvm, walk
@@ -11,6 +13,13 @@ from ._tvm_rewrite import block_with, sequence, with_names
 if GENERATION == "relax":
     import tvm_ffi
     from tvm import s_tir
+
+    BlockRealize = s_tir.SBlockRealize
+    _LAST = []
+else:
+    BlockRealize = tir.BlockRealize
+    # 0.17 takes the last argument of call_cpacked for the resource handle of the C runtime.
+    _LAST = [tir.reinterpret("handle", tir.const(0, "uint64"))]
 
 MOST = (1 << 31) - 1  # elements of a buffer
 
@@ -29,18 +38,21 @@ def entry(signature: Any, symbols: Sequence[str], which: Any, positive: Iterable
     as large as all of them (CompactBufferAllocation, of 13 kernels: 9 s).
     """
     chosen = tir.Var("kernel", "int32")
-    calls = [tir.Evaluate(tir.call_cpacked(s, *signature.params)) for s in symbols]
-    checks = [_asserted(size > 0, f"size {size}: expected 1 or more") for size in positive]
+    calls = [tir.Evaluate(tir.call_cpacked(s, *signature.params, *_LAST)) for s in symbols]
     cases = [tir.IfThenElse(chosen == n, call, None) for n, call in enumerate(calls)]
-    root = SBlock([], [], [], "root", with_names([(chosen, which)], sequence([*checks, *cases])))
-    body = s_tir.SBlockRealize([], tir.const(1, "bool"), root)
-    return tir.PrimFunc(signature.params, body, attrs=signature.attrs)
+    checks = [(size > 0, f"size {size}: expected 1 or more") for size in positive]
+    body = _asserting(checks, with_names([(chosen, which)], sequence(cases)))
+    return signature.with_body(_rooted(SBlock([], [], [], "root", body)))
 
 
-def with_shapes(func: Any, change: Any) -> Any:
-    """A PrimFunc whose buffers have each extent as `change` returns it."""
+def _rooted(block: Any) -> Any:
+    return BlockRealize([], tir.const(1, "bool"), block)
 
-    def changed(kind: Any) -> Any:
+
+def with_shapes(func: Any, change: Callable[[Any], Any]) -> Any:
+    """A lowered PrimFunc whose allocations have each extent as `change` returns it."""
+
+    def of_relax(kind: Any) -> Any:
         shape = [change(extent) for extent in kind.shape]
         if all(new is old for new, old in zip(shape, kind.shape, strict=True)):
             return kind
@@ -50,20 +62,30 @@ def with_shapes(func: Any, change: Any) -> Any:
         )  # fmt: skip
         return buffer.ty
 
-    return tvm_ffi.structural_map(func, ((tir.BufferType, changed),))
+    def of_relay(node: Any) -> Any:
+        extents = [change(extent) for extent in node.extents]
+        return tir.Allocate(
+            node.buffer_var, node.dtype, extents, node.condition, node.body, node.annotations
+        )
+
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.BufferType, of_relax),))
+    body = tir.stmt_functor.ir_transform(func.body, None, of_relay, ["tir.Allocate"])
+    return func.with_body(body)
 
 
 def within_32_bits(func: Any) -> Any:
     """A scheduled PrimFunc that raises an InputError before it does anything, where a buffer has
     more elements than an index of 32 bits reaches.
     """
-    checks = [_checked(shape) for shape in _symbolic_shapes(func)]
+    checks = [_few_enough(shape) for shape in _symbolic_shapes(func)]
     if not checks:
         return func
     root = func.body.block
-    body = sequence([*checks, root.body])
-    block = block_with(root, root.reads, root.writes, body, root.alloc_buffers)
-    return func.with_body(s_tir.SBlockRealize([], tir.const(1, "bool"), block))
+    body = _asserting(checks, root.body)
+    return func.with_body(
+        _rooted(block_with(root, root.reads, root.writes, body, root.alloc_buffers))
+    )
 
 
 def _symbolic_shapes(func: Any) -> list[Any]:
@@ -80,15 +102,21 @@ def _symbolic_shapes(func: Any) -> list[Any]:
     return list({str(shape): shape for shape in opened}.values())
 
 
-def _checked(shape: Sequence[Any]) -> Any:
-    """An assertion that a buffer of this shape has no more elements than that."""
+def _few_enough(shape: Sequence[Any]) -> tuple[Any, str]:
+    """Whether a buffer of this shape has no more elements than that; what to say else."""
     count: Any = tir.IntImm("int64", 1)
     for extent in shape:
         count = count * tir.Cast("int64", extent)
     text = f"a tensor of shape ({', '.join(map(str, shape))}): expected at most {MOST} elements"
-    return _asserted(count <= MOST, text)
+    return count <= MOST, text
 
 
-def _asserted(condition: Any, text: str) -> Any:
-    kind = tvm.ir.StringImm("selfbyoc.InputError")
-    return tir.AssertStmt(condition, kind, [tvm.ir.StringImm(text)])
+def _asserting(checks: Iterable[tuple[Any, str]], body: Any) -> Any:
+    """A statement after assertions. Theirs is an InputError; 0.17 knows no kinds of errors."""
+    if GENERATION == "relax":
+        kind = tvm.ir.StringImm("selfbyoc.InputError")
+        made = [tir.AssertStmt(c, kind, [tvm.ir.StringImm(text)]) for c, text in checks]
+        return sequence([*made, body])
+    for condition, text in reversed([*checks]):
+        body = tir.AssertStmt(condition, tir.StringImm(f"InputError: {text}"), body)
+    return body

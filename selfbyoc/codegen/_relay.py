@@ -15,12 +15,14 @@ from .._tvm_tags import tags_of_each_thread
 from ..errors import TargetError
 from ..graph import OpGraph
 from ..ir._relay import read as read_graph
+from ..ir._relay import read_raw_at, sizes_read
 from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..wiring import wired
 from .fallback import or_default
 from .lower import TARGET, External, external, lower, read_attrs
 from .target import agree
+from .told import told_graph
 
 
 def composites(func: relay.Function) -> list[str]:
@@ -36,12 +38,23 @@ def composites(func: relay.Function) -> list[str]:
 
 def read(func: relay.Function) -> OpGraph:
     """The raw graph of an external function."""
-    return read_graph(func, raw=True)
+    sizes = sizes_read(func)
+    return read_raw_at(func, sizes) if sizes else read_graph(func, raw=True)
 
 
 def source_of(func: relay.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
     """An external function and our attributes of it -> what the hook works on."""
-    return external(symbol, composites(func), read(func), attrs)
+    sizes = sizes_read(func)
+    if not sizes:
+        return external(symbol, composites(func), read(func), attrs)
+
+    def read_at(sizes: Mapping[str, int]) -> OpGraph:
+        return told_graph(read_raw_at(func, sizes), attrs)
+
+    names = tuple(composites(func))
+    return External(
+        symbol, names, read_at(sizes), attrs, symbols=tuple(sizes), sizes=sizes, read_at=read_at
+    )
 
 
 def typed(func: relay.Function) -> relay.Function:

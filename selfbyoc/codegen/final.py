@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._tvm import GENERATION, build_module, tvm
+from .._tvm import build_module, tvm
 from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
@@ -34,8 +34,7 @@ def finished(func: Any, target: Any) -> Any:
 
 def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    if GENERATION == "relax":
-        func = with_constant_allocations(func)
+    func = with_constant_allocations(func)
     func = with_interleaves(with_copies(with_gathers(with_broadcasts(func))))
     func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))

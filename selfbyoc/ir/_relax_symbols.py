@@ -1,7 +1,6 @@
 """Relax: functions of symbolic shapes, read at numbers for the symbols.
 
-Patterns, computes and schedules all ask about extents; so a graph is read at some sizes, which no
-other extent of the function has, and what is made of it is learnt from several (codegen/symbolic).
+See symbols.py.
 """
 
 from __future__ import annotations
@@ -15,29 +14,11 @@ from tvm import relax
 
 from .._tvm import Analyzer, dtype_of, tir, tvm
 from .._tvm_rewrite import substitute
+from .symbols import usual_sizes as numbers
 
 BOUNDS = "tir_var_upper_bound"  # TVM's attribute of a function: {symbol: largest size}
-# Primes: no extent is a multiple by accident, and there are rows left over in any tile.
-USUAL = (131, 113, 139, 107, 149, 103, 151, 109, 157, 127)
 
 _sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", default=None)
-
-
-class Symbol(int):
-    """A size at which a symbol is read, that messages call by the symbol's name."""
-
-    name: str
-
-    def __new__(cls, size: int, name: str) -> Symbol:
-        found = super().__new__(cls, size)
-        found.name = name
-        return found
-
-    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
-        return int(self), self.name
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def symbols(func: Any) -> dict[str, Any]:
@@ -72,14 +53,7 @@ def bounds(func: Any) -> dict[str, int]:
 def usual_sizes(func: Any, most: Mapping[str, int]) -> dict[str, int]:
     """A size for each symbol that nothing else in the function has."""
     known = {int(e) for e in _all_extents(func) if isinstance(e, tir.IntImm)}
-    free = [size for size in USUAL if size not in known] or list(USUAL)
-    found: dict[str, int] = {}
-    for name in symbols(func):
-        limit = most.get(name, free[0])
-        fits = (s for s in (*free, *range(limit, 0, -1)) if s <= limit)
-        taken = {*known, *found.values()}
-        found[name] = Symbol(next((s for s in fits if s not in taken), limit), name)
-    return found
+    return dict(numbers(symbols(func), known, most))
 
 
 def _all_extents(func: Any) -> Iterator[Any]:

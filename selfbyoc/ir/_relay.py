@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tvm import relay
 
 from .._tvm import attrs_dict, constant_numpy, tvm
-from ..graph import OpGraph, Value
+from ..graph import OpGraph, Symbol, Value
 from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
 from ..shown import shown_name
+from ._relay_any import instance, names_of, sizes_for
 from ._relay_walk import children, postorder
 from .canonical import canonicalize
 from .reader import Reader, Written
 
 Expr = Any  # relay.Expr: TVM ships no types
+TypeOf = Callable[[Any], Any]
+_NONE: Mapping[int, Symbol] = MappingProxyType({})
+
+
+# Sizes of symbols at which a function is read, by number: messages call them by name.
+_symbols: ContextVar[Mapping[int, Symbol]] = ContextVar("selfbyoc_symbols", default=_NONE)
 
 
 def _value(ty: Any, name: str = "", **known: Any) -> Value:
-    shape = tuple(int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape)
-    return Value(shape, str(ty.dtype), name, **known)
+    symbols = _symbols.get()
+    numbers = (int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape)
+    return Value(tuple(symbols.get(n, n) for n in numbers), str(ty.dtype), name, **known)
 
 
 def _values(ty: Any, name: str = "") -> tuple[Value, ...]:
@@ -52,6 +64,10 @@ def neutral(name: str, node: Any, result: Any) -> tuple[str, dict[str, Any]]:
 class _Reader(Reader):
     """One walk over a function body: every expression gets its values, every call its OpCall."""
 
+    def __init__(self, inlines: bool, type_of: TypeOf) -> None:
+        super().__init__(inlines)
+        self.type_of = type_of
+
     def read(self, root: Expr) -> None:
         """Visit everything that the root is computed from."""
         for expr in postorder(root, self.values):
@@ -74,7 +90,7 @@ class _Reader(Reader):
         if not isinstance(call.op, tvm.ir.Op):
             return self._opaque(call, "call")
         inputs, sources = self._arguments(call)
-        kind, attrs = neutral(call.op.name, call.attrs, call.checked_type)
+        kind, attrs = neutral(call.op.name, call.attrs, self.type_of(call))
         return self._emit(call, kind, inputs, attrs, sources)
 
     def _arguments(self, call: relay.Call) -> tuple[tuple[Value, ...], list[Any]]:
@@ -101,7 +117,7 @@ class _Reader(Reader):
         attrs: dict[str, Any],
         sources: list[Any],
     ) -> tuple[Value, ...]:
-        outputs = _values(expr.checked_type, kind)
+        outputs = _values(self.type_of(expr), kind)
         return self.add(expr, kind, inputs, attrs, outputs, [*sources, expr])
 
 
@@ -136,9 +152,36 @@ def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
     return graph if raw else canonicalize(graph)
 
 
+def sizes_read(func: relay.Function) -> dict[str, int]:
+    """The sizes at which extents of `Any` are read, by name."""
+    return sizes_for(func, names_of(func))
+
+
 def read_at_sizes(func: relay.Function) -> OpGraph:
-    """The same: TVM's `Any` has no name, so that nobody can say which extents are equal."""
-    return read(func)
+    """The same at some sizes for extents of `Any`."""
+    sizes = sizes_read(func)
+    made = instance(func, names_of(func), sizes) if sizes else None
+    if made is None:
+        return read(func)
+    with _named(sizes):
+        return canonicalize(_written(func, inlines=False, type_of=made.type_of).graph)
+
+
+def read_raw_at(func: relay.Function, sizes: Mapping[str, int]) -> OpGraph:
+    """An external function with these numbers for its symbols, as written."""
+    made = instance(func, names_of(func), sizes)
+    assert made is not None, f"the types of {func.attrs['global_symbol']} do not fit {sizes}"
+    with _named(sizes):
+        return read(made.func, raw=True)
+
+
+@contextmanager
+def _named(sizes: Mapping[str, int]) -> Iterator[None]:
+    token = _symbols.set({int(s): s for s in sizes.values() if isinstance(s, Symbol)})
+    try:
+        yield
+    finally:
+        _symbols.reset(token)
 
 
 def read_as_written(func: relay.Function) -> Written:
@@ -146,10 +189,14 @@ def read_as_written(func: relay.Function) -> Written:
     return _written(func, inlines=False)
 
 
-def _written(func: relay.Function, inlines: bool) -> Written:
-    reader = _Reader(inlines)
+def _own_type(expr: Any) -> Any:
+    return expr.checked_type
+
+
+def _written(func: relay.Function, inlines: bool, type_of: TypeOf = _own_type) -> Written:
+    reader = _Reader(inlines, type_of)
     for param in func.params:
-        reader.values[param] = _values(param.checked_type, shown_name(param.name_hint))
+        reader.values[param] = _values(type_of(param), shown_name(param.name_hint))
     reader.read(func.body)
     inputs = tuple(v for p in func.params for v in reader.values[p])
     return reader.written(reader.finish(inputs, reader.values[func.body]))

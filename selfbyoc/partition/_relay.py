@@ -13,6 +13,7 @@ from tvm import relay
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
 from ..graph import Value
 from ..ir._relay import declared
+from ..ir._relay_any import calls_named, named, with_names
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
@@ -37,7 +38,9 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
-    return taps_that_meet(images_of_one_row(fold(relay.transform.InferType()(mod))))
+    done = taps_that_meet(images_of_one_row(fold(relay.transform.InferType()(mod))))
+    names = named(done["main"], done)
+    return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
 
 
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:
@@ -66,13 +69,17 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, lis
     parted = tvm.transform.Sequential(passes)(relay.transform.InferType()(empty))
     external = external_functions(parted).items()
     filled = {name: with_composites(func, whole) for name, func in external}
-    return relay.transform.InferType()(_with_functions(parted, filled)), list(matches)
+    done = relay.transform.InferType()(_with_functions(parted, filled))
+    symbols = calls_named(done["main"], done).items()
+    of_symbols = {name: with_names(done[name], names) for name, names in symbols if names}
+    return _with_functions(done, of_symbols), list(matches)
 
 
 def _hollow_if_ours(func: relay.Function) -> relay.Function:
     """Any other function that main calls stays there, and must not be left hollow."""
     name = str((func.attrs or {}).get("Composite", ""))
-    return hollow(func) if name.startswith(f"{COMPILER}.") else func
+    is_ours = name.startswith(f"{COMPILER}.") and not relay.ty.is_dynamic(func.checked_type)
+    return hollow(func) if is_ours else func
 
 
 def _with_functions(mod: tvm.IRModule, functions: Mapping[str, Any]) -> tvm.IRModule:
@@ -187,7 +194,8 @@ def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Func
 def _stand_in(packed: Any, ty: Any) -> Any:
     first = relay.strided_slice(relay.reshape(packed, (-1,)), [0], [1])
     one = relay.reshape(relay.cast(first, ty.dtype), (1,) * len(ty.shape))
-    return relay.broadcast_to(one, tuple(int(e) for e in ty.shape))
+    # No broadcast_to: its shape, 0.17 would have the VM compute from a value.
+    return relay.tile(one, tuple(int(e) for e in ty.shape))
 
 
 def update(
