@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ._tvm import GENERATION, tir, tvm
+from ._tvm import GENERATION, dtype_of, structural_equal, structural_hash, tir, tvm
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -23,6 +24,35 @@ def map_integers(func: Any, change: Change) -> Any:
     return _Copy(func, change).func()
 
 
+def without_integers(func: Any) -> tuple[list[int], Any]:
+    """The integers of a PrimFunc, in the order of that walk; and what is left of it, equal for
+    those that differ in integers only.
+    """
+    if GENERATION == "relay":
+        copy = _Copy(func)
+        return copy.integers, tuple(copy.texts)
+    found: list[int] = []
+
+    def note(node: Any) -> Any:
+        found.append(int(node.value))
+        return tir.IntImm(dtype_of(node), 0)
+
+    return found, _Loops(tvm_ffi.structural_map(func, ((tir.IntImm, note),)))
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """A PrimFunc that is equal to another of the same structure."""
+
+    func: Any
+
+    def __hash__(self) -> int:
+        return int(structural_hash(self.func))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Loops) and bool(structural_equal(self.func, other.func))
+
+
 # Fields of TVM 0.17's JSON that are no place of another node.
 _PLAIN = {"buffer_type", "data_alignment", "dtype", "iter_type", "kind", "offset_factor"}
 _VALUES = {"IntImm", "FloatImm"}  # so is their `value`
@@ -36,24 +66,29 @@ class _Copy:
     What is no integer any more is a parameter first, for which `specialize` writes the expression.
     """
 
-    def __init__(self, func: Any, change: Change) -> None:
+    def __init__(self, func: Any, change: Change | None = None) -> None:
         self.change = change
         self.data = json.loads(tvm.ir.save_json(func))
         self.nodes: list[Any] = [{"type_key": ""}]
         self.places: dict[int, int] = {0: 0}  # of nodes that are copied once
         self.expressions: dict[str, Any] = {}
         self.variables: list[int] = []
+        self.integers: list[int] = []
+        self.texts: list[str | int] = []  # what it walks through, without the integers
+        self.root = self._walked()
 
-    def func(self) -> Any:
-        """The PrimFunc as changed."""
+    def _walked(self) -> int:
         old = self.data["nodes"][self.data["root"]]["attrs"]
         old["_checked_type_"] = "0"  # of the old shapes
         params = self._copied(int(old["params"]))
         self.places[int(old["params"])] = params
-        root = self._copied(self.data["root"])
-        params = self.nodes[params]
+        return self._copied(self.data["root"])
+
+    def func(self) -> Any:
+        """The PrimFunc as changed."""
+        params = self.nodes[int(self.nodes[self.root]["attrs"]["params"])]
         params["data"] = [*params.get("data", ()), *self.variables]
-        made = tvm.ir.load_json(json.dumps({**self.data, "root": root, "nodes": self.nodes}))
+        made = tvm.ir.load_json(json.dumps({**self.data, "root": self.root, "nodes": self.nodes}))
         count = len(self.variables)
         if not count:
             return made
@@ -63,8 +98,10 @@ class _Copy:
     def _copied(self, place: int) -> int:
         """The place of a node in the copy: each use has its own, but for what is its identity."""
         if place in self.places:
+            self.texts.append(self.places[place])
             return self.places[place]
         node = self.data["nodes"][place]
+        self.texts.append(node.get("repr_str", node["type_key"]))
         if node["type_key"] == "IntImm":
             return self._integer(node)
         made = self._added(dict(node))
@@ -74,15 +111,18 @@ class _Copy:
             self.nodes[made]["data"] = [self._copied(child) for child in self._children(node)]
         if "attrs" in node:
             fields = node["attrs"].items()
-            self.nodes[made]["attrs"] = {
-                name: value if self._is_plain(node, name) else str(self._copied(int(value)))
-                for name, value in fields
-            }
+            self.nodes[made]["attrs"] = {n: self._field(node, n, value) for n, value in fields}
         return made
 
+    def _field(self, node: Any, name: str, value: str) -> str:
+        if name in _PLAIN or (name == "value" and node["type_key"] in _VALUES):
+            self.texts.append(value)
+            return value
+        return str(self._copied(int(value)))
+
     def _children(self, node: Any) -> list[int]:
-        """The parts of an array or a map; those of a map with the parameters for its keys, which TVM
-        lists by address, in their order.
+        """The parts of an array or a map; of a map with the parameters for its keys, which TVM
+        lists by address, in the order of these.
         """
         parts = node["data"]
         if node["type_key"] != "Map" or "keys" in node:
@@ -90,11 +130,11 @@ class _Copy:
         pairs = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda p: self.places[p[0]])
         return [part for pair in pairs for part in pair]
 
-    def _is_plain(self, node: Any, name: str) -> bool:
-        return name in _PLAIN or (name == "value" and node["type_key"] in _VALUES)
-
     def _integer(self, node: Any) -> int:
         fields = node["attrs"]
+        self.integers.append(int(fields["value"]))
+        if self.change is None:
+            return self._added(node)
         new = self.change(tir.IntImm(fields["dtype"], int(fields["value"])))
         if isinstance(new, tir.IntImm):
             return self._added({**node, "attrs": {**fields, "value": str(int(new.value))}})

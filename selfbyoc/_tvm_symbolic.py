@@ -1,5 +1,5 @@
-"""PrimFuncs of symbolic sizes: one that calls others, what each of them asserts, and the memory that
-they may have.
+"""PrimFuncs of symbolic sizes: one that calls others, what each of them asserts, and the memory
+that they may have.
 """
 
 from __future__ import annotations

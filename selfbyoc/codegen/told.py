@@ -48,7 +48,7 @@ def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
             (step,) = graph.users(value)
             gone.add(id(step))
             value = step.outputs[0]
-            if step.kind in ("broadcast_to", "tile"):
+            if step.kind in ("broadcast_to", "full"):
                 break
         new[id(graph.inputs[position])] = value
     inputs = tuple(new.get(id(v), v) for v in graph.inputs)

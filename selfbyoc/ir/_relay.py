@@ -34,7 +34,8 @@ _symbols: ContextVar[Mapping[int, Symbol]] = ContextVar("selfbyoc_symbols", defa
 def _value(ty: Any, name: str = "", **known: Any) -> Value:
     symbols = _symbols.get()
     numbers = (int(e) if isinstance(e, tvm.tir.IntImm) else None for e in ty.shape)
-    return Value(tuple(symbols.get(n, n) for n in numbers), str(ty.dtype), name, **known)
+    shape = tuple(n if n is None else symbols.get(n, n) for n in numbers)
+    return Value(shape, str(ty.dtype), name, **known)
 
 
 def _values(ty: Any, name: str = "") -> tuple[Value, ...]:

@@ -54,7 +54,7 @@ def with_names(func: Any, names: Names) -> Any:
 
 
 def sizes_for(func: Any, names: Names, skip: int = 0) -> dict[str, int]:
-    """A size for each symbol that no known extent of the function has; others for another `skip`."""
+    """A size for each symbol that no known extent of the function has; another with `skip`."""
     known = {int(e) for e in _extents(func) if isinstance(e, tvm.tir.IntImm)}
     symbols = list(dict.fromkeys(names.values()))
     return dict(usual_sizes(symbols[skip:] + symbols[:skip], known))
@@ -133,8 +133,8 @@ def _silence() -> Iterator[None]:
 
 
 def named(func: Any, mod: Any = None) -> Names:
-    """Names for the extents of a typed function's parameters that are `Any`: the same for those that
-    its types want to be equal, as few equal as can be; none where no numbers fit.
+    """Names for the extents of a typed function's parameters that are `Any`: the same for those
+    that its types want to be equal, as few equal as can be; none where no numbers fit.
     """
     places = [
         (position, axis)

@@ -15,6 +15,7 @@ from ..graph import Value
 from ..ir._relay import declared
 from ..ir._relay_any import calls_named, named, with_names
 from ..ir._relay_hollow import hollow, whole, with_composites
+from ..ir._relay_shapes import register as register_shapes
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
 from ._relay_fold import fold
@@ -25,6 +26,7 @@ from ._relay_taps import taps_that_meet
 from .parameters import check_params
 
 COMPILER = "tefuse"
+register_shapes()
 
 
 def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule:
@@ -192,10 +194,9 @@ def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Func
 
 
 def _stand_in(packed: Any, ty: Any) -> Any:
-    first = relay.strided_slice(relay.reshape(packed, (-1,)), [0], [1])
-    one = relay.reshape(relay.cast(first, ty.dtype), (1,) * len(ty.shape))
-    # No broadcast_to: its shape, 0.17 would have the VM compute from a value.
-    return relay.tile(one, tuple(int(e) for e in ty.shape))
+    # For the VM, 0.17 writes functions of the shapes of all of this: not of every op it can.
+    one = relay.cast(relay.max(packed), ty.dtype)
+    return relay.full(one, tuple(int(e) for e in ty.shape), ty.dtype)
 
 
 def update(

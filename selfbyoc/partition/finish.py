@@ -3,7 +3,7 @@ weights.
 
 Constants stay arguments of the external function; a packed one is replaced in the caller. So that
 the IR stays well typed, the external function then begins with a stand-in that gives the parameter
-its unpacked type back (its first element, broadcast). The hook drops it: the kernel reads the
+its unpacked type back (one element, everywhere). The hook drops it: the kernel reads the
 packed values.
 """
 

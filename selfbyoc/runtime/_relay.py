@@ -1,4 +1,4 @@
-"""Relay: relay.build and the graph executor."""
+"""Relay: relay.build and the graph executor; the virtual machine where extents are `Any`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
+from tvm.runtime.vm import VirtualMachine
 
 from .._tvm import tensor, tvm
 from .._tvm_indices import WithinBuffers
@@ -18,6 +19,8 @@ from ..codegen._relay import kept_targets
 from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
+from . import _relay_vm
+from ._relay_vm import compile_for_machine, is_machine, machine
 from .alignment import lies_well, read_only
 
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
@@ -32,24 +35,13 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]
     """A partitioned module -> the executor factory; TVM schedules what no composite took."""
     # Typed: the hook gets the whole functions as they are here.
     mod = relay.transform.InferType()(mod)
-    _check_static(mod["main"])
+    if relay.ty.is_dynamic(mod["main"].checked_type):
+        return compile_for_machine(mod, target), {}
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
     bounds = {"tir.add_lower_pass": [(0, WithinBuffers)]}
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=bounds):
         return weights_once(relay.build(mod, target=target)), {}
-
-
-def _check_static(main: relay.Function) -> None:
-    """The graph executor allocates all memory before it runs; TVM would say an InternalError."""
-    named = [(f"input {p.name_hint!r}", p.checked_type) for p in main.params]
-    for what, ty in [*named, ("the result", main.ret_type)]:
-        if relay.ty.is_dynamic(ty):
-            raise InputError(
-                f"{what}: expected extents that are known when compiling, found {ty}; Relay's "
-                f"graph executor runs no others: build what partition_for_tefuse returns with "
-                f"relay.vm.compile"
-            )
 
 
 def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:
@@ -78,12 +70,16 @@ def python_functions(native: Any) -> tuple[str, ...]:
 
 
 def session(native: Any) -> Any:
-    """A graph executor of the library on the CPU."""
+    """A graph executor of the library on the CPU, or its virtual machine."""
+    if is_machine(native):
+        return machine(native)
     return graph_executor.GraphModule(native["default"](tvm.cpu()))
 
 
 def calling(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:
     """The executor's normal call on inputs that are set once, and what reads its last result."""
+    if isinstance(module, VirtualMachine):
+        return _relay_vm.calling(module, tensors)
     for name, value in zip(names, tensors, strict=True):
         module.set_input(name, value)
     count = module.get_num_outputs()
@@ -94,6 +90,8 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     """A graph executor of its own, from tensors to tensors: it reads the inputs where they are, and
     the outputs are its own memory, until the next call.
     """
+    if is_machine(native):
+        return _relay_vm.bound(native)
     execute, put, given, found = _executor(native, names)
     passed = _passed(given, found)
     last: list[Any] = [None] * len(given)
@@ -135,6 +133,8 @@ def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.nda
     """A graph executor of its own, from arrays to views of its results. What lies well is read
     where it lies, all else is copied.
     """
+    if is_machine(native):
+        return _relay_vm.bound_arrays(native, to_tensor, view_of)
     execute, put, given, found = _executor(native, names)
     views, results = ([_view(tensor) for tensor in tensors] for tensors in (given, found))
     passed = _passed(given, found)

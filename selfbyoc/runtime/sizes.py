@@ -15,8 +15,12 @@ Size = tuple[int | None, tuple[tuple[int, int], ...]]
 
 def sizes_of(mod: Any) -> dict[str, Size]:
     """The symbols of a module's `main`, by name."""
-    if GENERATION == "relay":  # TVM's `Any` has no name
-        return {}
+    if GENERATION == "relay":
+        from ..ir._relay_any import names_of
+
+        names = names_of(mod["main"])
+        symbols = dict.fromkeys(names.values())
+        return {name: (None, tuple(at for at in names if names[at] == name)) for name in symbols}
     from ..ir._relax_symbols import bounds, places
 
     most = bounds(mod["main"])

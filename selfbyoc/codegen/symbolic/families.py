@@ -89,7 +89,7 @@ def _of_plan(
     spread = list(members) if len(members) <= count else spread
     made = (e for e in map(example, dict.fromkeys((*spread, *EXAMPLES))) if e is not None)
     for found in itertools.islice(made, count):
-        groups.setdefault(found.key, []).append(found)
+        groups.setdefault(found.loops, []).append(found)
     confirmed = (_confirmed(symbol, group, example) for group in groups.values())
     every = [replace(found, decisions=decisions) for found in confirmed if found is not None]
     # What takes every size serves whole tiles too.
@@ -109,7 +109,7 @@ def _confirmed(
             return None
         known = {e.sizes[symbol] for e in group}
         more = [make(s) for s in _around_tiles(found, symbol) if s not in known]
-        alike = [e for e in more if e is not None and e.key == group[0].key]
+        alike = [e for e in more if e is not None and e.loops == group[0].loops]
         group = [*group, *alike]
         if all(found.says(e) for e in alike):
             sizes = FAR if found.step(symbol) == 1 else FAR_STEPS

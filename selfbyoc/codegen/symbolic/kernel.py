@@ -170,7 +170,7 @@ def _of_one_size(
     examples = [example for example in tried if example is not None]
     groups: dict[Any, list[Example]] = {}
     for example in examples:
-        groups.setdefault(example.key, []).append(example)
+        groups.setdefault(example.loops, []).append(example)
     found = learnt(max(groups.values(), key=len)) if groups else None
     if found is None or not _is_general(maker, found, fixed):
         raise _no_kernel(maker, f"of {main}={size}")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
-from ..._tvm import dtype_of, structural_equal, structural_hash, tir, walk
-from ..._tvm_integers import map_integers
+from ..._tvm import tir, walk
+from ..._tvm_integers import map_integers, without_integers
 from .formula import Formula, Sizes, Tiles, fitted
 
 VECTORIZED, UNROLLED = 2, 3  # tir.ForKind
@@ -30,26 +30,18 @@ class Example:
     func: Any
 
     @cached_property
+    def _parts(self) -> tuple[list[int], Any]:
+        return without_integers(self.func)
+
+    @property
     def integers(self) -> list[int]:
         """All of its integers, in the order of a walk."""
-        found: list[int] = []
+        return self._parts[0]
 
-        def note(node: Any) -> Any:
-            found.append(int(node.value))
-            return node
-
-        map_integers(self.func, note)
-        return found
-
-    @cached_property
+    @property
     def loops(self) -> Any:
-        """The function without its integers."""
-        return map_integers(self.func, lambda node: tir.IntImm(dtype_of(node), 0))
-
-    @cached_property
-    def key(self) -> tuple[int, int]:
-        """Equal for functions that differ in integers only, as good as never for others."""
-        return len(self.integers), int(structural_hash(self.loops))
+        """The function without its integers: equal for those that differ in these only."""
+        return self._parts[1]
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ class Learnt:
     def says(self, example: Example) -> bool:
         """Whether it gives this one too."""
         values = (formula.at(example.sizes) for formula in self.formulas)
-        return example.key == self.examples[0].key and list(values) == example.integers
+        return example.loops == self.examples[0].loops and list(values) == example.integers
 
     def function(self, variables: Mapping[str, Any]) -> Any:
         """The PrimFunc of all sizes, with these variables for them."""
@@ -104,7 +96,7 @@ class Learnt:
 def learnt(examples: Sequence[Example]) -> Learnt | None:
     """What examples say of all sizes; None where they differ in more than formulas can say."""
     first, *others = examples
-    if any(e.key != first.key or not structural_equal(e.loops, first.loops) for e in others):
+    if any(example.loops != first.loops for example in others):
         return None
     columns = list(zip(*(example.integers for example in examples), strict=True))
     known = {column[0] for column in columns if len(set(column)) == 1}
