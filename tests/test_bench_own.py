@@ -227,7 +227,7 @@ def test_a_large_file_has_its_weights_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "LARGE", 100)
     whole = dense()
     whole.graph.initializer[0].CopyFrom(numpy_helper.from_array(random(24, 31), "w"))
-    path = measuring._saved(whole, tmp_path)
+    path = measuring.saved(whole, tmp_path)
     found = references.unoptimised(path, inputs_of(dense()))
     np.testing.assert_array_equal(found, references.unoptimised(str(saved(
         tmp_path / "other.onnx", dense())), inputs_of(dense())))  # fmt: skip

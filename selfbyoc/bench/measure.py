@@ -66,7 +66,7 @@ def measure(
     results: dict[str, Result] = {}
     shares: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        path = _saved(model, Path(folder))
+        path = workload.file or saved(model, Path(folder))
         expected = expectation(workload, model, path, inputs, work.terms, method.limit)
         for _ in range(method.builds):
             ready, failed = build_all(processes, (path, inputs, setting), method, says)
@@ -81,11 +81,11 @@ def measure(
     ordered = {name: results[name] for name in processes}
     return Row(
         workload.name, workload.group, work.flops, work.bytes, ordered, max(shares),
-        workload.key, expected.unknown,
+        workload.key, expected.unknown, workload.length,
     )  # fmt: skip
 
 
-def _saved(model: Any, folder: Path) -> str:
+def saved(model: Any, folder: Path) -> str:
     """A file for all; a file of Protobuf holds 2 GB, what is larger has its weights beside it."""
     path = str(folder / "model.onnx")
     large = sum(len(t.raw_data) for t in model.graph.initializer) > LARGE
@@ -105,8 +105,8 @@ def build_all(
         except Failed as err:
             failed[name] = Result(skipped=str(err))
             continue
-        outputs, call, seconds, note = answer
-        result = Result(build_seconds=seconds, note=note)
+        outputs, call, seconds, note, file_bytes = answer
+        result = Result(build_seconds=seconds, note=note, file_bytes=file_bytes)
         ready[name] = Ready(process, outputs, call >= SLOW, result)
     return ready, failed
 

@@ -42,30 +42,35 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 def _workload(name: str, path: Path, model: Any, shapes: Mapping[str, Shape]) -> Workload:
     mine = [f"{v.name}={spelled(shapes[v.name])}" for v in real_inputs(model) if v.name in shapes]
-    model = _without_weights_as_inputs(fix_shapes(model, shapes, name))
-    _check_types(model, name)
-    key = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return Workload(" ".join([name, *mine]), OWN, lambda: model, TRUTH, key)
+    model = without_weights_as_inputs(fix_shapes(model, shapes, name))
+    check_types(model, name)
+    return Workload(" ".join([name, *mine]), OWN, lambda: model, TRUTH, key_of(path))
 
 
-def _without_weights_as_inputs(model: Any) -> Any:
+def key_of(path: Path) -> str:
+    """What tells a file from its next version."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def without_weights_as_inputs(model: Any) -> Any:
     """Weights are constants for everybody: an input with a default could be given another value."""
     inputs = real_inputs(model)
     if len(inputs) < len(model.graph.input):
-        kept = [_copied(value) for value in inputs]
+        kept = [copied(value) for value in inputs]
         del model.graph.input[:]
         model.graph.input.extend(kept)
         model.ir_version = max(model.ir_version, 4)  # before 4 an initializer had to be an input
     return model
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A message of Protobuf of its own."""
     copy = type(value)()
     copy.CopyFrom(value)
     return copy
 
 
-def _check_types(model: Any, name: str) -> None:
+def check_types(model: Any, name: str) -> None:
     """Numbers can be made up; texts cannot."""
     types = extra("onnx").TensorProto
     for value in real_inputs(model):

@@ -12,6 +12,10 @@ from typing import Any
 
 from ..errors import SelfbyocError
 
+# As Python's command line has them; each takes the contender's name and a descriptor.
+WORKER = ("-m", "selfbyoc.bench.worker")
+OPEN_WORKER = ("-m", "selfbyoc.bench.open_worker")
+
 
 class Failed(SelfbyocError, RuntimeError):
     """A contender raised, died or took too long; the text is what the table shows."""
@@ -22,12 +26,10 @@ class Process:
 
     A process each, because thread pools spin: ONNX Runtime's, PyTorch's and TVM's would take turns
     on the same cores within one process, and a crash or a leak of one would be everybody's.
-    `worker` is the program, as Python's command line has it; it takes the name and a descriptor.
+    `worker` is the program that it runs.
     """
 
-    def __init__(
-        self, name: str, threads: int, worker: Sequence[str] = ("-m", "selfbyoc.bench.worker")
-    ) -> None:
+    def __init__(self, name: str, threads: int, worker: Sequence[str] = WORKER) -> None:
         self.name, self._threads, self._worker = name, threads, worker
         self._child: subprocess.Popen[bytes] | None = None
 

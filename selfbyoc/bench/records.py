@@ -16,6 +16,7 @@ from .contenders import CONTENDERS
 from .roof import Roof
 
 OURS, OWN_BUILD = "selfbyoc", "tvm"
+STATIC = "static"  # ours too, for one length; `ours` is built once for all of them
 DISTURBED = 0.03  # of the cores' time; a system that is left alone takes less than 1%
 METHOD = ("windows", "turns", "seconds", "builds")  # what a report says of it
 PEERS = tuple(c.name for c in CONTENDERS if c.is_peer)
@@ -27,7 +28,8 @@ class Result:
 
     `milliseconds` is the median over the faster half of the windows, `median` that over all.
     `error` is the largest difference to the truth, `relative` its share of the largest output;
-    `wrong` says that rounding does not explain it.
+    `wrong` says that rounding does not explain it. `file_bytes` is the size of the library, where
+    that was asked for.
     """
 
     milliseconds: float = math.nan
@@ -40,6 +42,7 @@ class Result:
     build_seconds: float = math.nan
     note: str = ""
     skipped: str = ""
+    file_bytes: int = 0
 
     @property
     def steady(self) -> bool:
@@ -55,8 +58,8 @@ class Result:
 @dataclass(frozen=True)
 class Row:
     """One workload and all who took part; `others` is the share of the cores' time that went to
-    somebody else meanwhile, `key` tells a user's file from its next version, and `unchecked` says
-    why results could not be checked.
+    somebody else meanwhile, `key` tells a user's file from its next version, `unchecked` says
+    why results could not be checked, and `length` is the size of a model that has one open.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Row:
     others: float = math.nan
     key: str = ""
     unchecked: str = ""
+    length: int = 0
 
     @property
     def built(self) -> bool:
@@ -94,10 +98,19 @@ class Row:
     @property
     def ratio(self) -> float | None:
         """The best peer's time to ours; above 1 we are faster."""
-        best = self.best_peer
-        if best is None or not self.ours.counts:
+        return self._over(self.best_peer)
+
+    @property
+    def static_ratio(self) -> float | None:
+        """The time of our build for this length alone to ours."""
+        return self._over(STATIC)
+
+    def _over(self, name: str | None) -> float | None:
+        """A contender's time to ours; None where one of them has none."""
+        other = self.results.get(name or "")
+        if other is None or not (other.counts and self.ours.counts):
             return None
-        return self.results[best].milliseconds / self.ours.milliseconds
+        return other.milliseconds / self.ours.milliseconds
 
     def gflops(self, name: str = OURS) -> float:
         """Operations of the direct algorithm in a contender's time; NaN where there is none."""

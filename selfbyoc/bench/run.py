@@ -14,10 +14,10 @@ from pathlib import Path
 from .. import __version__, host
 from .._tvm import GENERATION, tvm
 from ..errors import InputError
-from .contenders import CONTENDERS, Contender
+from .contenders import CONTENDERS, OPEN, Contender
 from .measure import Method, measure
-from .process import Failed, Process
-from .records import OURS, Report, Result, Row, read_report, write_report
+from .process import OPEN_WORKER, WORKER, Failed, Process
+from .records import OURS, STATIC, Report, Result, Row, read_report, write_report
 from .roof import Roof
 from .setting import Setting, make_setting
 from .suite import NAMED, SWEEP, suite
@@ -31,7 +31,8 @@ SLOW_ONES = ("inductor", "stacked", "tvm")
 class Selection:
     """What to run: the files of a user where there are any, else the suite's.
 
-    `only` are beginnings of names, of all groups; else the seven and `groups`.
+    `only` are beginnings of names, of all groups; else the seven and `groups`. `is_open`: a size of
+    the user's model is, and everybody loads it once.
     """
 
     only: Sequence[str] = ()
@@ -39,6 +40,12 @@ class Selection:
     contenders: Sequence[str] = ()
     minilm: Path | None = None
     own: Sequence[Workload] = ()
+    is_open: bool = False
+
+    @property
+    def known(self) -> Sequence[Contender]:
+        """All that could take part."""
+        return OPEN if self.is_open else CONTENDERS
 
     def workloads(self) -> list[Workload]:
         """In the order of the suite, or of the user's files."""
@@ -54,22 +61,24 @@ class Selection:
         return found
 
     def names(self, group: str) -> list[str]:
-        """Who takes part in a group; ours always does."""
-        known = [c.name for c in CONTENDERS]
+        """Who takes part in a group; ours always does, and so does ours for each length."""
+        known = [c.name for c in self.known]
         unknown = sorted(set(self.contenders) - {*known, "all"})
         if unknown:
             raise InputError(f"unknown {unknown}; known: {known}, or all")
         if "all" in self.contenders:
             return known
         if self.contenders:
-            return [n for n in known if n == OURS or n in self.contenders]
+            return [n for n in known if n in (OURS, STATIC, *self.contenders)]
         return [n for n in known if group != SWEEP or n not in SLOW_ONES]
 
 
 @contextmanager
-def _processes(threads: int) -> Iterator[dict[str, Process]]:
+def _processes(selection: Selection, threads: int) -> Iterator[dict[str, Process]]:
     """One for each contender that can be here."""
-    found = {c.name: Process(c.name, threads) for c in CONTENDERS if c.missing() is None}
+    worker = OPEN_WORKER if selection.is_open else WORKER
+    there = [c.name for c in selection.known if c.missing() is None]
+    found = {name: Process(name, threads, worker) for name in there}
     try:
         yield found
     finally:
@@ -93,7 +102,7 @@ def run(
     report = _resumed(path, setting) if resume else None
     known = {(r.name, r.key) for r in report.rows if r.built and not r.disturbed} if report else ()
     report = report or _header(setting, method)
-    with _processes(setting.threads) as processes:
+    with _processes(selection, setting.threads) as processes:
         for workload in workloads:
             if (workload.name, workload.key) in known:
                 says(workload.name, "known already")
@@ -101,7 +110,7 @@ def run(
             names = selection.names(workload.group)
             taking = {n: p for n, p in processes.items() if n in names}
             row = measure(workload, taking, setting, method, partial(says, workload.name))
-            row = _with_absent(row, [c for c in CONTENDERS if c.name in names])
+            row = _with_absent(row, [c for c in selection.known if c.name in names])
             report = report.with_row(row)
             if path is not None:
                 write_report(path, report)

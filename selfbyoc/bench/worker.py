@@ -59,7 +59,7 @@ class _Answers:
         self._built: Built | None = None
 
     def built(self, path: str, inputs: Any, setting: Setting) -> Any:
-        """-> outputs, seconds of a call, seconds to build, note."""
+        """-> outputs, seconds of a call, seconds to build, note, bytes of its file."""
         start = time.perf_counter()
         found = self._build(path, inputs, setting)
         ready = time.perf_counter()
@@ -68,7 +68,7 @@ class _Answers:
         if first < SLOW:
             found.run()  # the first call loads code and starts threads
         self._built = found
-        return list(found.outputs()), first, ready - start, found.note
+        return list(found.outputs()), first, ready - start, found.note, found.file_bytes()
 
     def windows(self, length: float, count: int, warm: float) -> Any:
         """Timed windows of what was built last, after some untimed calls."""

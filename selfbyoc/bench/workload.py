@@ -24,6 +24,8 @@ class Workload:
     model: Callable[[], Any]  # -> ModelProto; seeded, so always the same
     truth: str = "reference"  # a contender that it is compared with, or one of `reference.py`
     key: str = ""  # of a file: what changes with its contents
+    file: str = ""  # that everybody builds; else `model` is written for them
+    length: int = 0  # the size of this run, where one is open
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,24 @@ def give_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
     return _inferred(model) if any(changed) else model
 
 
+def give_sizes(model: Any, sizes: Mapping[str, int]) -> Any:
+    """The model with these sizes for its symbols; changed, and returned."""
+    changed = [_give(value, None, sizes) for value in real_inputs(model)]
+    return _inferred(model) if any(changed) else model
+
+
+def symbols_of(model: Any) -> list[str]:
+    """The names of the inputs' open sizes."""
+    dims = (d for v in real_inputs(model) for d in v.type.tensor_type.shape.dim)
+    return list(dict.fromkeys(d.dim_param for d in dims if d.dim_param))
+
+
+def nameless_inputs(model: Any) -> list[str]:
+    """The inputs with an open size that has no name."""
+    axes = {v.name: _axes(v, "") or () for v in real_inputs(model)}
+    return [name for name, of in axes.items() if any(str(axis) == "?" for axis in of)]
+
+
 def _give(value: Any, shape: Shape | None, symbols: Mapping[str, int]) -> bool:
     """Write an input's shape, or the sizes of its symbols; -> whether that changed it."""
     tensor = value.type.tensor_type.shape

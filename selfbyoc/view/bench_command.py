@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from ..analysis.lint.file import declared_in
 from ..bench.contenders import CONTENDERS
+from ..bench.lengths import LENGTHS, length_workloads
 from ..bench.measure import Method
 from ..bench.own import own_workloads
 from ..bench.records import Report, Row, read_report
@@ -20,10 +22,12 @@ from ..bench.setting import make_setting
 from ..bench.suite import MODELS, NAMED, SWEEP, suite
 from ..errors import InputError
 from ..files import write_text
+from ..models.sizes import parse_lengths, parse_sizes
 from ..shown import shown
 from .bench_files import ONNX_ONLY, Files, is_onnx, time_files
 from .bench_tables import TITLES, group_table, row_line, summary_lines
 from .console import PlainTable, SafeConsole
+from .length_tables import length_lines, length_table
 from .performance import markdown
 from .roofline import roofline
 
@@ -38,6 +42,8 @@ class Request:
     own: Sequence[Path] = ()
     shape: Sequence[str] = ()
     composites: Sequence[Path] = ()
+    lengths: str | None = None
+    size: Sequence[str] = ()
     target: str | None = None
     threads: int | None = None
     only: Sequence[str] = ()
@@ -73,7 +79,10 @@ def show(console: Console, asked: Request, method: Method | None = None) -> bool
     for group in TITLES:
         if report.group(group):
             console.print("", group_table(report, group))
-    for line in summary_lines(report):
+    lengths = report.group(LENGTHS)
+    if lengths:
+        console.print("", length_table(lengths))
+    for line in [*summary_lines(report), *length_lines(lengths)]:
         console.print(line, highlight=False, soft_wrap=True)
     if asked.roofline is not None:
         _draw(asked.roofline, report)
@@ -105,10 +114,15 @@ def _all_right(report: Report) -> bool:
     return all(row.ours.counts for row in report.rows)
 
 
-def _selection(asked: Request) -> Selection:
+def _selection(asked: Request, folder: Path) -> Selection:
+    """What is asked to be measured; `folder` is for a model that some sizes are fixed in."""
     _check_choice(asked)
     groups = (NAMED, *([SWEEP] if asked.sweep else []), *([MODELS] if asked.models else []))
     peers = asked.peers.split(",") if asked.peers else []
+    if asked.lengths is not None:
+        lengths, sizes = parse_lengths(asked.lengths), parse_sizes(asked.size)
+        own = length_workloads(asked.own[0], lengths, sizes, asked.shape, folder)
+        return Selection(contenders=peers, own=own, is_open=True)
     own = own_workloads(asked.own, asked.shape)
     return Selection(asked.only, groups, peers, asked.minilm, own)
 
@@ -121,12 +135,30 @@ def _check_choice(asked: Request) -> None:
         raise InputError(f"{' '.join(given)}: of the suite, which MODEL.onnx takes the place of")
     if asked.shape and not asked.own:
         raise InputError("--shape fixes the inputs of a MODEL.onnx, and there is none")
+    _check_lengths(asked)
     if asked.composites and asked.resume:
         raise InputError("--resume: a report does not say with which --composites it was measured")
 
 
+def _check_lengths(asked: Request) -> None:
+    """They are of one model, which everybody builds once."""
+    if asked.lengths is None:
+        if asked.size:
+            raise InputError("--size fixes what is open beside --lengths; without it, use --shape")
+        return
+    if len(asked.own) != 1:
+        raise InputError(f"--lengths: expected one MODEL.onnx, found {len(asked.own)}")
+    if asked.builds != 1:
+        raise InputError("--builds: with --lengths everybody builds once")
+
+
 def _run(console: Console, asked: Request, method: Method) -> Report:
-    selection, setting = _selection(asked), make_setting(asked.threads, asked.target)
+    with tempfile.TemporaryDirectory() as folder:
+        return _run_in(Path(folder), console, asked, method)
+
+
+def _run_in(folder: Path, console: Console, asked: Request, method: Method) -> Report:
+    selection, setting = _selection(asked, folder), make_setting(asked.threads, asked.target)
     declared_in(asked.composites)  # what is wrong with one is an error before any is timed
     mine = tuple(str(path.resolve()) for path in asked.composites)
     setting = replace(setting, composites=mine)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..models.sizes import parse_lengths, parse_sizes
 from .command import add_command, at_least, runs
-from .model_file import add_composites, add_shape
+from .model_file import add_composites, add_shape, checked
 
 
 def add_bench(commands: Any) -> None:
@@ -17,6 +18,7 @@ def add_bench(commands: Any) -> None:
         % model.onnx --shape images=1x3x224x224
         % model.so                by itself
         % one.onnx two.onnx --peers onnxruntime
+        % model.onnx --lengths length=1,16,128 --size batch=1
         % --only attention --quick""",
     )  # fmt: skip
     add = bench.add_argument
@@ -25,6 +27,12 @@ def add_bench(commands: Any) -> None:
         "`compile` wrote by itself")  # fmt: skip
     add_shape(bench)
     add_composites(bench)
+    add("--lengths", type=checked(parse_lengths), metavar="NAME=1,16,128", help="build a model "
+        "with an open size of this name once, and time it at these against our build for each "
+        "and against peers that load it once")  # fmt: skip
+    add("--size", type=checked(lambda text: parse_sizes([text])), action="append", default=[],
+        metavar="NAME=1", help="beside --lengths, fixes another open size; may be given "
+        "again")  # fmt: skip
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
     add("--threads", type=at_least(1), metavar="N", help="of everybody; default: all cores")

@@ -9,7 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.limits import limit
-from ..bench.records import OURS, OWN_BUILD, Report, Row, compared, geometric_mean, ratios, worst
+from ..bench.records import (
+    OURS,
+    OWN_BUILD,
+    Report,
+    Result,
+    Row,
+    compared,
+    geometric_mean,
+    ratios,
+    worst,
+)
 from .console import PlainTable
 
 TITLES = {
@@ -49,8 +59,14 @@ def group_table(report: Report, group: str) -> Table:
 
 
 def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[Text]:
-    ratio, ours = row.ratio, row.ours
-    red = "red" if ratio is not None and ratio < 1 else ""
+    cells = [*time_cells(row, shown), ratio_cell(row.ratio)]
+    cells += [Text(percent(report.share(row, name))) for name in (OURS, row.best_peer)]
+    return [*cells, Text(limit(row, report)), error_cell(row.ours)]
+
+
+def time_cells(row: Row, shown: Sequence[str]) -> list[Text]:
+    """The row's name and everybody's milliseconds."""
+    red = "red" if row.ratio is not None and row.ratio < 1 else ""
     cells = [Text(row.name, style=red)]
     for name in shown:
         result = row.results.get(name)
@@ -58,11 +74,18 @@ def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[Text]:
         wrong = result is not None and result.wrong
         style = "red" if wrong else "bold" if name == row.best_peer else red * (name == OURS)
         cells.append(Text(text + "!" * wrong, style=style))
-    cells.append(Text("-" if ratio is None else f"{ratio:.2f}", style=red or "green"))
-    cells += [Text(percent(report.share(row, name))) for name in (OURS, row.best_peer)]
-    cells.append(Text(limit(row, report)))
-    cells.append(Text("wrong" if ours.wrong else _error(ours.relative), "red" * ours.wrong))
     return cells
+
+
+def ratio_cell(ratio: float | None, least: float = 1) -> Text:
+    """Red below what it should be."""
+    style = "red" if ratio is not None and ratio < least else "green"
+    return Text("-" if ratio is None else f"{ratio:.2f}", style=style)
+
+
+def error_cell(ours: Result) -> Text:
+    """What our result is off by."""
+    return Text("wrong" if ours.wrong else _error(ours.relative), "red" * ours.wrong)
 
 
 def percent(share: float) -> str:

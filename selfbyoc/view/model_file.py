@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ def add_shape(parser: Any) -> None:
     """The argument that fixes dynamic sizes."""
     parser.add_argument(
         "--shape",
-        type=_shape,
+        type=checked(lambda text: parse_shapes([text])),
         action="append",
         default=[],
         metavar="NAME=1x3x224x224",
@@ -56,13 +56,17 @@ def add_shape(parser: Any) -> None:
     )
 
 
-def _shape(text: str) -> str:
-    """An argument of `--shape`, looked at before TVM is there."""
-    try:
-        parse_shapes([text])
-    except InputError as err:
-        raise argparse.ArgumentTypeError(str(err).removeprefix("shape: ")) from err
-    return text
+def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """The type of an argument that is looked at before TVM is there."""
+
+    def text_of(text: str) -> str:
+        try:
+            parse(text)
+        except InputError as err:  # "shape: ", which argparse says too
+            raise argparse.ArgumentTypeError(str(err).partition(": ")[2]) from err
+        return text
+
+    return text_of
 
 
 def imported(model: Path, shape: Sequence[str]) -> Any:

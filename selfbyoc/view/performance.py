@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 
+from ..bench.lengths import LENGTHS
 from ..bench.limits import limit
-from ..bench.records import OURS, Report, Row, compared, geometric_mean, ratios, worst
+from ..bench.records import OURS, STATIC, Report, Row, compared, geometric_mean, ratios, worst
 from .bench_tables import SHORT, TITLES, milliseconds, names, percent
+from .length_tables import OVER_STATIC, length_lines
 
 
 def markdown(report: Report) -> str:
@@ -18,6 +20,10 @@ def markdown(report: Report) -> str:
         rows = report.group(group)
         if rows:
             parts += [f"**{title}**", _table(report, rows), _means(rows)]
+    lengths = report.group(LENGTHS)
+    if lengths:
+        lines = "\n".join(f"- {line}" for line in length_lines(lengths))
+        parts += ["**Lengths, built once**", _length_table(lengths), lines]
     last = worst(report.group("sweep"))
     if last:
         parts += ["The worst of the sweep:", "\n".join(f"- {_one(row)}" for row in last)]
@@ -59,6 +65,23 @@ def _table(report: Report, rows: Sequence[Row]) -> str:
     return "\n".join([*lines, *(_line(_cells(report, row, shown)) for row in rows)])
 
 
+def _length_table(rows: Sequence[Row]) -> str:
+    """A row for each length, ours beside our own build for it and beside the best peer."""
+    others = [name for name in names(rows) if name not in (OURS, STATIC)]
+    head = ["workload", "ours, ms", "static, ms", OVER_STATIC, compared(rows), "peer"]
+    head += [SHORT.get(n, n) for n in others]
+    lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
+    for row in rows:
+        cells = [row.name, _time(row, OURS), _time(row, STATIC), _ratio(row.static_ratio)]
+        cells += [_ratio(row.ratio), row.best_peer or "-", *(_time(row, n) for n in others)]
+        lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
+
+
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -69,7 +92,7 @@ def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[str]:
     cells = [row.name, f"{1e-6 * row.flops:.4g}" if row.flops else "-"]
     cells += [_time(row, OURS), percent(report.share(row))]
     cells += [_time(row, best), percent(report.share(row, best)), best or "-"]
-    cells.append("-" if row.ratio is None else f"{row.ratio:.2f}")
+    cells.append(_ratio(row.ratio))
     cells += [f"**{_time(row, n)}**" if n == best else _time(row, n) for n in shown]
     peers = [r.relative for n, r in row.results.items() if n != OURS and r.counts]
     errors = (row.ours.relative, max((e for e in peers if not math.isnan(e)), default=math.nan))

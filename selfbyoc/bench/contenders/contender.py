@@ -16,12 +16,15 @@ Inputs = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Built:
-    """A model ready to run: `run` is what is timed, `outputs` reads what it computed last."""
+    """A model ready to run: `run` is what is timed, `outputs` reads what it computed last, and
+    `file_bytes` says how large its file is, where somebody wants to know that.
+    """
 
     run: Callable[[], Any]
     outputs: Callable[[], Sequence[np.ndarray]]
     note: str = ""
     keeps: Any = None  # memory that `run` reads and that nobody else holds
+    file_bytes: Callable[[], int] = int
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from ...models.from_onnx import from_onnx
 from ...models.generation import tvm_road
 from ...runtime.build import build
 from ...runtime.generation import runtime
+from ...runtime.library import Library
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
 
 
-def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") -> Built:
-    """As the peers are called: the tensors exist already.
+def on_machine(machine: Any, names: Sequence[str], inputs: Inputs, note: str = "") -> Built:
+    """An executor on these inputs, as the peers are called: the tensors exist already.
 
     The graph executor takes its inputs once and runs; the virtual machine takes them in each call.
     `names` are TVM's: Relax has `input_1` for `input.1`. The order is the model's.
@@ -27,21 +28,36 @@ def _built(native: Any, names: Sequence[str], inputs: Inputs, note: str = "") ->
     if len(names) != len(inputs):
         raise InputError(f"TVM kept the inputs {list(names)} of {list(inputs)}")
     tensors = [runtime.to_tensor(array) for array in inputs.values()]
-    run, outputs = runtime.calling(runtime.session(native), names, tensors)
+    run, outputs = runtime.calling(machine, names, tensors)
     return Built(run, outputs, note)
 
 
 def _selfbyoc(path: str, inputs: Inputs, setting: Setting) -> Built:
+    return _called(our_library(path, setting), inputs)
+
+
+def our_library(
+    path: str, setting: Setting, shapes: Mapping[str, Sequence[int]] | None = None
+) -> Library:
+    """Our build of a model, for some shapes of its inputs."""
     mine = [Path(file) for file in setting.composites]
     composites = [*declared_in(mine), *default_registry()] if mine else None
-    library = build(from_onnx(path), setting.tvm_target(), composites=composites)
-    return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
+    return build(from_onnx(path, shapes), setting.tvm_target(), composites=composites)
 
 
-def _counts(library: Any) -> str:
+def _called(library: Library, inputs: Inputs) -> Built:
+    return on_machine(runtime.session(library.native), names(library), inputs, counts(library))
+
+
+def names(library: Library) -> list[str]:
+    """Of its inputs."""
+    return [name for name, _, _ in library.inputs]
+
+
+def counts(library: Any) -> str:
     """What was partitioned: a build that matches nothing must be seen to."""
-    counts = library.report.counts
-    return ", ".join(f"{n} {name}" for name, n in counts.items()) or "no composite matched"
+    found = library.report.counts
+    return ", ".join(f"{n} {name}" for name, n in found.items()) or "no composite matched"
 
 
 def _stacked(path: str, inputs: Inputs, setting: Setting) -> Built:
@@ -49,12 +65,12 @@ def _stacked(path: str, inputs: Inputs, setting: Setting) -> Built:
     nothing: dict[str, Any] = {"kernel": None, "schedule": None, "compute": None, "pack": {}}
     plain = [replace(c, **nothing) for c in default_registry()]
     library = build(from_onnx(path), setting.tvm_target(), composites=plain)
-    return _built(library.native, [n for n, _, _ in library.inputs], inputs, _counts(library))
+    return _called(library, inputs)
 
 
 def _default(path: str, inputs: Inputs, setting: Setting) -> Built:
     native = tvm_road.default_build(from_onnx(path), setting.tvm_target())
-    return _built(native, list(inputs), inputs)
+    return on_machine(runtime.session(native), list(inputs), inputs)
 
 
 SELFBYOC = Contender("selfbyoc", _selfbyoc)
