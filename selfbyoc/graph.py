@@ -15,6 +15,36 @@ def type_text(shape: Iterable[int | None], dtype: str) -> str:
     return f"{dtype}[{', '.join('dynamic' if e is None else str(e) for e in shape)}]"
 
 
+class Symbol(int):
+    """A size at which a symbol is read, that messages call by the symbol's name."""
+
+    name: str
+
+    def __new__(cls, size: int, name: str) -> Symbol:
+        found = super().__new__(cls, size)
+        found.name = name
+        return found
+
+    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
+        return int(self), self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+def symbols_in(values: Iterable[Value]) -> dict[str, int]:
+    """The symbols among the extents of some values, with the sizes at which they are read."""
+    found = (extent for value in values for extent in value.shape)
+    return {extent.name: int(extent) for extent in found if isinstance(extent, Symbol)}
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """`batch=113, n=131`: a size for each symbol."""
+    return ", ".join(f"{name}={int(size)}" for name, size in sizes.items())
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """One tensor. `shape` holds None for an extent that is unknown when compiling.

@@ -6,6 +6,7 @@ other extent of the function has, and what is made of it is learnt from several 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from tvm import relax
 
 from .._tvm import Analyzer, dtype_of, tir, tvm
 from .._tvm_rewrite import substitute
+from ..graph import Symbol
 
 BOUNDS = "tir_var_upper_bound"  # TVM's attribute of a function: {symbol: largest size}
 # Primes: no extent is a multiple by accident, and there are rows left over in any tile.
@@ -22,22 +24,7 @@ USUAL = (131, 113, 139, 107, 149, 103, 151, 109, 157, 127)
 
 _sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", default=None)
 
-
-class Symbol(int):
-    """A size at which a symbol is read, that messages call by the symbol's name."""
-
-    name: str
-
-    def __new__(cls, size: int, name: str) -> Symbol:
-        found = super().__new__(cls, size)
-        found.name = name
-        return found
-
-    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
-        return int(self), self.name
-
-    def __str__(self) -> str:
-        return self.name
+_by_name: ContextVar[bool] = ContextVar("selfbyoc_by_name", default=False)
 
 
 def symbols(func: Any) -> dict[str, Any]:
@@ -106,10 +93,22 @@ def at(func: Any, sizes: Mapping[str, int]) -> Iterator[None]:
         _sizes.reset(token)
 
 
-def number(extent: Any) -> int | None:
-    """An extent as a number, if it is one here."""
+@contextmanager
+def by_name() -> Iterator[None]:
+    """Read symbolic extents as texts: `n`, `n * 2`."""
+    token = _by_name.set(True)
+    try:
+        yield
+    finally:
+        _by_name.reset(token)
+
+
+def number(extent: Any) -> Any:
+    """An extent as a number, if it is one here; else None, or its text."""
     if isinstance(extent, tir.IntImm):
         return int(extent)
+    if _by_name.get() and isinstance(extent, tvm.ir.Node):
+        return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent))
     sizes = _sizes.get()
     if sizes and isinstance(extent, tir.Var) and extent in sizes:
         return sizes[extent]
