@@ -27,6 +27,19 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
     return found
 
 
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """`["length=128"]` -> `{"length": 128}`."""
+    found: dict[str, int] = {}
+    for text in texts:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdecimal() or int(size) < 1:
+            raise InputError(f"size: expected NAME=128, a size of 1 or more, not {text!r}")
+        if name in found:
+            raise InputError(f"size: {name} has two sizes")
+        found[name] = int(size)
+    return found
+
+
 def spelled(shape: Sequence[object]) -> str:
     """As `--shape` takes it."""
     return "x".join(map(str, shape))

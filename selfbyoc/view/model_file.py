@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, SelfbyocError, one_line
 from ..files import read_text
-from ..models.shapes import parse_shapes
+from ..models.shapes import parse_shapes, parse_sizes
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -56,12 +56,33 @@ def add_shape(parser: Any) -> None:
     )
 
 
+def add_size(parser: Any) -> None:
+    """The argument that says at which sizes figures are."""
+    parser.add_argument(
+        "--size",
+        type=_size,
+        action="append",
+        default=[],
+        metavar="NAME=128",
+        help="report a kernel of symbolic sizes at this one; may be given again",
+    )
+
+
 def _shape(text: str) -> str:
     """An argument of `--shape`, looked at before TVM is there."""
     try:
         parse_shapes([text])
     except InputError as err:
         raise argparse.ArgumentTypeError(str(err).removeprefix("shape: ")) from err
+    return text
+
+
+def _size(text: str) -> str:
+    """An argument of `--size`, in the same way."""
+    try:
+        parse_sizes([text])
+    except InputError as err:
+        raise argparse.ArgumentTypeError(str(err).removeprefix("size: ")) from err
     return text
 
 
