@@ -81,7 +81,7 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
             return decided
         source = hook.source_of(func, record.symbol, attrs)
         if source.symbols:
-            source = source.at({name: sizes[name] for name in source.symbols})
+            source = source.at({name: sizes.get(name, size) for name, size in source.sizes.items()})
         packed = {p.arg: p.value.shape for p in packed_params(source).values()}
         return _planned(decided, match_of(source), told, tuned, packed)
 
