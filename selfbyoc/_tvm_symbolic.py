@@ -1,5 +1,5 @@
-"""PrimFuncs of symbolic sizes: one that calls others, what each of them asserts, and the memory
-that they may have.
+"""PrimFuncs of symbolic sizes: which there are; one that calls others, what each of them asserts,
+and the memory that they may have.
 """
 
 from __future__ import annotations
@@ -27,6 +27,16 @@ MOST = (1 << 31) - 1  # elements of a buffer
 def size_variable(name: str) -> Any:
     """A variable for a symbolic size, of 32 bits as all indices are."""
     return tir.Var(name, "int32")
+
+
+def symbols(func: Any) -> dict[str, Any]:
+    """The variables among the extents of a PrimFunc's parameters, by name."""
+    found: dict[str, Any] = {}
+    for buffer in param_buffers(func):
+        for extent in getattr(buffer, "shape", None) or ():
+            if isinstance(extent, tir.Var):
+                found.setdefault(str(extent.name), extent)
+    return found
 
 
 def entry(signature: Any, symbols: Sequence[str], which: Any, positive: Iterable[Any] = ()) -> Any:

@@ -31,6 +31,19 @@ class Symbol(int):
     def __str__(self) -> str:
         return self.name
 
+    __repr__ = __str__
+
+
+def symbols_in(values: Iterable[Value]) -> dict[str, int]:
+    """The symbols among the extents of some values, with the sizes at which they are read."""
+    found = (extent for value in values for extent in value.shape)
+    return {extent.name: int(extent) for extent in found if isinstance(extent, Symbol)}
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """`batch=113, n=131`: a size for each symbol."""
+    return ", ".join(f"{name}={int(size)}" for name, size in sizes.items())
+
 
 @dataclass(frozen=True, eq=False)
 class Value:

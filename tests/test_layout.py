@@ -80,6 +80,7 @@ FLOORS = (
                 "config",
                 "export",
                 "indices",
+                "integers",
                 "rewrite",
                 "rpc",
                 "script",

@@ -149,7 +149,7 @@ def test_an_onnx_model_with_open_sizes(tmp_path, capsys):
     np.testing.assert_allclose(np.load(tmp_path / "last_hidden.npy").sum(1), 1, rtol=1e-5)
     if GENERATION == "relay":
         return
-    assert "float32[dynamic, 5]" in printed(capsys, "show", tmp_path / "m.onnx")
+    assert "float32[batch, 5]" in printed(capsys, "show", tmp_path / "m.onnx")
     printed(capsys, "compile", tmp_path / "m.onnx", "-o", path)
     said = refused(capsys, "run", path)
     assert "input 'in.1' has dynamic sizes: fix them, for example --shape 'in.1=1x5'" in said

@@ -560,5 +560,11 @@ def test_functions_without_loops():
     rows = te.var("n")
     a = te.placeholder((rows, 4), name="a")
     b = te.compute((rows, 4), lambda i, j: a[i, j] * 2.0, name="b")
-    with pytest.raises(InputError, match="a loop of unknown extent: variable n"):
+    with pytest.raises(InputError, match=r"^prim_func: .*\bn\b"):
         melting(te.create_prim_func([a, b]), AVX512)
+
+
+def test_sizes_where_nothing_is_symbolic():
+    composite = BY_NAME["dense"]
+    with pytest.raises(InputError, match="sizes: found 'n'; expected none: nothing here is symb"):
+        melting(partitioned(composite, composite.cases[0]), AVX512, sizes={"n": 8})

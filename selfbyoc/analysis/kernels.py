@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..codegen.hook import hook
 from ..codegen.lower import External, match_of, read_attrs, schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
+from ..language.decisions import deciding
 from ..match.match import Match
 from ..partition.generation import ir
 from ..partition.report import report
@@ -28,15 +30,32 @@ class Kernel:
     source: External
     match: Match  # on the external function's own graph, whose ops are named by themselves
     calls: Sequence[Mapping[int, np.ndarray]]  # constant arguments of each call, by position
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of its symbols, where it is at some
 
     @property
     def composite(self) -> Composite:
         """What it was matched by."""
         return self.match.composite
 
+    def at(self, sizes: Mapping[str, int]) -> Kernel:
+        """The same kernel at the sizes of its symbols among these; without any, as it is."""
+        own = {name: sizes[name] for name in self.source.symbols}
+        if not own:
+            return self
+        source = self.source.at(own)
+        return replace(self, source=source, match=match_of(source), sizes=own)
+
+    def planning(self) -> AbstractContextManager[Any]:
+        """Decide as the hook does: where there are symbols, what fits every size."""
+        sizes = self.sizes or self.source.sizes
+        if not sizes:
+            return nullcontext()
+        return deciding({}, fitted=True, lasting=True, sizes=sizes.values())
+
     def schedule(self, target: Any) -> tuple[Stacked, Scheduled]:
         """As the hook does it: the stacked function, and its scheduled form with the level."""
-        return or_default(schedule_external, self.source, target)
+        with self.planning():
+            return or_default(schedule_external, self.source, target)
 
 
 def kernels(mod: Any) -> list[Kernel]:

@@ -15,6 +15,7 @@ from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
 from ..shown import shown_name
 from ._relax_symbols import at, bounds, number, usual_sizes
+from ._relax_symbols import by_name as by_name
 from .canonical import canonicalize
 from .reader import Reader, Written
 
@@ -187,9 +188,14 @@ def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
     return graph if raw else canonicalize(graph)
 
 
+def sizes_read(func: relax.Function) -> dict[str, int]:
+    """The sizes at which symbolic extents are read, by name."""
+    return usual_sizes(func, bounds(func))
+
+
 def read_at_sizes(func: relax.Function) -> OpGraph:
     """The same at some sizes for symbolic extents."""
-    with at(func, usual_sizes(func, bounds(func))):
+    with at(func, sizes_read(func)):
         return read(func)
 
 
@@ -208,12 +214,12 @@ def _written(func: relax.Function, inlines: bool) -> Written:
 
 
 def read_call(call: relax.Call) -> OpCall:
-    """One call of an op, as it stands in a function."""
+    """One call of an op, as it stands in a function; symbolic extents are their texts."""
     reader = _Reader(inlines=False)
-    for arg in call.args:
-        for leaf in arg.fields if isinstance(arg, relax.Tuple) else [arg]:
-            if isinstance(leaf, relax.Var):
-                reader.values[leaf] = _values(leaf.ty, leaf.name)
-    var = relax.Var("result", call.ty)
-    reader._call(var, call)
+    with by_name():
+        for arg in call.args:
+            for leaf in arg.fields if isinstance(arg, relax.Tuple) else [arg]:
+                if isinstance(leaf, relax.Var):
+                    reader.values[leaf] = _values(leaf.ty, leaf.name)
+        reader._call(relax.Var("result", call.ty), call)
     return reader.ops[0]

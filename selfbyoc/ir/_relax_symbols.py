@@ -5,6 +5,7 @@ See symbols.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +20,8 @@ from .symbols import usual_sizes as numbers
 BOUNDS = "tir_var_upper_bound"  # TVM's attribute of a function: {symbol: largest size}
 
 _sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", default=None)
+
+_by_name: ContextVar[bool] = ContextVar("selfbyoc_by_name", default=False)
 
 
 def symbols(func: Any) -> dict[str, Any]:
@@ -80,10 +83,22 @@ def at(func: Any, sizes: Mapping[str, int]) -> Iterator[None]:
         _sizes.reset(token)
 
 
-def number(extent: Any) -> int | None:
-    """An extent as a number, if it is one here."""
+@contextmanager
+def by_name() -> Iterator[None]:
+    """Read symbolic extents as texts: `n`, `n * 2`."""
+    token = _by_name.set(True)
+    try:
+        yield
+    finally:
+        _by_name.reset(token)
+
+
+def number(extent: Any) -> Any:
+    """An extent as a number, if it is one here; else None, or its text."""
     if isinstance(extent, tir.IntImm):
         return int(extent)
+    if _by_name.get() and isinstance(extent, tvm.ir.Node):
+        return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent))
     sizes = _sizes.get()
     if sizes and isinstance(extent, tir.Var) and extent in sizes:
         return sizes[extent]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from types import MappingProxyType
@@ -156,6 +156,11 @@ def read(func: relay.Function, *, raw: bool = False) -> OpGraph:
 def sizes_read(func: relay.Function) -> dict[str, int]:
     """The sizes at which extents of `Any` are read, by name."""
     return sizes_for(func, names_of(func))
+
+
+def by_name() -> AbstractContextManager[None]:
+    """The extents of a call have no names yet."""
+    return nullcontext()
 
 
 def read_at_sizes(func: relay.Function) -> OpGraph:

@@ -67,7 +67,10 @@ def _rewritten(prepared: Any, kept: set[Any], data_layout: str | None) -> tuple[
     rewriter = Rewriter(flow, orders, _constants(written))
     done = ir.finished(ir.rewritten(prepared, written, rewriter))
     (count, size), moved = flow.written(), sum(map(rewriter.is_moved, written.graph.ops))
-    return done, Layouts(count, flow.count(orders), size, flow.total(orders).bytes, moved)
+    made = (value for call in written.graph.ops for value in call.outputs)
+    is_open = not all(value.is_static for value in made)
+    left = flow.count(orders), size, flow.total(orders).bytes
+    return done, Layouts(count, *left, moved, is_open=is_open)
 
 
 def _check(mod: Any, data_layout: str | None) -> None:

@@ -137,7 +137,7 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], role: str) -> np.n
 
 def graph_of(mod: Any) -> OpGraph:
     """The graph that partitioning a module sees, with the same names of ops."""
-    return ir.read(partitioner.prepare(mod, None)["main"])
+    return ir.read_at_sizes(partitioner.prepare(mod, None)["main"])
 
 
 def random_inputs(inputs: Any, seed: int = 1) -> dict[str, np.ndarray]:

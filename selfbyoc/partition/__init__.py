@@ -141,7 +141,9 @@ def decide(
 
     graph, block_of = reader.read_at_sizes(prepared["main"]), ir.block_of(prepared)
     with target or nullcontext():
-        return select(graph, registry, strict=strict, refused=refused, block_of=block_of)
+        found, report = select(graph, registry, strict=strict, refused=refused, block_of=block_of)
+    sizes = reader.sizes_read(prepared["main"])
+    return found, replace(report, sizes=tuple((n, int(size)) for n, size in sizes.items()))
 
 
 def check_module(mod: Any) -> None:

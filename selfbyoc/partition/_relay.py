@@ -11,7 +11,6 @@ import numpy as np
 from tvm import relay
 
 from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
-from ..graph import Value
 from ..ir._relay import declared
 from ..ir._relay_any import calls_named, named, with_names
 from ..ir._relay_hollow import hollow, whole, with_composites
@@ -22,8 +21,11 @@ from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
 from ._relay_one_row import images_of_one_row
+from ._relay_packed import take_packed
 from ._relay_taps import taps_that_meet
 from .parameters import check_params
+
+__all__ = ["take_packed"]
 
 COMPILER = "tefuse"
 register_shapes()
@@ -176,27 +178,6 @@ def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
         name: [{i: constant_numpy(c) for i, c in call.items()} for call in calls]
         for name, calls in constant_args(mod).items()
     }
-
-
-def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Function:
-    """The external function with some parameters in packed form, each followed by its stand-in."""
-    params, new = [], {}
-    for position, param in enumerate(func.params):
-        if position not in packed:
-            params.append(param)
-            continue
-        value = packed[position]
-        fresh = relay.var(param.name_hint, shape=value.shape, dtype=value.dtype)
-        params.append(fresh)
-        new[param] = _stand_in(fresh, param.checked_type)
-    body = relay.bind(func.body, new)
-    return relay.Function(params, body, func.ret_type, func.type_params, func.attrs)
-
-
-def _stand_in(packed: Any, ty: Any) -> Any:
-    # For the VM, 0.17 writes functions of the shapes of all of this: not of every op it can.
-    one = relay.cast(relay.max(packed), ty.dtype)
-    return relay.full(one, tuple(int(e) for e in ty.shape), ty.dtype)
 
 
 def update(

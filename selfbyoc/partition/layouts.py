@@ -23,6 +23,7 @@ class Layouts:
     bytes_left: int = 0
     moved: int = 0  # ops that have another order of axes now
     reason: str = ""  # why nothing was done
+    is_open: bool = False  # sizes that are not known when compiling count as 1
 
     def to_json(self) -> str:
         """As JSON."""
@@ -34,7 +35,7 @@ class Layouts:
         return (
             f"{self.written} transposes before, {self.left} now; {_amount(self.bytes_written)} "
             f"moved by them before, {_amount(self.bytes_left)} now; {self.moved} ops have another "
-            "order of axes"
+            f"order of axes{'; bytes are with 1 for each open size' if self.is_open else ''}"
         )
 
 

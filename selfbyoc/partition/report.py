@@ -11,6 +11,7 @@ from typing import Any
 from .. import structured
 from ..codegen.apply import DEFAULT
 from ..errors import InputError
+from ..graph import sizes_text
 from ..language.declared import Declared
 
 REPORT = "tefuse.report"  # the module's attribute that carries it
@@ -80,6 +81,8 @@ class Report:
     costs: tuple[tuple[str, int, int], ...] = ()
     # (op, its name in the model that was imported), where that is known
     origins: tuple[tuple[str, str], ...] = ()
+    # (symbolic size, the number at which it was read): costs and plans are of these
+    sizes: tuple[tuple[str, int], ...] = ()
 
     @property
     def matched(self) -> list[Record]:
@@ -95,6 +98,11 @@ class Report:
     def left(self) -> dict[str, int]:
         """Op kind -> number of ops that no composite took."""
         return dict(Counter(kind for _, kind, owner in self.ops if not owner))
+
+    @property
+    def at(self) -> str:
+        """`n=131`: what costs and plans are of; empty without symbolic sizes."""
+        return sizes_text(dict(self.sizes))
 
     def with_symbols(self, symbols: Mapping[str, str]) -> Report:
         """The report that knows in which external function each match (by root) ended up."""
@@ -130,6 +138,7 @@ class Report:
             "layouts": self.layouts,
             "costs": self.costs,
             "origins": self.origins,
+            "sizes": self.sizes,
         }
 
     def to_json(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,15 @@ from tvm import relax
 from .._tvm import Schedule, build_module, dtype_of, param_buffers, tir, tvm, walk
 from .._tvm_alignment import any_alignment
 from .._tvm_indices import within_buffers
+from .._tvm_symbolic import symbols
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
+from ..ir._relax_symbols import symbols as main_symbols
 from ..machine import machine_at_hand
 from ..partition import check_target
 from ..wiring import wired
 from ._relax_norms import norms_are_scales
-from ._relax_symbolic import scheduled_for_all_sizes, symbols
+from ._relax_symbolic import scheduled_for_all_sizes
 from ._relax_takes import clipped_takes
 
 logger = logging.getLogger(__name__)
@@ -168,11 +170,15 @@ def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
     return found
 
 
-def functions_outside(mod: tvm.IRModule, target: Any) -> list[tuple[str, Any, int, int, str]]:
+def functions_outside(
+    mod: tvm.IRModule, target: Any, sizes: Mapping[str, int]
+) -> list[tuple[str, Any, int, int, str]]:
     """What `main` calls beside kernels: name, scheduled PrimFunc, its operations, how many calls,
-    and why it is left unscheduled, if it is.
+    and why it is left unscheduled, if it is; at these sizes of main's symbols.
     """
     rest = ScheduleRest(target)
+    known = {name: sizes[name] for name in main_symbols(mod["main"]) if name in sizes}
+    mod = relax.transform.BindSymbolicVars(known, "main")(mod) if known else mod
     done = rest(mod)
     calls: Counter[str] = Counter()
     for block in done["main"].body.blocks:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._tvm import dtype_of, param_buffers, tir
 from .._tvm_rewrite import substitute
-from .._tvm_symbolic import entry, size_variable, within_32_bits
+from .._tvm_symbolic import entry, size_variable, symbols, within_32_bits
 from ..codegen.symbolic.families import one_family
 from ..codegen.symbolic.kernel import NONE, OTHERS
 from ..codegen.symbolic.learn import Example, Learnt, learnt
@@ -18,16 +18,6 @@ from ..errors import SymbolicError
 from ..language.decisions import deciding
 
 Make = Callable[[Mapping[str, int]], Example]
-
-
-def symbols(func: Any) -> dict[str, Any]:
-    """The variables among the extents of a PrimFunc's parameters, by name."""
-    found: dict[str, Any] = {}
-    for buffer in param_buffers(func):
-        for extent in getattr(buffer, "shape", None) or ():
-            if isinstance(extent, tir.Var):
-                found.setdefault(str(extent.name), extent)
-    return found
 
 
 def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]) -> dict[str, Any]:

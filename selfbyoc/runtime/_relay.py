@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from .alignment import lies_well, read_only
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
 
-def functions_outside(mod: Any, target: Any) -> list[tuple[str, Any, int, int, str]]:
+def functions_outside(
+    mod: Any, target: Any, sizes: Mapping[str, int]
+) -> list[tuple[str, Any, int, int, str]]:
     """None that could be told: relay.build lowers them by itself, by TOPI's schedules."""
     return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,8 @@ from ..language.composite import Composite
 from ..partition import check_module, check_target, is_partitioned
 from .records import Place
 from .workload import Variant, about, place_of, variant, workload_key
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +108,11 @@ def extract_tasks(
         raise InputError(f"min_ops: expected a number from 1 on, found {min_ops!r}")
     given = host_target() if target is None else check_target(target)
     found: dict[tuple[str, str], Task] = {}
-    for kernel in (k for k in kernels(mod) if not k.source.symbols):
+    for kernel in kernels(mod):
+        if kernel.source.symbols:
+            names = ", ".join(kernel.source.symbols)
+            logger.info("no task: %s is of symbolic sizes (%s)", kernel.symbol, names)
+            continue
         task = _task(kernel, given)
         place = (task.key, str(task.place))
         known = found.get(place)

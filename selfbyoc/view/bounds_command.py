@@ -11,13 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ..analysis.bounds.bounds import Place, Plan, check, of_cases, of_module
+from ..analysis.bounds.bounds import Place, Plan, case_of, check, of_cases, of_module
 from ..analysis.bounds.records import KernelBounds
 from ..analysis.lint.file import load_file, named
 from ..analysis.verify.verification import check_timeout
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..language.known import registry_of
+from ..models.sizes import parse_sizes
 from ..partition import check_target
 from .bounds_tables import markdown
 from .console import within
@@ -34,6 +35,7 @@ class Request:
     composite: Sequence[str] | None = None
     target: Sequence[str] | None = None
     shape: Sequence[str] = ()
+    size: Sequence[str] = ()
     composites: Sequence[Path] = ()
     cases: int | None = None
     no_run: bool = False
@@ -87,9 +89,11 @@ def _found(asked: Request, known: Set[Place]) -> Iterator[KernelBounds]:
         if asked.file is not None and asked.file.suffix != ".py":
             mod = imported(asked.file, asked.shape)
             chosen = _chosen(asked) if asked.composite else composites_in(asked.composites)
-            for subject in of_module(mod, plan, chosen):
-                yield check(subject, ", ".join(subject.roots), plan)
+            for subject in of_module(mod, plan, chosen, parse_sizes(asked.size)):
+                yield check(subject, case_of(subject), plan)
         else:
+            if asked.size:
+                raise InputError("--size: it is for a model")
             yield from of_cases(_composites(asked), plan, asked.cases, known)
 
 

@@ -21,6 +21,8 @@ def show_short(console: Console, found: Explanation, composite: str | None = Non
     rows = left(found.report) if composite is None else []
     if rows:
         console.print(tables.left_table(rows))
+    if found.sizes:
+        console.print(f"\nSizes: {found.sizes}.", markup=False, highlight=False)
     for problem in found.report.problems:
         console.print(f"Not explained: {problem}", markup=False)
 

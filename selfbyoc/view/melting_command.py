@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ..analysis.melting.report import Melting, melting
 from ..files import write_text
+from ..models.sizes import parse_sizes
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole, within
 from .model_file import composites_in, imported, naming
@@ -30,6 +31,7 @@ class Request:
     time: bool = False
     json: Path | None = None
     shape: Sequence[str] = ()
+    size: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
 
@@ -50,7 +52,7 @@ def _found(mod: Any, asked: Request) -> Melting:
     composites = composites_in(asked.composites)
     with naming(asked.model):
         parted = partition_for_tefuse(mod, target=target, composites=composites)
-    return melting(parted, target, asked.time, asked.composite)
+    return melting(parted, target, asked.time, asked.composite, parse_sizes(asked.size))
 
 
 def _styled(line: str) -> Text:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, SelfbyocError, one_line
 from ..files import read_text
 from ..models.shapes import parse_shapes
+from ..models.sizes import parse_sizes
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -67,6 +68,18 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
         return text
 
     return text_of
+
+
+def add_size(parser: Any) -> None:
+    """The argument that says at which sizes figures are."""
+    parser.add_argument(
+        "--size",
+        type=checked(lambda text: parse_sizes([text])),
+        action="append",
+        default=[],
+        metavar="NAME=128",
+        help="report a kernel of symbolic sizes at this one; may be given again",
+    )
 
 
 def imported(model: Path, shape: Sequence[str]) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .command import add_command, at_least, runs, seconds
-from .model_file import add_model
+from .model_file import add_model, add_size
 
 _TARGET = "what to build for; default: this machine's CPU"
 _COMPOSITE = "about this composite alone"
@@ -41,6 +41,7 @@ def add_melting(commands: Any) -> None:
         """
         % model.onnx --shape images=1x3x224x224
         % model.onnx --composite conv2d --time
+        % model.onnx --size batch=8 --size length=128
         % module.json --composites mine.py""",
     )  # fmt: skip
     add_model(parser)
@@ -48,6 +49,7 @@ def add_melting(commands: Any) -> None:
     add("--composite", metavar="NAME", help=_COMPOSITE)
     add("--target", help=_TARGET)
     add("--time", action="store_true", help="also build and time each kernel")
+    add_size(parser)
     add("--json", type=Path, metavar="FILE", help="also write all as data")
     parser.set_defaults(run=runs("melting_command", "show"))
 

@@ -16,6 +16,7 @@ from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..codegen.info.unknown import UNKNOWN
 from ..codegen.target import host_target
 from ..files import write_text
+from ..graph import type_text
 from ..language.known import registry_of
 from ..partition import check_target
 from .console import PlainTable
@@ -77,7 +78,7 @@ def _text(value: object) -> str:
 
 def _tensors(tensors: Sequence[TensorInfo]) -> str:
     return ", ".join(
-        f"{t.dtype}{list(t.shape)}" + (f" {t.layout}" if t.layout is not None else "")
+        type_text(t.shape, t.dtype) + (f" {t.layout}" if t.layout is not None else "")
         for t in tensors
     )
 

@@ -49,7 +49,7 @@ def render(page: Page, graph: OpGraph, report: Report, melting: Melting | None =
         script=_file("page.js"),
         title=escape(page.title),
         subtitle=escape(page.subtitle),
-        sums=escape(_sums(report, part)),
+        sums=escape(_sums(report, part) + _sizes(report)),
         numbers=numbers,
         kernels=lists.kernels(report, found, part),
         left=lists.left(page.left, outside, part),
@@ -64,6 +64,10 @@ def render(page: Page, graph: OpGraph, report: Report, melting: Melting | None =
 
 def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _sizes(report: Report) -> str:
+    return f" Sizes are symbolic: all figures and loops are at {report.at}." if report.at else ""
 
 
 def _sums(report: Report, part: Parts) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from ..analysis.melting.records import KernelReport, Melting
-from ..analysis.melting.text import number, size
+from ..analysis.melting.text import formulas_text, number, size
+from ..graph import sizes_text
 from ..partition.report import Record, Report
 from .nest import draw_nest
 from .parts import Parts, names
@@ -58,7 +59,14 @@ def panel_html(panel: Panel, colour: str, report: Report, parts: Parts) -> str:
         _level(panel),
     ]
     if kernel is not None:
-        found += [_numbers(kernel), "<h3>Loop nest</h3>", _drawn(kernel), _key(), _ops(kernel)]
+        found += [
+            _sizes(kernel),
+            _numbers(kernel),
+            "<h3>Loop nest</h3>",
+            _drawn(kernel),
+            _key(),
+            _ops(kernel),
+        ]
     elif panel.problem:
         found.append(f'<p class="problem">Its loop nest is not shown: {escape(panel.problem)}</p>')
     return f"{''.join(found)}{_model(panel.record, report)}</section>"
@@ -106,6 +114,12 @@ def _level(panel: Panel) -> str:
     plan = kernel.level.plan if kernel else panel.record.plan
     steps = "".join(f"<li>{escape(step)}</li>" for step in plan.split("; "))
     return text + (f"<p><b>Plan:</b></p><ul>{steps}</ul>" if plan else "")
+
+
+def _sizes(kernel: KernelReport) -> str:
+    text = f"Built for every size; numbers and loops are at {sizes_text(kernel.sizes)}."
+    every = "".join(f"<li>{escape(line)}</li>" for line in formulas_text(kernel))
+    return f"<p>{escape(text)}</p><ul>{every}</ul>" if kernel.sizes else ""
 
 
 def _numbers(kernel: KernelReport) -> str:

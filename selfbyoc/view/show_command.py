@@ -14,6 +14,7 @@ from .. import host
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..graph import type_text
+from ..ir.generation import ir as reader
 from ..partition import check_target, is_partitioned, partition_for_tefuse
 from ..partition.report import Report, report
 from ..runtime.note import Note, read_note, versions
@@ -42,7 +43,7 @@ def run(console: Console, asked: Request) -> None:
     size = f", {asked.model.stat().st_size / 1e6:.1f} MB" if is_library else ""
     for line in (f"{asked.model.name}{size}", *_facts(note, is_library)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for title, tensors in (("inputs", note.inputs), ("outputs", note.outputs)):
+    for title, tensors in (("inputs", _named(note)), ("outputs", note.outputs)):
         console.print(tensor_table(title, tensors))
     if note.report is not None:
         console.print(taken_table(note.report))
@@ -67,7 +68,8 @@ def _of_model(console: Console, asked: Request) -> Note:
     with step(f"partitioning {asked.model.name}"), naming(asked.model):
         if not is_partitioned(mod):
             mod = partition_for_tefuse(mod, target=target, composites=composites)
-        inputs, outputs = signature_of(mod)
+        with reader.by_name():
+            inputs, outputs = signature_of(mod)
     return Note(target, inputs, outputs, versions(), report(mod))
 
 
@@ -84,6 +86,15 @@ def _facts(note: Note, is_library: bool) -> list[str]:
     if note.python:
         lines.append(f"  {needs_python(note.python)}")
     return [*lines, *([f"  not for this machine: {missing}"] if missing else [])]
+
+
+def _named(note: Note) -> list[Tensor]:
+    """The inputs of a library, symbolic sizes by their names."""
+    names = {place: name for name, (_, places) in note.sizes.items() for place in places}
+    return [
+        (tensor, tuple(names.get((n, axis), e) for axis, e in enumerate(shape)), dtype)  # type: ignore[misc]
+        for n, (tensor, shape, dtype) in enumerate(note.inputs)
+    ]
 
 
 def needs_python(functions: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,10 @@ import numpy as np
 from ... import host
 from ..._tvm import GENERATION
 from ...codegen.final import finished
+from ...graph import sizes_text
 from ...ir.emit import emit
 from ...partition import partitioning
+from ..sizes import sizes_for
 from ..verify.inputs import arrays
 from ..verify.subjects import Subject, subjects
 from ..verify.worker import Worker
@@ -78,10 +80,26 @@ def _weight(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> np.nd
     return (np.abs(rng.standard_normal(shape)) + 0.1).astype(dtype)
 
 
-def of_module(mod: Any, plan: Plan, composites: Iterable[Composite] | None = None) -> list[Subject]:
-    """The different kernels of a module."""
+def of_module(
+    mod: Any,
+    plan: Plan,
+    composites: Iterable[Composite] | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> list[Subject]:
+    """The different kernels of a module, at these sizes of symbols; where none is given, at an
+    example's.
+    """
     decided = partitioning(mod, None, plan.target, composites)
-    return subjects(decided.finish(pack=True), decided.finish(pack=False), plan.seed)
+    done = decided.finish(pack=True)
+    found = subjects(done, decided.finish(pack=False), plan.seed)
+    at = sizes_for(done, [subject.kernel for subject in found], sizes)
+    return [subject.at(at) for subject in found]
+
+
+def case_of(subject: Subject) -> str:
+    """What stands for the case of a module's kernel: its matches, and its sizes."""
+    roots, sizes = ", ".join(subject.roots), sizes_text(subject.kernel.sizes)
+    return f"{roots} at {sizes}" if sizes else roots
 
 
 def check(subject: Subject, case: str, plan: Plan) -> KernelBounds:

@@ -51,6 +51,11 @@ class Explanation:
         """The op's name here, where the model as it was written has another; and a note on that."""
         return resolve(self.report, op)
 
+    @property
+    def sizes(self) -> str:
+        """At which sizes of symbols figures are, in words; empty where none is symbolic."""
+        return f"bytes, operations and plans are at {self.report.at}" if self.report.at else ""
+
     def why_not(self, root: str) -> tuple[Record, ...]:
         """The decisions against a root op."""
         name, _ = self.resolve(root)
@@ -83,6 +88,7 @@ class Explanation:
         lines += [f"  {row.count} x {row.kind}, {row.cost}: {row.why}" for row in left(self.report)]
         if self.report.layouts:
             lines.append(f"Layouts: {self.report.layouts}")
+        lines += [f"Sizes: {self.sizes}"] if self.sizes else []
         return "\n".join([*lines, *(f"Not explained: {p}" for p in self.report.problems)])
 
 

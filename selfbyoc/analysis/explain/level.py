@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +23,13 @@ from ...codegen.lower import (
 from ...codegen.planned import plan_of
 from ...codegen.tuned import Tuned, told_by
 from ...errors import SelfbyocError, one_line
+from ...graph import Symbol, sizes_text, symbols_in
+from ...language.decisions import deciding
 from ...language.known import composite_of, is_builtin
 from ...language.registry import Registry
 from ...match.match import Match
 from ...partition.generation import ir
-from ...partition.report import Record
+from ...partition.report import Record, report
 
 Leveler = Callable[[Record], Level]
 Packed = Mapping[str, Sequence[int] | None]
@@ -63,6 +66,7 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
     functions = {
         str(f.attrs["global_symbol"]): f for f in ir.external_functions(mod).values() if f.attrs
     }
+    sizes = {name: Symbol(size, name) for name, size in report(mod).sizes}
 
     def level(record: Record) -> Level:
         func = functions[record.symbol]
@@ -76,6 +80,8 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
         if composite.kernel is None:
             return decided
         source = hook.source_of(func, record.symbol, attrs)
+        if source.symbols:
+            source = source.at({name: sizes.get(name, size) for name, size in source.sizes.items()})
         packed = {p.arg: p.value.shape for p in packed_params(source).values()}
         return _planned(decided, match_of(source), told, tuned, packed)
 
@@ -86,9 +92,12 @@ def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packe
     """The level with the plan of the composite's kernel, if it has one and follows it."""
     if match.composite.kernel is None or level.name == DEFAULT:
         return level
+    sizes = symbols_in(value for call in match.ops for value in (*call.inputs, *call.outputs))
+    every = deciding({}, fitted=True, lasting=True, sizes=sizes.values())
+    at = f", at {sizes_text(sizes)}" if sizes else ""
     try:
-        with target, told_by(tuned):
-            return replace(level, plan=str(plan_of(match, packed)))
+        with every if sizes else nullcontext(), target, told_by(tuned):
+            return replace(level, plan=f"{plan_of(match, packed)}{at}")
     except SelfbyocError as err:
         if not is_builtin(match.composite):
             raise

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...codegen.info.op_info import OpInfo
+from ...graph import OpGraph
 from ...ops.cost import Sizes, flops
 
 MATMULS = ("batch_matmul", "conv1d_transpose", "conv2d", "conv2d_transpose", "dense")
@@ -24,6 +25,15 @@ def flops_of(op: OpInfo) -> int:
     """Operations that one op asks for."""
     shapes = [[shape for shape, _ in side] for side in (op.inputs, op.outputs)]
     return flops(Sizes(op.kind, op.attrs, *shapes))
+
+
+def flops_of_graph(graph: OpGraph) -> int:
+    """Operations that the ops of a graph ask for."""
+    total = 0
+    for call in graph.ops:
+        shapes = [[value.shape for value in side] for side in (call.inputs, call.outputs)]
+        total += flops(Sizes(call.kind, call.attrs, *shapes)) if call.sources else 0
+    return total
 
 
 def multiply_adds_of(op: OpInfo) -> int:

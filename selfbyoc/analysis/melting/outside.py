@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +47,13 @@ class Outside:
         return max((self.share, "memory"), (of_peak, "peak"))
 
 
-def outside(mod: Any, target: Any, peak: Peak) -> tuple[Outside, ...]:
-    """Each of them timed alone, the slowest first. None on Relay, where TOPI schedules them."""
+def outside(mod: Any, target: Any, peak: Peak, sizes: Mapping[str, int]) -> tuple[Outside, ...]:
+    """Each of them timed alone, at these sizes of symbols, the slowest first. None on Relay, where
+    TOPI schedules them.
+    """
     memory = Bandwidth(target)
-    found = [_timed(*each, target, peak, memory) for each in runtime.functions_outside(mod, target)]
+    every = runtime.functions_outside(mod, target, sizes)
+    found = [_timed(*each, target, peak, memory) for each in every]
     return tuple(sorted(found, key=lambda each: -each.milliseconds))
 
 

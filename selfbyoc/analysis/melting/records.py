@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...codegen.apply import Level
@@ -11,6 +12,7 @@ from ...codegen.info.op_info import OpInfo
 from ...errors import InputError
 from .allocations import Allocation
 from .flops import Arithmetic, by_kind, multiply_adds_of
+from .formulas import Formula
 from .loop_nest import Nest
 from .outside import Outside
 from .peak import Peak, Timing
@@ -50,6 +52,9 @@ class KernelReport:
     argument_bytes: int  # inputs, weights and outputs
     threads: int
     timing: Timing | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of its symbols; all is of these
+    examples: tuple[str, ...] = ()  # those of them that nobody asked for
+    formulas: Mapping[str, Formula] = field(default_factory=dict)  # of every size, by property
 
     def is_melted(self, producer: str, consumer: str) -> bool:
         """Whether one op or stage is computed under a loop of the other, or inlined into it."""

@@ -10,7 +10,7 @@ separate ops make theirs too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +19,14 @@ from ...codegen.apply import Level
 from ...codegen.info.op_info import OpInfo, op_info, recorded_of
 from ...codegen.target import host_target
 from ...errors import InputError, SelfbyocError
+from ...graph import OpGraph
 from ...ops.cost import item_bytes
 from ...partition import check_module, check_target
 from ..kernels import Kernel, kernels
+from ..sizes import at_sizes, op_at, sizes_for
 from .allocations import allocations, threads_of
-from .flops import by_kind
+from .flops import by_kind, flops_of_graph
+from .formulas import Formula, formula
 from .outside import outside
 from .peak import Peak, measured_peak, timing
 from .placement import placements
@@ -42,6 +45,7 @@ def melting(
     target: Any | None = None,
     time: bool = False,
     composite: str | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Melting:
     """The report of a partitioned module, or of one scheduled PrimFunc.
 
@@ -50,24 +54,36 @@ def melting(
     time              measure each kernel, and the machine's peak to compare with; of a module
                       all functions outside of the kernels too (Relax)
     composite         the one whose kernels to report, a root op or a symbol; None: all of them
+    sizes             of symbolic sizes, by name, such as {"n": 128}; of one that is not among them,
+                      an example's. The report says at which sizes its figures are (Relax)
 
     A kernel of a module that cannot be analysed is among the failures; it breaks nothing. Raises
-    InputError for what is neither, and for a composite that no kernel is of; a bad PrimFunc of
-    yours raises OpInfoError.
+    InputError for what is neither, for a composite that no kernel is of, for sizes that do not fit;
+    a bad PrimFunc of yours raises OpInfoError.
     """
     target = host_target() if target is None else check_target(target)
     if isinstance(mod_or_prim_func, tvm.IRModule):
-        check_module(mod_or_prim_func)
-        asked = _asked(_equals(kernels(mod_or_prim_func)), composite)
-        found = _of_kernels(asked, target, measured_peak(target) if time else None)
-        if found.peak is None or composite is not None:
-            return found
-        return replace(found, outside=outside(mod_or_prim_func, target, found.peak))
+        return _of_module(mod_or_prim_func, target, time, composite, sizes)
     if not hasattr(mod_or_prim_func, "body") or not hasattr(mod_or_prim_func, "attrs"):
         kind = type(mod_or_prim_func).__name__
         raise InputError(f"expected a partitioned IRModule or a scheduled PrimFunc, found {kind}")
+    func, sizes = at_sizes(mod_or_prim_func, sizes)
     peak = measured_peak(target) if time else None
-    return Melting((describe(mod_or_prim_func, target, peak),), (), peak)
+    return Melting((describe(func, target, peak, sizes=sizes),), (), peak)
+
+
+def _of_module(
+    mod: Any, target: Any, time: bool, composite: str | None, sizes: Mapping[str, int] | None
+) -> Melting:
+    check_module(mod)
+    every = kernels(mod)
+    at = sizes_for(mod, every, sizes)
+    examples = tuple(name for name in at if name not in (sizes or {}))
+    asked = _asked(_equals(every), composite)
+    found = _of_kernels(asked, target, measured_peak(target) if time else None, at, examples)
+    if found.peak is None or composite is not None:
+        return found
+    return replace(found, outside=outside(mod, target, found.peak, at))
 
 
 def _asked(groups: list[list[Kernel]], name: str | None) -> list[list[Kernel]]:
@@ -85,14 +101,22 @@ def _asked(groups: list[list[Kernel]], name: str | None) -> list[list[Kernel]]:
     return found
 
 
-def _of_kernels(groups: list[list[Kernel]], target: Any, peak: Peak | None) -> Melting:
+def _of_kernels(
+    groups: list[list[Kernel]],
+    target: Any,
+    peak: Peak | None,
+    sizes: Mapping[str, int],
+    examples: Sequence[str],
+) -> Melting:
     found: list[KernelReport] = []
     failures: list[Failure] = []
     for equal in groups:
         kernel = equal[0]
         roots = tuple(root for k in equal for root in k.roots)
         try:
-            found.append(_of_kernel(kernel, roots, target, peak))
+            made = _of_kernel(kernel.at(sizes), roots, target, peak)
+            here = tuple(name for name in examples if name in made.sizes)
+            found.append(replace(made, examples=here, formulas=_formulas(kernel, made)))
         except Exception as err:  # an analysis must not break what asked for it
             reason = str(err) if isinstance(err, SelfbyocError) else f"{type(err).__name__}: {err}"
             name = kernel.source.composites[0].removeprefix("tefuse.")
@@ -116,17 +140,35 @@ def _of_kernel(
     kernel: Kernel, roots: tuple[str, ...], target: Any, peak: Peak | None
 ) -> KernelReport:
     stacked, scheduled = kernel.schedule(target)
-    graph = kernel.source.graph
-    values = [
+    return describe(
+        scheduled.mod["main"], target, peak, symbol=kernel.symbol, level=scheduled.level,
+        composite=stacked.composite.name, why=stacked.composite.why, roots=roots,
+        values=_intermediates(kernel.source.graph), sizes=kernel.sizes,
+    )  # fmt: skip
+
+
+def _intermediates(graph: OpGraph) -> list[Intermediate]:
+    return [
         Intermediate(call.name, _bytes(value.shape, value.dtype), len(graph.users(value)))
         for call in graph.ops
         for value in call.outputs
         if call.sources and graph.users(value) and not graph.is_output(value)
     ]
-    return describe(
-        scheduled.mod["main"], target, peak, symbol=kernel.symbol, level=scheduled.level,
-        composite=stacked.composite.name, why=stacked.composite.why, roots=roots, values=values,
-    )  # fmt: skip
+
+
+def _formulas(kernel: Kernel, made: KernelReport) -> dict[str, Formula]:
+    """What the ops of a kernel ask for at every size, where what is reported agrees."""
+    every: dict[str, Callable[[OpGraph], int]] = {
+        "bytes_before": lambda graph: sum(v.bytes for v in _intermediates(graph)),
+        "traffic_before": lambda graph: sum(v.traffic for v in _intermediates(graph)),
+        "flops": flops_of_graph,
+    }
+
+    def of(count: Callable[[OpGraph], int]) -> Formula | None:
+        return formula(lambda sizes: count(kernel.source.at(sizes).graph), kernel.source.symbols)
+
+    found = {name: of(count) for name, count in every.items()}
+    return {n: f for n, f in found.items() if f and f.at(made.sizes) == getattr(made, n)}
 
 
 def describe(
@@ -140,9 +182,13 @@ def describe(
     roots: tuple[str, ...] = (),
     level: Level = Level("scheduled", "as it was given"),  # noqa: B008 (frozen)
     values: Sequence[Intermediate] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> KernelReport:
-    """One scheduled PrimFunc; without `values` its ops are taken for a chain."""
-    ops, nest, buffers = _ops(func), loop_nest(func), allocations(func)
+    """One scheduled PrimFunc; without `values` its ops are taken for a chain. It was made at these
+    `sizes` of symbols.
+    """
+    ops = tuple(op_at(op, sizes or {}) for op in _ops(func))
+    nest, buffers = loop_nest(func), allocations(func)
     composite = composite or ", ".join(dict.fromkeys(op.composite for op in ops if op.composite))
     chain = [Intermediate(op.name, _bytes(*op.outputs[0]), 1) for op in ops[:-1]]
     arguments = sum(_bytes([int(e) for e in b.shape], str(b.dtype)) for b in param_buffers(func))
@@ -161,6 +207,7 @@ def describe(
         arguments,
         threads_of(target),
         timing(func, target, sum(a.flops for a in by_kind(ops)), peak) if peak else None,
+        sizes or {},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ...graph import sizes_text
 from .loop_nest import Nest, Row, rows, scope_text, stage_text
 from .outside import text as outside_text
 from .placement import Placement
@@ -60,6 +61,7 @@ def kernel_text(kernel: KernelReport) -> str:
             *_section("where each intermediate is", _placed(kernel)),
             *_section("numbers", _numbers(kernel)),
             *_section("arithmetic", _arithmetic(kernel)),
+            *_section("for every size", _formulas(kernel)),
         ]
     )
 
@@ -69,11 +71,23 @@ def _head(kernel: KernelReport) -> Iterator[str]:
     times = f" and {kernel.count - 1} more like it" if kernel.count > 1 else ""
     yield f"{kernel.composite or kernel.symbol}{where}{times}: {kernel.level.name}"
     yield from (f"  {line}" for line in wrap(kernel.why, WIDTH - 2))
+    if kernel.sizes:
+        yield from (f"  {line}" for line in wrap(at_text(kernel), WIDTH - 2))
     if kernel.level.plan:
         yield from (f"  {line}" for line in wrap(f"plan: {kernel.level.plan}", WIDTH - 2))
     if kernel.ops:
         ops = " -> ".join(op.name for op in kernel.ops)
         yield from (f"  {line}" for line in wrap(f"ops: {ops}", WIDTH - 2))
+
+
+def at_text(kernel: KernelReport) -> str:
+    """At which sizes of its symbols a kernel is reported."""
+    text = f"at {sizes_text(kernel.sizes)}"
+    if not kernel.examples:
+        return text
+    names = "" if len(kernel.examples) == len(kernel.sizes) else f" of {', '.join(kernel.examples)}"
+    asking = f"sizes={{{kernel.examples[0]!r}: ...}}, or --size {kernel.examples[0]}=..."
+    return f"{text}, an example{names}; {asking}, asks for others"
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
@@ -150,9 +164,9 @@ def _numbers(kernel: KernelReport) -> list[str]:
     if (t := kernel.timing) is not None:
         of_peak = "" if t.of_peak is None else f", {t.of_peak:.0%} of peak"
         noise = "" if t.quiet else " (the machine was busy)"
-        lines.append(
-            f"measured          {t.milliseconds:.3f} ms, {t.gflops:.0f} GFLOP/s{of_peak}{noise}"
-        )
+        alone = ", built for these sizes alone" if kernel.sizes else ""
+        rate = f"{t.gflops:.0f} GFLOP/s{of_peak}"
+        lines.append(f"measured          {t.milliseconds:.3f} ms, {rate}{alone}{noise}")
     return [part for line in lines for part in wrap(line, WIDTH - 4, subsequent_indent=" " * 18)]
 
 
@@ -177,6 +191,25 @@ def _memory(kernel: KernelReport) -> Iterator[str]:
 def _repeated(kernel: KernelReport) -> str:
     found = [f"{s.name} {s.recompute:.3f}" for s in kernel.nest.stages if s.recompute > 1]
     return f": {', '.join(found)}" if found else ""
+
+
+def formulas_text(kernel: KernelReport) -> list[str]:
+    """What is known of every size, a line for each."""
+    told = {
+        "bytes_before": ("intermediates", " bytes as separate ops"),
+        "traffic_before": ("their traffic", " bytes as separate ops"),
+        "flops": ("operations", ""),
+    }
+    return [
+        f"{name:17} {kernel.formulas[key]}{unit}"
+        for key, (name, unit) in told.items()
+        if key in kernel.formulas and kernel.formulas[key].terms
+    ]
+
+
+def _formulas(kernel: KernelReport) -> list[str]:
+    lines = formulas_text(kernel)
+    return [part for line in lines for part in wrap(line, WIDTH - 4, subsequent_indent=" " * 18)]
 
 
 def _arithmetic(kernel: KernelReport) -> list[str]:

@@ -14,6 +14,7 @@ from ...codegen.lower import NOT_OWN
 from ...codegen.symbolic.maker import border_sizes
 from ...codegen.tuned import Tuned
 from ...errors import SelfbyocError, one_line
+from ...graph import sizes_text
 from ...runtime.tolerance import Difference, difference, longest_reduction
 from .generation import default_road
 from .inputs import Array, kinds_for
@@ -90,7 +91,7 @@ def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
             yield Event(kind)
             yield Event(kind, comparison.check(kind))
     for sizes in border_sizes(subject.kernel.source):
-        stage = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        stage = sizes_text(sizes)
         yield Event(stage)
         sized = subject.at(sizes)
         other = Comparison(sized, runner.at(sized.graph), plan)

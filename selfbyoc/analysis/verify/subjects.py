@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...codegen.lower import NOT_OWN, PACKED, SCALARS, match_of, packed_params
+from ...codegen.lower import NOT_OWN, PACKED, SCALARS, packed_params
 from ...codegen.pack import pack_constants
 from ...codegen.tuned import TUNED, Tuned, told_by
 from ...graph import OpGraph
@@ -52,9 +52,7 @@ class Subject:
 
     def at(self, sizes: Mapping[str, int]) -> Subject:
         """The same kernel at other sizes of its symbols."""
-        source = self.kernel.source.at(sizes)
-        kernel = replace(self.kernel, source=source, match=match_of(source))
-        return replace(self, kernel=kernel)
+        return replace(self, kernel=self.kernel.at(sizes))
 
     def told(self, reason: str) -> Subject:
         """The same kernel on its default schedule."""

@@ -16,6 +16,7 @@ from ..._tvm_rewrite import OPERATORS
 OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
 
 Expr = Any  # str | int | tuple[str, Expr, Expr]
+Extent = int | str | None  # a symbol's name; None for what is neither
 _BLOCKS = ("Block", "SBlock")
 _LOADS = ("BufferLoad", "TensorLoad")  # 0.17, 0.27
 
@@ -56,7 +57,7 @@ class BlockAccesses:
 class Accesses:
     """A function's buffers by number, those of its parameters, and its blocks in order."""
 
-    shapes: tuple[tuple[int | None, ...], ...]
+    shapes: tuple[tuple[Extent, ...], ...]
     params: tuple[int, ...]
     blocks: tuple[BlockAccesses, ...]
     dtypes: tuple[str, ...]
@@ -103,14 +104,14 @@ class _Scan:
     def __init__(self, func: Any) -> None:
         self.func = func
         self.numbers: dict[Any, int] = {}
-        self.shapes: list[tuple[int | None, ...]] = []
+        self.shapes: list[tuple[Extent, ...]] = []
         self.dtypes: list[str] = []
         self.params = tuple(self._number(b) for b in param_buffers(func) if hasattr(b, "shape"))
 
     def _number(self, buffer: Any) -> int:
         if buffer not in self.numbers:
             self.numbers[buffer] = len(self.shapes)
-            self.shapes.append(tuple(_extent(e) for e in buffer.shape))
+            self.shapes.append(tuple(_extent_or_name(e) for e in buffer.shape))
             self.dtypes.append(dtype_of(buffer))
         return self.numbers[buffer]
 
@@ -186,6 +187,11 @@ def label_of(block: Any) -> str:
 
 def _extent(value: Any) -> int | None:
     return int(value) if isinstance(value, (int, tir.IntImm)) else None
+
+
+def _extent_or_name(value: Any) -> Extent:
+    """Of a symbol its name: axes of one name have one extent."""
+    return str(value.name) if isinstance(value, tir.Var) else _extent(value)
 
 
 def _encoded(expr: Any, names: Mapping[Any, Expr]) -> Expr | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._tvm import Analyzer, tir, tvm
-from .accesses import Expr, decoded
+from .accesses import Expr, Extent, decoded
 
 WHOLE, OUTER, INNER = "whole", "outer", "inner"
 Pair = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # an index when recorded, and now
@@ -56,11 +56,11 @@ class LayoutMap:
         """Where an old axis is now: one position, or two if it was split."""
         return tuple(i for i, part in enumerate(self.parts) if part.axis == axis)
 
-    def shape(self, old: Sequence[int]) -> tuple[int, ...]:
+    def shape(self, old: Sequence[Any]) -> tuple[Any, ...]:
         """The new extents."""
         extents = {WHOLE: lambda p: old[p.axis], OUTER: lambda p: old[p.axis] // p.factor,
                    INNER: lambda p: p.factor}  # fmt: skip
-        return tuple(int(extents[part.half](part)) for part in self.parts)
+        return tuple(extents[part.half](part) for part in self.parts)
 
     def letters(self, layout: str) -> str | None:
         """`NCHW` -> `NHWC`, `NCHW16c`; None for a layout that has split axes already."""
@@ -108,8 +108,8 @@ class Prover:
 
 def infer(
     pairs: Sequence[Pair],
-    was: Sequence[int | None],
-    now: Sequence[int | None],
+    was: Sequence[Extent],
+    now: Sequence[Extent],
     prover: Prover,
 ) -> LayoutMap | None:
     """The one map that turns every recorded index into the present one; None if there is none, or
@@ -143,6 +143,8 @@ def _candidates(was: Sequence[Any], extent: Any) -> Iterator[Part]:
     for axis, old in enumerate(was):
         if old == extent:
             yield Part(axis)
+        if isinstance(old, str) or isinstance(extent, str):
+            continue  # of a symbol's parts nothing is known
         if extent and old % extent == 0 and 1 < old // extent < old:
             yield Part(axis, OUTER, old // extent)
         if extent and old % extent == 0 and 1 < extent < old:

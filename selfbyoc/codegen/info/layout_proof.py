@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .accesses import Accesses, BlockAccesses, Expr
+from .accesses import Accesses, BlockAccesses, Expr, Extent
 from .layout_map import LayoutMap, Pair, Prover, infer
 from .layout_record import Index, Inlined, index_of, replaced
 from .unknown import UNKNOWN
@@ -28,7 +28,7 @@ class Place:
     """A buffer as it was recorded, and its map to the present layout (None: not known)."""
 
     layout: LayoutMap | None
-    present: tuple[int | None, ...] | None = None  # the present shape, where the buffer is known
+    present: tuple[Extent, ...] | None = None  # the present shape, where the buffer is known
     dtype: Any = None  # another one than recorded, or UNKNOWN
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import structured
 from ...errors import OpInfoError
+from ...graph import Symbol
 from .accesses import Accesses, from_data
 from .layout_rules import layouts_of, sensitive
 from .pattern_kind import pattern_kind
@@ -31,7 +32,9 @@ class TensorInfo:
     UNKNOWN says that the layout was changed in a way that cannot be followed.
     """
 
-    shape: Any  # tuple[int, ...], with None for an extent not known when compiling, or UNKNOWN
+    # tuple[int, ...], or UNKNOWN. A symbolic extent is its text, such as "n", or the number that it
+    # was read at, which prints as the text (graph.Symbol); None: not known when compiling.
+    shape: Any
     dtype: Any  # str, or UNKNOWN
     layout: str | Unknown | None = None
 
@@ -186,9 +189,11 @@ def _tensor_from(data: Any) -> TensorInfo:
 
 
 def _plain(value: Any) -> Any:
-    """Data that JSON knows; UNKNOWN as an object that no attribute is."""
+    """Data that JSON knows; UNKNOWN and symbols that were read as objects."""
     if value is UNKNOWN:
         return {"unknown": True}
+    if isinstance(value, Symbol):
+        return {"symbol": value.name, "read_at": int(value)}
     if isinstance(value, dict):
         return {str(name): _plain(inner) for name, inner in value.items()}
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
@@ -199,5 +204,7 @@ def _value(data: Any) -> Any:
     if isinstance(data, dict):
         if data == {"unknown": True}:
             return UNKNOWN
+        if data.keys() == {"symbol", "read_at"}:
+            return Symbol(int(data["read_at"]), str(data["symbol"]))
         return {name: _value(inner) for name, inner in data.items()}
     return tuple(map(_value, data)) if isinstance(data, list) else data

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SelfbyocError, SymbolicError, reason
+from ...graph import sizes_text
 from ...language.decisions import deciding
 from .formula import Sizes
 from .learn import Example
@@ -44,8 +45,7 @@ class Maker:
             with deciding(None, fitted=True, sizes=sizes.values()), self.target:
                 return Example(sizes, _bare(self._scheduled(self.source.at(sizes))))
         except SelfbyocError as err:
-            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-            raise SymbolicError(f"at {at}: {reason(err)}") from err
+            raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
 
     def example(self, sizes: Sizes, told: Mapping[str, Any]) -> Example | None:
         """The kernel of these sizes, decided so; None where it cannot be, or decides otherwise."""
