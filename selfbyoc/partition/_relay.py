@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import constant_numpy, structural_equal, structural_hash, tensor, tvm
+from .._tvm import constant_numpy, structural_hash, tensor, tvm
+from ..graph import Value
 from ..ir._relay import declared
 from ..ir._relay_any import calls_named, named, with_names
 from ..ir._relay_hollow import hollow, whole, with_composites
@@ -21,11 +22,9 @@ from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
 from ._relay_one_row import images_of_one_row
-from ._relay_packed import take_packed
+from ._relay_same import one_symbol_each
 from ._relay_taps import taps_that_meet
 from .parameters import check_params
-
-__all__ = ["take_packed"]
 
 COMPILER = "tefuse"
 register_shapes()
@@ -180,6 +179,27 @@ def call_constants(mod: tvm.IRModule) -> dict[str, list[dict[int, np.ndarray]]]:
     }
 
 
+def take_packed(func: relay.Function, packed: Mapping[int, Value]) -> relay.Function:
+    """The external function with some parameters in packed form, each followed by its stand-in."""
+    params, new = [], {}
+    for position, param in enumerate(func.params):
+        if position not in packed:
+            params.append(param)
+            continue
+        value = packed[position]
+        fresh = relay.var(param.name_hint, shape=value.shape, dtype=value.dtype)
+        params.append(fresh)
+        new[param] = _stand_in(fresh, param.checked_type)
+    body = relay.bind(func.body, new)
+    return relay.Function(params, body, func.ret_type, func.type_params, func.attrs)
+
+
+def _stand_in(packed: Any, ty: Any) -> Any:
+    # For the VM, 0.17 writes functions of the shapes of all of this: not of every op it can.
+    one = relay.cast(relay.max(packed), ty.dtype)
+    return relay.full(one, tuple(int(e) for e in ty.shape), ty.dtype)
+
+
 def update(
     mod: tvm.IRModule,
     functions: Mapping[str, Any],
@@ -206,30 +226,7 @@ def update(
             new[expr] = relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), whole)
-    done = relay.transform.InferType()(_one_symbol_each(done))
+    done = relay.transform.InferType()(one_symbol_each(done, external_functions(done)))
     for name, value in (mod.attrs or {}).items():
         done = done.with_attr(name, value)
     return done
-
-
-def _one_symbol_each(mod: tvm.IRModule) -> tvm.IRModule:
-    """Equal external functions get one symbol, so that TVM has them compiled once.
-
-    They stay functions of their own: TVM 0.17 inlines external functions into the calls, and its
-    call graph loses count of a function that one expression calls twice (call_graph.cc, line 241).
-    """
-    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
-    known: dict[int, list[tuple[Any, Any]]] = {}  # hash -> (function, symbol)
-    for name, func in external_functions(mod).items():
-        bare = with_composites(func, _without_root).without_attr("global_symbol")
-        alike = known.setdefault(structural_hash(bare), [])
-        symbols_ = (symbol for other, symbol in alike if structural_equal(other, bare))
-        symbol = next(symbols_, func.attrs["global_symbol"])
-        alike.append((bare, symbol))
-        done.update_func(done.get_global_var(name), bare.with_attr("global_symbol", symbol))
-    return done
-
-
-def _without_root(composite: relay.Function) -> relay.Function:
-    """A composite that does not tell its root, which differs everywhere."""
-    return composite.without_attr(ROOT)

@@ -1,0 +1,35 @@
+"""Relay: equal external functions, which TVM compiles once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvm import relay
+
+from .._tvm import structural_equal, structural_hash, tvm
+from ..ir._relay_hollow import with_composites
+from ._relay_group import ROOT
+
+
+def one_symbol_each(mod: tvm.IRModule, functions: Mapping[str, Any]) -> tvm.IRModule:
+    """Equal external functions (by name) get one symbol, so that TVM has them compiled once.
+
+    They stay functions of their own: TVM 0.17 inlines external functions into the calls, and its
+    call graph loses count of a function that one expression calls twice (call_graph.cc, line 241).
+    """
+    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
+    known: dict[int, list[tuple[Any, Any]]] = {}  # hash -> (function, symbol)
+    for name, func in functions.items():
+        bare = with_composites(func, _without_root).without_attr("global_symbol")
+        alike = known.setdefault(structural_hash(bare), [])
+        symbols_ = (symbol for other, symbol in alike if structural_equal(other, bare))
+        symbol = next(symbols_, func.attrs["global_symbol"])
+        alike.append((bare, symbol))
+        done.update_func(done.get_global_var(name), bare.with_attr("global_symbol", symbol))
+    return done
+
+
+def _without_root(composite: relay.Function) -> relay.Function:
+    """A composite that does not tell its root, which differs everywhere."""
+    return composite.without_attr(ROOT)
