@@ -22,6 +22,7 @@ else:
     _LAST = [tir.reinterpret("handle", tir.const(0, "uint64"))]
 
 MOST = (1 << 31) - 1  # elements of a buffer
+INPUT_ERROR = "InputError: "  # what 0.17 says of one, whose assertions know no kinds
 
 
 def size_variable(name: str) -> Any:
@@ -122,11 +123,11 @@ def _few_enough(shape: Sequence[Any]) -> tuple[Any, str]:
 
 
 def _asserting(checks: Iterable[tuple[Any, str]], body: Any) -> Any:
-    """A statement after assertions. Theirs is an InputError; 0.17 knows no kinds of errors."""
+    """A statement after assertions. Theirs is an InputError."""
     if GENERATION == "relax":
         kind = tvm.ir.StringImm("selfbyoc.InputError")
         made = [tir.AssertStmt(c, kind, [tvm.ir.StringImm(text)]) for c, text in checks]
         return sequence([*made, body])
     for condition, text in reversed([*checks]):
-        body = tir.AssertStmt(condition, tir.StringImm(f"InputError: {text}"), body)
+        body = tir.AssertStmt(condition, tir.StringImm(f"{INPUT_ERROR}{text}"), body)
     return body

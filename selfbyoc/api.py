@@ -29,6 +29,7 @@ from .machine import Machine
 from .models.from_onnx import from_onnx
 from .models.from_torch import from_torch
 from .partition import partition_for_tefuse
+from .partition.name_sizes import name_sizes
 from .partition.report import report
 from .partition.unfuse import unfuse
 from .runtime import threads as _threads
@@ -96,6 +97,7 @@ __all__ = [
     "many",
     "melt",
     "melting",
+    "name_sizes",
     "number",
     "op",
     "op_info",

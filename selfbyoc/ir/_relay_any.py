@@ -132,20 +132,26 @@ def _silence() -> Iterator[None]:
         override_renderer(None)
 
 
-def named(func: Any, mod: Any = None) -> Names:
-    """Names for the extents of a typed function's parameters that are `Any`: the same for those
-    that its types want to be equal, as few equal as can be; none where no numbers fit.
-    """
-    places = [
+def places(func: Any) -> list[Place]:
+    """The extents of a typed function's parameters that are `Any`."""
+    return [
         (position, axis)
         for position, param in enumerate(func.params)
         for axis, extent in enumerate(getattr(param.checked_type, "shape", ()))
         if isinstance(extent, tvm.tir.Any)
     ]
-    alone = {at: f"{func.params[at[0]].name_hint}_{at[1]}" for at in places}
+
+
+def named(func: Any, mod: Any = None) -> Names:
+    """Names for the extents of a typed function's parameters that are `Any`: the same for those
+    that its types want to be equal, as few equal as can be; none where no numbers fit. Those that
+    it was told stay.
+    """
+    told = names_of(func)
+    alone = {at: f"{func.params[at[0]].name_hint}_{at[1]}" for at in places(func) if at not in told}
     for names in _groupings(alone):
-        if _fits(func, names, mod):
-            return _split(func, names, alone, mod)
+        if _fits(func, {**names, **told}, mod):
+            return {**_split(func, names, alone, told, mod), **told}
     return {}
 
 
@@ -164,7 +170,7 @@ def _equal(places: Sequence[Place], alone: Names) -> Names:
     return {at: alone[places[0]] for at in places}
 
 
-def _split(func: Any, names: Names, alone: Names, mod: Any) -> Names:
+def _split(func: Any, names: Names, alone: Names, told: Names, mod: Any) -> Names:
     """The same with names of their own for extents that need not be equal to others."""
     for at, name in alone.items():
         shared = [other for other, known in names.items() if known == names[at]]
@@ -172,7 +178,7 @@ def _split(func: Any, names: Names, alone: Names, mod: Any) -> Names:
             first = next(other for other in shared if other != at)
             rest = {other: alone[first] for other in shared if other != at}
             split = {**names, **rest, at: name}
-            names = split if _fits(func, split, mod) else names
+            names = split if _fits(func, {**split, **told}, mod) else names
     return names
 
 

@@ -1,0 +1,82 @@
+"""Modules of Relax with symbols: errors that name them, bounds, and what no composite takes."""
+
+import itertools
+
+import numpy as np
+import pytest
+from test_symbolic import check, symbolic
+from tvm import relax
+
+import selfbyoc
+from selfbyoc._tvm import tir
+from selfbyoc.errors import InputError
+from selfbyoc.runtime.tolerance import first_wrong
+
+
+def test_sizes_that_disagree():
+    library = selfbyoc.build(symbolic("heads"))
+    heads = np.zeros((1, 5, 2, 16), "float32")
+    text = "size n: expected one size, found 5 in axis 1 of input 'q' and 7 in axis 3 of input"
+    with pytest.raises(InputError, match=text):
+        library(heads, heads, heads, np.zeros((1, 1, 1, 7), "float32"))
+
+
+def test_a_size_over_the_bound():
+    mod = symbolic("dense")
+    main = mod["main"].with_attr("tir_var_upper_bound", {"n": 40})
+    mod.update_func(mod.get_global_var("main"), main)
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"dense": 1}
+    for size in (1, 8, 9, 33, 40):
+        check("dense", library, size)
+    with pytest.raises(InputError, match="size n: expected at most 40, found 41 in axis 1 of"):
+        library(np.zeros((1, 41, 33), "float32"))
+
+
+def test_what_is_left_is_scheduled():
+    """Ops outside of composites, their sizes symbolic: with our default schedule, and right."""
+    n = tir.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((n, 33), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.multiply(relax.op.sin(x), x))
+            y = builder.emit_output(relax.op.sum(y, axis=[1]))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.unscheduled == {}
+    for size in (1, 2, 3, 8, 33, 200):
+        x = np.random.default_rng(size).standard_normal((size, 33)).astype("float32")
+        wanted = (np.sin(x) * x).sum(axis=1)
+        assert first_wrong(library(x)[0], wanted, "float32", 33) is None, size
+
+
+def test_two_symbols_outside_of_composites():
+    """The batch is any, as much as the length is; each of them may be 1."""
+    batch, n = tir.Var("batch", "int64"), tir.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((batch, n, 33), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.multiply(relax.op.sin(x), x))
+            y = builder.emit_output(relax.op.sum(y, axis=[1]))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.unscheduled == {}
+    for batch, size in itertools.product((1, 2, 9, 61, 70), (0, 1, 2, 8, 33, 200)):
+        x = np.random.default_rng(size).standard_normal((batch, size, 33)).astype("float32")
+        wanted = (np.sin(x) * x).sum(axis=1)
+        assert first_wrong(library(x)[0], wanted, "float32", 200) is None, (batch, size)
+
+
+def test_no_rows_to_reduce():
+    """A kernel that is no sum of nothing says so; one that is, is right."""
+    x = relax.Var("x", relax.TensorType((tir.Var("n", "int64"), 33), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.sum(x, axis=[0]))
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.unscheduled == {}
+    np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))
