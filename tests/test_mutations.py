@@ -27,10 +27,6 @@ def bias_add(y, bias):
 
 def unknown():
     """An extent that is not known when compiling: no symbol of an input's alone."""
-    if GENERATION == "relay":
-        from tvm import relay
-
-        return relay.Any()
     from selfbyoc._tvm import tir
 
     return tir.Var("n", "int64") * 2
@@ -480,6 +476,8 @@ ROWS = [
     Row("a check that raises", BROKEN, lambda x: op.relu(op.abs(x)), {"x": (3,)}, "relu",
         {"status": "broken", "reason": "its check raised ZeroDivisionError: division by zero"}),
 ]  # fmt: skip
+if GENERATION == "relay":  # any `Any` of an input's is a symbol; of others, tests/relay/test_road.py
+    ROWS = [row for row in ROWS if not any(unknown in shape for shape in row.args.values())]
 
 
 def explained(row):
