@@ -476,7 +476,9 @@ ROWS = [
     Row("a check that raises", BROKEN, lambda x: op.relu(op.abs(x)), {"x": (3,)}, "relu",
         {"status": "broken", "reason": "its check raised ZeroDivisionError: division by zero"}),
 ]  # fmt: skip
-if GENERATION == "relay":  # any `Any` of an input's is a symbol; of others, tests/relay/test_road.py
+if (
+    GENERATION == "relay"
+):  # any `Any` of an input's is a symbol; of others, tests/relay/test_road.py
     ROWS = [row for row in ROWS if not any(unknown in shape for shape in row.args.values())]
 
 

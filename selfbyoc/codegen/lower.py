@@ -25,7 +25,7 @@ from .honoured import is_right
 from .stack import Packed, Stacked, stack
 from .symbolic.kernel import symbolic_functions
 from .told import PACKED, SCALARS, told_graph
-from .tuned import TUNED, Tuned, told_by
+from .tuned import TUNED, TUNED_AT, Tuned, told_by
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 TARGET, COMPOSITE = "tefuse.target", "tefuse.composite"
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
-ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED)
+ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED, TUNED_AT)
 
 
 @dataclass(frozen=True)

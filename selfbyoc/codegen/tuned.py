@@ -10,6 +10,7 @@ from typing import Any
 from ..language.decisions import deciding
 
 TUNED = "tefuse.tuned"
+TUNED_AT = "tefuse.tuned_at"  # of a kernel of symbolic sizes: the same for some sizes
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..codegen.lower import External
-from ..codegen.tuned import TUNED, Tuned
+from ..codegen.lower import PACKED, External
+from ..codegen.symbolic.ranges import representatives
+from ..codegen.tuned import TUNED, TUNED_AT, Tuned
 from ..errors import DecisionError, InputError, RecordWarning
+from ..graph import sizes_text
 from .records import Record, best, read
 from .workload import about, packing, place_of, variant, with_tuned, workload_key
 
@@ -107,8 +109,8 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
     applied = in_force()
     if applied is None or target is None or TUNED in source.attrs or len(source.composites) != 1:
         return source
-    if source.symbols:  # a record is of one size
-        return source
+    if source.symbols:
+        return _with_ranges(applied, source, target)
     key = workload_key(source)
     if key not in applied.records or (packed and key in applied.refused):
         return source
@@ -122,8 +124,43 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
     return with_tuned(source, target, told)
 
 
+def _with_ranges(applied: Applied, source: External, target: Any) -> External:
+    """The external function of symbolic sizes, told what the records of its ranges found."""
+    found: dict[str, Any] = {}
+    for sizes in representatives(source):
+        sized = source.at(sizes)
+        key = workload_key(sized)
+        if key not in applied.records:
+            continue
+        try:
+            told = _fitting_all_sizes(applied.records[key], sized, target)
+        except DecisionError as err:
+            _refuse(applied, key, f"{about(sized)}: its record is not used: {err}")
+            continue
+        applied.used[key] = told.reason
+        applied.refused.pop(key, None)
+        found[sizes_text(sizes)] = told.attr()
+    return replace(source, attrs={**source.attrs, TUNED_AT: found}) if found else source
+
+
+def _fitting_all_sizes(records: Sequence[Record], source: External, target: Any) -> Tuned:
+    """The same for a range of a symbolic size, whose weights are packed once for all sizes."""
+    told = _fitting(records, source, target, packed=False)
+    if told.trace is not None:
+        raise DecisionError("a trace of MetaSchedule is of one size")
+    if packing(source, target, told).get(PACKED) != source.attrs.get(PACKED):
+        raise DecisionError("it packs weights otherwise than they are for every size")
+    return told
+
+
 def bar(source: External) -> bool:
-    """Do not use this kernel's record any more; False if it took none in this context."""
+    """Do not use this kernel's records any more; False if it took none in this context."""
+    if source.symbols:
+        return any([_bar(source.at(sizes)) for sizes in representatives(source)])
+    return _bar(source)
+
+
+def _bar(source: External) -> bool:
     applied, key = in_force(), workload_key(source)
     if applied is None or key not in applied.used:
         return False

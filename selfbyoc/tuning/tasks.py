@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,15 @@ from ..analysis.kernels import Kernel, kernels
 from ..analysis.verify.inputs import arrays
 from ..codegen.info.pattern_kind import only_moves
 from ..codegen.lower import NOT_OWN, TARGET, External, match_of
+from ..codegen.symbolic.ranges import representatives
 from ..codegen.target import host_target
-from ..codegen.tuned import TUNED, Tuned
+from ..codegen.tuned import TUNED, TUNED_AT, Tuned
 from ..errors import InputError
+from ..graph import sizes_text
 from ..language.composite import Composite
 from ..partition import check_module, check_target, is_partitioned
 from .records import Place
 from .workload import Variant, about, place_of, variant, workload_key
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,7 @@ class Task:
     key     equal for the same composite, ops and shapes; records are found by it
     weight  calls in one run of the model
     roots   the root ops of its matches, by their names in the report
+    sizes   of a kernel of symbolic sizes: those that stand for a range
     """
 
     key: str
@@ -38,6 +39,7 @@ class Task:
     target: Any
     weight: int
     roots: tuple[str, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def composite(self) -> Composite:
@@ -78,7 +80,8 @@ class Task:
         return arrays(self.source.graph, {}, "random", seed)
 
     def __str__(self) -> str:
-        return about(self.source)
+        at = f" ({sizes_text(self.sizes)})" if self.sizes else ""
+        return about(self.source) + at
 
     def __repr__(self) -> str:
         return f"Task({self}, weight {self.weight})"
@@ -98,8 +101,9 @@ def extract_tasks(
     min_ops               only kernels of so many ops at least
 
     Nothing is scheduled or compiled. The module is not changed; equal kernels are one task, with
-    the number of their calls as its weight; kernels of symbolic sizes are none, as a record is of
-    one size. Raises InputError for a module that is not partitioned.
+    the number of their calls as its weight. A kernel of symbolic sizes has a task for each range of
+    sizes, tuned at one of them: 1, to 8, to 32, to 128 and above. Raises InputError for a module
+    that is not partitioned.
     """
     check_module(mod)
     if not is_partitioned(mod):
@@ -108,12 +112,7 @@ def extract_tasks(
         raise InputError(f"min_ops: expected a number from 1 on, found {min_ops!r}")
     given = host_target() if target is None else check_target(target)
     found: dict[tuple[str, str], Task] = {}
-    for kernel in kernels(mod):
-        if kernel.source.symbols:
-            names = ", ".join(kernel.source.symbols)
-            logger.info("no task: %s is of symbolic sizes (%s)", kernel.symbol, names)
-            continue
-        task = _task(kernel, given)
+    for task in (t for kernel in kernels(mod) for t in _tasks(kernel, given)):
         place = (task.key, str(task.place))
         known = found.get(place)
         found[place] = task if known is None else _both(known, task)
@@ -121,17 +120,17 @@ def extract_tasks(
     return [t for t in kept if include_simple_tasks or not t.is_simple]
 
 
-def _task(kernel: Kernel, target: Any) -> Task:
+def _tasks(kernel: Kernel, target: Any) -> Iterator[Task]:
+    """One task, or one for each range of its symbolic sizes."""
     told = kernel.source.attrs.get(TARGET)
-    bare = {n: v for n, v in kernel.source.attrs.items() if n not in (TUNED, NOT_OWN)}
+    bare = {n: v for n, v in kernel.source.attrs.items() if n not in (TUNED, TUNED_AT, NOT_OWN)}
     source = replace(kernel.source, attrs=bare)
-    return Task(
-        workload_key(source),
-        source,
-        target if told is None else make_target(told),
-        max(1, len(kernel.calls)),
-        kernel.roots,
-    )
+    target = target if told is None else make_target(told)
+    ranges = representatives(source) if source.symbols else [{}]
+    for sizes in ranges:
+        sized = source.at(sizes) if sizes else source
+        weight = max(1, len(kernel.calls))
+        yield Task(workload_key(sized), sized, target, weight, kernel.roots, sizes)
 
 
 def _both(one: Task, other: Task) -> Task:

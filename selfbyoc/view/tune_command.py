@@ -10,12 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-from ..analysis.kernels import kernels
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
-from ..shown import counted
 from ..tuning.engine import tune
 from ..tuning.progress import Outcome, Tuning
 from ..tuning.tasks import extract_tasks
@@ -60,7 +58,6 @@ def show(console: Console, asked: Request) -> None:
         "min_ops": asked.min_ops,
     }
     tasks = extract_tasks(mod, target, **options)
-    _print_symbolic(console, mod)
     if asked.list or not tasks:
         console.print(task_table(tasks))
         _print_left_out(console, mod, target, len(tasks))
@@ -103,16 +100,6 @@ def _print_left_out(console: Console, mod: Any, target: Any, kept: int) -> None:
     if len(every) > kept:
         text = f"{len(every) - kept} of {len(every)} tasks are left out: simple ones, or of few ops"
         console.print(f"\n{text} (--all, --min-ops)")
-
-
-def _print_symbolic(console: Console, mod: Any) -> None:
-    opened = [kernel for kernel in kernels(mod) if kernel.source.symbols]
-    if opened:
-        names = ", ".join(
-            dict.fromkeys(name for kernel in opened for name in kernel.source.symbols)
-        )
-        text = f"{counted(len(opened), 'kernel')} of symbolic sizes ({names}): no task"
-        console.print(f"\n{text}, as a record is of one size (--shape)", markup=False)
 
 
 def _write(path: Path, asked: Request, target: Any, found: Tuning) -> None:

@@ -11,6 +11,7 @@ from ...graph import sizes_text
 from ...language.decisions import deciding
 from .formula import Sizes
 from .learn import Example
+from .ranges import decisions_at
 
 if TYPE_CHECKING:
     from ..lower import External
@@ -26,10 +27,11 @@ class Maker:
     target: Any
 
     def decided(self, sizes: Sizes) -> dict[str, Any]:
-        """What its plan decides for these sizes, that fits others too."""
-        with deciding({}, fitted=True, lasting=True) as asked, self.target:
+        """What its plan decides for these sizes, that fits others too; tuning, for their range."""
+        tuned = decisions_at(self.source, sizes)
+        with deciding(tuned, fitted=True, lasting=True) as asked, self.target:
             self._plan(self.source.at(sizes))
-        return asked.taken
+        return {**tuned, **asked.taken}
 
     def try_once(self) -> None:
         """Schedule for the sizes at which the function is read: what raises there is a mistake, of
@@ -42,7 +44,8 @@ class Maker:
         schedule does, as nobody asked for this size.
         """
         try:
-            with deciding(None, fitted=True, sizes=sizes.values()), self.target:
+            tuned = decisions_at(self.source, sizes)
+            with deciding(tuned, fitted=True, sizes=sizes.values()), self.target:
                 return Example(sizes, _bare(self._scheduled(self.source.at(sizes))))
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
@@ -55,7 +58,7 @@ class Maker:
             with at as asked, self.target:
                 if told:
                     self._plan(source)
-                    if any(asked.taken.get(name) != value for name, value in told.items()):
+                    if any(told.get(name, value) != value for name, value in asked.taken.items()):
                         return None
                 return Example(sizes, _bare(self._scheduled(source)))
         except SelfbyocError:
