@@ -3,7 +3,8 @@
 A schedule makes the same loops for 131 rows as for 179: what differs are integers, and each of
 them is a formula of the size (formula.py). So the kernels of some sizes, scheduled as any other,
 say what the one for every size is, whatever composite and schedule they come from; where they
-differ in more than integers, or an integer follows no formula, there is none.
+differ in more than integers, or an integer follows no formula, there is none. A float that is a
+whole number, or one over it, as a mean divides by, counts as that integer.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
+import numpy as np
+
 from ..._tvm import dtype_of, structural_equal, structural_hash, tir, walk
-from ..._tvm_rewrite import map_integers
-from .formula import Formula, Sizes, Tiles, fitted
+from ..._tvm_rewrite import map_numbers
+from .formula import Formula, Sizes, Tiles, fitted_all
+from .same import are_the_same
 
 VECTORIZED, UNROLLED = 2, 3  # tir.ForKind
+MOST_WHOLE = 1 << 24  # of floats: all whole numbers up to there are float32
 
 
 @dataclass(frozen=True)
@@ -31,20 +36,20 @@ class Example:
 
     @cached_property
     def integers(self) -> list[int]:
-        """All of its integers, in the order of a walk."""
+        """All of its integers, in the order of a walk; of other floats 0."""
         found: list[int] = []
 
         def note(node: Any) -> Any:
-            found.append(int(node.value))
+            found.append(_whole(node)[0])
             return node
 
-        map_integers(self.func, note)
+        map_numbers(self.func, note)
         return found
 
     @cached_property
     def loops(self) -> Any:
         """The function without its integers."""
-        return map_integers(self.func, lambda node: tir.IntImm(dtype_of(node), 0))
+        return map_numbers(self.func, _without_size)
 
     @cached_property
     def key(self) -> tuple[int, int]:
@@ -79,9 +84,15 @@ class Learnt:
         return reduce(math.gcd, (size - sizes[0] for size in sizes))
 
     def says(self, example: Example) -> bool:
-        """Whether it gives this one too."""
-        values = (formula.at(example.sizes) for formula in self.formulas)
-        return example.key == self.examples[0].key and list(values) == example.integers
+        """Whether it gives this one too, or one that is the same once simplified: of a loop of one
+        turn a schedule makes none.
+        """
+        values = [formula.at(example.sizes) for formula in self.formulas]
+        if example.key == self.examples[0].key:
+            return values == example.integers
+        each = iter(values)
+        made = map_numbers(self.examples[0].func, lambda node: _stated(node, next(each)))
+        return are_the_same(made, example.func)
 
     def function(self, variables: Mapping[str, Any]) -> Any:
         """The PrimFunc of all sizes, with these variables for them."""
@@ -89,9 +100,46 @@ class Learnt:
 
         def general(node: Any) -> Any:
             formula = self.formulas[next(count)]
-            return node if not formula.tiles else expression(formula, variables)
+            return node if not formula.tiles else _like(node, expression(formula, variables))
 
-        return map_integers(self.examples[0].func, general)
+        return map_numbers(self.examples[0].func, general)
+
+
+def _whole(node: Any) -> tuple[int, bool]:
+    """The integer that a number is or, of a float, is one over (true); 0 of other floats."""
+    if isinstance(node, tir.IntImm):
+        return int(node.value), False
+    value = float(node.value)
+    if 1 < value <= MOST_WHOLE and value == int(value):
+        return int(value), False
+    if not 1 / MOST_WHOLE <= value < 1:
+        return 0, False
+    count = round(1 / value)
+    return (count, True) if np.float32(1 / count) == np.float32(value) else (0, False)
+
+
+def _without_size(node: Any) -> Any:
+    """A number that shows nothing of the integer that it stands for, but how it does."""
+    if isinstance(node, tir.IntImm):
+        return tir.IntImm(dtype_of(node), 0)
+    count, is_inverse = _whole(node)
+    return tir.const(0.5 if is_inverse else 2.0, dtype_of(node)) if count else node
+
+
+def _stated(node: Any, count: int) -> Any:
+    """A number that stands for another integer."""
+    known, is_inverse = _whole(node)
+    if known == count:
+        return node
+    return tir.const(1 / count if is_inverse else count, dtype_of(node))
+
+
+def _like(node: Any, count: Any) -> Any:
+    """An integer in place of a number, as that stands for it."""
+    if isinstance(node, tir.IntImm):
+        return count
+    value = tir.Cast(dtype_of(node), count)
+    return tir.const(1.0, dtype_of(node)) / value if _whole(node)[1] else value
 
 
 def learnt(examples: Sequence[Example]) -> Learnt | None:
@@ -100,12 +148,7 @@ def learnt(examples: Sequence[Example]) -> Learnt | None:
     if any(e.key != first.key or not structural_equal(e.loops, first.loops) for e in others):
         return None
     columns = list(zip(*(example.integers for example in examples), strict=True))
-    known = {column[0] for column in columns if len(set(column)) == 1}
-    points = [example.sizes for example in examples]
-    found: dict[tuple[int, ...], Formula | None] = {}
-    for column in columns:
-        if column not in found:
-            found[column] = fitted(points, column, known)
+    found = fitted_all([example.sizes for example in examples], list(dict.fromkeys(columns)))
     formulas = tuple(formula for column in columns if (formula := found[column]) is not None)
     made = Learnt(tuple(examples), formulas)
     return made if len(formulas) == len(columns) and _can_be_lowered(made) else None
@@ -142,4 +185,6 @@ def _tiles(count: Tiles, variables: Mapping[str, Any]) -> Any:
     size: Any = variables[count.symbols[0]]
     for name in count.symbols[1:]:
         size = size * variables[name]
-    return size if count.tile == 1 else tir.floordiv(size - 1, count.tile) + 1
+    if count.tile == 1:
+        return size + count.shift if count.shift else size
+    return tir.floordiv(size + (count.shift - 1), count.tile) + 1
