@@ -20,7 +20,7 @@ from ..machine import machine_at_hand
 from ..partition import check_target
 from ..wiring import wired
 from ._relax_norms import norms_are_scales
-from ._relax_symbolic import scheduled_for_all_sizes, symbols
+from ._relax_symbolic import scheduled_for_all_sizes, symbols, with_sums_apart
 from ._relax_takes import clipped_takes
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,8 @@ def schedule_rest(
         except (
             Exception
         ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
-            done.update_func(gv, any_alignment(func))
+            kept = with_sums_apart(func) if symbols(func) else func
+            done.update_func(gv, any_alignment(kept))
             unscheduled[gv.name_hint] = _reason(err)
             logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
     return done, unscheduled

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .._tvm import Analyzer, SBlock, dtype_of, param_buffers, tir, walk
+from .._tvm import (
+    Analyzer,
+    SBlock,
+    Schedule,
+    child_blocks,
+    dtype_of,
+    is_reduction,
+    param_buffers,
+    tir,
+    tvm,
+    walk,
+)
 from .._tvm_rewrite import folded, substitute
 from .._tvm_symbolic import entry, size_variable, within_32_bits
 from ..codegen.symbolic.allocations import placed
@@ -80,6 +91,23 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     which = tir.Select(is_empty(outputs), NONE, which)
     positive = [variable for variable in wrong if not empties(variable, outputs)]
     return {name: entry(hollow, [*parts], which, positive), **parts}
+
+
+def with_sums_apart(func: Any) -> Any:
+    """A PrimFunc as TVM lowers it, whose sums start in front of the loops over what is summed: in
+    them, a sum of nothing would stay what its memory was.
+    """
+    sch = Schedule(tvm.IRModule({"main": func}))
+    for block in child_blocks(sch):
+        loops = list(sch.get_loops(block))
+        summed = [
+            loop
+            for loop, axis in zip(loops, sch.get(block).iter_vars, strict=False)
+            if is_reduction(axis)
+        ]
+        if summed and sch.get(block).init is not None:
+            sch.decompose_reduction(block, summed[0])
+    return sch.mod["main"]
 
 
 @dataclass(frozen=True)

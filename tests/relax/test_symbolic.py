@@ -18,6 +18,7 @@ from selfbyoc.ir.generation import ir
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.wiring import wired
 
 HEADS = {"axes": (0, 2, 1, 3)}
 SOME = (*range(1, 10), 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65, 97, 100, 128, 129, 200, 513, 700)
@@ -175,14 +176,32 @@ def test_no_rows(name):
 
 def test_no_rows_to_reduce():
     """A kernel that is no sum of nothing says so; one that is, is right."""
-    x = relax.Var("x", relax.TensorType((tir.Var("n", "int64"), 33), "float32"))
+    library = selfbyoc.build(rows_summed(tir.Var("n", "int64"), 33, axis=[0]))
+    assert library.unscheduled == {}
+    np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))
+
+
+def rows_summed(*shape, axis):
+    """A program of one sum, of sizes that may be symbolic."""
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
-            y = builder.emit_output(relax.op.sum(x, axis=[0]))
+            y = builder.emit_output(relax.op.sum(x, axis=axis))
         builder.emit_func_output(y)
-    library = selfbyoc.build(builder.get())
-    assert library.unscheduled == {}
+    return builder.get()
+
+
+def test_no_rows_to_reduce_as_tvm_has_it(monkeypatch):
+    """TVM starts a sum in the loop over what is summed: of nothing it would be what was there."""
+
+    def raises(*_):
+        raise ScheduleError("not today")
+
+    monkeypatch.setattr(wired, "default_schedule", raises)
+    library = selfbyoc.build(rows_summed(tir.Var("n", "int64"), 33, axis=[0]))
+    assert library.unscheduled == {"sum": "not today"}
+    library(np.full((7, 33), 5, "float32"))  # what the memory was
     np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))
 
 

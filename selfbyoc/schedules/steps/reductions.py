@@ -184,6 +184,8 @@ def reduce_rows(
     is_open = any(is_symbolic(axis.extent) for axis in along)
     lanes = whole if is_open or (tails and length >= 2 * whole) else divisor(length, whole)
     fills = tails if is_open else 2 * lanes >= whole and length >= 2 * lanes  # half a vector
+    if not block.spatial and len(along) < len(block.reduction):
+        fills = False  # TVM 0.27's rfactor takes no other loops around one without results
     if not (block.reduces_rows() and fills):
         return interleave_rows(sch, block, machine)
     loops = list(sch.get_loops(block.block))
