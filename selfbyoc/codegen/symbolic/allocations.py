@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._tvm import Analyzer, storage_passes, tir, tvm
 from ..._tvm_symbolic import with_shapes
+from .tails import with_tails
 
 MOST = 1 << 16  # elements
 
@@ -29,4 +30,4 @@ def placed(func: Any) -> Any:
     is bounded: TVM's own pipeline cannot lower others.
     """
     mod = tvm.transform.Sequential(storage_passes())(tvm.IRModule({"main": func}))
-    return with_constant_allocations(mod["main"])
+    return with_tails(with_constant_allocations(mod["main"]))
