@@ -85,6 +85,25 @@ def with_shapes(func: Any, change: Callable[[Any], Any]) -> Any:
     return func.with_body(body)
 
 
+def map_products(node: Any, change: Any) -> Any:
+    """A statement with each product as `change` makes it."""
+    return tvm_ffi.structural_map(node, ((tir.Mul, change),))
+
+
+def with_predicates(node: Any, change: Any) -> Any:
+    """A statement whose blocks run where `change` of their predicates holds."""
+
+    def changed(realize: Any) -> Any:
+        return s_tir.SBlockRealize(realize.iter_values, change(realize.predicate), realize.block)
+
+    return tvm_ffi.structural_map(node, ((s_tir.SBlockRealize, changed),))
+
+
+def each_defined_once(func: Any) -> Any:
+    """A PrimFunc in which no two loops have one variable."""
+    return s_tir.transform.ConvertSSA()(tvm.IRModule({"main": func}))["main"]
+
+
 def within_32_bits(func: Any) -> Any:
     """A scheduled PrimFunc that raises an InputError before it does anything, where a buffer has
     more elements than an index of 32 bits reaches.

@@ -80,7 +80,7 @@ FLOORS = (
                 "config",
                 "export",
                 "indices",
-                "integers",
+                "numbers",
                 "rewrite",
                 "rpc",
                 "script",

@@ -7,7 +7,7 @@ import selfbyoc
 from selfbyoc import _tvm_symbolic
 from selfbyoc._tvm import GENERATION, param_buffers, te, tir
 from selfbyoc.codegen.symbolic import kernel
-from selfbyoc.codegen.symbolic.formula import Tiles, fitted
+from selfbyoc.codegen.symbolic.formula import Tiles, fitted_all
 from selfbyoc.codegen.symbolic.learn import Example, learnt
 from selfbyoc.codegen.symbolic.nothing import empties, is_right_at_zero, outputs_of
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, SymbolicError
@@ -80,6 +80,15 @@ CASES = {
         ("gamma", "beta", "weight"),
     ),
     "softmax": ("softmax", lambda x: op.softmax(x), {"x": (4, N, 30)}, ()),
+    "rows of any length": ("softmax", lambda x: op.softmax(x), {"x": (2, 3, N, N)}, ()),
+    "layer_norm of any length": (
+        "layer_norm", lambda x, gamma, beta: op.layer_norm(x, gamma, beta),
+        {"x": (9, N), "gamma": (N,), "beta": (N,)}, (),
+    ),
+    "rms_norm of any length": (
+        "rms_norm", lambda x, gamma: op.gelu(op.rms_norm(x, gamma)),
+        {"x": (9, N), "gamma": (N,)}, (),
+    ),
     "batch_matmul": (
         "batch_matmul", lambda x, y: op.batch_matmul(x, y), {"x": (3, N, 20), "y": (3, 20, 40)}, (),
     ),
@@ -101,7 +110,7 @@ CASES = {
 }  # fmt: skip
 if GENERATION == "relay":
     del CASES["heads"]  # its batch_matmul has three axes
-FAST = ("dense", "images", "heads" if GENERATION == "relax" else "softmax")
+FAST = ("dense", "images", "heads" if GENERATION == "relax" else "softmax", "rows of any length")
 
 
 def at(size, shape):
@@ -208,21 +217,36 @@ def test_a_file_and_the_cache(tmp_path):
     assert loaded.sizes == {"n": (None, ((0, 1),))}
 
 
+def formula_of(points, values, *constants):
+    """What values are that stand beside these constants in a kernel."""
+    columns = [tuple(values), *((c,) * len(points) for c in constants)]
+    return fitted_all(points, columns)[columns[0]]
+
+
 def test_formulas():
     points = [{"n": size} for size in (53, 67, 83, 98, 131)]
     tiles = [-(-p["n"] // 6) * 4 - 3 for p in points]
-    found = fitted(points, tiles, {6, 16})
+    found = formula_of(points, tiles, 6, 16)
     assert found.tiles == {Tiles(("n",), 6)}
     assert [found.at({"n": size}) for size in (1, 6, 7)] == [1, 1, 5]
-    assert fitted(points, [p["n"] % 5 for p in points], {5}) is None
-    assert fitted(points, tiles, {16}) is None  # 6 is no integer of the kernel
+    assert formula_of(points, [p["n"] % 5 for p in points], 5) is None
+    assert formula_of(points, tiles, 16) is None  # 6 is no integer of the kernel
+
+
+def test_formulas_of_windows():
+    """Of a pooled row, floor(n / 2), and of its tiles of 16."""
+    points = [{"n": size} for size in (53, 67, 83, 98, 131, 150, 179, 64, 104, 95, 96, 97, 98)]
+    pooled = formula_of(points, [p["n"] // 2 for p in points], 2, 16)
+    assert [pooled.at({"n": size}) for size in (1, 2, 3)] == [0, 1, 1]
+    tiles = formula_of(points, [-(-(p["n"] // 2) // 16) for p in points], 2, 16)
+    assert [tiles.at({"n": size}) for size in (1, 2, 33, 34, 65, 66)] == [0, 1, 1, 2, 2, 3]
 
 
 def test_formulas_of_two():
     points = [{"b": b, "n": n} for b, n in ((2, 53), (3, 67), (5, 83), (17, 98), (3, 131))]
-    found = fitted(points, [p["b"] * -(-p["n"] // 8) + 1 for p in points], {8})
+    found = formula_of(points, [p["b"] * -(-p["n"] // 8) + 1 for p in points], 8)
     assert found.at({"b": 4, "n": 17}) == 13
-    found = fitted(points, [-(-p["b"] * p["n"] // 8) for p in points], {8})
+    found = formula_of(points, [-(-p["b"] * p["n"] // 8) for p in points], 8)
     assert found.at({"b": 3, "n": 3}) == 2
 
 

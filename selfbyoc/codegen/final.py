@@ -12,6 +12,7 @@ from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
 from .copies import with_copies
+from .ends import with_ends
 from .gathers import with_gathers
 from .interleaves import with_interleaves
 from .prefetch import with_prefetch
@@ -35,7 +36,7 @@ def finished(func: Any, target: Any) -> Any:
 def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
     func = with_constant_allocations(func)
-    func = with_interleaves(with_copies(with_gathers(with_broadcasts(func))))
+    func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
     func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))
 

@@ -22,7 +22,7 @@ from ..machine import machine_at_hand
 from ..partition import check_target
 from ..wiring import wired
 from ._relax_norms import norms_are_scales
-from ._relax_symbolic import scheduled_for_all_sizes
+from ._relax_symbolic import scheduled_for_all_sizes, with_sums_apart
 from ._relax_takes import clipped_takes
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,8 @@ def schedule_rest(
         except (
             Exception
         ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
-            done.update_func(gv, any_alignment(func))
+            kept = with_sums_apart(func) if symbols(func) else func
+            done.update_func(gv, any_alignment(kept))
             unscheduled[gv.name_hint] = _reason(err)
             logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
     return done, unscheduled

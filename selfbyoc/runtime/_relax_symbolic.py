@@ -5,31 +5,65 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from .._tvm import dtype_of, param_buffers, tir
-from .._tvm_rewrite import substitute
+from .._tvm import (
+    Analyzer,
+    SBlock,
+    Schedule,
+    child_blocks,
+    dtype_of,
+    is_reduction,
+    param_buffers,
+    tir,
+    tvm,
+    walk,
+)
+from .._tvm_rewrite import folded, substitute
 from .._tvm_symbolic import entry, size_variable, symbols, within_32_bits
+from ..codegen.symbolic.allocations import placed
 from ..codegen.symbolic.families import one_family
-from ..codegen.symbolic.kernel import NONE, OTHERS
+from ..codegen.symbolic.kernel import NONE
 from ..codegen.symbolic.learn import Example, Learnt, learnt
 from ..codegen.symbolic.nothing import empties, is_empty, is_right_at_zero, outputs_of
 from ..errors import SymbolicError
 from ..language.decisions import deciding
 
-Make = Callable[[Mapping[str, int]], Example]
+OTHERS = (3, 2, 17, 5, 61, 28, 43, 30)  # sizes of a symbol beside the one that is looked at
+NEIGHBOURS = range(22, 30)  # of all rests after strides
+Make = Callable[[Mapping[str, int]], "Example | None"]
+
+
+def all_extents(func: Any) -> list[Any]:
+    """The extents of a PrimFunc's buffers and axes."""
+    found = [extent for buffer in param_buffers(func) for extent in buffer.shape]
+
+    def visit(node: Any) -> None:
+        if isinstance(node, SBlock):
+            found.extend(extent for buffer in node.alloc_buffers for extent in buffer.shape)
+            found.extend(axis.dom.extent for axis in node.iter_vars)
+
+    walk(func.body, visit)
+    return found
 
 
 def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]) -> dict[str, Any]:
     """The PrimFunc as `schedule` makes it, for every size of its symbols: learnt from some; and
     those that it calls, by name. Raises SymbolicError where they differ in more than sizes.
     """
-    known = symbols(func)
+    known, extents = symbols(func), all_extents(func)
+    constant = {*Example({}, func).integers} - {1}
 
-    def make(sizes: Mapping[str, int]) -> Example:
+    def make(sizes: Mapping[str, int]) -> Example | None:
         numbers = {known[n]: tir.IntImm(dtype_of(known[n]), s) for n, s in sizes.items()}
-        with deciding({}, fitted=True, lasting=True, sizes=sizes.values()):
-            return Example(sizes, schedule(substitute(func, numbers)))
+        found = (substitute(e, numbers) for e in extents if not isinstance(e, tir.IntImm))
+        opened = {int(Analyzer().simplify(extent)) for extent in found}
+        is_short = min(opened) < 1 or (1 in opened and 1 not in sizes.values())
+        if is_short or opened & constant:
+            return None  # a schedule makes no loop of it; or takes it for a constant one
+        with deciding({}, fitted=True, lasting=True, sizes=opened):
+            return Example(sizes, schedule(folded(substitute(func, numbers))))
 
     cases = _cases(tuple(known), make)
     variables = {symbol: size_variable(symbol) for symbol in known}
@@ -40,17 +74,34 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
         if not all(is_right_at_zero(case.learnt, symbol) for case in cases)
     }
     if len(cases) == 1 and not wrong:
-        return {name: general[0]}
+        return {name: placed(general[0])}
     which: Any = tir.IntImm("int32", 0)
     for number, case in enumerate(cases[1:], 1):
         which = tir.Select(tir.all(*(variables[n] == 1 for n in case.ones)), number, which)
-    parts = {f"{name}_{n}": part for n, part in enumerate(general)}
+    parts = {f"{name}_{n}": placed(part) for n, part in enumerate(general)}
     parts = {symbol: part.with_attr("global_symbol", symbol) for symbol, part in parts.items()}
     hollow = general[0].with_body(tir.Evaluate(tir.const(0)))
     outputs = [param_buffers(hollow)[place] for place in outputs_of(general[0])]
     which = tir.Select(is_empty(outputs), NONE, which)
     positive = [variable for variable in wrong if not empties(variable, outputs)]
     return {name: entry(hollow, [*parts], which, positive), **parts}
+
+
+def with_sums_apart(func: Any) -> Any:
+    """A PrimFunc as TVM lowers it, whose sums start in front of the loops over what is summed: in
+    them, a sum of nothing would stay what its memory was.
+    """
+    sch = Schedule(tvm.IRModule({"main": func}))
+    for block in child_blocks(sch):
+        loops = list(sch.get_loops(block))
+        summed = [
+            loop
+            for loop, axis in zip(loops, sch.get(block).iter_vars, strict=False)
+            if is_reduction(axis)
+        ]
+        if summed and sch.get(block).init is not None:
+            sch.decompose_reduction(block, summed[0])
+    return sch.mod["main"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +119,9 @@ def _cases(names: Sequence[str], make: Make) -> list[Case]:
     found: list[Case] = []
     for count in range(len(names) + 1):
         for ones in itertools.combinations(names, count):
-            asked = [make(sizes) for sizes in _some(names, ones)]
+            asked = [e for e in map(make, _some(names, ones)) if e is not None]
+            if not asked and found:
+                continue
             fitting = [case for case in found if set(case.ones) <= set(ones)]
             # What serves here without this case: the last of those, as an entry takes it.
             if not fitting or not all(fitting[-1].learnt.says(example) for example in asked):
@@ -91,19 +144,27 @@ def _learnt(
     """The kernel of one case, that gives all the examples `asked`."""
     free = [name for name in names if name not in ones]
     if not free:
-        alone = learnt(asked)
-        assert alone is not None, "one example is as it is"
+        alone = learnt(asked) if asked else None
+        if alone is None:
+            raise SymbolicError("no size is another one than the constant extents")
         return alone
     *others, main = free
 
-    def of_main(size: int, _: Any) -> Example:
-        sizes = dict.fromkeys(names, 1) | {main: size}
-        for place, name in enumerate(others):
-            sizes[name] = OTHERS[(size + 2 * place) % len(OTHERS)] + 8 * place
-        return make(sizes)
+    def around(size: int) -> Iterator[dict[str, int]]:
+        for shift in range(len(OTHERS)):
+            sizes = dict.fromkeys(names, 1) | {main: size}
+            for place, name in enumerate(others):
+                sizes[name] = OTHERS[(size + shift + 2 * place) % len(OTHERS)] + 8 * place
+            yield sizes
 
-    families = one_family(main, of_main)
-    least = families[0].least if families else None
-    if least is None or least > 2 or not all(families[0].learnt.says(e) for e in asked):
-        raise SymbolicError("the default schedules of some sizes differ in more than sizes")
-    return families[0].learnt
+    def of_main(size: int, _: Any) -> Example | None:
+        return next((e for e in map(make, around(size)) if e is not None), None)
+
+    families = (f for f in one_family(main, of_main) if all(f.learnt.step(n) == 1 for n in others))
+    usual = dict.fromkeys(names, 1) | dict(zip(free, itertools.cycle((61, 43)), strict=False))
+    beside = [make(usual | {name: size}) for name in others for size in NEIGHBOURS]
+    for family in families:
+        below = map(partial(of_main, _=None), range(2, family.least))
+        if all(e is None or family.learnt.says(e) for e in (*asked, *beside, *below)):
+            return family.learnt
+    raise SymbolicError("the default schedules of some sizes differ in more than sizes")

@@ -9,8 +9,9 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc._tvm import tir
-from selfbyoc.errors import InputError
+from selfbyoc.errors import InputError, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.wiring import wired
 
 
 def test_sizes_that_disagree():
@@ -71,12 +72,30 @@ def test_two_symbols_outside_of_composites():
 
 def test_no_rows_to_reduce():
     """A kernel that is no sum of nothing says so; one that is, is right."""
-    x = relax.Var("x", relax.TensorType((tir.Var("n", "int64"), 33), "float32"))
+    library = selfbyoc.build(rows_summed(tir.Var("n", "int64"), 33, axis=[0]))
+    assert library.unscheduled == {}
+    np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))
+
+
+def rows_summed(*shape, axis):
+    """A program of one sum, of sizes that may be symbolic."""
+    x = relax.Var("x", relax.TensorType(shape, "float32"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
         with builder.dataflow():
-            y = builder.emit_output(relax.op.sum(x, axis=[0]))
+            y = builder.emit_output(relax.op.sum(x, axis=axis))
         builder.emit_func_output(y)
-    library = selfbyoc.build(builder.get())
-    assert library.unscheduled == {}
+    return builder.get()
+
+
+def test_no_rows_to_reduce_as_tvm_has_it(monkeypatch):
+    """TVM starts a sum in the loop over what is summed: of nothing it would be what was there."""
+
+    def raises(*_):
+        raise ScheduleError("not today")
+
+    monkeypatch.setattr(wired, "default_schedule", raises)
+    library = selfbyoc.build(rows_summed(tir.Var("n", "int64"), 33, axis=[0]))
+    assert library.unscheduled == {"sum": "not today"}
+    library(np.full((7, 33), 5, "float32"))  # what the memory was
     np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import Analyzer, tir
+from ..._tvm import Analyzer, storage_passes, tir, tvm
 from ..._tvm_symbolic import with_shapes
+from .tails import with_tails
 
 MOST = 1 << 16  # elements
 
@@ -22,3 +23,11 @@ def with_constant_allocations(func: Any) -> Any:
         return tir.IntImm("int32", most) if most <= MOST else extent
 
     return with_shapes(func, constant)
+
+
+def placed(func: Any) -> Any:
+    """A scheduled PrimFunc with its buffers where they are needed, and of constant size where that
+    is bounded: TVM's own pipeline cannot lower others.
+    """
+    mod = tvm.transform.Sequential(storage_passes())(tvm.IRModule({"main": func}))
+    return with_tails(with_constant_allocations(mod["main"]))

@@ -19,6 +19,7 @@ Make = Callable[[int, Decisions], "Example | None"]
 
 MOST_PLANS = 5  # a plan more is a tenth of a second of compiling, and a few KB
 MOST_GAPS = 4  # plans for the sizes that those do not serve
+ROUNDS = 6  # of examples that contradict what those before say
 ENOUGH = 4  # examples of a family
 MOST_EXAMPLES, MOST_OF_GAPS = 12, 32  # of a plan, and of the sizes that its families left
 TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
@@ -103,7 +104,7 @@ def _confirmed(
     """What examples say, where those around whole tiles agree: there another tile's count, or
     another formula, would show.
     """
-    for _ in range(3):
+    for _ in range(ROUNDS):
         found = learnt(group) if len(group) >= ENOUGH else None
         if found is None:
             return None
@@ -136,6 +137,7 @@ def _largest(group: Sequence[Example], symbol: str) -> int:
 
 
 def _around_tiles(found: Learnt, symbol: str) -> list[int]:
-    tiles = {count.tile for count in found.tiles if symbol in count.symbols and count.tile > 1}
-    sizes = {k * tile + by for tile in tiles for k in (2, 3) for by in (-1, 1)}
+    """Sizes on both sides of where another tile begins: only the right tile and shift say so."""
+    tiles = {(c.tile, c.shift) for c in found.tiles if symbol in c.symbols and c.tile > 1}
+    sizes = {k * tile - shift + by for tile, shift in tiles for k in (2, 3) for by in (-1, 0, 1)}
     return sorted(size for size in sizes if size >= found.least(symbol))

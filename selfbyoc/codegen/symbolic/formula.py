@@ -1,8 +1,9 @@
 """What an integer of a kernel is of the sizes that the kernel was made for.
 
-Loops over tiles, clamped indices and shapes are all `a * ceil(size / tile) + b`, of one symbol, of
-the product of two, or with the product of two such counts. The constants follow from the integers
-of some kernels, and what they say of others must hold.
+Loops over tiles, clamped indices and shapes are all `a * ceil((size + shift) / tile) + b`, of one
+symbol, of the product of two, or with the product of two such counts: the rows of a pooled image
+are `ceil((height - 1) / 2)`. The constants follow from the integers of some kernels, and what they
+say of others must hold.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ MOST_TILE = 256
 
 @dataclass(frozen=True)
 class Tiles:
-    """ceil(size / tile) of one symbol, or of the product of several."""
+    """ceil((size + shift) / tile) of one symbol, or of the product of several."""
 
     symbols: tuple[str, ...]
     tile: int = 1
+    shift: int = 0
 
     def at(self, sizes: Sizes) -> int:
         """How many there are."""
-        return -(-math.prod(sizes[name] for name in self.symbols) // self.tile)
+        return -(-(math.prod(sizes[name] for name in self.symbols) + self.shift) // self.tile)
 
 
 @dataclass(frozen=True)
@@ -50,24 +52,56 @@ class Formula:
         return {count for _, counts in self.terms for count in counts}
 
 
-def fitted(points: Sequence[Sizes], values: Sequence[int], known: Iterable[int]) -> Formula | None:
-    """The formula that gives these values at these sizes, or None; no tile but the `known` ones:
-    integers of the kernel.
+def fitted_all(
+    points: Sequence[Sizes], columns: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, ...], Formula | None]:
+    """The formulas that give each of these columns of values at these sizes; None of those that
+    none gives. No tile but what is an integer of every kernel, or the product of two.
     """
+    known = {column[0] for column in columns if len(set(column)) == 1}
+    usable = sorted({t for t in known if 1 < t <= MOST_TILE})
+    products = {a * b for a, b in itertools.combinations(usable, 2) if a * b <= MOST_TILE}
+    tiles = [1, *usable, *sorted(products - {*usable})]
+    found = {column: _of_one(points, column, tiles) for column in columns}
+    counts = {count for f in found.values() if f is not None for count in _counts(f)}
+    counts |= {Tiles((name,), tile) for name in points[0] for tile in (1, *usable)}
+    for column in [column for column, formula in found.items() if formula is None]:
+        found[column] = _of_two(points, column, counts)
+    return found
+
+
+def _of_one(points: Sequence[Sizes], values: Sequence[int], tiles: Sequence[int]) -> Formula | None:
+    """The formula of one count of tiles; those of a shifted size come last."""
     if len(set(values)) == 1:
         return Formula(((values[0], ()),))
-    tiles = [1, *sorted({t for t in known if 1 < t <= MOST_TILE})]
     symbols = tuple(points[0])
-    pairs = list(itertools.combinations(symbols, 2))
-    alone = [*((name,) for name in symbols), *pairs]
-    forms: Iterator[tuple[Tiles, ...]] = itertools.chain(
-        ((Tiles(of, tile),) for of in alone for tile in tiles),
-        (
-            (Tiles((x,), one), Tiles((y,), two))
-            for x, y in pairs
-            for one, two in itertools.product(tiles, tiles)
-        ),
-    )
+    alone = [*((name,) for name in symbols), *itertools.combinations(symbols, 2)]
+    whole = [(Tiles(of, tile),) for of in alone for tile in tiles]
+    shifted = ((Tiles(of, t, s),) for of in alone for t in tiles for s in range(1 - t, 0))
+    return _first(points, values, itertools.chain(whole, shifted))
+
+
+def _counts(formula: Formula) -> Iterator[Tiles]:
+    """What a formula is by itself, where that is a count of tiles of one symbol."""
+    (factor, counts), *rest = formula.terms
+    if factor == 1 and len(counts) == 1 and len(counts[0].symbols) == 1:
+        (count,), by = counts, rest[0][0] if rest else 0
+        yield Tiles(count.symbols, count.tile, count.shift + by * count.tile)
+
+
+def _of_two(
+    points: Sequence[Sizes], values: Sequence[int], counts: Iterable[Tiles]
+) -> Formula | None:
+    """The formula of a product of two counts."""
+    ordered = sorted(counts, key=lambda count: (count.symbols, abs(count.shift), count.tile))
+    pairs = itertools.combinations(ordered, 2)
+    return _first(points, values, (p for p in pairs if p[0].symbols != p[1].symbols))
+
+
+def _first(
+    points: Sequence[Sizes], values: Sequence[int], forms: Iterable[tuple[Tiles, ...]]
+) -> Formula | None:
+    """The first of these forms that fits."""
     for counts in forms:
         line = _line([math.prod(c.at(p) for c in counts) for p in points], values)
         if line is not None:

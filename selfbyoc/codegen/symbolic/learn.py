@@ -3,12 +3,12 @@
 A schedule makes the same loops for 131 rows as for 179: what differs are integers, and each of
 them is a formula of the size (formula.py). So the kernels of some sizes, scheduled as any other,
 say what the one for every size is, whatever composite and schedule they come from; where they
-differ in more than integers, or an integer follows no formula, there is none.
+differ in more than integers, or an integer follows no formula, there is none. A float that is a
+whole number, or one over it, as a mean divides by, counts as that integer.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,9 @@ from functools import cached_property, reduce
 from typing import Any
 
 from ..._tvm import tir, walk
-from ..._tvm_integers import map_integers, without_integers
-from .formula import Formula, Sizes, Tiles, fitted
+from ..._tvm_numbers import map_numbers, stand_in, without_numbers
+from .formula import Formula, Sizes, Tiles, fitted_all
+from .same import are_the_same
 
 VECTORIZED, UNROLLED = 2, 3  # tir.ForKind
 
@@ -31,11 +32,11 @@ class Example:
 
     @cached_property
     def _parts(self) -> tuple[list[int], Any]:
-        return without_integers(self.func)
+        return without_numbers(self.func)
 
     @property
     def integers(self) -> list[int]:
-        """All of its integers, in the order of a walk."""
+        """All of its integers, in the order of a walk; of other floats 0."""
         return self._parts[0]
 
     @property
@@ -71,26 +72,30 @@ class Learnt:
         return reduce(math.gcd, (size - sizes[0] for size in sizes))
 
     def says(self, example: Example) -> bool:
-        """Whether it gives this one too."""
-        values = (formula.at(example.sizes) for formula in self.formulas)
-        return example.loops == self.examples[0].loops and list(values) == example.integers
+        """Whether it gives this one too, or one that is the same once simplified: of a loop of one
+        turn a schedule makes none.
+        """
+        if example.loops == self.examples[0].loops:
+            values = (formula.at(example.sizes) for formula in self.formulas)
+            return list(values) == example.integers
+        return are_the_same(self.at(example.sizes), example.func)
 
     def function(self, variables: Mapping[str, Any]) -> Any:
         """The PrimFunc of all sizes, with these variables for them."""
-        return self._made(lambda formula: expression(formula, variables))
+        return self._made(lambda node, formula: stand_in(node, expression(formula, variables)))
 
     def at(self, sizes: Sizes) -> Any:
         """The PrimFunc of these sizes."""
-        return self._made(lambda formula: tir.IntImm("int32", formula.at(sizes)))
+        return self._made(lambda node, formula: stand_in(node, formula.at(sizes)))
 
-    def _made(self, value: Callable[[Formula], Any]) -> Any:
-        count = itertools.count()
+    def _made(self, value: Callable[[Any, Formula], Any]) -> Any:
+        formulas = iter(self.formulas)
 
         def general(node: Any) -> Any:
-            formula = self.formulas[next(count)]
-            return node if not formula.tiles else value(formula)
+            formula = next(formulas)
+            return value(node, formula) if formula.tiles else node
 
-        return map_integers(self.examples[0].func, general)
+        return map_numbers(self.examples[0].func, general)
 
 
 def learnt(examples: Sequence[Example]) -> Learnt | None:
@@ -99,12 +104,7 @@ def learnt(examples: Sequence[Example]) -> Learnt | None:
     if any(example.loops != first.loops for example in others):
         return None
     columns = list(zip(*(example.integers for example in examples), strict=True))
-    known = {column[0] for column in columns if len(set(column)) == 1}
-    points = [example.sizes for example in examples]
-    found: dict[tuple[int, ...], Formula | None] = {}
-    for column in columns:
-        if column not in found:
-            found[column] = fitted(points, column, known)
+    found = fitted_all([example.sizes for example in examples], list(dict.fromkeys(columns)))
     formulas = tuple(formula for column in columns if (formula := found[column]) is not None)
     made = Learnt(tuple(examples), formulas)
     return made if len(formulas) == len(columns) and _can_be_lowered(made) else None
@@ -141,4 +141,6 @@ def _tiles(count: Tiles, variables: Mapping[str, Any]) -> Any:
     size: Any = variables[count.symbols[0]]
     for name in count.symbols[1:]:
         size = size * variables[name]
-    return size if count.tile == 1 else tir.floordiv(size - 1, count.tile) + 1
+    if count.tile == 1:
+        return size + count.shift if count.shift else size
+    return tir.floordiv(size + (count.shift - 1), count.tile) + 1

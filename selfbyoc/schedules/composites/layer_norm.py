@@ -181,6 +181,7 @@ layer_norm = Composite(
         Case(x=(2, 19, 64), gamma=(64,), beta=(64,)),
         Case(x=(3, 2, 9, 37), gamma=(37,), beta=(37,)),
         Case(x=(5, 2), gamma=(2,), beta=(2,)),
+        Case(x=(6, 197), gamma=(197,), beta=(197,)),
         Case(x=(128, 768), gamma=(768,), beta=(768,)),
     ),
 )
@@ -197,6 +198,7 @@ softmax = Composite(
         Case(x=(2, 3, 19, 50)),
         Case(x=(3, 2, 9, 37)),
         Case(x=(5, 2)),
+        Case(x=(6, 197)),
         Case(x=(1, 1000)),
         Case(x=(128, 768)),
     ),

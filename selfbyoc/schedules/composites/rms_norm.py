@@ -106,6 +106,7 @@ rms_norm = Composite(
         Case(x=(3, 2, 9, 37), gamma=(37,)),
         Case(x=(5, 2), gamma=(2,)),
         Case(x=(6, 1), gamma=(1,)),
+        Case(x=(6, 197), gamma=(197,)),
         Case(x=(1, 768), gamma=(768,)),
         Case(x=(128, 768), gamma=(768,)),
     ),

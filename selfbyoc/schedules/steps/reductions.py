@@ -178,14 +178,18 @@ def reduce_rows(
     tail, element by element. Only one reduction of a function may: after its sums are set apart
     TensorIR takes the test of another's tail for no affine binding.
     """
-    loops = list(sch.get_loops(block.block))
-    length = math.prod(a.extent for a in block.reduction)
     whole = machine.lanes(block.dtype)
-    lanes = whole if tails and length >= 2 * whole else divisor(length, whole)
-    fills = 2 * lanes >= whole  # half a vector at least
-    if not (block.reduces_rows() and fills and length >= 2 * lanes):
+    along = _along(block)
+    length = math.prod(axis.extent for axis in along)
+    is_open = any(is_symbolic(axis.extent) for axis in along)
+    lanes = whole if is_open or (tails and length >= 2 * whole) else divisor(length, whole)
+    fills = tails if is_open else 2 * lanes >= whole and length >= 2 * lanes  # half a vector
+    if not block.spatial and len(along) < len(block.reduction):
+        fills = False  # TVM 0.27's rfactor takes no other loops around one without results
+    if not (block.reduces_rows() and fills):
         return interleave_rows(sch, block, machine)
-    reduction = [loops[a.position] for a in block.reduction]
+    loops = list(sch.get_loops(block.block))
+    reduction = [loops[axis.position] for axis in along]
     row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
     _, inner = sch.split(row, [None, lanes])
     partial = sch.rfactor(inner, len(block.spatial))
@@ -194,14 +198,23 @@ def reduce_rows(
     if outer:
         fused = parallel_over(sch, outer, block.steps / lanes)
         sch.reverse_compute_at(block.block, fused)
-    k, lane = list(sch.get_loops(partial))[-2:]
+    *_, k, lane = sch.get_loops(partial)
+    first = list(sch.get_loops(partial))[1 if outer else 0]
     for number in range(len(sch.get(partial).writes)):
         sch.set_scope(partial, number, "local")
     sch.vectorize(lane)
-    if length % lanes:
+    if length % lanes or is_open:
         sch.annotate(k, PARTITION, 1)
     sch.unroll(sch.get_loops(block.block)[-1])
-    return lambda: start_sums(sch, partial, k, 0)
+    return lambda: start_sums(sch, partial, first, 0)
+
+
+def _along(block: Facts) -> list[Axis]:
+    """The axes that are reduced in vectors, as one: all, or the last where its length is symbolic.
+    Nobody can prove of other ones that they are contiguous.
+    """
+    is_open = any(is_symbolic(axis.extent) for axis in block.reduction)
+    return block.reduction[-1:] if is_open else block.reduction
 
 
 def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..._tvm import te, tir
+from ...language.decisions import is_symbolic
 from ...language.types import Expr, Tensor
 
 
@@ -27,6 +28,25 @@ def or_zero(
     return tir.if_then_else(index < count, read(index), tir.const(0, dtype))
 
 
+def in_vectors(
+    read: Callable[..., Expr], count: int, lanes: int, outside: Expr | None = None
+) -> Callable[..., Expr]:
+    """Reads a row of `count` elements in whole vectors: after its last one comes `outside`, or
+    that one again.
+    """
+    if count % lanes == 0 and not is_symbolic(count):
+        return read
+
+    def element(*i: Expr) -> Expr:
+        # Not `i[-1] < count`: TVM would take it for granted where the element is read, though both
+        # sides of a select are.
+        near = tir.Min(i[-1], count - 1)
+        value = read(*i[:-1], near)
+        return value if outside is None else tir.Select(near == i[-1], value, outside)
+
+    return element
+
+
 def reduced_in_lanes(
     read: Callable[..., Expr],
     rows: tuple[int, ...],
@@ -38,10 +58,12 @@ def reduced_in_lanes(
     """[rows]: `how` (te.sum, te.max) over the elements of each row; and its partial results, one a
     lane.
     """
-    k, lane = reduce_axes(k=count // lanes, lane=lanes)
+    k, lane = reduce_axes(k=-(-count // lanes), lane=lanes)
+    nothing = None if how is te.max else tir.const(0, "float32")
+    element = in_vectors(read, count, lanes, nothing)
     partial = te.compute(
         (*rows, lanes),
-        lambda *i: how(read(*i[:-1], k * lanes + i[-1]), axis=k),
+        lambda *i: how(element(*i[:-1], k * lanes + i[-1]), axis=k),
         name=f"{name}_lanes",
     )
     return te.compute(rows, lambda *i: how(partial(*i, lane), axis=lane), name=name), partial

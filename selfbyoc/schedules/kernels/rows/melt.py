@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....language.decisions import is_symbolic
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import Finish, start_sums, vectorize
@@ -30,7 +31,7 @@ def melt_rows(
     # divides what was fused by what was split.
     *lead, tile = *rows[:-1], sch.split(rows[-1], [None, plan.at_once])[0]
     row = sch.fuse(*lead, tile) if lead else tile
-    _vectorize_columns(sch, column, plan.lanes)
+    _vectorize_columns(sch, column, plan)
     if plan.parallel:
         sch.parallel(row)
     for block in before:
@@ -40,14 +41,17 @@ def melt_rows(
         if stage.reduction:
             finish += _reduce_row(sch, stage, last, plan.lanes)
         elif len(stage.spatial) == len(last.spatial):
-            _vectorize_columns(sch, list(sch.get_loops(stage.block))[-1], plan.lanes)
+            _vectorize_columns(sch, list(sch.get_loops(stage.block))[-1], plan)
     return finish
 
 
-def _vectorize_columns(sch: Schedule, loop: Loop, lanes: int) -> None:
-    """Whole vectors; narrower ones where the extent asks for it."""
-    width = divisor(extent_of(sch, loop), lanes)
-    if width > 1:
+def _vectorize_columns(sch: Schedule, loop: Loop, plan: RowwisePlan) -> None:
+    """Whole vectors; narrower ones where the extent asks for it. Of rows whose last vector is not
+    full LLVM makes vectors and a tail.
+    """
+    extent = extent_of(sch, loop)
+    width = divisor(extent, plan.lanes)
+    if width > 1 and extent % plan.partial == 0 and not is_symbolic(extent):
         sch.vectorize(sch.split(loop, [None, width])[1])
 
 

@@ -1,4 +1,6 @@
-"""The integers of a PrimFunc, in its code and in its buffers' shapes."""
+"""The numbers of a PrimFunc: the integers in its code and in its buffers' shapes, and its floats. A
+float that is a whole number, or one over it, as a mean divides by, counts as that integer.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ._tvm import GENERATION, dtype_of, structural_equal, structural_hash, tir, tvm
 
 if GENERATION == "relax":
     import tvm_ffi
 
 Change = Callable[[Any], Any]
+MOST_WHOLE = 1 << 24  # of floats: all whole numbers up to there are float32
 
 
-def map_integers(func: Any, change: Change) -> Any:
-    """A PrimFunc with each integer in its code and in its buffers' shapes as `change` makes it, in
-    the order of a walk that is the same for functions of the same code.
+def map_numbers(func: Any, change: Change) -> Any:
+    """A PrimFunc with each number as `change` makes it, in the order of a walk that is the same for
+    functions of the same code.
     """
     if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.IntImm, change),))
+        return tvm_ffi.structural_map(func, ((tir.IntImm, change), (tir.FloatImm, change)))
     return _Copy(func, change).func()
 
 
-def without_integers(func: Any) -> tuple[list[int], Any]:
-    """The integers of a PrimFunc, in the order of that walk; and what is left of it, equal for
-    those that differ in integers only.
+def without_numbers(func: Any) -> tuple[list[int], Any]:
+    """The integers of a PrimFunc in the order of that walk, of other floats 0; and what is left of
+    it, equal for those that differ in integers only.
     """
     if GENERATION == "relay":
         copy = _Copy(func)
@@ -34,10 +39,42 @@ def without_integers(func: Any) -> tuple[list[int], Any]:
     found: list[int] = []
 
     def note(node: Any) -> Any:
-        found.append(int(node.value))
-        return tir.IntImm(dtype_of(node), 0)
+        count, is_inverse = as_integer(node)
+        found.append(count)
+        if isinstance(node, tir.IntImm):
+            return tir.IntImm(dtype_of(node), 0)
+        return tir.const(0.5 if is_inverse else 2.0, dtype_of(node)) if count else node
 
-    return found, _Loops(tvm_ffi.structural_map(func, ((tir.IntImm, note),)))
+    return found, _Loops(map_numbers(func, note))
+
+
+def as_integer(node: Any) -> tuple[int, bool]:
+    """The integer that a number is or, of a float, is one over (true); 0 of other floats."""
+    return (int(node.value), False) if isinstance(node, tir.IntImm) else _whole(float(node.value))
+
+
+def _whole(value: float) -> tuple[int, bool]:
+    if 1 < value <= MOST_WHOLE and value == int(value):
+        return int(value), False
+    if not 1 / MOST_WHOLE <= value < 1:
+        return 0, False
+    count = round(1 / value)
+    return (count, True) if np.float32(1 / count) == np.float32(value) else (0, False)
+
+
+def stand_in(node: Any, count: Any) -> Any:
+    """An integer, or an expression of one, in the place of a number, as that stands for it."""
+    if isinstance(node, tir.IntImm):
+        return tir.IntImm(dtype_of(node), count) if isinstance(count, int) else count
+    known, is_inverse = as_integer(node)
+    if isinstance(count, int):
+        return (
+            node
+            if known == count
+            else tir.const(1 / count if is_inverse else count, dtype_of(node))
+        )
+    value = tir.Cast(dtype_of(node), count)
+    return tir.const(1.0, dtype_of(node)) / value if is_inverse else value
 
 
 @dataclass(frozen=True)
@@ -55,7 +92,7 @@ class _Loops:
 
 # Fields of TVM 0.17's JSON that are no place of another node.
 _PLAIN = {"buffer_type", "data_alignment", "dtype", "iter_type", "kind", "offset_factor"}
-_VALUES = {"IntImm", "FloatImm"}  # so is their `value`
+_NUMBERS = {"IntImm", "FloatImm"}
 _BY_IDENTITY = {"tir.Var", "tir.SizeVar", "tir.Buffer", "tir.IterVar", "Op"}
 
 
@@ -102,8 +139,8 @@ class _Copy:
             return self.places[place]
         node = self.data["nodes"][place]
         self.texts.append(node.get("repr_str", node["type_key"]))
-        if node["type_key"] == "IntImm":
-            return self._integer(node)
+        if node["type_key"] in _NUMBERS:
+            return self._number(node)
         made = self._added(dict(node))
         if node["type_key"] in _BY_IDENTITY:
             self.places[place] = made
@@ -115,7 +152,7 @@ class _Copy:
         return made
 
     def _field(self, node: Any, name: str, value: str) -> str:
-        if name in _PLAIN or (name == "value" and node["type_key"] in _VALUES):
+        if name in _PLAIN:
             self.texts.append(value)
             return value
         return str(self._copied(int(value)))
@@ -130,14 +167,20 @@ class _Copy:
         pairs = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda p: self.places[p[0]])
         return [part for pair in pairs for part in pair]
 
-    def _integer(self, node: Any) -> int:
-        fields = node["attrs"]
-        self.integers.append(int(fields["value"]))
+    def _number(self, node: Any) -> int:
+        fields, is_integer = node["attrs"], node["type_key"] == "IntImm"
+        value = int(fields["value"]) if is_integer else float(fields["value"])
+        count, is_inverse = (value, False) if is_integer else _whole(value)
+        self.integers.append(int(count))
+        self.texts.append(is_inverse if is_integer or count else fields["value"])
         if self.change is None:
             return self._added(node)
-        new = self.change(tir.IntImm(fields["dtype"], int(fields["value"])))
-        if isinstance(new, tir.IntImm):
-            return self._added({**node, "attrs": {**fields, "value": str(int(new.value))}})
+        made = tir.IntImm if is_integer else tir.FloatImm
+        new = self.change(made(fields["dtype"], value))
+        if isinstance(new, (tir.IntImm, tir.FloatImm)):
+            text = str(int(new.value)) if is_integer else repr(float(new.value))
+            same = new.value == value
+            return self._added(node if same else {**node, "attrs": {**fields, "value": text}})
         key = f"{new} {fields['dtype']}"
         if key not in self.expressions:
             self.expressions[key] = new.astype(fields["dtype"])
