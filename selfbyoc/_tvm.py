@@ -41,7 +41,6 @@ if GENERATION == "relax":
     structural_hash = tvm_ffi.structural_hash
     Analyzer = (tvm.sym if hasattr(tvm, "sym") else tvm.arith).Analyzer  # the latter is 0.26's
     SBlock = s_tir.SBlock if hasattr(s_tir, "SBlock") else tir.SBlock
-    simplify = tir.transform.StmtSimplify
     TensorLoad = tvm.ir.TensorLoad if hasattr(tvm.ir, "TensorLoad") else tir.BufferLoad
 else:
     from tvm import tir
@@ -57,7 +56,6 @@ else:
     structural_hash = tvm.ir.structural_hash
     Analyzer = tvm.arith.Analyzer
     SBlock, TensorLoad = tir.Block, tir.BufferLoad
-    simplify = tir.transform.Simplify
 
 # Beside what is defined here.
 __all__ = ["te", "tir", "topi", "tvm"]

@@ -24,6 +24,7 @@ _LOWERING = (
     "_tvm_rewrite.py",
     "_tvm_symbolic.py",
     "codegen/copies.py",
+    "codegen/ends.py",
     "codegen/final.py",
     "codegen/gathers.py",
     "codegen/lower.py",
@@ -31,6 +32,7 @@ _LOWERING = (
     "codegen/squares.py",
     "codegen/stack_tiles.py",
     "codegen/symbolic/allocations.py",
+    "codegen/symbolic/tails.py",
     "codegen/transposes.py",
     "codegen/vectors.py",
 )

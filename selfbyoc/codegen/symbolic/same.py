@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import dtype_of, simplify, structural_equal, tir, tvm, walk
+from ..._tvm import GENERATION, dtype_of, structural_equal, tir, tvm, walk
 from ..._tvm_rewrite import map_loops, with_body
 from ..vectors import conjuncts
 
@@ -23,7 +23,8 @@ def _simplified(func: Any) -> Any:
 
 
 def _plain(func: Any) -> Any:
-    return simplify()(tvm.IRModule({"main": func}))["main"]
+    name = "Simplify" if GENERATION == "relay" else "StmtSimplify"
+    return getattr(tir.transform, name)()(tvm.IRModule({"main": func}))["main"]
 
 
 def _cut(loop: Any) -> Any:
