@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ._tvm import GENERATION, SBlock, param_buffers, tir, tvm, walk
+from ._tvm import GENERATION, SBlock, param_buffers, structural_equal, tir, tvm, walk
 from ._tvm_rewrite import block_with, sequence, with_names
 
 if GENERATION == "relax":
     import tvm_ffi
     from tvm import s_tir
+    from tvm.ir import PointerType
+    from tvm.tirx.op import buffer_data
 
     BlockRealize = s_tir.SBlockRealize
     _LAST = []
@@ -40,20 +42,44 @@ def symbols(func: Any) -> dict[str, Any]:
     return found
 
 
-def entry(signature: Any, symbols: Sequence[str], which: Any, positive: Iterable[Any] = ()) -> Any:
+def entry(
+    signature: Any,
+    symbols: Sequence[str],
+    which: Any,
+    positive: Iterable[Any] = (),
+    shapes: Sequence[Any] = (),
+) -> Any:
     """A PrimFunc with the parameters of `signature` that hands them to one of the functions of
     these symbols: to that of the number `which`, to none where it is -1. It raises an InputError
-    where one of the variables `positive` is 0.
+    where one of the variables `positive` is 0. Those functions may know the parameters by other
+    `shapes` of as many elements.
 
     Functions of one module, not branches of one function: TVM's passes take much longer for a body
     as large as all of them (CompactBufferAllocation, of 13 kernels: 9 s).
     """
     chosen = tir.Var("kernel", "int32")
-    calls = [tir.Evaluate(tir.call_cpacked(s, *signature.params, *_LAST)) for s in symbols]
+    args = [*signature.params, *_LAST]
+    for place, shape in enumerate(shapes):
+        buffer = param_buffers(signature)[place]
+        if not structural_equal(list(buffer.shape), list(shape)):
+            args[place] = _reshaped(buffer, shape)
+    calls = [tir.Evaluate(tir.call_cpacked(s, *args)) for s in symbols]
     cases = [tir.IfThenElse(chosen == n, call, None) for n, call in enumerate(calls)]
     checks = [(size > 0, f"size {size}: expected 1 or more") for size in positive]
     body = _asserting(checks, with_names([(chosen, which)], sequence(cases)))
     return signature.with_body(_rooted(SBlock([], [], [], "root", body)))
+
+
+def _reshaped(buffer: Any, shape: Sequence[Any]) -> Any:
+    """An array of the same memory by another shape, as an argument of a call."""
+    if GENERATION == "relay":
+        return tir.decl_buffer(list(shape), buffer.dtype, data=buffer.data)
+    # As call_cpacked does it for a buffer; but one that no statement declares is none on 0.27.
+    extents = tvm.ir.Call(
+        "tirx.tvm_stack_make_shape", list(shape), ret_ty=PointerType(tvm.ir.PrimType("int64"))
+    )
+    parts = [buffer_data(buffer), extents, 0, len(shape), tir.const(0, buffer.ty.dtype), 0]
+    return tvm.ir.Call(tvm.ir.Op.get("tirx.tvm_stack_make_array"), parts, ret_ty="handle")
 
 
 def _rooted(block: Any) -> Any:

@@ -1,5 +1,8 @@
 """Kernels of symbolic sizes: built once, right for every size, in composites as well as outside."""
 
+import itertools
+import warnings
+
 import numpy as np
 import pytest
 
@@ -204,6 +207,69 @@ def test_what_is_wrong_at_zero():
         func = of.function({"n": n})
         assert outputs_of(func) == [1]
         assert empties(n, [param_buffers(func)[1]]) is is_empty
+
+
+B = "b"
+# Of a batch and a length: what they are, a program, its arguments.
+OF_TWO = {
+    "dense": (
+        {"dense": 1}, lambda x, w: op.add(op.relu(op.dense(x, w)), x),
+        {"x": (B, N, 33), "w": (33, 33)},
+    ),
+    "layer_norm": (
+        {"layer_norm": 1}, lambda x, g, b: op.layer_norm(x, g, b, axis=2),
+        {"x": (B, N, 33), "g": (33,), "b": (33,)},
+    ),
+    "something of each place": (
+        None, lambda x, w, at: op.add(op.dense(x, w), at),
+        {"x": (B, N, 33), "w": (33, 33), "at": (1, N, 33)},
+    ),
+    "softmax over places": (None, lambda x: op.softmax(x, axis=1), {"x": (B, N, 33)}),
+    "softmax of places": ({"softmax": 1}, lambda x: op.softmax(x), {"x": (B, N)}),
+}  # fmt: skip
+FAST_OF_TWO = ("dense", "layer_norm")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FAST_OF_TWO else pytest.param(n, marks=pytest.mark.slow) for n in OF_TWO]
+)
+def test_a_batch_and_a_length(name):
+    """Rows are rows, of whatever image: such kernels are of the product. What knows of the batch or
+    of the length is not.
+    """
+    counts, program, args = OF_TWO[name]
+    rng = np.random.default_rng(0)
+    weights = {a: rng.standard_normal(s).astype("float32") for a, s in args.items() if N not in s}
+
+    def made(batch, length):
+        known = {B: batch, N: length}
+        shapes = {a: tuple(known.get(e, e) for e in s) for a, s in args.items() if N in s}
+        return emit(program, shapes, weights)
+
+    with warnings.catch_warnings():
+        if counts is None:
+            warnings.simplefilter("ignore")  # of what is left out
+        library = selfbyoc.build(made(another(), UNKNOWN))
+    assert counts is None or library.report.counts == counts
+    for batch, size in itertools.product((1, 2, 3, 9, 61), (1, 2, 7, 8, 33, 100)):
+        graph = ir.read(emit(program, {
+            a: tuple({B: batch, N: size}.get(e, e) for e in s) for a, s in args.items()
+        })["main"])  # fmt: skip
+        given = {
+            v.name: rng.standard_normal(v.shape).astype("float32")
+            for v in graph.inputs if v.name not in weights
+        }  # fmt: skip
+        (wanted,) = evaluate(graph, [{**given, **weights}[v.name] for v in graph.inputs])
+        found = library(**given)[0]
+        assert first_wrong(found, np.asarray(wanted), "float32", 100) is None, (batch, size)
+    if name == "dense":
+        assert library(np.zeros((0, 7, 33), "float32"))[0].shape == (0, 7, 33)
+        assert library(np.zeros((7, 0, 33), "float32"))[0].shape == (7, 0, 33)
+
+
+def another():
+    """Another symbol."""
+    return tir.Var("m", "int64") if GENERATION == "relax" else tir.Any()
 
 
 def test_a_file_and_the_cache(tmp_path):

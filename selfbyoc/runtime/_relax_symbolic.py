@@ -23,8 +23,8 @@ from .._tvm import (
 from .._tvm_rewrite import folded, substitute
 from .._tvm_symbolic import entry, size_variable, symbols, within_32_bits
 from ..codegen.symbolic.allocations import placed
+from ..codegen.symbolic.choice import NONE
 from ..codegen.symbolic.families import one_family
-from ..codegen.symbolic.kernel import NONE
 from ..codegen.symbolic.learn import Example, Learnt, learnt
 from ..codegen.symbolic.nothing import empties, is_empty, is_right_at_zero, outputs_of
 from ..errors import SymbolicError

@@ -7,47 +7,31 @@ batch before it, is either 1 or anything above.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._tvm import param_buffers, tir
 from ..._tvm_alignment import any_alignment
+from ..._tvm_rewrite import substitute
 from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
 from ..final import finished
+from .choice import NONE, Chosen
 from .families import families
 from .formula import Sizes
 from .learn import Example, Learnt, learnt
 from .maker import Maker
 from .nothing import empties, is_empty, is_right_at_zero, outputs_of
-from .served import FEW, Family
+from .rows import ROWS, of_rows
+from .served import Family
 
 if TYPE_CHECKING:
     from ..lower import External
 
 OTHERS, USUAL = (3, 2, 17, 5, 61), 8  # sizes of the other symbols: in examples; what plans are for
-NONE = -1  # no function
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
-
-
-@dataclass
-class Chosen:
-    """The kernels of some sizes, and which of them each size of the symbol with families takes."""
-
-    functions: list[Any] = field(default_factory=list)
-    learnt: list[Learnt] = field(default_factory=list)  # for many sizes: the first functions
-    by_size: dict[int, int] = field(default_factory=dict)
-    step: int = 1
-    by_rest: dict[int, dict[int, int]] = field(default_factory=dict)  # after such steps: the same
-
-    def number(self, size: Any, first: int) -> Any:
-        """Which kernel a size takes, as an expression; `first` are before these."""
-        found = _number(size, self.by_size, first)
-        for rest, by_size in self.by_rest.items():
-            is_one = tir.all(size > FEW, tir.floormod(size, self.step) == rest)
-            found = tir.Select(is_one, _number(size, by_size, first), found)
-        return found
 
 
 @dataclass(frozen=True)
@@ -60,6 +44,7 @@ class Parts:
     signature: Any
     which: Any
     positive: Sequence[Any]  # variables of sizes for which there is no kernel of 0
+    shapes: Sequence[Any] = ()  # that the functions know of the parameters, where not the same
 
 
 def symbolic_functions(source: External, target: Any, key: str | None) -> dict[str, Any]:
@@ -71,7 +56,9 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     parts = _parts(source, target) if key is None else _known_parts(key, source, target)
     symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
     found = {
-        source.symbol: any_alignment(entry(parts.signature, symbols, parts.which, parts.positive))
+        source.symbol: any_alignment(
+            entry(parts.signature, symbols, parts.which, parts.positive, parts.shapes)
+        )
     }
     found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
@@ -98,8 +85,25 @@ def _known_parts(key: str, source: External, target: Any) -> Parts:
 def _parts(source: External, target: Any) -> Parts:
     maker = Maker(source, target)
     maker.try_once()
-    variables = {name: size_variable(name) for name in source.symbols}
-    main, *others = reversed(list(source.symbols))
+    sizes = {name: size_variable(name) for name in source.symbols}
+    signature = _signature(maker, sizes)
+    flat = of_rows(source)
+    if flat is None:
+        return _served(maker, sizes, signature)
+    rows, every = size_variable(ROWS), math.prod(sizes.values())
+    maker = Maker(flat, target)
+    found = _served(maker, {ROWS: rows}, _signature(maker, {ROWS: rows}))
+    which = tir.Select(every == 0, NONE, substitute(found.which, {rows: every}))
+    shapes = [
+        [substitute(extent, {rows: every}) for extent in buffer.shape]
+        for buffer in param_buffers(found.signature)
+    ]
+    return Parts(found.functions, signature, which, (), shapes)
+
+
+def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts:
+    """The functions for all sizes of these variables."""
+    main, *others = reversed(list(maker.source.symbols))
     functions: list[Any] = []
     general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
@@ -113,7 +117,6 @@ def _parts(source: External, target: Any) -> Parts:
         functions += found.functions
         general += found.learnt
         is_open = is_open or found.by_size[0] == NONE
-    signature = _signature(maker, variables)
     params = param_buffers(signature)
     outputs = [params[place] for place in outputs_of(functions[0])]
     which = tir.Select(is_empty(outputs), NONE, which)
@@ -216,18 +219,6 @@ def _no_kernel(maker: Maker, what: str) -> SymbolicError:
         f"composite {names}: no kernel {what}, with {symbols} symbolic: its schedules for some "
         f"sizes differ in more than sizes"
     )
-
-
-def _number(size: Any, by_size: Mapping[int, int], first: int) -> Any:
-    """Which kernel a size takes, as an expression; a size between two known ones takes that of the
-    larger one, and any beyond them that of the largest.
-    """
-    known = sorted(by_size.items())
-    total: Any = tir.IntImm("int32", first + known[0][1])
-    for (below, old), (_, new) in itertools.pairwise(known):
-        if new != old:
-            total = total + tir.Cast("int32", size > below) * (new - old)
-    return total
 
 
 def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
