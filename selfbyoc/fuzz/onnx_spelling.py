@@ -85,6 +85,19 @@ def _conv2d(p: Place) -> Any:
     return _image(p, a["data_layout"], lambda x: p.w.op("Conv", x, weight, **spatial, **group))
 
 
+def _resized(p: Place) -> Any:
+    a, (shape, _) = p.attrs, p.types[0]
+    mode, rounding = a["coordinate_transformation_mode"], a["rounding_method"]
+    is_nearest = a["method"] == "nearest_neighbor"
+    if mode == "tf_half_pixel_for_nn" or (is_nearest and rounding in ("", "round")):
+        raise UnsupportedOp(f"ONNX's Resize has no {mode!r}, or no rounding {rounding!r}")
+    channels = shape[a["layout"].index("C")]
+    sizes = p.w.ints(shape[a["layout"].index("N")], channels, *a["size"])
+    attrs = {"mode": "nearest" if is_nearest else "linear", "coordinate_transformation_mode": mode,
+             "nearest_mode": rounding if is_nearest else None}  # fmt: skip
+    return _image(p, a["layout"], lambda x: p.w.op("Resize", x, "", "", sizes, **attrs))
+
+
 def _pool(p: Place) -> Any:
     a, is_max = p.attrs, p.node.kind == "max_pool2d"
     if not is_max and a["dilation"] != (1, 1):
@@ -213,7 +226,7 @@ WRITE: dict[str, Callable[[Place], Any]] = {
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "lrn": _lrn,
     "leaky_relu": lambda p: p.w.op("LeakyRelu", p.inputs[0], alpha=p.attrs["alpha"]),
     "matmul": _matmul, "relu": activations.relu, "gelu_tanh": activations.gelu_tanh,
-    "reshape": _reshape, "rms_norm": _rms_norm,
+    "reshape": _reshape, "resize2d": _resized, "rms_norm": _rms_norm,
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pool),
     "rsqrt": lambda p: p.w.op("Reciprocal", p.w.op("Sqrt", p.inputs[0])),

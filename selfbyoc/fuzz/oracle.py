@@ -52,8 +52,8 @@ def wanted(program: Program, graph: OpGraph, kind: str) -> Wanted:
 
 
 def _by_onnx_runtime(program: Program, graph: OpGraph, kind: str) -> Wanted:
-    written = onnx_model(program, numbers(program, graph, "random"))
     try:
+        written = onnx_model(program, numbers(program, graph, "random"))
         outputs = by_onnx_runtime(written, inputs(program, graph, kind))
     except UnsupportedOp as err:
         return Wanted(None, "", str(err))

@@ -39,9 +39,22 @@ def with_plant(program: Program, rng: Random) -> Program | None:
         plant = rng.choice([p for p in places if (p.op, p.index, p.name) == here])
         told = f"{plant.op} {plant.name}={plant.value!r}"
         found = replace(program, plant=plant, grown=(*program.grown, told))
-        if _model(found) is not None:
+        if _differs(_model(found), mod, plant):
             return found
     return None
+
+
+def _differs(mod: Any, before: Any, plant: Plant) -> bool:
+    """Whether TVM wrote the model, and has it that the attribute is another: in Relay any integer
+    but 0 is true.
+    """
+    if mod is None:
+        return False
+    now, then = (
+        [attrs.get(plant.name) for op, attrs in planter.op_calls(m) if op == plant.op]
+        for m in (mod, before)
+    )
+    return str(now) != str(then)
 
 
 def _is_all_padding(attrs: dict[str, Any], name: str, value: Any) -> bool:

@@ -26,6 +26,7 @@ from .source_names import names_of
 
 LARGEST = float(np.finfo(np.float16).max)
 _READERS = (*PRODUCTS, "gather_elements", "gather_nd", "take")
+_PASS_ON = (*MOVES, "max")  # max: a Relay stand-in of a packed weight (partition/finish.py) has it
 
 
 def rounded(mod: Any) -> Any:
@@ -96,7 +97,7 @@ def _reader(
                 return titles[name]
         elif op.kind in _READERS:
             return op.name
-        elif op.kind in MOVES and (later := _reader(graph, op.outputs[0], inside, titles)):
+        elif op.kind in _PASS_ON and (later := _reader(graph, op.outputs[0], inside, titles)):
             return later
     return ""
 
