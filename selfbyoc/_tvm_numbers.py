@@ -67,14 +67,16 @@ def stand_in(node: Any, count: Any) -> Any:
     if isinstance(node, tir.IntImm):
         return tir.IntImm(dtype_of(node), count) if isinstance(count, int) else count
     known, is_inverse = as_integer(node)
+    if isinstance(count, int) and known == count:
+        return node
     if isinstance(count, int):
-        return (
-            node
-            if known == count
-            else tir.const(1 / count if is_inverse else count, dtype_of(node))
-        )
+        return tir.const(_inverse(count) if is_inverse else count, dtype_of(node))
     value = tir.Cast(dtype_of(node), count)
     return tir.const(1.0, dtype_of(node)) / value if is_inverse else value
+
+
+def _inverse(count: int) -> float:
+    return 1 / count if count else float("inf")  # of a mean of nothing
 
 
 @dataclass(frozen=True)

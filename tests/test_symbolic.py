@@ -113,7 +113,10 @@ CASES = {
 }  # fmt: skip
 if GENERATION == "relay":
     del CASES["heads"]  # its batch_matmul has three axes
-FAST = ("dense", "images", "heads" if GENERATION == "relax" else "softmax", "rows of any length")
+FAST = (
+    "dense", "images", "heads" if GENERATION == "relax" else "softmax", "rows of any length",
+    "layer_norm of any length",
+)  # fmt: skip
 
 
 def at(size, shape):
