@@ -116,6 +116,26 @@ def map_products(node: Any, change: Any) -> Any:
     return tvm_ffi.structural_map(node, ((tir.Mul, change),))
 
 
+def with_factors_last(func: Any) -> Any:
+    """A PrimFunc with (part * tiles) * 6 for part * (tiles * 6): of the second TVM does not see
+    that 6 divides it, nor then that what lies in a tile is of a constant size.
+    """
+
+    def change(product: Any) -> Any:
+        for a, b in ((product.a, product.b), (product.b, product.a)):
+            if isinstance(b, tir.Mul) and isinstance(b.b, tir.IntImm) and not _is_number(a):
+                return a * b.a * b.b
+        return product
+
+    if GENERATION == "relax":
+        return map_products(func, change)
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Mul"]))
+
+
+def _is_number(expr: Any) -> bool:
+    return isinstance(expr, (tir.IntImm, tir.FloatImm))
+
+
 def with_predicates(node: Any, change: Any) -> Any:
     """A statement whose blocks run where `change` of their predicates holds."""
 

@@ -10,6 +10,7 @@ import selfbyoc
 from selfbyoc import _tvm_symbolic
 from selfbyoc._tvm import GENERATION, param_buffers, te, tir
 from selfbyoc.codegen.symbolic import kernel
+from selfbyoc.codegen.symbolic.families import families
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted_all
 from selfbyoc.codegen.symbolic.learn import Example, learnt
 from selfbyoc.codegen.symbolic.nothing import empties, is_right_at_zero, outputs_of
@@ -50,6 +51,11 @@ CASES = {
         "dense",
         lambda x, weight, bias: op.gelu(op.bias_add(op.dense(x, weight), bias, axis=-1)),
         {"x": (1, N, 33), "weight": (48, 33), "bias": (48,)}, ("weight", "bias"),
+    ),
+    "deep": (
+        "dense_gelu_dense", _gelu,
+        {"x": (N, 24), "w1": (512, 24), "b1": (512,), "w2": (40, 512), "b2": (40,)},
+        ("w1", "b1", "w2", "b2"),
     ),
     "heads": (
         "attention_of_heads", _heads,
@@ -183,6 +189,23 @@ def test_right_at_every_size(name, target):
     assert library.report.counts == {CASES[name][0]: 1}
     for size in EVERY:
         check(name, library, size)
+
+
+def test_rows_in_parts(monkeypatch):
+    """Rows by a deep weight, more than L2 holds, come in parts; a last tile may have no rows."""
+    decided = []
+
+    def noted(*args):
+        served = families(*args)
+        decided.extend(family.decisions for family in served.families)
+        return served
+
+    monkeypatch.setattr(kernel, "families", noted)
+    library = selfbyoc.build(symbolic("deep"), "llvm -mcpu=haswell", cache=False)
+    assert library.report.counts == {CASES["deep"][0]: 1}
+    assert {1, 2, 3, 4} <= {decisions["parts_of_rows"] for decisions in decided}
+    for size in (1, 7, 8, 95, 96, 97, 98, 129, *range(190, 206), 300, 385, 512, 700):
+        check("deep", library, size)
 
 
 @pytest.mark.parametrize("name", FAST)

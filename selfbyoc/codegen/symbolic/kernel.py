@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +20,16 @@ from ...errors import SymbolicError
 from ..final import finished
 from .choice import NONE, Chosen
 from .families import families
-from .formula import Sizes
 from .learn import Example, Learnt, learnt
-from .maker import Maker
+from .maker import OTHERS, Maker
 from .nothing import empties, is_empty, is_right_at_zero, outputs_of
 from .rows import ROWS, of_rows
-from .served import Family
+from .served import FEW, Family
 
 if TYPE_CHECKING:
     from ..lower import External
 
-OTHERS, USUAL = (3, 2, 17, 5, 61), 8  # sizes of the other symbols: in examples; what plans are for
+USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
@@ -137,18 +136,18 @@ def _chosen(
         return maker.decided({name: {main: size, **rest}[name] for name in maker.source.symbols})
 
     def make(size: int, told: Mapping[str, Any]) -> Example | None:
-        return maker.example(next(_around(maker, main, size, fixed)), told)
+        return maker.example(next(maker.around(main, size, fixed)), told)
 
     served = families(main, decide, make)
     general = [_of_others_too(maker, family, fixed) for family in served.families]
     if not all(_is_general(maker, each, fixed) for each in general):
-        raise _no_kernel(maker, f"of two or more of {[n for n in fixed if fixed[n] is None]}")
+        raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")
     found.functions = [within_32_bits(each.function(variables)) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
     found.step, found.by_rest = served.step, served.by_rest
-    gaps = served.gaps
+    gaps = [*_slower(maker, main, fixed, found.by_size, general), *served.gaps]
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
-        raise _no_kernel(maker, f"of {main}={gaps[-1]}")
+        raise maker.no_kernel(f"of {main}={gaps[-1]}")
     for size in gaps:
         told = decide(size) if None in fixed.values() else None
         alone = _of_one_size(maker, main, size, fixed, told)
@@ -160,6 +159,29 @@ def _chosen(
     return found
 
 
+def _slower(
+    maker: Maker,
+    main: str,
+    fixed: Mapping[str, int | None],
+    by_size: Mapping[int, int],
+    general: Sequence[Learnt],
+) -> list[int]:
+    """The few sizes that have other loops alone than in the family that takes them: one tile of
+    rows needs no pieces, say.
+    """
+    if None in fixed.values():
+        return []
+    found = []
+    for size in (n for n in range(1, FEW + 1) if n in by_size):
+        try:
+            alone = maker.alone(next(maker.around(main, size, fixed)))
+        except SymbolicError:  # it serves as a part of the family only
+            continue
+        if alone.loops != general[by_size[size]].examples[0].loops:
+            found.append(size)
+    return found
+
+
 def _of_one_size(
     maker: Maker,
     main: str,
@@ -168,7 +190,7 @@ def _of_one_size(
     told: Mapping[str, Any] | None,
 ) -> Learnt:
     """The kernel of one size of `main`, for all of the other symbols."""
-    around = _around(maker, main, size, fixed)
+    around = maker.around(main, size, fixed)
     tried = [maker.alone(s) if told is None else maker.example(s, told) for s in around]
     examples = [example for example in tried if example is not None]
     groups: dict[Any, list[Example]] = {}
@@ -176,7 +198,7 @@ def _of_one_size(
         groups.setdefault(example.loops, []).append(example)
     found = learnt(max(groups.values(), key=len)) if groups else None
     if found is None or not _is_general(maker, found, fixed):
-        raise _no_kernel(maker, f"of {main}={size}")
+        raise maker.no_kernel(f"of {main}={size}")
     return found
 
 
@@ -203,24 +225,6 @@ def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) ->
     return all({2, max(OTHERS)} <= every[name] and found.step(name) == 1 for name in free)
 
 
-def _around(maker: Maker, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
-    """Sizes of all symbols, with this one of `main`; the others vary, for each size otherwise."""
-    for shift in range(len(OTHERS) if None in fixed.values() else 1):
-        found = {main: size}
-        for place, (name, one) in enumerate(fixed.items()):
-            found[name] = one or OTHERS[(size + shift + place * 2) % len(OTHERS)]
-        yield {name: found[name] for name in maker.source.symbols}
-
-
-def _no_kernel(maker: Maker, what: str) -> SymbolicError:
-    names = ", ".join(name.removeprefix("tefuse.") for name in maker.source.composites)
-    symbols = ", ".join(maker.source.symbols)
-    return SymbolicError(
-        f"composite {names}: no kernel {what}, with {symbols} symbolic: its schedules for some "
-        f"sizes differ in more than sizes"
-    )
-
-
 def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
     """A function of the kernel's parameters, with an empty body."""
     examples = []
@@ -230,5 +234,5 @@ def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
         examples.append(Example(sizes, func.with_body(tir.Evaluate(tir.const(0)))))
     found = learnt(examples)
     if found is None:
-        raise _no_kernel(maker, "with these shapes")
+        raise maker.no_kernel("with these shapes")
     return found.function(variables)

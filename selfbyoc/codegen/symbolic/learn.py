@@ -17,6 +17,7 @@ from typing import Any
 
 from ..._tvm import tir, walk
 from ..._tvm_numbers import map_numbers, stand_in, without_numbers
+from ..._tvm_symbolic import with_factors_last
 from .formula import Formula, Sizes, Tiles, fitted_all
 from .same import are_the_same
 
@@ -82,7 +83,8 @@ class Learnt:
 
     def function(self, variables: Mapping[str, Any]) -> Any:
         """The PrimFunc of all sizes, with these variables for them."""
-        return self._made(lambda node, formula: stand_in(node, expression(formula, variables)))
+        made = self._made(lambda node, formula: stand_in(node, expression(formula, variables)))
+        return with_factors_last(made)
 
     def at(self, sizes: Sizes) -> Any:
         """The PrimFunc of these sizes."""

@@ -16,6 +16,7 @@ from .ranges import decisions_at
 if TYPE_CHECKING:
     from ..lower import External
 
+OTHERS = (3, 2, 17, 5, 61)  # sizes of the other symbols, in examples
 BORDERS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 100, 128, 129, 192, 193, 513)
 
 
@@ -63,6 +64,25 @@ class Maker:
                 return Example(sizes, _bare(self._scheduled(source)))
         except SelfbyocError:
             return None
+
+    def around(self, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
+        """Sizes of all symbols, with this one of `main`; those of the others that are not fixed
+        vary, for each size otherwise.
+        """
+        for shift in range(len(OTHERS) if None in fixed.values() else 1):
+            found = {main: size}
+            for place, (name, one) in enumerate(fixed.items()):
+                found[name] = one or OTHERS[(size + shift + place * 2) % len(OTHERS)]
+            yield {name: found[name] for name in self.source.symbols}
+
+    def no_kernel(self, what: str) -> SymbolicError:
+        """The error where the schedules of several sizes are not those of one kernel."""
+        names = ", ".join(name.removeprefix("tefuse.") for name in self.source.composites)
+        symbols = ", ".join(self.source.symbols)
+        return SymbolicError(
+            f"composite {names}: no kernel {what}, with {symbols} symbolic: its schedules for some "
+            f"sizes differ in more than sizes"
+        )
 
     def _plan(self, source: External) -> None:
         from ..lower import match_of, packed_params

@@ -72,7 +72,7 @@ class Chain:
 def _plan(ops: Ops, machine: Machine) -> ChainPlan:
     (hidden, dtype), (shape, _) = ops.dense.outputs[0], ops.dense_1.outputs[0]
     depth = ops.dense.inputs[0][0][-1]
-    rows = plan_rows(lead_of(hidden), depth, hidden[-1], dtype, machine)
+    rows = plan_rows(lead_of(hidden), depth, hidden[-1], dtype, machine, hidden[-1])
     first = product_plan(rows, depth, hidden[-1], dtype, machine, "hidden")
     second = product_plan(rows, hidden[-1], shape[-1], dtype, machine, "outputs")
     return ChainPlan(first, second)

@@ -24,6 +24,7 @@ class Rows:
     height: int
     each: int
     numbered_through: bool = False
+    parts: int = 1  # of the tiles, all equal, where every size has to fit
 
     def __str__(self) -> str:
         return f"{math.prod(self.lead)} rows in {math.prod(self.tiles)} tiles of {self.height}"
@@ -75,15 +76,18 @@ class Rows:
         return (*outer, tir.floordiv(number, self.height), tir.floormod(number, self.height))
 
 
-def rows_in_tiles(lead: Sequence[int], height: int, most: int) -> Rows:
+def rows_in_tiles(lead: Sequence[int], height: int, most: int, parts: int = 1) -> Rows:
     """The rows of a tensor in tiles of `height`, of which a group has `most` at most.
 
-    More tiles than that come in even groups: better a tile of copies than groups of one.
+    More tiles than that come in even groups: better a tile of copies than groups of one. Where
+    every size has to fit, they come in so many parts.
     """
     last = lead[-1]
     left_over = last % height != 0 or for_every_size()
     through = math.prod(lead[:-1]) > 1 and left_over and last < 4 * height
     tiles = -(-(math.prod(lead) if through else last) // height)
-    while tiles > most and divisor(tiles, most) <= most // 2 and not for_every_size():
+    if for_every_size():
+        return Rows(tuple(lead), height, -(-tiles // parts) * parts, through, parts)
+    while tiles > most and divisor(tiles, most) <= most // 2:
         tiles += 1
     return Rows(tuple(lead), height, tiles, through)

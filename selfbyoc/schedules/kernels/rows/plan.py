@@ -25,6 +25,7 @@ LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 # layer_norm and dense of 128 rows, 384 to 1536, with weights in memory: 417 us by rows, 325 by
 # columns, each of which one core reads, ahead of time; with weights in L3 307 and 310 (Zen 5).
 LEAST_ROWS = 16
+MOST_PARTS = 8  # of a symbolic number of rows: each number of them is another kernel
 MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
@@ -82,8 +83,12 @@ def block_vectors(cpu: Machine, dtype: str) -> int:
     return max(1, BLOCK // cpu.lanes(dtype))
 
 
-def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> Rows:
-    """The rows of a product in tiles as high as its register tile."""
+def plan_rows(
+    lead: Shape, depth: int, units: int, dtype: str, cpu: Machine, deepest: int = 0
+) -> Rows:
+    """The rows of a product in tiles as high as its register tile; `deepest` is the k of a later
+    one that has more.
+    """
     blocks = paired_blocks(units)
     count = math.prod(lead)
 
@@ -97,17 +102,25 @@ def plan_rows(lead: Shape, depth: int, units: int, dtype: str, cpu: Machine) -> 
     sorted_heights = sorted(heights, key=cost)
     usual = sorted_heights[0]
     height = choose("rows_of_a_tile", best(sorted_heights, usual), usual, sorted_heights)
-    return _in_tiles(lead, height, depth, cpu)
+    return _in_tiles(lead, height, depth, cpu, _parts(count, max(depth, deepest), cpu))
+
+
+def _parts(rows: int, depth: int, cpu: Machine) -> int:
+    """Parts of a symbolic number of rows, each of which L2 holds, where that pays."""
+    if not for_every_size():
+        return 1
+    usual = -(-rows // _rows_held(depth, cpu)) if _pays_rows_first(rows, depth, cpu) else 1
+    return choose("parts_of_rows", range(1, MOST_PARTS + 1), min(usual, MOST_PARTS))
 
 
 def _fits_rows(height: int, dtype: str, cpu: Machine) -> bool:
     return height == 1 or RegisterTile(height, block_vectors(cpu, dtype)).fits(cpu)
 
 
-def _in_tiles(lead: Shape, height: int, depth: int, cpu: Machine) -> Rows:
+def _in_tiles(lead: Shape, height: int, depth: int, cpu: Machine, parts: int = 1) -> Rows:
     """Tiles in even groups."""
     size = depth if _pays_rows_first(math.prod(lead), depth, cpu) else MOST_PIECE
-    return rows_in_tiles(lead, height, max(1, _rows_held(size, cpu) // height))
+    return rows_in_tiles(lead, height, max(1, _rows_held(size, cpu) // height), parts)
 
 
 def _pays_rows_first(rows: int, depth: int, cpu: Machine) -> bool:
@@ -156,9 +169,10 @@ def product_plan(
     if rows_first and not melted:
         sizes = _groups(rows, cpu, depth)
         tile, group = _panels(rows, blocks, dtype, cpu, sizes)
-    # As a number of groups: one fits every number of rows.
+    # As a number of groups: one fits every number of rows, and so do the parts of the rows.
     counts = [rows.each // size for size in next_to(sizes, group)]
-    group = rows.each // choose(f"{name}.groups", counts, rows.each // group, (1,))
+    fitting = [rows.parts if rows_first and not melted else 1]
+    group = rows.each // choose(f"{name}.groups", counts, rows.each // group, fitting)
     usual = tile.vectors // vectors
     widths = [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)]
     wide = choose(f"{name}.wide", best(widths, usual), usual, [usual, *widths])
