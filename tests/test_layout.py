@@ -79,6 +79,7 @@ FLOORS = (
                 "bounds",
                 "config",
                 "export",
+                "gpu",
                 "indices",
                 "numbers",
                 "rewrite",

@@ -1,0 +1,19 @@
+"""What tests of GPU kernels share: they run as OpenCL on the CPU, in a process of their own."""
+
+import pytest
+from harness import model, random_args
+
+from selfbyoc import verify
+from selfbyoc._tvm import make_target
+from selfbyoc.analysis.gpu.opencl import TARGET, cannot_run
+
+needs_opencl = pytest.mark.skipif(bool(cannot_run()), reason=cannot_run() or "OpenCL is here")
+
+
+def verified(composite, case, kinds=None):
+    """A case, built and run as OpenCL, against NumPy.
+
+    Never in this process: POCL's threads would be missing in a later fork, and it would hang.
+    """
+    mod = model(composite, case, random_args(case))
+    return verify(mod, target=make_target(TARGET), composites=[composite], kinds=kinds)
