@@ -3,10 +3,11 @@
 import pytest
 from harness import model, random_args
 
-from selfbyoc import verify
-from selfbyoc._tvm import make_target
+from selfbyoc import BUILTIN, verify
+from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.opencl import TARGET, cannot_run
 
+HERE = [c for c in BUILTIN if any(GENERATION in case.generations for case in c.cases)]
 needs_opencl = pytest.mark.skipif(bool(cannot_run()), reason=cannot_run() or "OpenCL is here")
 
 

@@ -2,13 +2,9 @@
 
 import pytest
 from cells import smallest
-from gpu import needs_opencl, verified
-
-import selfbyoc
-from selfbyoc._tvm import GENERATION
+from gpu import HERE, needs_opencl, verified
 
 pytestmark = needs_opencl
-HERE = [c for c in selfbyoc.BUILTIN if any(GENERATION in case.generations for case in c.cases)]
 
 
 @pytest.mark.parametrize("composite", HERE, ids=lambda c: c.name)
