@@ -139,3 +139,18 @@ def sums(x: T.Buffer((4, 256), "float32"), y: T.Buffer((4,), "float32")) -> None
                 with T.init():
                     y[i] = T.float32(0)
                 y[i] = y[i] + x[i, k]
+
+
+@T.prim_func(s_tir=True)
+def many_sums(x: T.Buffer((100, 1024), "float32"), y: T.Buffer((100, 1024), "float32")) -> None:
+    """A hundred sums a thread, of 1024 threads: there are 64 registers for each."""
+    s = T.alloc_buffer((100,), "float32", scope="local")
+    for _bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(1024, thread="threadIdx.x"):
+            for i in T.unroll(100):
+                s[i] = T.float32(0)
+            for k in range(100):
+                for i in T.unroll(100):
+                    s[i] = s[i] + x[k, tx] * x[i, k]
+            for i in T.unroll(100):
+                y[i, tx] = s[i]
