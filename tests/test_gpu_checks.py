@@ -5,7 +5,7 @@ from dataclasses import replace
 import planted_gpu as planted
 import pytest
 from cells import smallest
-from gpu import HERE
+from on_gpu import HERE
 
 from selfbyoc._tvm import GENERATION, make_target, tir
 from selfbyoc._tvm_rewrite import map_sequences, sequence

@@ -3,7 +3,7 @@
 import planted_gpu as planted
 import pytest
 from cells import smallest
-from gpu import HERE
+from on_gpu import HERE
 
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.gpu.cases import made

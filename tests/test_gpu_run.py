@@ -2,7 +2,7 @@
 
 import pytest
 from cells import smallest
-from gpu import HERE, needs_opencl, verified
+from on_gpu import HERE, needs_opencl, verified
 
 pytestmark = needs_opencl
 
