@@ -98,7 +98,7 @@ def apply_schedule(
         _replay(sch, tuned.trace, stacked.composite)
         return Scheduled(_described(sch, stacked), level)
     if level.name == DEFAULT or own is None:
-        default(sch, ops, target)
+        level = replace(level, plan=default(sch, ops, target, told) or "")
         return Scheduled(_described(sch, stacked), level)
     name = stacked.composite.name
     try:

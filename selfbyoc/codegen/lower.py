@@ -128,6 +128,8 @@ def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
 
 def takes_plain_ops(composite: Composite, target: Any, tuned: Tuned | None) -> bool:
     """Whether neither the composite's compute nor its packing serves."""
+    if composite.kernel is not None and str(target.kind) not in composite.kernel.targets:
+        return True
     is_trace = tuned is not None and tuned.trace is not None
     return is_trace and composite.schedule_for(str(target.kind)) is not None
 

@@ -1,0 +1,213 @@
+"""How a chain is cut into thread blocks, and each block's work among its threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ...gpu import Gpu
+from .chain import EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operands, plain
+
+CHUNK = 16  # terms of a product that lie in shared memory at once: half a line of 128 bytes
+MOST_ROWS = (64, 32, 16, 8, 4, 2, 1)
+FEW_BLOCKS = 96  # less than these leave multiprocessors idle; the count of those no target says
+LONG_ROW = 1024  # elements from which more than a warp shares a row
+SIDES = (1, 2, 4)  # of a register tile
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A product's rows and columns among threads: `down` x `across` of them, each with a register
+    tile of `high` x `wide` sums; `passes` of them for all columns.
+    """
+
+    down: int
+    across: int
+    high: int
+    wide: int
+    passes: int
+    chunk: int
+
+    @property
+    def columns(self) -> int:
+        """Of one pass."""
+        return self.across * self.wide
+
+    def __str__(self) -> str:
+        times = f", {self.passes} times" if self.passes > 1 else ""
+        return (
+            f"{self.down} x {self.across} threads of {self.high} x {self.wide} sums, "
+            f"{self.chunk} terms at a time{times}"
+        )
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """Thread blocks of `rows` rows, with `groups` x `lanes` threads: the lanes share a row."""
+
+    rows: int
+    groups: int
+    lanes: int
+    tiles: Mapping[str, Tile]
+    columns: int = 0  # of the result; 0: a block has all of them
+    keeps: bool = True  # stages in shared memory; else their readers compute them again
+    shared_bytes: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.groups * self.lanes
+
+    def __str__(self) -> str:
+        whole = f"{self.rows} rows" + (f" and {self.columns} columns" if self.columns else "")
+        tiles = "".join(f"; {name}: {tile}" for name, tile in self.tiles.items())
+        return (
+            f"one kernel, thread blocks of {whole}, {self.groups} x {self.lanes} threads, "
+            f"{math.ceil(self.shared_bytes / 1024)} KB of shared memory{tiles}"
+        )
+
+
+def block_plan(chain: Chain, gpu: Gpu) -> BlockPlan:
+    """The largest blocks that fit and leave enough of them. Raises NoChain where none fits."""
+    plans = list(_candidates(chain, gpu))
+    fitting = [plan for plan in plans if plan.shared_bytes <= gpu.shared_bytes]
+    if not fitting:
+        least = min(plan.shared_bytes for plan in plans)
+        raise NoChain(
+            f"one row takes {least} bytes of shared memory, and a thread block has "
+            f"{gpu.shared_bytes}"
+        )
+    many = [plan for plan in fitting if _blocks(chain, plan) >= FEW_BLOCKS]
+    return (many or fitting[-1:])[0]
+
+
+def _candidates(chain: Chain, gpu: Gpu) -> Iterator[BlockPlan]:
+    """Plans, larger blocks first."""
+    extent = chain.extent(chain.tiled)
+    if not chain.of(PRODUCT):
+        yield from _of_rows(chain, gpu)
+        return
+    apart = _apart(chain)
+    most = 64 if apart else 32  # a chain's rows lie in shared memory whole
+    for rows in (r for r in MOST_ROWS if r <= min(most, _power(extent))):
+        threads = min(gpu.threads, 256 if rows >= 32 else 128)
+        groups = max(1, min(rows, threads // gpu.warp))
+        tiles = {s.name: _tile(s, rows, threads, gpu, s is apart) for s in chain.of(PRODUCT)}
+        columns = tiles[apart.name].columns if apart else 0
+        plan = BlockPlan(rows, groups, threads // groups, tiles, columns)
+        yield _counted(chain, plan)
+
+
+def _apart(chain: Chain) -> Stage | None:
+    """The one product, if blocks may share out its columns: they alone are the result's, and what
+    is before is little beside it.
+    """
+    products = chain.of(PRODUCT)
+    if len(products) > 1 or len(products[0].columns) > 1:
+        return None
+    return products[0] if follows(chain, products[0]) else None
+
+
+def follows(chain: Chain, product: Stage) -> bool:
+    """Whether a product, or what is elementwise after it, is the result."""
+    readers = {reader.name for reader in product.block.consumers}
+    return product.block.is_output or readers == {chain.result.name} and chain.result.kind == EACH
+
+
+def _of_rows(chain: Chain, gpu: Gpu) -> Iterator[BlockPlan]:
+    """Without a product: each row to the lanes of one warp, or of several if it is long."""
+    width = max((s.depth if s.kind == ROW else s.width) for s in chain.stages)
+    lanes = min(gpu.threads, max(gpu.warp, _power(width // 8) if width >= LONG_ROW else 0, 1))
+    groups = max(1, min(128 // lanes, _power(chain.extent(chain.tiled))))
+    for keeps in (True, False):
+        yield _counted(chain, BlockPlan(groups, groups, lanes, {}, 0, keeps))
+
+
+def _power(extent: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, extent - 1).bit_length()
+
+
+def _blocks(chain: Chain, plan: BlockPlan) -> int:
+    rows = math.prod(chain.extent(n) for n in chain.rows if n != chain.tiled)
+    rows *= math.ceil(chain.extent(chain.tiled) / plan.rows)
+    return rows * (math.ceil(chain.result.width / plan.columns) if plan.columns else 1)
+
+
+def _tile(stage: Stage, rows: int, threads: int, gpu: Gpu, is_apart: bool) -> Tile:
+    """The tile that takes least: a step of a sum loads `high + wide` and adds their product."""
+    columns, depth = stage.columns[-1].extent, stage.depth
+    chunk = next((n for n in (16, 32, 20, 12, 24, 8) if depth % n == 0), CHUNK)
+    found = []
+    for high in (h for h in SIDES if h <= rows and rows // h <= threads):
+        across = threads * high // rows
+        for wide in (w for w in SIDES if w * high <= gpu.sums):
+            passes = math.ceil(columns / (across * wide))
+            cost = passes * (high * wide + high + wide)
+            tile = Tile(rows // high, across, high, wide, passes, min(chunk, depth))
+            found.append((cost, passes, tile))
+    _, _, best = min(found, key=lambda f: f[:2])
+    return replace(best, passes=1) if is_apart else best  # other blocks have the other passes
+
+
+def _counted(chain: Chain, plan: BlockPlan) -> BlockPlan:
+    """The plan with what it takes of shared memory, before buffers share any."""
+    kept = sum(_kept(chain, stage, plan) for stage in chain.stages)
+    fetched = max((_fetched(chain, s, plan) for s in chain.of(PRODUCT)), default=0)
+    size = kept + fetched + 4 * plan.threads  # sums on their way between threads
+    return replace(plan, shared_bytes=size)
+
+
+def is_fetched(stage: Stage, chain: Chain) -> bool:
+    """Whether products fetch what it computes, a chunk at a time."""
+    kinds = {s.name: s.kind for s in chain.stages}
+    readers = [reader.name for reader in stage.block.consumers]
+    return stage.kind == EACH and [kinds[name] for name in readers] == [PRODUCT]
+
+
+def is_again(stage: Stage, plan: BlockPlan) -> bool:
+    """Whether its readers compute it again."""
+    return not plan.keeps and stage.kind == EACH and not stage.block.is_output
+
+
+def _kept(chain: Chain, stage: Stage, plan: BlockPlan) -> int:
+    """Bytes of the rows of a stage."""
+    in_registers = stage.kind == PRODUCT and epilogue_of(stage) is not None
+    if stage.block.is_output or in_registers or is_fetched(stage, chain) or is_again(stage, plan):
+        return 0
+    rows = plan.rows if chain.tiled_axis(stage) else 1
+    return rows * (stage.width + 1) * _bytes(stage.block.dtype)
+
+
+def _fetched(chain: Chain, stage: Stage, plan: BlockPlan) -> int:
+    """Bytes of the operands of a product at once."""
+    tile = plan.tiles[stage.name]
+    each = _bytes(stage.block.dtype) * tile.chunk
+    return each * (tile.columns + 1 + (plan.rows + 1) * reads_anew(stage, chain))
+
+
+def reads_anew(stage: Stage, chain: Chain) -> bool:
+    """Whether a product's rows are fetched too, and not in shared memory already."""
+    kept = {s.name for s in chain.stages if not is_fetched(s, chain)}
+    return not any(p.name in kept and not is_operand(p) for p in stage.block.producers)
+
+
+def _bytes(dtype: str) -> int:
+    return max(1, int("".join(c for c in dtype if c.isdigit()) or 32) // 8)
+
+
+def epilogue_of(stage: Stage) -> str | None:
+    """The block that reads a product's sums, each one once, and can take them from registers."""
+    readers = stage.block.consumers
+    if len(readers) != 1 or readers[0].reduction or readers[0].size != stage.block.size:
+        return None
+    (reader,) = readers
+    own = stage.block.stmt.writes[0]
+    for buffer, indices in operands(reader).items():
+        if not buffer.same_as(own.source if hasattr(own, "source") else own.buffer):
+            continue
+        wide = [i for i in indices if not hasattr(i, "value")]  # the others are constants
+        axes = {axis.position for i in wide if (axis := plain(i, reader))}
+        return reader.name if len(axes) == len(wide) else None
+    return None
