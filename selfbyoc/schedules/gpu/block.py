@@ -41,7 +41,7 @@ def melt_for_gpu(sch: Schedule, chain: Chain, plan: BlockPlan) -> None:
     result = nests[-1]
     at = _grid(sch, chain, result, plan)
     for block in reversed(moved):
-        _move(sch, block, at)
+        _move(sch, block, at, fetches)
     # 3. The threads of each.
     for nest in nests:
         _share_out(sch, chain, nest, at, plan, fetches)
@@ -92,10 +92,14 @@ def _grid(sch: Schedule, chain: Chain, result: Nest, plan: BlockPlan) -> Loop:
     return at
 
 
-def _move(sch: Schedule, block: Block, at: Loop) -> None:
+def _move(sch: Schedule, block: Block, at: Loop, fetches: set[str]) -> None:
     """A block under the loop over thread blocks, what it computes in their memory."""
-    if Facts(sch, block).in_scope("global"):
+    facts = Facts(sch, block)
+    if facts.in_scope("global"):
         sch.set_scope(block, 0, "shared")
+        # Not sums among threads: TVM would pad their registers too.
+        if not facts.reduction and facts.name not in fetches:
+            pad(sch, block, len(region_buffer(facts.stmt.writes[0]).shape) - 2)
     sch.compute_at(block, at)
 
 
