@@ -85,8 +85,9 @@ def _grid(sch: Schedule, chain: Chain, result: Nest, plan: BlockPlan) -> Loop:
         across, column = sch.split(loops[result.stage.columns[-1].position], [None, plan.columns])
         outer.append(across)
         inner.append(column)
-    sch.reorder(*outer, *inner)
-    at = fused(sch, outer)
+    if outer:
+        sch.reorder(*outer, *inner)
+    at = fused(sch, outer) if outer else sch.add_unit_loop(sch.get_loops(result.block)[0])
     sch.bind(at, "blockIdx.x")
     return at
 
@@ -95,7 +96,6 @@ def _move(sch: Schedule, block: Block, at: Loop) -> None:
     """A block under the loop over thread blocks, what it computes in their memory."""
     if Facts(sch, block).in_scope("global"):
         sch.set_scope(block, 0, "shared")
-        pad(sch, block, len(region_buffer(sch.get(block).writes[0]).shape) - 2)
     sch.compute_at(block, at)
 
 

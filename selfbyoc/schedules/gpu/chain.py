@@ -14,6 +14,7 @@ from ..steps.blocks import Facts
 from ..steps.indices import Axis
 
 PRODUCT, ROW, COLUMN, EACH = "product", "row", "column", "each"
+ONE_BLOCK = 1 << 14  # elements that one thread block can well do alone
 Rows = Mapping[int, int]  # axis of a block -> the axis of the result that it follows
 
 
@@ -87,12 +88,12 @@ def chain_of(blocks: Sequence[Facts]) -> Chain:
     ties = _ties(blocks, outputs[0])
     rows = _shared(blocks, ties)
     rows -= {axis for block in blocks for axis in _across(block, ties[block.name], rows)}
-    if not rows:
-        raise NoChain("its stages share no rows")
     stages = []
     for block in blocks:
         mine = {own: axis for own, axis in ties[block.name].items() if axis in rows}
         stages.append(Stage(block, _kind(block, mine), mine))
+    if not rows and max(max(stage.width, stage.depth) for stage in stages) > ONE_BLOCK:
+        raise NoChain("its stages share no rows, and are too much for one thread block")
     return Chain(stages, sorted(rows), _tiled(stages, outputs[0], rows))
 
 

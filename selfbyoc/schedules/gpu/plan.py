@@ -11,7 +11,8 @@ from .chain import EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operan
 
 CHUNK = 16  # terms of a product that lie in shared memory at once: half a line of 128 bytes
 MOST_ROWS = (64, 32, 16, 8, 4, 2, 1)
-FEW_BLOCKS = 96  # less than these leave multiprocessors idle; the count of those no target says
+FEW_BLOCKS = 48  # less leave multiprocessors idle, 40 to 140 of them; no target says how many
+FEW_ROWS = 4  # with less, what is fetched serves too few
 LONG_ROW = 1024  # elements from which more than a warp shares a row
 SIDES = (1, 2, 4)  # of a register tile
 
@@ -78,8 +79,8 @@ def block_plan(chain: Chain, gpu: Gpu) -> BlockPlan:
             f"one row takes {least} bytes of shared memory, and a thread block has "
             f"{gpu.shared_bytes}"
         )
-    many = [plan for plan in fitting if _blocks(chain, plan) >= FEW_BLOCKS]
-    return (many or fitting[-1:])[0]
+    enough = [p for p in fitting if p.rows <= FEW_ROWS or _blocks(chain, p) >= FEW_BLOCKS]
+    return (enough or fitting)[0]
 
 
 def _candidates(chain: Chain, gpu: Gpu) -> Iterator[BlockPlan]:

@@ -25,12 +25,7 @@ def sum_in_registers(
     """Under each thread's part of the result: clear its sums; for each chunk of the terms fetch,
     then multiply. `fetches` are the blocks that compute an operand for it alone.
     """
-    # 1. What is fetched, in the order in which threads read it.
-    fetched = [
-        (fetch, _lay_out(sch, fetch, column, shape))
-        for fetch, column in _fetched(sch, Facts(sch, block), fetches)
-    ]
-    # 2. Chunks are outside of the tile, its sums are unrolled: only so they stay in registers.
+    # 1. Chunks are outside of the tile, its sums are unrolled: only so they stay in registers.
     sch.compute_at(block, lane)
     facts, loops = Facts(sch, block), axis_loops(sch, block, lane)
     terms = [loops[a.position] for a in facts.reduction if a.position in loops]
@@ -40,10 +35,11 @@ def sum_in_registers(
     sch.reorder(chunk, term, *sums)
     for loop in sums:
         sch.unroll(loop)
-    # 3. Each chunk by all threads, neighbours in memory by neighbours.
-    for fetch, _ in fetched:
+    # 2. Each chunk by all threads: neighbours in memory by neighbours.
+    for fetch, column in _fetched(sch, Facts(sch, block), fetches):
         sch.compute_at(fetch, chunk)
         spread(sch, fetch, [], _in_memory_order(sch, fetch, axis_loops(sch, fetch, chunk)), plan)
+        _lay_out(sch, fetch, column, shape)
     sch.decompose_reduction(block, chunk)
 
 
