@@ -29,7 +29,7 @@ from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
 from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled
-from selfbyoc.errors import SelfbyocError
+from selfbyoc.errors import one_line
 
 CUDA = {"kind": "cuda", "arch": ARCHES[0]}
 
@@ -43,8 +43,8 @@ def of_case(composite: Any, case: Any) -> dict[str, Any]:
         wrong = wrong or [f"OpenCL: {ran.summary}"]
     try:
         kernels = [_of_cuda(kernel) for kernel in made(composite, case, make_target(CUDA))]
-    except SelfbyocError as err:
-        return {**found, "kernels": [], "wrong": [*wrong, f"CUDA: {err}"]}
+    except Exception as err:  # a schedule, or TVM, raises what it likes; the sweep goes on
+        return {**found, "kernels": [], "wrong": [*wrong, f"CUDA: {one_line(err)}"]}
     wrong += [text for kernel in kernels for text in kernel.pop("wrong")]
     return {**found, "kernels": kernels, "wrong": wrong}
 

@@ -11,7 +11,7 @@ from ..._tvm import param_buffers, walk
 from ..._tvm_bounds import memory_of
 from ..._tvm_config import kernel_config
 from ..._tvm_gpu import called, memory_behind, split
-from ...errors import LoweringError
+from ...errors import LoweringError, reason
 from ..bounds.expressions import bytes_of
 
 AXES = ("x", "y", "z")
@@ -48,7 +48,10 @@ class Lowered:
 def lowered(func: Any, target: Any) -> Lowered:
     """A finished function (codegen/final.py) through all passes of TVM."""
     func = func.with_attr("global_symbol", "kernel")
-    parts = split(func, target, kernel_config(target))
+    try:
+        parts = split(func, target, kernel_config(target))
+    except Exception as err:  # TVM raises plain errors of many types
+        raise LoweringError(f"TVM could not lower it for {target.kind}: {reason(err)}") from err
     host = _Host([memory_of(buffer) for buffer in param_buffers(parts.host)])
     host.statement(parts.host.body)
     launches = tuple(_launch(name, parts.device[name], memory) for name, memory in host.calls)

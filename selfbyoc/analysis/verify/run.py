@@ -15,7 +15,7 @@ from ...graph import OpGraph, Value
 from ..gpu import opencl
 from .inputs import Array
 
-GUARD = 64  # bytes before and after each array: TVM wants multiples of 64
+GUARD = 128  # bytes before and after each array: TVM wants multiples of 64, POCL of 128
 POISON = 0xFF  # as floating point: NaN
 OTHER_POISON = 0x7B  # large: a maximum or a comparison drops a NaN that it should not have read
 
