@@ -7,7 +7,7 @@ from typing import Any
 
 HEAD = (
     "composite", "cases", "`__global__`", "threads", "shared, KB", "registers sm_80", "sm_90",
-    "spilled", "bank conflicts", "coalesced", "wrong",
+    "spills and stack", "bank conflicts", "coalesced", "wrong",
 )  # fmt: skip
 
 
@@ -25,15 +25,20 @@ def _headline(found: Sequence[dict[str, Any]]) -> str:
     kernels = [kernel for line in found for kernel in line["kernels"]]
     one = sum(kernel["launches"] == 1 for kernel in kernels)
     wrong = sum(bool(line["wrong"]) for line in found)
-    spilled = sum(any(k["spilled"] for k in _assembled(kernel)) for kernel in kernels)
+    spilled = sum(any(map(_in_memory, _assembled(kernel))) for kernel in kernels)
     return (
         f"{len(found)} cases: {len(found) - wrong} right, {wrong} wrong; {one} are one `__global__`"
-        f" function; {spilled} spill."
+        f" function; {spilled} keep values of threads in memory."
     )
 
 
 def _assembled(kernel: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for arch in kernel["assembled"].values() for each in arch]
+
+
+def _in_memory(kernel: dict[str, Any]) -> int:
+    """Bytes of a thread that no register holds: spilled, or indexed by what is not known."""
+    return int(kernel["spilled"] + kernel["stack"])
 
 
 def _table(found: Sequence[dict[str, Any]]) -> str:
@@ -59,7 +64,7 @@ def _row(name: str, cases: Sequence[dict[str, Any]]) -> list[str]:
         _range([k["block"][0] * k["block"][1] * k["block"][2] for k in each]),
         f"{max([k['shared'] for k in each], default=0) / 1024:.1f}",
         *map(_range, registers),
-        str(max([k["spilled"] for kernel in kernels for k in _assembled(kernel)], default=0)),
+        str(max([_in_memory(k) for kernel in kernels for k in _assembled(kernel)], default=0)),
         str(max([c["degree"] for k in each for c in k["conflicts"]], default=1)),
         f"{min([s['used'] for k in each for s in k['scattered']], default=1.0):.2f}",
         str(sum(bool(line["wrong"]) for line in cases)),

@@ -13,6 +13,7 @@ from ..machine import machine
 from .gpu.apart import each_apart
 from .gpu.block import melt_for_gpu
 from .gpu.chain import NoChain, chain_of
+from .gpu.images import image_plan, images_of, melt_images
 from .gpu.moves import inline_moves
 from .gpu.plan import block_plan
 from .steps.blocks import Facts, facts
@@ -57,7 +58,18 @@ def _for_gpu(sch: Schedule, target: Target, told: str) -> str:
         chain = chain_of(facts(sch))
         plan = block_plan(chain, gpu(target))
     except NoChain as why:
+        return _for_gpu_by_images(sch, target, told or str(why))
+    melt_for_gpu(sch, chain, plan)
+    return str(plan)
+
+
+def _for_gpu_by_images(sch: Schedule, target: Target, why: str) -> str:
+    """One kernel where a stage reads windows of an image, or one for each stage: `why`."""
+    try:
+        images = images_of(facts(sch))
+        plan = image_plan(images, gpu(target))
+    except NoChain:
         schedule_blocks(sch, facts(sch), target)
         return f"a kernel for each stage: {why}"
-    melt_for_gpu(sch, chain, plan)
+    melt_images(sch, images, plan)
     return str(plan)
