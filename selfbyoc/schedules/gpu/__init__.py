@@ -1,1 +1,1 @@
-"""Schedules for GPUs: a chain of stages as one kernel of thread blocks, or each stage as its own."""
+"""Schedules for GPUs: stages over shared rows as one kernel, or a kernel for each stage."""

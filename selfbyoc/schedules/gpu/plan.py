@@ -113,7 +113,7 @@ def _apart(chain: Chain) -> Stage | None:
 def follows(chain: Chain, product: Stage) -> bool:
     """Whether a product, or what is elementwise after it, is the result."""
     readers = {reader.name for reader in product.block.consumers}
-    return product.block.is_output or readers == {chain.result.name} and chain.result.kind == EACH
+    return product.block.is_output or (readers == {chain.result.name} and chain.result.kind == EACH)
 
 
 def _of_rows(chain: Chain, gpu: Gpu) -> Iterator[BlockPlan]:

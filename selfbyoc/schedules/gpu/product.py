@@ -1,4 +1,4 @@
-"""A product of a chain: sums in registers, operands fetched by all threads in chunks of the terms."""
+"""A product of a chain: sums in registers, operands fetched by all threads in chunks of terms."""
 
 from __future__ import annotations
 
