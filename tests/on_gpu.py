@@ -8,6 +8,13 @@ from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.opencl import TARGET, cannot_run
 
 HERE = [c for c in BUILTIN if any(GENERATION in case.generations for case in c.cases)]
+# One of each sort; `make gpu-smallest` has them all.
+FEW = [
+    pytest.param(composite, id=composite.name)
+    for composite in HERE
+    if composite.name
+    in ("attention", "conv2d", "dense_gelu_dense", "layer_norm_dense_int8", "softmax")
+]
 needs_opencl = pytest.mark.skipif(bool(cannot_run()), reason=cannot_run() or "OpenCL is here")
 
 

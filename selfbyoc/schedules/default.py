@@ -50,26 +50,29 @@ def _is_cpu(target: Target) -> bool:
 
 
 def _for_gpu(sch: Schedule, target: Target, told: str) -> str:
-    """One kernel where all stages share rows, or one for each stage."""
+    """One kernel where all stages share rows, or are images; else one for each stage."""
     inline_moves(sch)
+    if told:
+        return _apart(sch, target, told)
     try:
-        if told:
-            raise NoChain(told)
         chain = chain_of(facts(sch))
         plan = block_plan(chain, gpu(target))
     except NoChain as why:
-        return _for_gpu_by_images(sch, target, told or str(why))
+        return _for_gpu_by_images(sch, target, str(why))
     melt_for_gpu(sch, chain, plan)
     return str(plan)
 
 
-def _for_gpu_by_images(sch: Schedule, target: Target, why: str) -> str:
-    """One kernel where a stage reads windows of an image, or one for each stage: `why`."""
+def _for_gpu_by_images(sch: Schedule, target: Target, no_rows: str) -> str:
     try:
         images = images_of(facts(sch))
         plan = image_plan(images, gpu(target))
-    except NoChain:
-        schedule_blocks(sch, facts(sch), target)
-        return f"a kernel for each stage: {why}"
+    except NoChain as why:
+        return _apart(sch, target, f"{no_rows}; {why}")
     melt_images(sch, images, plan)
     return str(plan)
+
+
+def _apart(sch: Schedule, target: Target, why: str) -> str:
+    schedule_blocks(sch, facts(sch), target)
+    return f"a kernel for each stage: {why}"

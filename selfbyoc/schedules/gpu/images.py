@@ -21,6 +21,7 @@ PIXELS = ((16, 16), (8, 16), (8, 8), (4, 8), (4, 4), (2, 4), (1, 4), (1, 1))
 FEW_BLOCKS = 48  # as in plan.py
 GROUPS, LANES = 4, 64  # lanes take pixels, groups channels: those of a warp share its weights
 SUMS = 32  # of a thread: with less than half of its registers nothing spills
+BYTES = 4  # of an element: at most
 WEIGHTS = 8 << 10  # bytes of them that are in shared memory at once
 
 
@@ -104,7 +105,7 @@ def _candidates(images: Images) -> Iterator[ImagePlan]:
             # is counted is no register.
             _share(images.first.shape[1], box[-2], box[-1], (1,)),
             _share(channels, height, width, range(1, 9)),
-            math.prod(box) * 4 + weights,
+            math.prod(box) * BYTES + weights,
         )
 
 
@@ -135,14 +136,15 @@ def _share(channels: int, height: int, width: int, downs: Sequence[int]) -> Shar
 
 
 def _weights(block: Facts) -> int:
-    terms, high, wide = (axis.extent for axis in block.reduction)
-    return block.shape[1] * _terms(block) * high * wide * 4 if terms else 0
+    """Bytes of what is fetched at once."""
+    _, high, wide = (axis.extent for axis in block.reduction)
+    return block.shape[1] * _terms(block) * high * wide * BYTES
 
 
 def _terms(block: Facts) -> int:
     """Input channels whose weights are fetched at once: a divisor, as the last are no fewer."""
     terms, high, wide = (axis.extent for axis in block.reduction)
-    each = block.shape[1] * high * wide * 4
+    each = block.shape[1] * high * wide * BYTES
     return max(n for n in range(1, terms + 1) if terms % n == 0 and (n == 1 or n * each <= WEIGHTS))
 
 
