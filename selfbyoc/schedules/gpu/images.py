@@ -154,7 +154,10 @@ def melt_images(sch: Schedule, images: Images, plan: ImagePlan) -> None:
     for block in images.before:
         sch.compute_inline(block.block)
     # 2. Tiles of the result; the image between lies in shared memory, with what windows need of it.
-    n, channels, y, x = sch.get_loops(images.result.block)[:4]
+    result = images.result.block
+    if images.result.reduction:
+        result = sch.cache_write(result, 0, "local")
+    n, channels, y, x = sch.get_loops(result)[:4]
     tile_y, y = sch.split(y, [None, plan.height])
     tile_x, x = sch.split(x, [None, plan.width])
     sch.reorder(n, tile_y, tile_x, channels, y, x)
@@ -181,7 +184,8 @@ def _share_out(sch: Schedule, sums: Facts, loops: Sequence[Loop], share: Share) 
     sch.reorder(more, turn, group, lane, channels, down)
     sch.bind(group, Y)
     sch.bind(lane, X)
-    sch.set_scope(sums.block, 0, "local")
+    if not sums.in_scope("local"):
+        sch.set_scope(sums.block, 0, "local")
     sch.compute_at(sums.block, lane, preserve_unit_loops=True)
     own = list(sch.get_loops(sums.block))[-7:]
     terms, high, wide = own[4:]
