@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..._tvm import region_buffer
 from ...gpu import Gpu
-from .chain import EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operands, plain
+from .chain import COLUMN, EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operands, plain
 
 CHUNK = 16  # terms of a product that lie in shared memory at once: half a line of 128 bytes
 MOST_ROWS = (64, 32, 16, 8, 4, 2, 1)
@@ -15,6 +16,7 @@ FEW_BLOCKS = 48  # less leave multiprocessors idle, 40 to 140 of them; no target
 FEW_ROWS = 4  # with less, what is fetched serves too few
 LONG_ROW = 1024  # elements from which more than a warp shares a row
 SIDES = (1, 2, 4)  # of a register tile
+SUMS = (PRODUCT, COLUMN)  # stages that sum in registers
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class BlockPlan:
         whole = f"{self.rows} rows" + (f" and {self.columns} columns" if self.columns else "")
         tiles = "".join(f"; {name}: {tile}" for name, tile in self.tiles.items())
         return (
-            f"one kernel, thread blocks of {whole}, {self.groups} x {self.lanes} threads, "
+            f"one kernel; thread blocks of {whole}, {self.groups} x {self.lanes} threads, "
             f"{math.ceil(self.shared_bytes / 1024)} KB of shared memory{tiles}"
         )
 
@@ -154,7 +156,8 @@ def _tile(stage: Stage, rows: int, threads: int, gpu: Gpu, is_apart: bool) -> Ti
 
 def _counted(chain: Chain, plan: BlockPlan) -> BlockPlan:
     """The plan with what it takes of shared memory, before buffers share any."""
-    kept = sum(_kept(chain, stage, plan) for stage in chain.stages)
+    taken = epilogues(chain.stages)
+    kept = sum(_kept(chain, s, plan) for s in chain.stages if s.name not in taken)
     fetched = max((_fetched(chain, s, plan) for s in chain.of(PRODUCT)), default=0)
     size = kept + fetched + 4 * plan.threads  # sums on their way between threads
     return replace(plan, shared_bytes=size)
@@ -174,8 +177,7 @@ def is_again(stage: Stage, plan: BlockPlan) -> bool:
 
 def _kept(chain: Chain, stage: Stage, plan: BlockPlan) -> int:
     """Bytes of the rows of a stage."""
-    in_registers = stage.kind == PRODUCT and epilogue_of(stage) is not None
-    if stage.block.is_output or in_registers or is_fetched(stage, chain) or is_again(stage, plan):
+    if stage.block.is_output or is_fetched(stage, chain) or is_again(stage, plan):
         return 0
     rows = plan.rows if chain.tiled_axis(stage) else 1
     return rows * (stage.width + 1) * _bytes(stage.block.dtype)
@@ -198,15 +200,27 @@ def _bytes(dtype: str) -> int:
     return max(1, int("".join(c for c in dtype if c.isdigit()) or 32) // 8)
 
 
-def epilogue_of(stage: Stage) -> str | None:
+def epilogues(stages: Sequence[Stage]) -> dict[str, str]:
+    """The stages whose sums stay in registers, each with the block that takes them from there, one
+    such stage for each block.
+    """
+    found: dict[str, str] = {}
+    for stage in stages:
+        reader = _epilogue_of(stage) if stage.kind in SUMS else None
+        if reader is not None and reader not in found.values():
+            found[stage.name] = reader
+    return found
+
+
+def _epilogue_of(stage: Stage) -> str | None:
     """The block that reads a product's sums, each one once, and can take them from registers."""
     readers = stage.block.consumers
     if len(readers) != 1 or readers[0].reduction or readers[0].size != stage.block.size:
         return None
     (reader,) = readers
-    own = stage.block.stmt.writes[0]
+    own = region_buffer(stage.block.stmt.writes[0])
     for buffer, indices in operands(reader).items():
-        if not buffer.same_as(own.source if hasattr(own, "source") else own.buffer):
+        if not buffer.same_as(own):
             continue
         wide = [i for i in indices if not hasattr(i, "value")]  # the others are constants
         axes = {axis.position for i in wide if (axis := plain(i, reader))}
