@@ -95,12 +95,12 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
 
 
 def _as_scheduled(level: Level, source: External, target: Any) -> Level:
-    """The level with what the default schedule plans for a GPU: it sees that in the stages only."""
+    """The level as the default schedule says it for a GPU: what it does it sees in the stages."""
     try:
         _, scheduled = schedule_external(source, target)
     except SelfbyocError:
         return level
-    return replace(level, plan=scheduled.level.plan)
+    return scheduled.level
 
 
 def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packed: Packed) -> Level:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from ..._tvm import region_buffer
 from ...language.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
-from .chain import COLUMN, PRODUCT, ROW, Chain, Stage
-from .plan import BlockPlan, epilogue_of, is_again, is_fetched
+from .chain import PRODUCT, ROW, Chain, Stage
+from .plan import SUMS, BlockPlan, epilogues, is_again, is_fetched
 from .product import pad, sum_in_registers
 from .threads import axis_loops, fused, reduce_rows, rows_and_columns, spread, tile
-
-SUMS = (PRODUCT, COLUMN)  # stages that sum in registers
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def _nests(
     sch: Schedule, stages: Sequence[Stage], fetches: set[str]
 ) -> tuple[list[Block], list[Nest]]:
     """The blocks to move, in program order, and the nests for threads, the result's last."""
-    after = {s.name: epilogue_of(s) for s in stages if s.kind in SUMS}
+    after = epilogues(stages)
     moved: list[Block] = []
     sums: dict[str, Stage] = {}  # by the stage that reads them
     nests: list[Nest] = []
@@ -62,7 +60,7 @@ def _nests(
         if reader is not None:
             sch.set_scope(block, 0, "local")
             sums[reader] = stage
-        elif stage.name in after:
+        elif stage.kind in SUMS:
             stored = sch.cache_write(block, 0, "local")
             moved.append(stored)
             nests.append(Nest(stage, stored, stage))

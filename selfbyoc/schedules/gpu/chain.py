@@ -13,7 +13,7 @@ from ..._tvm import region_buffer
 from ..steps.blocks import Facts
 from ..steps.indices import Axis
 
-PRODUCT, ROW, COLUMN, EACH = "product", "row", "column", "each"
+PRODUCT, ROW, COLUMN, EACH = "product", "row", "column", "each"  # what a stage is
 ONE_BLOCK = 1 << 14  # elements that one thread block can well do alone
 Rows = Mapping[int, int]  # axis of a block -> the axis of the result that it follows
 
@@ -27,7 +27,7 @@ class Stage:
     """A block of the chain."""
 
     block: Facts
-    kind: str  # a product; a reduction of rows, or of columns; elements by themselves
+    kind: str  # a product; a sum that lanes share, or each has alone; elements by themselves
     rows: Rows
 
     @property
@@ -197,8 +197,8 @@ def _kind(block: Facts, rows: Rows) -> str:
     if not block.reduction:
         return EACH
     columns = {a.position for a in block.spatial if a.position not in rows and a.extent > 1}
-    if not columns:
-        return ROW
+    if not columns:  # a sum of one term has nothing to share
+        return ROW if any(a.extent > 1 for a in block.reduction) else COLUMN
     if not any(columns <= axes for axes in _lacked(block)):
         return COLUMN
     indices = [index for read in operands(block).values() for index in read]

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..._tvm import region_buffer
 from ...gpu import Gpu
-from .chain import EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operands, plain
+from .chain import COLUMN, EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operands, plain
 
-CHUNK = 16  # terms of a product that lie in shared memory at once: half a line of 128 bytes
 MOST_ROWS = (64, 32, 16, 8, 4, 2, 1)
 FEW_BLOCKS = 48  # less leave multiprocessors idle, 40 to 140 of them; no target says how many
 FEW_ROWS = 4  # with less, what is fetched serves too few
 LONG_ROW = 1024  # elements from which more than a warp shares a row
 SIDES = (1, 2, 4)  # of a register tile
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What of a product may be in shared memory at once: columns of a thread, and terms: the first
+    number that divides them, else the first. 16 are half a line of 128 bytes.
+    """
+
+    wide: Sequence[int]
+    chunks: Sequence[int]
+
+
+WIDE, NARROW = Shape(SIDES, (16, 32, 20, 12, 24, 8)), Shape((1,), (8, 5, 4))
+SUMS = (PRODUCT, COLUMN)  # stages that sum in registers
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,7 @@ class BlockPlan:
         whole = f"{self.rows} rows" + (f" and {self.columns} columns" if self.columns else "")
         tiles = "".join(f"; {name}: {tile}" for name, tile in self.tiles.items())
         return (
-            f"one kernel, thread blocks of {whole}, {self.groups} x {self.lanes} threads, "
+            f"one kernel; thread blocks of {whole}, {self.groups} x {self.lanes} threads, "
             f"{math.ceil(self.shared_bytes / 1024)} KB of shared memory{tiles}"
         )
 
@@ -91,10 +106,13 @@ def _candidates(chain: Chain, gpu: Gpu) -> Iterator[BlockPlan]:
         return
     apart = _apart(chain)
     most = 64 if apart else 32  # a chain's rows lie in shared memory whole
-    for rows in (r for r in MOST_ROWS if r <= min(most, _power(extent))):
+    sizes = [r for r in MOST_ROWS if r <= min(most, _power(extent))]
+    for rows, shape in itertools.product(sizes, (WIDE, NARROW)):
         threads = min(gpu.threads, 256 if rows >= 32 else 128)
         groups = max(1, min(rows, threads // gpu.warp))
-        tiles = {s.name: _tile(s, rows, threads, gpu, s is apart) for s in chain.of(PRODUCT)}
+        tiles = {s.name: _tile(s, rows, threads, shape, gpu) for s in chain.of(PRODUCT)}
+        if apart:  # other blocks have the other passes
+            tiles[apart.name] = replace(tiles[apart.name], passes=1)
         columns = tiles[apart.name].columns if apart else 0
         plan = BlockPlan(rows, groups, threads // groups, tiles, columns)
         yield _counted(chain, plan)
@@ -136,25 +154,25 @@ def _blocks(chain: Chain, plan: BlockPlan) -> int:
     return rows * (math.ceil(chain.result.width / plan.columns) if plan.columns else 1)
 
 
-def _tile(stage: Stage, rows: int, threads: int, gpu: Gpu, is_apart: bool) -> Tile:
+def _tile(stage: Stage, rows: int, threads: int, shape: Shape, gpu: Gpu) -> Tile:
     """The tile that takes least: a step of a sum loads `high + wide` and adds their product."""
     columns, depth = stage.columns[-1].extent, stage.depth
-    chunk = next((n for n in (16, 32, 20, 12, 24, 8) if depth % n == 0), CHUNK)
+    chunk = next((n for n in shape.chunks if depth % n == 0), shape.chunks[0])
     found = []
     for high in (h for h in SIDES if h <= rows and rows // h <= threads):
         across = threads * high // rows
-        for wide in (w for w in SIDES if w * high <= gpu.sums):
+        for wide in (w for w in shape.wide if w * high <= gpu.sums):
             passes = math.ceil(columns / (across * wide))
             cost = passes * (high * wide + high + wide)
             tile = Tile(rows // high, across, high, wide, passes, min(chunk, depth))
             found.append((cost, passes, tile))
-    _, _, best = min(found, key=lambda f: f[:2])
-    return replace(best, passes=1) if is_apart else best  # other blocks have the other passes
+    return min(found, key=lambda f: f[:2])[2]
 
 
 def _counted(chain: Chain, plan: BlockPlan) -> BlockPlan:
     """The plan with what it takes of shared memory, before buffers share any."""
-    kept = sum(_kept(chain, stage, plan) for stage in chain.stages)
+    taken = epilogues(chain.stages)
+    kept = sum(_kept(chain, s, plan) for s in chain.stages if s.name not in taken)
     fetched = max((_fetched(chain, s, plan) for s in chain.of(PRODUCT)), default=0)
     size = kept + fetched + 4 * plan.threads  # sums on their way between threads
     return replace(plan, shared_bytes=size)
@@ -174,8 +192,7 @@ def is_again(stage: Stage, plan: BlockPlan) -> bool:
 
 def _kept(chain: Chain, stage: Stage, plan: BlockPlan) -> int:
     """Bytes of the rows of a stage."""
-    in_registers = stage.kind == PRODUCT and epilogue_of(stage) is not None
-    if stage.block.is_output or in_registers or is_fetched(stage, chain) or is_again(stage, plan):
+    if stage.block.is_output or is_fetched(stage, chain) or is_again(stage, plan):
         return 0
     rows = plan.rows if chain.tiled_axis(stage) else 1
     return rows * (stage.width + 1) * _bytes(stage.block.dtype)
@@ -198,15 +215,27 @@ def _bytes(dtype: str) -> int:
     return max(1, int("".join(c for c in dtype if c.isdigit()) or 32) // 8)
 
 
-def epilogue_of(stage: Stage) -> str | None:
+def epilogues(stages: Sequence[Stage]) -> dict[str, str]:
+    """The stages whose sums stay in registers, each with the block that takes them from there, one
+    such stage for each block.
+    """
+    found: dict[str, str] = {}
+    for stage in stages:
+        reader = _epilogue_of(stage) if stage.kind in SUMS else None
+        if reader is not None and reader not in found.values():
+            found[stage.name] = reader
+    return found
+
+
+def _epilogue_of(stage: Stage) -> str | None:
     """The block that reads a product's sums, each one once, and can take them from registers."""
     readers = stage.block.consumers
     if len(readers) != 1 or readers[0].reduction or readers[0].size != stage.block.size:
         return None
     (reader,) = readers
-    own = stage.block.stmt.writes[0]
+    own = region_buffer(stage.block.stmt.writes[0])
     for buffer, indices in operands(reader).items():
-        if not buffer.same_as(own.source if hasattr(own, "source") else own.buffer):
+        if not buffer.same_as(own):
             continue
         wide = [i for i in indices if not hasattr(i, "value")]  # the others are constants
         axes = {axis.position for i in wide if (axis := plain(i, reader))}

@@ -54,7 +54,8 @@ def _fetched(
         column = next((n for n, a in enumerate(axes) if a and a.position == last), None)
         maker = made.get(str(region_buffer(region).name))
         if maker is None:
-            found.append((sch.cache_read(facts.block, number, "shared"), column))
+            read = sch.cache_read(facts.block, number, "shared", [facts.block])
+            found.append((read, column))
         elif maker.name in fetches:
             found.append((maker.block, column))
     return found
