@@ -33,7 +33,7 @@ class Images:
     between: Facts
     second: Facts
     result: Facts
-    before: Sequence[Facts]  # paddings of the first image
+    again: Sequence[Facts]  # computed again by each reader: the first image's padding, and the like
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,23 @@ class ImagePlan:
 def images_of(blocks: Sequence[Facts]) -> Images:
     """Blocks in program order as two convolutions. Raises NoChain."""
     sums = [n for n, block in enumerate(blocks) if block.reduction]
-    if len(sums) != 2 or sums[1] - sums[0] != 2 or len(blocks) - sums[1] > 2:
+    if len(sums) != 2 or sums[1] - sums[0] < 2:
         raise NoChain("it is no chain of two convolutions")
-    first, between, second = blocks[sums[0] : sums[1] + 1]
+    first, second, result = blocks[sums[0]], blocks[sums[1]], blocks[-1]
     if any(len(block.spatial) != 4 or len(block.reduction) != 3 for block in (first, second)):
         raise NoChain("its sums are not of images")
-    result = blocks[-1]
     if result.shape != second.shape:
         raise NoChain(f"{result.name} is of another shape than {second.name}")
-    return Images(first, between, second, result, blocks[: sums[0]])
+    between = blocks[sums[1] - 1]
+    kept = {first.name, between.name, second.name, result.name}
+    again = [block for block in blocks if block.name not in kept]
+    if any(block.is_costly for block in again if _feeds(block, first)):
+        raise NoChain("what is before its first sums costs too much to compute for each of them")
+    return Images(first, between, second, result, again)
+
+
+def _feeds(block: Facts, reader: Facts) -> bool:
+    return reader.name in [each.name for each in block.consumers]
 
 
 def image_plan(images: Images, gpu: Gpu) -> ImagePlan:
@@ -82,13 +90,15 @@ def image_plan(images: Images, gpu: Gpu) -> ImagePlan:
     plans = [p for p in _candidates(images) if p.shared_bytes <= gpu.shared_bytes]
     if not plans or gpu.threads < GROUPS * LANES:
         raise NoChain("no tile of its images fits a thread block")
+    # Idle threads are worse than idle multiprocessors: the halo is computed by each block.
+    full = [plan for plan in plans if plan.height * plan.width >= LANES // 2] or plans[:1]
+    many = [plan for plan in full if _blocks(images, plan) >= FEW_BLOCKS]
+    return (many or full[-1:])[0]
+
+
+def _blocks(images: Images, plan: ImagePlan) -> int:
     n, _, rows, columns = images.result.shape
-    many = [
-        plan
-        for plan in plans
-        if n * math.ceil(rows / plan.height) * math.ceil(columns / plan.width) >= FEW_BLOCKS
-    ]
-    return (many or plans[-1:])[0]
+    return n * math.ceil(rows / plan.height) * math.ceil(columns / plan.width)
 
 
 def _candidates(images: Images) -> Iterator[ImagePlan]:
@@ -151,7 +161,7 @@ def _terms(block: Facts) -> int:
 def melt_images(sch: Schedule, images: Images, plan: ImagePlan) -> None:
     """All stages under one loop over tiles."""
     # 1. The first image is read where it is: neighbours by neighbours, and again from the cache.
-    for block in images.before:
+    for block in images.again:
         sch.compute_inline(block.block)
     # 2. Tiles of the result; the image between lies in shared memory, with what windows need of it.
     result = images.result.block
