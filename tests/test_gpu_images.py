@@ -8,7 +8,12 @@ from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
 
 CHAIN = next(c for c in HERE if c.name == "conv2d_relu_conv2d_relu")
+SEPARABLE = next(c for c in HERE if c.name == "depthwise_pointwise")
 CUDA = {"kind": "cuda", "arch": "sm_80"}
+
+
+def case_of(composite, name):
+    return next(c for c in composite.cases if c.name == name)
 
 
 def kernel_of(case, **limits):
@@ -34,6 +39,17 @@ def test_a_thread_block_without_the_memory():
 @needs_opencl
 @pytest.mark.parametrize("name", ["strided-first", "strided-second", "pointwise"])
 def test_numbers(name):
-    case = next(c for c in CHAIN.cases if c.name == name)
-    found = verified(CHAIN, case, ["random", "borders"])
+    is_right(CHAIN, case_of(CHAIN, name))
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", ["no-bias", "batch-norm"])
+def test_a_result_of_sums_and_stages_of_one_channel_each(name):
+    (found,) = made(SEPARABLE, case := case_of(SEPARABLE, name), make_target(CUDA))
+    assert len(found.lowered.launches) == 1
+    is_right(SEPARABLE, case)
+
+
+def is_right(composite, case):
+    found = verified(composite, case, ["random", "borders"])
     assert found.counts == {"passed": 1}, str(found)
