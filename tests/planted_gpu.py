@@ -154,3 +154,15 @@ def many_sums(x: T.Buffer((100, 1024), "float32"), y: T.Buffer((100, 1024), "flo
                     s[i] = s[i] + x[k, tx] * x[i, k]
             for i in T.unroll(100):
                 y[i, tx] = s[i]
+
+
+@T.prim_func(s_tir=True)
+def the_same_sum(x: T.Buffer((256,), "float32"), y: T.Buffer((256,), "float32")) -> None:
+    """Each thread sums all of the argument by itself."""
+    s = T.alloc_buffer((1,), "float32", scope="local")
+    for _bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(256, thread="threadIdx.x"):
+            s[0] = T.float32(0)
+            for k in range(256):
+                s[0] = s[0] + x[k]
+            y[tx] = x[tx] / s[0]

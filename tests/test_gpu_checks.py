@@ -77,7 +77,10 @@ def test_a_barrier_after_some_threads_have_returned():
 
 def test_lanes_that_read_a_column_want_one_bank():
     found = checked(planted.columns)
-    (conflict,) = found.slow
+    (text,) = found.slow
+    assert "32 words of one bank" in text
+    assert "rows of 32 + 1" in text
+    (conflict,) = only(found).conflicts
     assert (conflict.degree, conflict.times, conflict.is_store) == (32, 32, False)
     assert conflict.padding == (32, 1)
     assert found.wrong == []
@@ -87,6 +90,12 @@ def test_lanes_that_are_no_neighbours_in_memory():
     (scattered,) = only(checked(planted.columns_of_memory)).scattered
     assert not scattered.is_store
     assert scattered.used == 0.125  # 4 of 32 bytes
+
+
+def test_a_sum_that_every_thread_repeats():
+    (text,) = checked(planted.the_same_sum).slow
+    assert "all threads of a block sum" in text
+    assert "256 terms" in text
 
 
 def test_more_than_a_device_has():

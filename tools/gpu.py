@@ -60,7 +60,7 @@ def _of_cuda(made: Any) -> dict[str, Any]:
         "workspaces": sum(made.lowered.workspaces),
         "checked": [asdict(kernel) for kernel in checked.kernels],
         "assembled": used,
-        "slow": [str(conflict) for conflict in checked.slow],
+        "slow": checked.slow,
         "wrong": checked.wrong,
     }
 

@@ -10,14 +10,17 @@ from math import prod
 from typing import Any
 
 from ..._tvm import target_dict
+from ...codegen.vectors import found_in
 from ..bounds.accesses import Access
-from ..bounds.enumerate import Unknown, extents
+from ..bounds.enumerate import Unknown, extents, variables
+from ..bounds.expressions import LOADS
 from .lowered import Launch, Lowered
 from .walk import BARRIER, Device, Sync, device, scope
 from .warps import WARP, Threads, addresses, coalesced, conflict, padding, part, threads
 
 # Of a CUDA device, for kernels that ask for no more.
 MAX_THREADS, MAX_SHARED = 1024, 48 * 1024
+LONG = 64  # terms of a sum that is worth sharing
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Kernel:
     divergent: tuple[str, ...]  # barriers and shuffles that some threads miss
     conflicts: tuple[Conflict, ...]
     scattered: tuple[Scattered, ...]
+    same: tuple[str, ...]  # what every thread of a block sums by itself, the same for all
     unknown: tuple[str, ...]  # accesses of which nothing is told
 
     @property
@@ -84,10 +88,11 @@ class Checked:
         return [text for kernel in self.kernels for text in self._wrong(kernel)]
 
     @property
-    def slow(self) -> list[Conflict]:
-        """Bank conflicts in loops that a padding would avoid."""
+    def slow(self) -> list[str]:
+        """Bank conflicts in loops that a padding would avoid, and sums that all threads repeat."""
         found = [c for kernel in self.kernels for c in kernel.conflicts]
-        return [c for c in found if c.padding is not None and c.times > 1]
+        conflicts = [str(c) for c in found if c.padding is not None and c.times > 1]
+        return conflicts + [text for kernel in self.kernels for text in kernel.same]
 
     def _wrong(self, kernel: Kernel) -> Iterator[str]:
         yield from (f"{kernel.name}: {text}" for text in kernel.divergent)
@@ -123,6 +128,7 @@ def kernel_of(launch: Launch) -> Kernel:
         tuple(_divergent(found, of)),
         tuple(_each(shared, of, _conflict, unknown)),
         tuple(_each(global_, of, _scattered, unknown)),
+        tuple(_each(found.accesses, of, _same, unknown)),
         tuple(unknown),
     )
 
@@ -185,6 +191,18 @@ def _scattered(access: Access, of: Threads) -> Scattered | None:
     if used == 1:
         return None
     return Scattered(str(access.root.name), access.is_store, round(used, 3), _times(access))
+
+
+def _same(access: Access, of: Threads) -> str | None:
+    """A long sum that is no thread's own: neither where it is nor what it is of depends on one."""
+    is_sum = access.is_store and scope(access) == "local" and _times(access) >= LONG
+    if not is_sum or not _loads(access) or set(variables(access.raw, access.value)) & set(of.env):
+        return None
+    return f"all threads of a block sum {access.root.name} by themselves, {_times(access)} terms"
+
+
+def _loads(access: Access) -> list[Any]:
+    return found_in(access.value, lambda node: type(node).__name__ in LOADS)
 
 
 def _times(access: Access) -> int:
