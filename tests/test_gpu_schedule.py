@@ -44,6 +44,11 @@ def tokens(x):
     return op.softmax(op.sum(op.exp(x), axis=1))
 
 
+def twice(x, y, z):
+    hidden = op.relu(op.batch_matmul(op.softmax(x), y, transpose_b=True))
+    return op.softmax(op.batch_matmul(hidden, z))
+
+
 # Tails of rows, of columns, of terms; one of each; more than a block holds of none.
 SIZES = {
     "tails": (between, {"x": (6, 11, 17), "y": (6, 13, 17)}),
@@ -53,6 +58,8 @@ SIZES = {
     "one column": (between, {"x": (3, 5, 1), "y": (3, 1, 1)}),
     "no rows in the result": (summed, {"x": (3, 9, 16), "y": (3, 50, 16)}),
     "two products of one operand": (gated, {"x": (2, 19, 24), "y": (2, 21, 24)}),
+    "one row each": (gated, {"x": (5, 1, 31), "y": (5, 100, 31)}),
+    "a product of a product": (twice, {"x": (5, 2, 5), "y": (5, 16, 5), "z": (5, 16, 3)}),
     "sums down": (tokens, {"x": (5, 7, 33)}),
     "sums of one": (tokens, {"x": (1, 2, 1)}),
 }
@@ -92,7 +99,9 @@ def test_a_chain_is_one_kernel(name):
 
 
 @needs_opencl
-@pytest.mark.parametrize("name", ["tails", "one row", "two products of one operand", "sums of one"])
+@pytest.mark.parametrize(
+    "name", ["tails", "one row", "two products of one operand", "a product of a product"]
+)
 def test_numbers(name):
     program, shapes = SIZES[name]
     found = verified(Composite("chain", program), Case(program, **shapes), ["random"])

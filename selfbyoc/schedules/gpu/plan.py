@@ -171,18 +171,25 @@ def _tile(stage: Stage, rows: int, threads: int, shape: Shape, gpu: Gpu) -> Tile
 
 def _counted(chain: Chain, plan: BlockPlan) -> BlockPlan:
     """The plan with what it takes of shared memory, before buffers share any."""
-    taken = epilogues(chain.stages)
-    kept = sum(_kept(chain, s, plan) for s in chain.stages if s.name not in taken)
+    elsewhere = epilogues(chain.stages).keys() | fetches(chain)
+    kept = sum(_kept(chain, s, plan) for s in chain.stages if s.name not in elsewhere)
     fetched = max((_fetched(chain, s, plan) for s in chain.of(PRODUCT)), default=0)
     size = kept + fetched + 4 * plan.threads  # sums on their way between threads
     return replace(plan, shared_bytes=size)
 
 
-def is_fetched(stage: Stage, chain: Chain) -> bool:
-    """Whether products fetch what it computes, a chunk at a time."""
+def fetches(chain: Chain) -> set[str]:
+    """The stages that a product fetches as they are computed, a chunk at a time: it alone reads
+    them, and they take no sums from registers.
+    """
     kinds = {s.name: s.kind for s in chain.stages}
-    readers = [reader.name for reader in stage.block.consumers]
-    return stage.kind == EACH and [kinds[name] for name in readers] == [PRODUCT]
+    taking = epilogues(chain.stages).values()
+    return {
+        s.name
+        for s in chain.stages
+        if s.kind == EACH and s.name not in taking and not s.block.is_output
+        if [kinds[reader.name] for reader in s.block.consumers] == [PRODUCT]
+    }
 
 
 def is_again(stage: Stage, plan: BlockPlan) -> bool:
@@ -192,7 +199,7 @@ def is_again(stage: Stage, plan: BlockPlan) -> bool:
 
 def _kept(chain: Chain, stage: Stage, plan: BlockPlan) -> int:
     """Bytes of the rows of a stage."""
-    if stage.block.is_output or is_fetched(stage, chain) or is_again(stage, plan):
+    if stage.block.is_output or is_again(stage, plan):
         return 0
     rows = plan.rows if chain.tiled_axis(stage) else 1
     return rows * (stage.width + 1) * _bytes(stage.block.dtype)
@@ -207,7 +214,7 @@ def _fetched(chain: Chain, stage: Stage, plan: BlockPlan) -> int:
 
 def reads_anew(stage: Stage, chain: Chain) -> bool:
     """Whether a product's rows are fetched too, and not in shared memory already."""
-    kept = {s.name for s in chain.stages if not is_fetched(s, chain)}
+    kept = {s.name for s in chain.stages} - fetches(chain)
     return not any(p.name in kept and not is_operand(p) for p in stage.block.producers)
 
 
