@@ -150,7 +150,7 @@ def test_what_is_no_chain():
     pooled = level(lambda x: op.relu(op.max_pool2d(x, pool_size=2)), x=(1, 3, 8, 8))
     assert "one kernel" in pooled.plan
     windows = level(lambda x, w: op.relu(op.conv2d(x, w)), x=(1, 4, 9, 9), w=(8, 4, 3, 3))
-    assert windows.plan == "a kernel for each stage: conv2d reads windows of its argument"
+    assert windows.plan.startswith("a kernel for each stage: conv2d reads windows of its argument;")
 
 
 def test_weights_are_not_packed_for_a_gpu():
