@@ -20,7 +20,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo venv venv-relay venv-zoo clean bounds executors
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -34,6 +34,8 @@ help:
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
+	@echo 'make gpu          every case as a kernel of a GPU, without one: run as OpenCL, compiled as CUDA'
+	@echo 'make gpu-smallest the same, one case of each composite'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
 	@echo 'make executors    the matrix of docs/executors.md: programs by every executor, with both TVMs'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
@@ -114,6 +116,17 @@ bounds: venv venv-relay
 	$(RELAY)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --resume --json build/bounds/relay.jsonl
 	$(RELAX)/bin/python -m selfbyoc bounds --tables build/bounds/relax.jsonl --tables build/bounds/relay.jsonl
 
+# Half an hour of one core: every case run as OpenCL by POCL, and as CUDA read for mistakes and
+# compiled by NVRTC; prints the tables of docs/reports/gpu.md. Goes on where it was interrupted.
+gpu: venv-cuda
+	$(RELAX)/bin/python tools/gpu.py --json build/gpu/relax.jsonl
+	$(RELAY)/bin/python tools/gpu.py --json build/gpu/relay.jsonl
+	$(RELAX)/bin/python tools/gpu.py --tables build/gpu/relax.jsonl build/gpu/relay.jsonl
+
+gpu-smallest: venv-cuda
+	$(RELAX)/bin/python tools/gpu.py --smallest
+	$(RELAY)/bin/python tools/gpu.py --smallest
+
 # Half an hour and more: every composite by every executor and level, and after other passes.
 matrix: venv venv-relay
 	SELFBYOC_MATRIX=1 $(RELAX)/bin/python -m pytest -m '' tests/test_matrix.py
@@ -186,6 +199,14 @@ $(RELAX)/.installed: pyproject.toml
 	@echo 'setting up $(RELAX)'
 	@test -x $(RELAX)/bin/pip || $(PYTHON) -m venv $(RELAX)
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[onnx,dev]'
+	@touch $@
+
+# 95 MB each, for `make gpu` alone; the tests that need it are left out without.
+venv-cuda: $(RELAX)/.cuda $(RELAY)/.cuda
+	@:
+
+%/.cuda: %/.installed
+	@$*/bin/python $(PIP_INSTALL) nvidia-cuda-nvrtc-cu12 nvidia-cuda-cccl-cu12
 	@touch $@
 
 venv-zoo: $(ZOO)/.installed

@@ -27,7 +27,7 @@ class Wiring:
     """
 
     builtin: Sequence[Any] = ()
-    default_schedule: Callable[..., None] = _missing
+    default_schedule: Callable[..., str] = _missing
     with_record: Callable[..., Any] = _missing
     bar_record: Callable[..., bool] = _missing
     verified: Callable[..., Any] = _missing

@@ -322,7 +322,7 @@ def test_a_product_in_the_middle_is_one_kernel():
 
 
 def test_a_product_in_the_middle_for_cuda():
-    """Every stage on threads, and its source; no device runs it here."""
+    """All of it in one function of the device; tests/test_gpu_schedule.py has more sizes."""
     mod = selfbyoc.emit(between, SMALL.args)
     parted = selfbyoc.partition_for_tefuse(mod, composites=[MIDDLE])
     target = make_target({"kind": "cuda", "arch": "sm_80"})
@@ -335,5 +335,7 @@ def test_a_product_in_the_middle_for_cuda():
     built = build_module(scheduled.mod, target)
     (device,) = built.imports if GENERATION == "relax" else built.imported_modules
     source = module_source(device)
-    for part in ("__global__", "blockIdx.x", "threadIdx.x"):
+    for part in ("blockIdx.x", "threadIdx.x", "__shared__"):
         assert part in source
+    bodies = [text for text in source.split("__global__")[1:] if "{" in text.partition(";")[0]]
+    assert len(bodies) == 1

@@ -79,6 +79,7 @@ FLOORS = (
                 "bounds",
                 "config",
                 "export",
+                "gpu",
                 "indices",
                 "numbers",
                 "rewrite",
@@ -90,7 +91,7 @@ FLOORS = (
             ]
         ),
     ),
-    ("host", "host_features", "cores", "cpu_features", "machine", "wiring"),
+    ("host", "host_features", "cores", "cpu_features", "gpu", "machine", "wiring"),
     ("graph",),
     ("ops",),
     ("language",),
@@ -202,7 +203,8 @@ def test_analysis_asks_and_view_draws():
 
 def test_schedules_know_no_graph_ir_and_no_pipeline():
     allowed = (
-        "selfbyoc.schedules", "selfbyoc.language", "selfbyoc.machine", "selfbyoc._tvm",
+        "selfbyoc.schedules", "selfbyoc.language", "selfbyoc.machine", "selfbyoc.gpu",
+            "selfbyoc._tvm",
         "selfbyoc.errors", "selfbyoc.ops", "selfbyoc.graph", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.prefetch", "selfbyoc.codegen.slices", "selfbyoc.codegen.copies",
         "selfbyoc.codegen.absorbed",

@@ -98,7 +98,7 @@ def apply_schedule(
         _replay(sch, tuned.trace, stacked.composite)
         return Scheduled(_described(sch, stacked), level)
     if level.name == DEFAULT or own is None:
-        default(sch, ops, target)
+        level = _with_said(level, default(sch, ops, target, told))
         return Scheduled(_described(sch, stacked), level)
     name = stacked.composite.name
     try:
@@ -113,6 +113,13 @@ def apply_schedule(
             f"composite {name}: its schedule raised {type(err).__name__}: {text}"
         ) from cause(err)
     return Scheduled(_described(sch, stacked), level)
+
+
+def _with_said(level: Level, said: str) -> Level:
+    """The level with what the default schedule says of a GPU's kernels: how many, then details."""
+    if not said:
+        return level
+    return replace(level, reason=f"{level.reason}; {said.partition(';')[0]}", plan=said)
 
 
 def _own(stacked: Stacked, own: Callable[..., Any], sch: Any, ops: Ops, target: Any) -> None:

@@ -119,11 +119,19 @@ def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
     computes, but weights that came packed nobody else can read.
     """
     match = match_of(external)
-    is_told = NOT_OWN in external.attrs and not external.attrs.get(PACKED)
-    if takes_plain_ops(match.composite, target, tuned) or (is_told and match.composite.kernel):
-        plain = replace(match.composite, kernel=None, compute=None, pack={})
-        match = replace(match, composite=plain)
+    may = match.composite.kernel is not None and not external.attrs.get(PACKED)
+    plain = may and (NOT_OWN in external.attrs or not is_for(match.composite, target))
+    if plain or takes_plain_ops(match.composite, target, tuned):
+        bare = replace(match.composite, kernel=None, compute=None, pack={})
+        match = replace(match, composite=bare)
     return stack(external.graph, match, packed_params(external))
+
+
+def is_for(composite: Composite, target: Any) -> bool:
+    """Whether the composite's kernel, if it has one, is for such a target: its plan, its packing
+    and its compute are.
+    """
+    return composite.kernel is None or str(target.kind) in composite.kernel.targets
 
 
 def takes_plain_ops(composite: Composite, target: Any, tuned: Tuned | None) -> bool:

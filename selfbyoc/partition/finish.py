@@ -29,6 +29,7 @@ from ..codegen.lower import (
     SCALARS,
     TARGET,
     External,
+    is_for,
     match_of,
     packed_params,
 )
@@ -142,7 +143,7 @@ def _packed(
     """The function that takes packed what every caller passes as a constant, and does what the
     record in force for it says; and what packs that, call by call.
     """
-    wanted = _wanted(source, sites) if sites else {}
+    wanted = _wanted(source, target, sites) if sites else {}
     if wanted:
         types = packed_types(source.graph, match_of(source), wanted)
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
@@ -155,6 +156,8 @@ def _packed(
     return source, [{i: partial(pack[i], site[i]) for i in pack} for site in sites]
 
 
-def _wanted(source: External, sites: Sequence[Tensors]) -> dict[int, str]:
+def _wanted(source: External, target: Any | None, sites: Sequence[Tensors]) -> dict[int, str]:
+    if not is_for(match_of(source).composite, target or host_target()):
+        return {}
     found = packable(source.graph, match_of(source))
     return {i: name for i, name in found.items() if all(i in site for site in sites)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import get_block, walk
+from .._tvm import get_block
 from .._tvm_tune import schedule_error
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import OpView
@@ -96,7 +96,7 @@ def _loop(reader: _Part, at: Any, text: str) -> Loop:
     """The loop that `at` says, over no reduced axis of the consumer."""
     block = reader.result
     loops = list(block.sch.get_loops(block.block))
-    used = _variables(block)
+    used = block.variables
     if isinstance(at, int):
         return _loop_of_axis(reader, at, loops, used, text)
     try:
@@ -141,23 +141,6 @@ def _axes(block: Facts) -> str:
 
 def _plain(axis: Axis) -> str:
     return str(axis.var.name).removeprefix("v_")
-
-
-def _variables(block: Facts) -> list[list[Any]]:
-    """For each axis of a block the variables of the loops that it follows from."""
-    realized: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if type(node).__name__.endswith("BlockRealize") and node.block.same_as(block.stmt):
-            realized.append(node)
-
-    walk(block.sch.mod["main"].body, visit)
-    found: list[list[Any]] = []
-    for value in realized[0].iter_values:
-        inside: list[Any] = []
-        walk(value, lambda n, inside=inside: inside.append(n))
-        found.append([n for n in inside if type(n).__name__ == "Var"])
-    return found
 
 
 def _check_readers(made: _Part, reader: _Part, loop: Loop, text: str) -> None:

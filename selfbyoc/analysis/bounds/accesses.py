@@ -57,14 +57,15 @@ class Access:
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where the walk is."""
 
     loops: tuple[Loop, ...] = ()
     guards: tuple[Any, ...] = ()
 
-    def under(self, *guards: Any) -> _Place:
-        return _Place(self.loops, (*self.guards, *guards))
+    def under(self, *guards: Any) -> Place:
+        """The same, where these hold too."""
+        return Place(self.loops, (*self.guards, *guards))
 
 
 @dataclass
@@ -80,16 +81,18 @@ def accesses(lowered: Any, source: Any) -> Accesses:
     """The accesses of a function just before it becomes machine code; `source` is the same
     function before it was lowered, whose parameters are the arguments.
     """
-    walk = _Walk([b for b in param_buffers(source) if hasattr(b, "shape")], {}, {}, Accesses())
+    walk = Walk([b for b in param_buffers(source) if hasattr(b, "shape")], {}, {}, Accesses())
     for position, buffer in enumerate(param_buffers(lowered)):
         if hasattr(buffer, "data"):  # 0.17; in 0.27 the arguments are unpacked in the body
             walk.argument(buffer.data, position)
-    walk.statement(lowered.body, _Place())
+    walk.statement(lowered.body, Place())
     return walk.result
 
 
 @dataclass
-class _Walk:
+class Walk:
+    """Goes through a lowered function once; analysis/gpu has one that knows threads."""
+
     arguments: list[Any]
     roots: dict[Any, Root]  # by the variable of the memory
     lets: dict[Any, Any]
@@ -103,7 +106,7 @@ class _Walk:
         self.roots[var] = root
         self.result.roots.append(root)
 
-    def statement(self, stmt: Any, place: _Place) -> None:
+    def statement(self, stmt: Any, place: Place) -> None:
         """Everything in a statement."""
         kind = type(stmt).__name__
         visit = getattr(self, f"_{kind}", None)
@@ -113,53 +116,53 @@ class _Walk:
         if kind != "Return":
             self.result.calls.append(f"a statement {kind}")
 
-    def _SeqStmt(self, stmt: Any, place: _Place) -> None:
+    def _SeqStmt(self, stmt: Any, place: Place) -> None:
         for each in stmt.seq:
             self.statement(each, place)
 
-    def _For(self, stmt: Any, place: _Place) -> None:
+    def _For(self, stmt: Any, place: Place) -> None:
         first, extent = self._plain(stmt.min), self._plain(stmt.extent)
         loop = Loop(stmt.loop_var, first, extent, int(stmt.kind) == PARALLEL)
-        self.statement(stmt.body, _Place((*place.loops, loop), place.guards))
+        self.statement(stmt.body, Place((*place.loops, loop), place.guards))
 
-    def _IfThenElse(self, stmt: Any, place: _Place) -> None:
+    def _IfThenElse(self, stmt: Any, place: Place) -> None:
         self._expression(stmt.condition, place)
         condition = self._plain(stmt.condition)
         self.statement(stmt.then_case, place.under(condition))
         if stmt.else_case is not None:
             self.statement(stmt.else_case, place.under(tir.Not(condition)))
 
-    def _LetStmt(self, stmt: Any, place: _Place) -> None:
+    def _LetStmt(self, stmt: Any, place: Place) -> None:
         self._Bind(stmt, place)
         self.statement(stmt.body, place)
 
-    def _Bind(self, stmt: Any, place: _Place) -> None:
+    def _Bind(self, stmt: Any, place: Place) -> None:
         self._expression(stmt.value, place)
         if is_index(stmt.value):
             self.lets[stmt.var] = self._plain(stmt.value)
 
-    def _AttrStmt(self, stmt: Any, place: _Place) -> None:
+    def _AttrStmt(self, stmt: Any, place: Place) -> None:
         self.statement(stmt.body, place)
 
-    def _AssertStmt(self, stmt: Any, place: _Place) -> None:
+    def _AssertStmt(self, stmt: Any, place: Place) -> None:
         self._expression(stmt.condition, place)
         if hasattr(stmt, "body"):
             self.statement(stmt.body, place)
 
-    def _Evaluate(self, stmt: Any, place: _Place) -> None:
+    def _Evaluate(self, stmt: Any, place: Place) -> None:
         self._expression(stmt.value, place)
 
-    def _Allocate(self, stmt: Any, place: _Place) -> None:
+    def _Allocate(self, stmt: Any, place: Place) -> None:
         name, size = str(stmt.buffer_var.name), bytes_of(stmt.extents, stmt.dtype)
         self._add(stmt.buffer_var, Root(name, size, None, place.loops))
         self.statement(stmt.body, place)
 
-    def _AllocBuffer(self, stmt: Any, place: _Place) -> None:
+    def _AllocBuffer(self, stmt: Any, place: Place) -> None:
         buffer = stmt.buffer
         size = bytes_of(buffer.shape, buffer.dtype)
         self._add(buffer, Root(str(buffer.name), size, None, place.loops))
 
-    def _DeclBuffer(self, stmt: Any, place: _Place) -> None:
+    def _DeclBuffer(self, stmt: Any, place: Place) -> None:
         if hasattr(stmt, "body"):  # 0.17
             self.statement(stmt.body, place)
             return
@@ -170,11 +173,11 @@ class _Walk:
         else:
             self.roots[stmt.buffer] = base
 
-    def _BufferStore(self, stmt: Any, place: _Place) -> None:
+    def _BufferStore(self, stmt: Any, place: Place) -> None:
         self._expression(stmt.value, place)
         self._access(stmt.buffer, stmt.indices, place, stmt.value)
 
-    def _expression(self, expr: Any, place: _Place) -> None:
+    def _expression(self, expr: Any, place: Place) -> None:
         kind = type(expr).__name__
         if kind in _LEAVES:
             return
@@ -186,7 +189,7 @@ class _Walk:
             for part in parts(expr, kind):
                 self._expression(part, place)
 
-    def _call(self, call: Any, place: _Place) -> None:
+    def _call(self, call: Any, place: Place) -> None:
         name = str(getattr(call.op, "name", call.op)).rpartition(".")[2]
         if name == "prefetch":  # a hint; an address that nobody may touch is none
             return
@@ -203,7 +206,7 @@ class _Walk:
                 continue
             self._expression(arg, place)
 
-    def _access(self, buffer: Any, indices: Sequence[Any], place: _Place, value: Any) -> None:
+    def _access(self, buffer: Any, indices: Sequence[Any], place: Place, value: Any) -> None:
         for index in indices:
             self._expression(index, place)
         root = self.roots.get(buffer) or self.roots.get(getattr(buffer, "data", None))

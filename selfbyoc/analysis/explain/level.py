@@ -16,13 +16,16 @@ from ...codegen.lower import (
     COMPOSITE,
     NOT_OWN,
     TARGET,
+    External,
     match_of,
     packed_params,
     read_attrs,
+    schedule_external,
 )
 from ...codegen.planned import plan_of
 from ...codegen.tuned import Tuned, told_by
 from ...errors import SelfbyocError, one_line
+from ...gpu import is_gpu
 from ...graph import Symbol, sizes_text, symbols_in
 from ...language.decisions import deciding
 from ...language.known import composite_of, is_builtin
@@ -77,15 +80,27 @@ def levels_of_kernels(mod: Any, target: Any) -> Leveler:
         tuned = Tuned.of(attrs)
         why_not = attrs.get(NOT_OWN, "") or reason_of(record.symbol, told)
         decided = level_of(composite, told, why_not, tuned)
-        if composite.kernel is None:
+        on_gpu = decided.name == DEFAULT and is_gpu(told)
+        if composite.kernel is None and not on_gpu:
             return decided
         source = hook.source_of(func, record.symbol, attrs)
         if source.symbols:
             source = source.at({name: sizes.get(name, size) for name, size in source.sizes.items()})
+        if on_gpu:
+            return _as_scheduled(decided, source, told)
         packed = {p.arg: p.value.shape for p in packed_params(source).values()}
         return _planned(decided, match_of(source), told, tuned, packed)
 
     return level
+
+
+def _as_scheduled(level: Level, source: External, target: Any) -> Level:
+    """The level as the default schedule says it for a GPU: what it does it sees in the stages."""
+    try:
+        _, scheduled = schedule_external(source, target)
+    except SelfbyocError:
+        return level
+    return scheduled.level
 
 
 def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packed: Packed) -> Level:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import host
 from ..._tvm import GENERATION
 from ...codegen.apply import level_of
 from ...codegen.lower import NOT_OWN
@@ -22,7 +21,7 @@ from .inputs import Array, kinds_for
 from .records import PASSED, RAISED, REFUSED, SKIPPED, WRONG, Check, Verdict
 from .reference import NUMPY, OWN_REFERENCE, TVM, Question, own_reference, question
 from .rounding import Rounding, no_worse, rounding
-from .run import Overrun, Runner
+from .run import Overrun, Runner, cannot_run
 from .steady import unsteady
 from .subjects import Subject
 
@@ -72,7 +71,7 @@ def verdict(subject: Subject, plan: Plan, checks: Sequence[Check]) -> Verdict:
 
 def checks(subject: Subject, plan: Plan) -> Iterator[Event]:
     """Build the kernel and run it on every kind of input."""
-    reason = host.cannot_run(plan.target)
+    reason = cannot_run(plan.target)
     if reason:
         yield Event(BUILD, Check(BUILD, REFUSED, reason))
         return

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
+from ... import host
 from ..._tvm import GENERATION, get_func, tvm
 from ...codegen.lower import External, lower
 from ...graph import OpGraph, Value
+from ..gpu import opencl
 from .inputs import Array
 
-GUARD = 64  # bytes before and after each array: TVM wants multiples of 64
+GUARD = 128  # bytes before and after each array: TVM wants multiples of 64, POCL of 128
 POISON = 0xFF  # as floating point: NaN
 OTHER_POISON = 0x7B  # large: a maximum or a comparison drops a NaN that it should not have read
 
@@ -27,7 +29,7 @@ class Runner:
 
     def __init__(self, source: External, target: Any) -> None:
         self.outputs = source.graph.outputs
-        self.function = get_func(lower(source, target), source.symbol)
+        self.function = _function(source, target)
 
     def at(self, graph: OpGraph) -> Runner:
         """The same for inputs of this graph, of other sizes of its symbols."""
@@ -41,7 +43,7 @@ class Runner:
         for guarded, array in zip(given, inputs, strict=True):
             guarded.array[...] = array
         results = [_Guarded(_extents(v), v.dtype, poison) for v in self.outputs]
-        self.function(*(_tensor(g.array) for g in [*given, *results]))
+        self.function(*(g.array for g in [*given, *results]))
         for n, (guarded, array) in enumerate(zip(given, inputs, strict=True)):
             if guarded.overrun or guarded.array.tobytes() != array.tobytes():
                 raise Overrun(f"it wrote to input {n} or around it")
@@ -49,6 +51,19 @@ class Runner:
             if guarded.overrun:
                 raise Overrun(f"it wrote outside output {n}")
         return [guarded.array for guarded in results]
+
+
+def cannot_run(target: Any) -> str:
+    """Why this machine cannot run what is built for a target, or ''."""
+    return opencl.cannot_run() if str(target.kind) == "opencl" else host.cannot_run(target)
+
+
+def _function(source: External, target: Any) -> Callable[..., None]:
+    """What is called with arrays, the last ones its results."""
+    if str(target.kind) == "opencl":
+        return opencl.program(source, target)
+    compiled = get_func(lower(source, target), source.symbol)
+    return lambda *arrays: compiled(*map(_tensor, arrays))
 
 
 class _Guarded:

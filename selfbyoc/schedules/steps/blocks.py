@@ -96,6 +96,23 @@ class Facts:
         walk(self.stmt.body, visit)
         return bool(found)
 
+    @property
+    def variables(self) -> list[list[Any]]:
+        """For each axis the variables of the loops that it follows from."""
+        realized: list[Any] = []
+
+        def visit(node: Any) -> None:
+            if type(node).__name__.endswith("BlockRealize") and node.block.same_as(self.stmt):
+                realized.append(node)
+
+        walk(self.sch.mod["main"].body, visit)
+        found: list[list[Any]] = []
+        for value in realized[0].iter_values:
+            inside: list[Any] = []
+            walk(value, lambda n, inside=inside: inside.append(n))
+            found.append([n for n in inside if type(n).__name__ == "Var"])
+        return found
+
     def _dims(self, region: Any, axis: Axis, apart: int = 0) -> list[int]:
         """The dimensions of a read region whose start depends on an axis, groups of so many aside
         (`axis // apart`).

@@ -1,0 +1,97 @@
+"""OpenCL kernels run on this CPU, by POCL: what a GPU would compute, without one."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...codegen.final import finished
+from ...codegen.lower import External, schedule_external
+from ...errors import LoweringError, MissingExtra
+from .lowered import Launch, Lowered, lowered
+
+# What schedules may take of it is what a CUDA device has: POCL itself gives 4096 threads and 2 MB.
+TARGET = {
+    "kind": "opencl",
+    "max_num_threads": 1024,
+    "max_threads_per_block": 1024,
+    "max_shared_memory_per_block": 48 * 1024,
+}
+
+# POCL 3.0's optimiser leaves out what comes after a loop of few turns that has barriers.
+OPTIONS = ["-cl-opt-disable"]
+POISON = 0xFF  # NaN: what no kernel wrote
+
+
+def cannot_run() -> str:
+    """Why nothing is run here, or ''."""
+    try:
+        import pyopencl  # noqa: F401
+    except ImportError as err:
+        return f"OpenCL is not installed ({err}): pip install 'selfbyoc[opencl]'"
+    return ""
+
+
+def program(source: External, target: Any) -> Program:
+    """An external function as a GPU would run it."""
+    _, scheduled = schedule_external(source, target)
+    return Program(lowered(finished(scheduled.mod["main"], target), target))
+
+
+class Program:
+    """The kernels of a function, compiled by the CPU's OpenCL; called with arrays, the last ones
+    its results.
+    """
+
+    def __init__(self, made: Lowered) -> None:
+        cl, self.context = _opencl()
+        self.made = made
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # its log is not empty
+            built = _built(cl, self.context, made.source)
+        self.kernels = {launch.name: getattr(built, launch.name) for launch in made.launches}
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        cl, _ = _opencl()
+        queue = cl.CommandQueue(self.context)
+        workspaces = [np.full(size, POISON, "uint8") for size in self.made.workspaces]
+        # In place, where the array is aligned: a write beside it is seen by whoever has put guards
+        # there.
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        memory = [cl.Buffer(self.context, flags, hostbuf=a) for a in (*arrays, *workspaces)]
+        for launch in self.made.launches:
+            self._launch(queue, launch, memory)
+        for array, buffer in zip(arrays, memory, strict=False):
+            cl.enqueue_copy(queue, array, buffer)  # where it is not, POCL works on a copy
+
+    def _launch(self, queue: Any, launch: Launch, memory: list[Any]) -> None:
+        whole = tuple(g * b for g, b in zip(launch.grid, launch.block, strict=True))
+        given = (memory[n] for n in launch.memory)
+        self.kernels[launch.name](queue, whole, launch.block, *given)
+
+
+def _built(cl: Any, context: Any, source: str) -> Any:
+    try:
+        return cl.Program(context, source).build(options=OPTIONS)
+    except cl.RuntimeError as err:
+        raise LoweringError(f"OpenCL does not compile it: {err}") from err
+
+
+@cache
+def _opencl() -> tuple[Any, Any]:
+    """pyopencl, and a context of its first CPU."""
+    try:
+        import pyopencl as cl
+    except ImportError as err:
+        raise MissingExtra(cannot_run()) from err
+    devices = [
+        device
+        for platform in cl.get_platforms()
+        for device in platform.get_devices(cl.device_type.CPU)
+    ]
+    if not devices:
+        raise MissingExtra("OpenCL has no CPU here: pip install 'selfbyoc[opencl]'")
+    return cl, cl.Context(devices[:1])

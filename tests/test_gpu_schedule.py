@@ -1,0 +1,166 @@
+"""Schedules for a GPU: which chains become one kernel, and what the GPU's facts change."""
+
+import numpy as np
+import pytest
+from on_gpu import needs_opencl, verified
+
+import selfbyoc
+from selfbyoc import Case, Composite, op
+from selfbyoc._tvm import GENERATION, make_target
+from selfbyoc.analysis.gpu.cases import made
+from selfbyoc.analysis.gpu.checks import check
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.lower import PACKED
+from selfbyoc.gpu import Gpu, gpu, is_gpu
+
+CUDA = {"kind": "cuda", "arch": "sm_80"}
+FAMILIES = (
+    "attention", "attention_of_heads", "batch_matmul", "dense_gelu_dense", "layer_norm",
+    "layer_norm_dense", "rms_norm", "rms_norm_dense", "softmax",
+)  # fmt: skip
+KNOWN = {composite.name: composite for composite in selfbyoc.BUILTIN}
+HERE = [name for name in FAMILIES if any(GENERATION in c.generations for c in KNOWN[name].cases)]
+
+
+def between(x, y):
+    """A product between two sequences of elementwise ops and reductions."""
+    power = op.exp(x)
+    share = op.divide(power, op.sum(power, axis=-1, keepdims=True))
+    scores = op.tanh(op.batch_matmul(share, y, transpose_b=True))
+    return op.divide(scores, op.sum(op.abs(scores), axis=-1, keepdims=True))
+
+
+def summed(x, y):
+    return op.sum(op.softmax(op.batch_matmul(x, y, transpose_b=True)), axis=-1)
+
+
+def gated(x, y):
+    left = op.batch_matmul(x, y, transpose_b=True)
+    right = op.batch_matmul(op.exp(x), y, transpose_b=True)
+    return op.multiply(op.sigmoid(left), op.tanh(right))
+
+
+def tokens(x):
+    return op.softmax(op.sum(op.exp(x), axis=1))
+
+
+def twice(x, y, z):
+    hidden = op.relu(op.batch_matmul(op.softmax(x), y, transpose_b=True))
+    return op.softmax(op.batch_matmul(hidden, z))
+
+
+# Tails of rows, of columns, of terms; one of each; more than a block holds of none.
+SIZES = {
+    "tails": (between, {"x": (6, 11, 17), "y": (6, 13, 17)}),
+    "33 and 7 keys": (between, {"x": (2, 37, 33), "y": (2, 7, 33)}),
+    "whole": (between, {"x": (12, 64, 64), "y": (12, 64, 64)}),
+    "one row": (between, {"x": (1, 1, 40), "y": (1, 65, 40)}),
+    "one column": (between, {"x": (3, 5, 1), "y": (3, 1, 1)}),
+    "no rows in the result": (summed, {"x": (3, 9, 16), "y": (3, 50, 16)}),
+    "two products of one operand": (gated, {"x": (2, 19, 24), "y": (2, 21, 24)}),
+    "one row each": (gated, {"x": (5, 1, 31), "y": (5, 100, 31)}),
+    "a product of a product": (twice, {"x": (5, 2, 5), "y": (5, 16, 5), "z": (5, 16, 3)}),
+    "sums down": (tokens, {"x": (5, 7, 33)}),
+    "sums of one": (tokens, {"x": (1, 2, 1)}),
+}
+
+
+def level(program, target=CUDA, **shapes):
+    """What is said of the schedule of a program, as one composite."""
+    composite = Composite("chain", program)
+    mod = selfbyoc.emit(program, shapes)
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod, target=target, composites=[composite]))
+    _, scheduled = kernel.schedule(make_target(target))
+    return scheduled.level
+
+
+def checked(composite, case):
+    """What is known of its kernels, by reading them."""
+    (found,) = made(composite, case, make_target(CUDA))
+    return check(found.lowered)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_family_is_one_kernel(name):
+    """Its first and its last case; no barrier that some threads miss, nothing beyond the limits."""
+    cases = [c for c in KNOWN[name].cases if GENERATION in c.generations]
+    for case in {case.name: case for case in (cases[0], cases[-1])}.values():
+        found = checked(KNOWN[name], case)
+        assert len(found.kernels) == 1
+        assert found.wrong == []
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_chain_is_one_kernel(name):
+    program, shapes = SIZES[name]
+    found = checked(Composite("chain", program), Case(program, **shapes))
+    assert len(found.kernels) == 1
+    assert found.wrong == []
+
+
+@needs_opencl
+@pytest.mark.parametrize(
+    "name", ["tails", "one row", "two products of one operand", "a product of a product"]
+)
+def test_numbers(name):
+    program, shapes = SIZES[name]
+    found = verified(Composite("chain", program), Case(program, **shapes), ["random"])
+    assert found.counts == {"passed": 1}, str(found)
+
+
+def test_reads_of_the_inner_loop_have_no_conflicts():
+    shapes = {"q": (12, 128, 64), "k": (12, 128, 64), "v": (12, 128, 64)}
+    (kernel,) = checked(
+        KNOWN["attention"], Case(KNOWN["attention"].cases[0].program, **shapes)
+    ).kernels
+    assert [c for c in kernel.conflicts if not c.is_store and c.padding] == []
+
+
+def test_facts_of_a_gpu():
+    assert is_gpu(make_target(CUDA))
+    assert not is_gpu(make_target("llvm"))
+    assert gpu(make_target(CUDA)) == Gpu(32, 1024, 48 << 10, 64 << 10)
+    known = gpu(make_target("opencl"))
+    assert (known.warp, known.threads, known.shared_bytes) == (32, 256, 16 << 10)
+    told = {"kind": "cuda", "arch": "sm_80", "max_shared_memory_per_block": 1 << 17,
+            "max_threads_per_block": 512, "registers_per_block": 1 << 15}  # fmt: skip
+    assert gpu(make_target(told)) == Gpu(32, 512, 1 << 17, 1 << 15)
+
+
+def test_shared_memory_decides():
+    """Less of it: smaller blocks; too little: a kernel for each stage, and why."""
+    shapes = {"x": (12, 256, 64), "y": (12, 300, 64)}
+    usual = level(between, **shapes)
+    assert usual.plan.startswith("one kernel; thread blocks of 16 rows, ")
+    assert usual.reason.endswith("; one kernel")
+    smaller = level(between, {**CUDA, "max_shared_memory_per_block": 24 << 10}, **shapes)
+    assert smaller.plan.startswith("one kernel; thread blocks of 8 rows, ")
+    without = level(between, {**CUDA, "max_shared_memory_per_block": 4 << 10}, **shapes)
+    assert without.plan.startswith("a kernel for each stage: one row takes ")
+    assert "a thread block has 4096" in without.reason
+
+
+def test_long_rows_are_not_kept():
+    """Rows that shared memory cannot hold are read and computed again."""
+    found = level(lambda x: op.softmax(x), x=(8, 20000))
+    assert found.plan.startswith("one kernel; thread blocks of 1 rows, 1 x ")
+
+
+def test_what_is_no_chain():
+    pooled = level(lambda x: op.relu(op.max_pool2d(x, pool_size=2)), x=(1, 3, 8, 8))
+    assert "one kernel" in pooled.plan
+    windows = level(lambda x, w: op.relu(op.conv2d(x, w)), x=(1, 4, 9, 9), w=(8, 4, 3, 3))
+    assert windows.plan.startswith("a kernel for each stage: conv2d reads windows of its argument;")
+
+
+def test_weights_are_not_packed_for_a_gpu():
+    composite = KNOWN["layer_norm_dense"]
+    case = next(c for c in composite.cases if c.constants)
+    given = {name: case.args[name] for name in case.constants}
+    weights = {name: np.ones(shape, "float32") for name, (shape, _) in given.items()}
+    mod = selfbyoc.emit(case.program, case.args, weights)
+    for target, packs in ((CUDA, False), (None, True)):
+        (kernel,) = kernels(
+            selfbyoc.partition_for_tefuse(mod, target=target, composites=[composite])
+        )
+        assert bool(kernel.source.attrs.get(PACKED)) is packs

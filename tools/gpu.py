@@ -1,0 +1,114 @@
+"""`make gpu`: the built-in composites as kernels of a GPU, without one; docs/reports/gpu.md.
+
+    python tools/gpu.py --json build/gpu/relax.jsonl     goes on where it was interrupted
+    python tools/gpu.py --smallest                       one case of each composite
+    python tools/gpu.py --tables build/gpu/*.jsonl       what such files say, as Markdown
+
+Each case is built as OpenCL and run by POCL on edge inputs (`verify`), and built as CUDA, which is
+read for mistakes and compiled by NVRTC. The exit status counts what is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from cells import smallest  # type: ignore[import-not-found]
+from gpu_tables import tables
+from on_gpu import HERE, verified  # type: ignore[import-not-found]
+
+from selfbyoc._tvm import GENERATION, make_target
+from selfbyoc.analysis.gpu.cases import made
+from selfbyoc.analysis.gpu.checks import check
+from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled
+from selfbyoc.errors import one_line
+
+# The others say as much on one CPU as on another; POCL takes a minute for some of them.
+KINDS = ("random", "borders")
+CUDA = {"kind": "cuda", "arch": ARCHES[0]}
+
+
+def of_case(composite: Any, case: Any) -> dict[str, Any]:
+    """All that is found out of a case, as data."""
+    found = {"generation": GENERATION, "composite": composite.name, "case": case.name}
+    ran = verified(composite, case, KINDS)
+    wrong = [str(verdict) for verdict in ran.failed]
+    if set(ran.counts) != {"passed"}:
+        wrong = wrong or [f"OpenCL: {ran.summary}"]
+    try:
+        kernels = [_of_cuda(kernel) for kernel in made(composite, case, make_target(CUDA))]
+    except Exception as err:  # a schedule, or TVM, raises what it likes; the sweep goes on
+        return {**found, "kernels": [], "wrong": [*wrong, f"CUDA: {one_line(err)}"]}
+    wrong += [text for kernel in kernels for text in kernel.pop("wrong")]
+    return {**found, "kernels": kernels, "wrong": wrong}
+
+
+def _of_cuda(made: Any) -> dict[str, Any]:
+    checked = check(made.lowered)
+    used = {arch: [asdict(k) for k in assembled(made.lowered.source, arch)] for arch in ARCHES}
+    return {
+        "level": made.level,
+        "launches": len(made.lowered.launches),
+        "workspaces": sum(made.lowered.workspaces),
+        "checked": [asdict(kernel) for kernel in checked.kernels],
+        "assembled": used,
+        "slow": checked.slow,
+        "wrong": checked.wrong,
+    }
+
+
+def found(args: argparse.Namespace, known: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """The cases that are asked for, one by one."""
+    for composite in HERE:
+        if args.composite and composite.name not in args.composite:
+            continue
+        here = [case for case in composite.cases if GENERATION in case.generations]
+        for case in [smallest(composite)] if args.smallest else here:
+            if (composite.name, case.name) not in known:
+                yield of_case(composite, case)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file; none of one that is not there."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> int:
+    """Run; -> how many cases are wrong."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--composite", action="append", metavar="NAME")
+    parser.add_argument("--smallest", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--tables", type=Path, nargs="+", metavar="FILE")
+    args = parser.parse_args()
+    if args.tables:
+        print(tables([line for path in args.tables for line in read(path)]))
+        return 0
+    before = read(args.json) if args.json else []
+    failed = sum(bool(line["wrong"]) for line in before)
+    for line in found(args, {(line["composite"], line["case"]) for line in before}):
+        print(
+            f"{line['composite']} {line['case']}: {'; '.join(line['wrong']) or 'right'}", flush=True
+        )
+        failed += bool(line["wrong"])
+        if args.json:
+            args.json.parent.mkdir(parents=True, exist_ok=True)
+            with args.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+    return min(failed, 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
