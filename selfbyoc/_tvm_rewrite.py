@@ -66,6 +66,13 @@ def map_loops(func: Any, change: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
 
 
+def map_minima(stmt: Any, change: Any) -> Any:
+    """A statement with each minimum as `change` makes it."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(stmt, ((tir.Min, change),))
+    return tir.stmt_functor.ir_transform(stmt, None, change, ["tir.Min"])
+
+
 def map_sequences(func: Any, change: Any) -> Any:
     """A PrimFunc with each sequence of statements as `change` makes it, inner ones first."""
     if GENERATION == "relax":
@@ -114,8 +121,11 @@ def each_var_once(func: Any) -> Any:
     """
     bound: list[Any] = []
     walk(func.body, lambda node: bound.append(node) if isinstance(node, tir.Let) else None)
-    if not bound:
-        return func
+    return in_ssa(func) if bound else func
+
+
+def in_ssa(func: Any) -> Any:
+    """The same function, with variables of its own for each expression and loop that binds one."""
     mod = tir.transform.ConvertSSA()(tvm.IRModule({"main": func}))
     return mod["main"]
 

@@ -34,6 +34,7 @@ _LOWERING = (
     "codegen/symbolic/allocations.py",
     "codegen/symbolic/tails.py",
     "codegen/transposes.py",
+    "codegen/whole_tiles.py",
     "codegen/vectors.py",
 )
 

@@ -21,6 +21,7 @@ from .slices import without_concatenates
 from .stack_tiles import with_tiles_on_stack
 from .symbolic.allocations import with_constant_allocations
 from .transposes import with_transposes
+from .whole_tiles import with_whole_tiles
 
 
 def finished(func: Any, target: Any) -> Any:
@@ -35,7 +36,7 @@ def finished(func: Any, target: Any) -> Any:
 
 def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    func = with_constant_allocations(func)
+    func = with_whole_tiles(with_constant_allocations(func))
     func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
     func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))

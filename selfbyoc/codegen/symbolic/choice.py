@@ -9,7 +9,7 @@ from typing import Any
 
 from ..._tvm import tir
 from .learn import Learnt
-from .served import FEW
+from .served import Steps
 
 NONE = -1  # no function
 
@@ -21,14 +21,13 @@ class Chosen:
     functions: list[Any] = field(default_factory=list)
     learnt: list[Learnt] = field(default_factory=list)  # for many sizes: the first functions
     by_size: dict[int, int] = field(default_factory=dict)
-    step: int = 1
-    by_rest: dict[int, dict[int, int]] = field(default_factory=dict)  # after such steps: the same
+    by_rest: dict[Steps, dict[int, int]] = field(default_factory=dict)  # after such steps: the same
 
     def number(self, size: Any, first: int) -> Any:
         """Which kernel a size takes, as an expression; `first` are before these."""
         found = _number(size, self.by_size, first)
-        for rest, by_size in self.by_rest.items():
-            is_one = tir.all(size > FEW, tir.floormod(size, self.step) == rest)
+        for (step, rest), by_size in self.by_rest.items():
+            is_one = tir.all(size >= min(by_size), tir.floormod(size, step) == rest)
             found = tir.Select(is_one, _number(size, by_size, first), found)
         return found
 

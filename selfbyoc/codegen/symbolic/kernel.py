@@ -144,7 +144,7 @@ def _chosen(
         raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")
     found.functions = [within_32_bits(each.function(variables)) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
-    found.step, found.by_rest = served.step, served.by_rest
+    found.by_rest = served.by_rest
     gaps = [*_slower(maker, main, fixed, found.by_size, general), *served.gaps]
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
         raise maker.no_kernel(f"of {main}={gaps[-1]}")

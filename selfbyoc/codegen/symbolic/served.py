@@ -15,6 +15,10 @@ from .learn import Learnt
 
 Decisions = Mapping[str, Any]
 
+Steps = tuple[int, int]  # of sizes that leave a rest after steps: the step and the rest
+
+MOST_STEPS = 3  # more are rare, and each adds to the choice
+LARGEST_FIRST = 128  # up to there each size is known
 FEW = 8  # sizes with a kernel of their own: plans of few rows follow each of them
 
 
@@ -54,13 +58,13 @@ class Family:
 @dataclass(frozen=True)
 class Served:
     """Families, and which one (-1: none) serves each size, and those between it and the size
-    before. Of the sizes that leave some rests after steps, `by_rest` says so.
+    before. Of the sizes that leave a rest after steps, from the least of them on that it names,
+    `by_rest` says so; the last of several.
     """
 
     families: list[Family]
     by_size: dict[int, int]
-    step: int = 1
-    by_rest: dict[int, dict[int, int]] = field(default_factory=dict)
+    by_rest: dict[Steps, dict[int, int]] = field(default_factory=dict)
 
     @property
     def gaps(self) -> list[int]:
@@ -68,7 +72,8 @@ class Served:
         return [s for s, n in self.by_size.items() if n < 0 and not self._is_apart(s)]
 
     def _is_apart(self, size: int) -> bool:
-        return size > FEW and size % self.step in self.by_rest
+        rests = self.by_rest.items()
+        return any(size % step == rest and size >= min(table) for (step, rest), table in rests)
 
 
 def served(
@@ -87,27 +92,29 @@ def served(
     steps = Counter((f.step, f.rest) for key in keys.values() for f in found.get(key, ()))
     usable = [f for f in every if f.step == 1]
     whole = dict(few) | _by_size(sizes, 1, keys, found, usable)
-    step, rests = _apart(steps, is_whole=all(whole[size] for size in sizes))
-    by_rest: dict[int, dict[int, Family | None]] = {}
-    for rest in rests:
+    by_rest: dict[Steps, dict[int, Family | None]] = {}
+    for step, rest in _apart(steps, is_whole=all(whole[size] for size in sizes)):
         fitting = [f for f in every if step % f.step == 0 and rest % f.step == f.rest]
         own = [size for size in sizes if size % step == rest]
-        by_rest[rest] = _by_size(own, step, keys, found, fitting)
-    by_rest = {rest: table for rest, table in by_rest.items() if all(table.values())}
+        table = _by_size(own, step, keys, found, fitting)
+        first = max((size for size, family in table.items() if family is None), default=0)
+        table = {size: family for size, family in table.items() if size > first}
+        if table and min(table) <= LARGEST_FIRST:
+            by_rest[step, rest] = table
     tables = [whole, *by_rest.values()]
     used = [f for f in every if any(f is c for table in tables for c in table.values())]
     number = {id(family): n for n, family in enumerate(used)} | {id(None): -1}
     numbers = [{size: number[id(f)] for size, f in table.items()} for table in tables]
-    return Served(used, numbers[0], step, dict(zip(by_rest, numbers[1:], strict=True)))
+    return Served(used, numbers[0], dict(zip(by_rest, numbers[1:], strict=True)))
 
 
-def _apart(steps: Counter[tuple[int, int]], *, is_whole: bool) -> tuple[int, list[int]]:
-    """The step, and the rests after it, of the sizes that have families of their own."""
+def _apart(steps: Counter[Steps], *, is_whole: bool) -> list[Steps]:
+    """The steps of the sizes that have families of their own, large ones last."""
     usual = [step for step, _ in steps.most_common() if step[0] > 1]
     for step in () if is_whole else sorted({step for step, _ in usual}):
         if all((step, rest) in steps for rest in range(step)):
-            return step, [*range(step)]
-    return (usual[0][0], [usual[0][1]]) if usual else (1, [])
+            return [(step, rest) for rest in range(step)]
+    return sorted(usual[:MOST_STEPS])
 
 
 def _by_size(
