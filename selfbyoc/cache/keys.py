@@ -29,6 +29,7 @@ _LOWERING = (
     "codegen/gathers.py",
     "codegen/lower.py",
     "codegen/interleaves.py",
+    "codegen/prefetch.py",
     "codegen/squares.py",
     "codegen/stack_tiles.py",
     "codegen/symbolic/allocations.py",
