@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..codegen.hook import hook
 from ..codegen.lower import External, match_of, read_attrs, schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
-from ..language.decisions import deciding
+from ..language.decisions import for_every_size_of
 from ..match.match import Match
 from ..partition.generation import ir
 from ..partition.report import report
@@ -47,10 +47,7 @@ class Kernel:
 
     def planning(self) -> AbstractContextManager[Any]:
         """Decide as the hook does: where there are symbols, what fits every size."""
-        sizes = self.sizes or self.source.sizes
-        if not sizes:
-            return nullcontext()
-        return deciding({}, fitted=True, lasting=True, sizes=sizes.values())
+        return for_every_size_of((self.sizes or self.source.sizes).values())
 
     def schedule(self, target: Any) -> tuple[Stacked, Scheduled]:
         """As the hook does it: the stacked function, and its scheduled form with the level."""

@@ -8,7 +8,7 @@ plain Python: what is chosen may decide which loops there are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -96,6 +96,11 @@ def deciding(
         yield decisions
     finally:
         _current.reset(token)
+
+
+def for_every_size_of(sizes: Collection[int]) -> AbstractContextManager[Any]:
+    """Decide what fits every size of symbols that have these ones; as usual if there are none."""
+    return deciding({}, fitted=True, lasting=True, sizes=sizes) if sizes else nullcontext()
 
 
 @contextmanager

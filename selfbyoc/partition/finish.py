@@ -38,6 +38,7 @@ from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
 from ..graph import type_text
+from ..language.decisions import for_every_size_of
 from ..language.known import remember
 from ..language.registry import Registry
 from ..wiring import wired
@@ -57,7 +58,8 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
         source = hook.source_of(func, "", attrs)
-        with target or host_target():  # a plan asks for it
+        # A plan asks for the target, and packs once for every size.
+        with target or host_target(), for_every_size_of(source.sizes.values()):
             source, waiting = _packed_or_not(source, target, sites if pack else [])
         if waiting:
             packing[name] = waiting

@@ -17,6 +17,7 @@ from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
 from ..errors import LoweringError
 from ..ir._relax import Constant
+from ._relax_memory import PlannedMemory
 from ._relax_rest import ScheduleRest, failing, functions_outside
 from .alignment import lies_well, read_only
 from .system_compiler import check_compiler
@@ -26,14 +27,15 @@ from_dlpack, Tensor = tvm.runtime.from_dlpack, tvm.runtime.Tensor
 __all__ = ["functions_outside"]
 
 
-def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
-    """A partitioned module -> the Executable, and the functions left unscheduled with the
-    reason.
+def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], int | None]:
+    """A partitioned module -> the Executable, the functions left unscheduled with the reason, and
+    the bytes that are planned between kernels, None where sizes without a bound decide.
     """
-    with target, tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
+    planned, config = PlannedMemory(), kernel_config(target)
+    with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[planned]):
         coded = relax.transform.RunCodegen()(mod)
         try:
-            return _with_rest(coded, target)
+            return *_with_rest(coded, target), planned.bytes
         finally:
             kernels.forget(coded)
 

@@ -28,7 +28,7 @@ from ..codegen.symbolic.families import one_family
 from ..codegen.symbolic.learn import Example, Learnt, learnt
 from ..codegen.symbolic.nothing import empties, is_empty, is_right_at_zero, outputs_of
 from ..errors import SymbolicError
-from ..language.decisions import deciding
+from ..language.decisions import for_every_size_of
 
 OTHERS = (3, 2, 17, 5, 61, 28, 43, 30)  # sizes of a symbol beside the one that is looked at
 NEIGHBOURS = range(22, 30)  # of all rests after strides
@@ -62,7 +62,7 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
         is_short = min(opened) < 1 or (1 in opened and 1 not in sizes.values())
         if is_short or opened & constant:
             return None  # a schedule makes no loop of it; or takes it for a constant one
-        with deciding({}, fitted=True, lasting=True, sizes=opened):
+        with for_every_size_of(opened):
             return Example(sizes, schedule(folded(substitute(func, numbers))))
 
     cases = _cases(tuple(known), make)

@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
 from . import _relay_vm
+from ._relay_memory import planned_memory
 from ._relay_vm import compile_for_machine, is_machine, machine
 from .alignment import lies_well, read_only
 
@@ -33,17 +34,20 @@ def functions_outside(
     return []
 
 
-def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
-    """A partitioned module -> the executor factory; TVM schedules what no composite took."""
+def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], int | None]:
+    """A partitioned module -> the executor factory, with the bytes that it plans between kernels
+    (the virtual machine plans none). TVM schedules what no composite took.
+    """
     # Typed: the hook gets the whole functions as they are here.
     mod = relay.transform.InferType()(mod)
     if relay.ty.is_dynamic(mod["main"].checked_type):
-        return compile_for_machine(mod, target), {}
+        return compile_for_machine(mod, target), {}, None
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
     bounds = {"tir.add_lower_pass": [(0, WithinBuffers)]}
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=bounds):
-        return weights_once(relay.build(mod, target=target)), {}
+        built = relay.build(mod, target=target)
+    return weights_once(built), {}, planned_memory(built.graph_json)
 
 
 def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:

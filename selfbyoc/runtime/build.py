@@ -143,7 +143,7 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         mod = rounded(mod)
     try:
         with sizes_told(mod):
-            native, unscheduled = runtime.compile_module(without_originals(mod), target)
+            native, unscheduled, memory = runtime.compile_module(without_originals(mod), target)
     except SelfbyocError:
         raise
     except Exception as err:  # TVM's own passes and schedules raise whatever they like
@@ -154,4 +154,5 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         native, inputs, unscheduled, report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
+        memory=memory,
     )  # fmt: skip

@@ -51,6 +51,8 @@ class Library:
     weights          how a file of it holds weights of float32
     index_bounds     input -> the least and the largest number that is an index of something
     sizes            symbol -> its largest size (None: any), and the inputs and axes that have it
+    memory           bytes that an executor keeps for what lies between kernels, at the largest
+                     sizes; on Relay the outputs too. None where sizes without a bound decide
     """
 
     native: Any
@@ -66,6 +68,7 @@ class Library:
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
     sizes: dict[str, Size] = field(default_factory=dict, repr=False)
+    memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
@@ -149,7 +152,7 @@ class Library:
         calls = runtime.python_functions(self.native)
         note = Note(
             self.target, self.inputs, self.outputs, self.versions, self.report, calls,
-            self.weights, self.index_bounds, self.sizes,
+            self.weights, self.index_bounds, self.sizes, self.memory,
         )  # fmt: skip
         half = self.weights == "float16"
         pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
@@ -226,7 +229,7 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
         versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
-        sizes=note.sizes, file=path,
+        sizes=note.sizes, memory=note.memory, file=path,
     )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ class Note:
     weights: str = "float32"  # as the file holds those of float32
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
+    memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class _Written:
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
+    memory: int | None = None
 
 
 def versions() -> dict[str, str]:
@@ -78,6 +80,7 @@ def write_note(folder: Path, note: Note) -> str:
             note.weights,
             note.index_bounds,
             note.sizes,
+            note.memory,
         )
     )
     text = _BEGIN.decode()[:-2] + json.dumps(data)
@@ -102,7 +105,7 @@ def read_note(path: Path) -> Note:
         note = Note(
             inputs=written.inputs, outputs=written.outputs, versions=written.versions,
             python=written.python, weights=written.weights, index_bounds=written.index_bounds,
-            sizes=written.sizes,
+            sizes=written.sizes, memory=written.memory,
         )  # fmt: skip
         if written.report is not None:
             note = replace(note, report=Report.from_data(written.report))

@@ -34,6 +34,29 @@ def test_a_size_over_the_bound():
         library(np.zeros((1, 41, 33), "float32"))
 
 
+@pytest.mark.parametrize("bound", [None, 40])
+def test_memory_is_planned_for_the_bound(bound):
+    """Two products, and what lies between them: as many rows as were promised."""
+    n = tir.Var("n", "int64")
+    x = relax.Var("x", relax.TensorType((n, 33), "float32"))
+    weights = [
+        relax.Var(name, relax.TensorType(shape, "float32"))
+        for name, shape in (("w", (17, 33)), ("v", (3, 17)))
+    ]
+    builder = relax.BlockBuilder()
+    attrs = {} if bound is None else {"tir_var_upper_bound": {"n": bound}}
+    with builder.function("main", [x, *weights], attrs=attrs):
+        with builder.dataflow():
+            y = x
+            for weight in weights:
+                y = builder.emit(relax.op.matmul(y, relax.op.permute_dims(weight)))
+            y = builder.emit_output(y)
+        builder.emit_func_output(y)
+    library = selfbyoc.build(builder.get())
+    assert library.report.counts == {"dense": 2}
+    assert library.memory == (None if bound is None else 4 * 17 * bound)
+
+
 def test_what_is_left_is_scheduled():
     """Ops outside of composites, their sizes symbolic: with our default schedule, and right."""
     n = tir.Var("n", "int64")

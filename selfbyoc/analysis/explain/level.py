@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +26,7 @@ from ...codegen.tuned import Tuned, told_by
 from ...errors import SelfbyocError, one_line
 from ...gpu import is_gpu
 from ...graph import Symbol, sizes_text, symbols_in
-from ...language.decisions import deciding
+from ...language.decisions import for_every_size_of
 from ...language.known import composite_of, is_builtin
 from ...language.registry import Registry
 from ...match.match import Match
@@ -108,10 +107,9 @@ def _planned(level: Level, match: Match, target: Any, tuned: Tuned | None, packe
     if match.composite.kernel is None or level.name == DEFAULT:
         return level
     sizes = symbols_in(value for call in match.ops for value in (*call.inputs, *call.outputs))
-    every = deciding({}, fitted=True, lasting=True, sizes=sizes.values())
     at = f", at {sizes_text(sizes)}" if sizes else ""
     try:
-        with every if sizes else nullcontext(), target, told_by(tuned):
+        with for_every_size_of(sizes.values()), target, told_by(tuned):
             return replace(level, plan=f"{plan_of(match, packed)}{at}")
     except SelfbyocError as err:
         if not is_builtin(match.composite):

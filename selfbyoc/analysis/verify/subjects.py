@@ -112,7 +112,7 @@ def _subject(kernel: Kernel, func: Any, constants: Constants | None, seed: int) 
         kept = {i: a for i, a in passed.items() if i not in positions}
         made = arrays(graph, kept, "random", seed)
         constants = {**kept, **{i: made[i] for i in positions}}
-        with told_by(Tuned.of(kernel.source.attrs)):
+        with kernel.planning(), told_by(Tuned.of(kernel.source.attrs)):
             packed = pack_constants(graph, kernel.match, {i: made[i] for i in positions})
     else:
         packed = {i: passed[i] for i in positions}

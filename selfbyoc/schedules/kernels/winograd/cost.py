@@ -5,6 +5,7 @@ Times are cycles of all cores, for each pair of an input and an output channel.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,18 +79,26 @@ def costs(
     return {m: cost(m) for m in forms(image, kernel, attrs, out)}
 
 
-def usual_form(found: dict[int, Cost]) -> int:
-    """The m of the F(m, r) that takes the least time; 0 where it is the direct convolution."""
-    best = min(found, key=lambda m: found[m].time)
-    return best if found[0].time > LEAST_GAIN * found[best].time else 0
+def usual_form(batches: Sequence[dict[int, Cost]]) -> int:
+    """The m of the F(m, r) that takes the least time beside the best one of each batch, in their
+    geometric mean; 0 where it is the direct convolution.
+    """
+    least = [min(cost.time for cost in found.values()) for found in batches]
+
+    def beside(m: int) -> float:
+        ratios = (found[m].time / time for found, time in zip(batches, least, strict=True))
+        return math.prod(ratios) ** (1 / len(batches))
+
+    best = min(batches[0], key=beside)
+    return best if beside(0) > LEAST_GAIN * beside(best) else 0
 
 
-def near(found: dict[int, Cost]) -> list[int]:
-    """That m, and others that may be as fast.
+def near(found: dict[int, Cost], usual: int) -> list[int]:
+    """This m, and others that may be as fast.
 
     None that waits for its weights: to a loop over one kernel, whose weights are in the last cache,
     it would look faster than it is in a model.
     """
     least = min(cost.time for cost in found.values())
     good = [m for m, c in found.items() if c.reading <= c.products and c.time < MOST_UNSURE * least]
-    return sorted({usual_form(found), *good})
+    return sorted({usual, *good})

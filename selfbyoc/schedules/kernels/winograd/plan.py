@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ....language.decisions import choose
+from ....language.decisions import choose, is_symbolic
 from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.blocks import stored_at_once
@@ -16,6 +16,8 @@ from .tasks import Products, pays_as_blocks, usual_products, usual_tiling
 from .tiling import MOST_WHOLE_TILES, Tiling, apart, as_images
 
 Shape = Sequence[int]
+
+BATCHES = (1, 2, 4, 8)  # that weights are packed for, where the batch is symbolic
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,10 @@ def plan(
     """
     if not ahead:
         return None
-    found = costs(image, kernel, attrs, out, machine)
-    m = choose(f"{name}.winograd", near(found), usual_form(found))
+    batches = BATCHES if is_symbolic(out[0]) else (out[0],)
+    found = [costs(image, kernel, attrs, [n, *out[1:]], machine) for n in batches]
+    usual = usual_form(found)
+    m = choose(f"{name}.winograd", near(found[-1], usual), usual)
     if packed_shape is not None:
         m = form_of(packed_shape, kernel)
     if m == 0:
