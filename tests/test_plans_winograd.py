@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from selfbyoc.language.decisions import for_every_size_of
 from selfbyoc.machine import Machine
 from selfbyoc.schedules.kernels.winograd import tasks
 from selfbyoc.schedules.kernels.winograd.cost import MOST_FEEDING_CORES
@@ -195,3 +196,14 @@ def test_blocks_hold_every_tile_once(out, cpu):
         images, chunks = found.blocks
         assert found.images * images == out[0]
         assert found.rows * chunks >= found.down > found.rows * (chunks - 1)
+
+
+@pytest.mark.parametrize("many", [8, 131])
+def test_a_symbolic_batch_is_packed_for_small_ones_too(many):
+    """F(4, 3) is the best of many images of 7x7, and for one it waits for weights."""
+    cpu = replace(ZEN5, memory_bandwidth=4.0)
+    assert [form(512, 7, batch, cpu=cpu) for batch in (1, 4, many)] == [0, 2, 4]
+    with for_every_size_of([many]):
+        assert form(512, 7, many, cpu=cpu) == 2
+    with for_every_size_of([many]):  # the best of each batch
+        assert form(64, 56, many, cpu=cpu) == 4
