@@ -198,11 +198,8 @@ def walk(node: Any, visit: Any) -> None:
         tir.stmt_functor.post_order_visit(node, visit)
         return
 
-    def each(found: Any) -> None:
-        if isinstance(found, tvm_ffi.Object):  # 0.26 also comes by plain ints, texts and dtypes
-            visit(found)
-
-    tvm_ffi.structural_walk(node, each, order="post")
+    # Objects alone: it also comes by plain ints, texts and dtypes.
+    tvm_ffi.structural_walk(node, (tvm_ffi.Object, visit), order="post")
 
 
 def region_buffer(region: Any) -> Any:

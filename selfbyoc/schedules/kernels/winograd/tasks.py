@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ....machine import Machine
 from ...steps.parallel import unevenness
@@ -54,7 +55,8 @@ def pays_as_blocks(t: Tiling, channels: Sequence[int], cpu: Machine) -> bool:
     return t.tasks > 1 and _time(t, channels, cpu, True) <= _time(t, channels, cpu, False)
 
 
-def products(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> list[Products]:
+@lru_cache(maxsize=4096)  # a convolution of symbolic batch asks ten thousand times
+def products(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tuple[Products, ...]:
     """The register tiles for a block of tiles, and for blocks of output channels; best first.
 
     Where steps of channels are tasks, `tasks` for each step, these should be even.
@@ -72,12 +74,13 @@ def products(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> list[Prod
         loads = (r.rows + r.vectors) / r.sums
         return round(p.time(tiles, cpu) * unevenness(steps, cpu), 3), loads, p.blocks
 
-    return sorted((p for p in shapes if p.fits(cpu)), key=order) or [Products(1, 1, vector, vector)]
+    found = sorted((p for p in shapes if p.fits(cpu)), key=order)
+    return tuple(found) or (Products(1, 1, vector, vector),)
 
 
 def usual_products(
     t: Tiling, channels: Sequence[int], cpu: Machine, as_blocks: bool
-) -> list[Products]:
+) -> tuple[Products, ...]:
     """The register tiles for a tiling, best first."""
     return products(t.block, blocks_of(channels[1]), cpu, 0 if as_blocks else t.tasks)
 
