@@ -10,7 +10,7 @@ from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.lower import PACKED
+from selfbyoc.codegen.external import PACKED
 from selfbyoc.gpu import Gpu, gpu, is_gpu
 
 CUDA = {"kind": "cuda", "arch": "sm_80"}

@@ -10,7 +10,7 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.lower import stacked_as
+from selfbyoc.codegen.scheduled import stacked_as
 from selfbyoc.machine import Machine
 from selfbyoc.schedules.kernels.conv.depth import LEAST_STEPS
 from selfbyoc.schedules.kernels.separable import tiles

@@ -10,9 +10,10 @@ import selfbyoc
 from selfbyoc import Case, Composite, op, op_info
 from selfbyoc._tvm import GENERATION, Schedule, child_blocks, get_block, make_target, te, tvm
 from selfbyoc.codegen.apply import apply_schedule
+from selfbyoc.codegen.external import External, external
 from selfbyoc.codegen.info.op_info import seal_of
 from selfbyoc.codegen.info.ops import Ops
-from selfbyoc.codegen.lower import External, external, schedule_external
+from selfbyoc.codegen.scheduled import schedule_external
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
@@ -145,8 +146,8 @@ def test_a_schedule_for_one_target_kind():
 
 
 def external_of(composite, program, **shapes) -> External:
+    from selfbyoc.codegen.external import read_attrs
     from selfbyoc.codegen.hook import hook
-    from selfbyoc.codegen.lower import read_attrs
     from selfbyoc.partition.generation import ir as partition
 
     mod = emit(program, {n: (s, "float32") for n, s in shapes.items()})

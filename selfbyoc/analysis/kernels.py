@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..codegen.apply import Scheduled
+from ..codegen.external import External, match_of, read_attrs
 from ..codegen.fallback import or_default
 from ..codegen.hook import hook
-from ..codegen.lower import External, match_of, read_attrs, schedule_external
+from ..codegen.scheduled import schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
 from ..language.decisions import for_every_size_of

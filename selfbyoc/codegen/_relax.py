@@ -20,9 +20,11 @@ from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .at_once import at_once
+from .external import TARGET, External, read_attrs
 from .fallback import or_default
-from .lower import TARGET, External, lower, read_attrs, told_graph
+from .lower import lower
 from .target import agree
+from .told import told_graph
 
 
 def composites(func: relax.Function) -> list[str]:

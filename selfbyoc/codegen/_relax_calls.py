@@ -12,9 +12,10 @@ from tvm import relax
 from .. import errors
 from .._tvm import te, tir, tvm
 from ..wiring import wired
+from .external import External
 from .fallback import or_default
 from .final import finished
-from .lower import External, schedule_external
+from .scheduled import schedule_external
 from .target import same_machine
 
 

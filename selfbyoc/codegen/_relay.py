@@ -19,8 +19,9 @@ from ..ir._relay import read_raw_at, sizes_read
 from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..wiring import wired
+from .external import TARGET, External, external, read_attrs
 from .fallback import or_default
-from .lower import TARGET, External, external, lower, read_attrs
+from .lower import lower
 from .target import agree
 from .told import told_graph
 

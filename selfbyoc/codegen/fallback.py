@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import FallbackWarning, SymbolicError, one_line
 from ..interrupt import stopped
 from ..language.known import composite_of, is_builtin
-from .lower import COMPOSITE, NOT_OWN, External
+from .external import COMPOSITE, NOT_OWN, External
 from .target import short_text
 from .tuned import TUNED
 

@@ -8,7 +8,7 @@ from typing import Any
 from tvm import relax
 
 from .._tvm import constant_numpy, tvm
-from ..codegen.lower import PACKED, read_attrs
+from ..codegen.external import PACKED, read_attrs
 from ..graph import type_text
 from ..ir._relax import Constant
 from ._relax import without_item_calls

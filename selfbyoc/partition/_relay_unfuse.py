@@ -8,7 +8,7 @@ from typing import Any
 from tvm import relay
 
 from .._tvm import constant_numpy, tir, tvm
-from ..codegen.lower import PACKED, read_attrs
+from ..codegen.external import PACKED, read_attrs
 from ..graph import type_text
 from ..ir._relay_hollow import whole
 from ..ir._relay_walk import postorder, rebuild

@@ -21,9 +21,7 @@ import numpy as np
 
 from .._tvm import constant_tensor, target_dict, view_of
 from ..codegen.at_once import at_once
-from ..codegen.fallback import builtin_of
-from ..codegen.hook import hook
-from ..codegen.lower import (
+from ..codegen.external import (
     COMPOSITE,
     PACKED,
     SCALARS,
@@ -33,6 +31,8 @@ from ..codegen.lower import (
     match_of,
     packed_params,
 )
+from ..codegen.fallback import builtin_of
+from ..codegen.hook import hook
 from ..codegen.pack import described, packable, packed_types, packers
 from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from .._tvm import make_target, module_with_attr, tvm
+from ..codegen.external import TARGET, read_attrs
 from ..codegen.hook import hook
-from ..codegen.lower import TARGET, read_attrs
 from ..codegen.target import host_target
 from ..errors import InputError, did_you_mean
 from . import check_module, check_target

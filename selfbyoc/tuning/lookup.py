@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..codegen.lower import PACKED, External
+from ..codegen.external import PACKED, External
 from ..codegen.symbolic.ranges import representatives
 from ..codegen.tuned import TUNED, TUNED_AT, Tuned
 from ..errors import DecisionError, InputError, RecordWarning

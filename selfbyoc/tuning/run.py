@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._tvm import target_dict
-from ..codegen.lower import packed_params
+from ..codegen.external import packed_params
 from ..codegen.tuned import Tuned
 from ..runtime.tolerance import longest_reduction
 from .build import Builders

@@ -11,8 +11,8 @@ import numpy as np
 from .._tvm import make_target
 from ..analysis.kernels import Kernel, kernels
 from ..analysis.verify.inputs import arrays
+from ..codegen.external import NOT_OWN, TARGET, External, match_of
 from ..codegen.info.pattern_kind import only_moves
-from ..codegen.lower import NOT_OWN, TARGET, External, match_of
 from ..codegen.symbolic.ranges import representatives
 from ..codegen.target import host_target
 from ..codegen.tuned import TUNED, TUNED_AT, Tuned

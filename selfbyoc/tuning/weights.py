@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from .. import host
-from ..codegen.lower import packed_params
+from ..codegen.external import packed_params
 from .tasks import Task
 
 _CACHE = 32 << 20  # of a system that does not tell its own

@@ -15,17 +15,9 @@ from .. import host
 from .._tvm import GENERATION, target_dict
 from ..cache.keys import digest, graph_data, of_code
 from ..codegen.apply import Scheduled
-from ..codegen.lower import (
-    NOT_OWN,
-    PACKED,
-    External,
-    match_of,
-    packed_params,
-    schedule_external,
-    stacked_as,
-    takes_plain_ops,
-)
+from ..codegen.external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
 from ..codegen.pack import described, pack_constants, packed_types
+from ..codegen.scheduled import schedule_external, stacked_as
 from ..codegen.target import decisive
 from ..codegen.tuned import TUNED, Tuned, told_by
 from ..language.decisions import Choice, deciding

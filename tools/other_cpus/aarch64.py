@@ -12,7 +12,8 @@ import numpy as np
 
 from selfbyoc._tvm import GENERATION, packed_symbol
 from selfbyoc.analysis.verify.run import POISON
-from selfbyoc.codegen.lower import External, lower
+from selfbyoc.codegen.external import External
+from selfbyoc.codegen.lower import lower
 
 from .mca import MissingTool
 

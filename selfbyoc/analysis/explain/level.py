@@ -9,9 +9,7 @@ from typing import Any
 
 from ..._tvm import make_target
 from ...codegen.apply import DEFAULT, Level, level_of
-from ...codegen.fallback import reason_of
-from ...codegen.hook import hook
-from ...codegen.lower import (
+from ...codegen.external import (
     COMPOSITE,
     NOT_OWN,
     TARGET,
@@ -19,9 +17,11 @@ from ...codegen.lower import (
     match_of,
     packed_params,
     read_attrs,
-    schedule_external,
 )
+from ...codegen.fallback import reason_of
+from ...codegen.hook import hook
 from ...codegen.planned import plan_of
+from ...codegen.scheduled import schedule_external
 from ...codegen.tuned import Tuned, told_by
 from ...errors import SelfbyocError, one_line
 from ...gpu import is_gpu

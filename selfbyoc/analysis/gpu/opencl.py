@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen.external import External
 from ...codegen.final import finished
-from ...codegen.lower import External, schedule_external
+from ...codegen.scheduled import schedule_external
 from ...errors import LoweringError, MissingExtra
 from .lowered import Launch, Lowered, lowered
 

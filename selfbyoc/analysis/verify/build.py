@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...codegen.apply import OWN, TUNED
-from ...codegen.lower import NOT_OWN
+from ...codegen.external import NOT_OWN
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...language.registry import listed
 from ...partition import Partitioning, is_partitioned, partitioning

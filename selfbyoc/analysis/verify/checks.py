@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._tvm import GENERATION
 from ...codegen.apply import level_of
-from ...codegen.lower import NOT_OWN
+from ...codegen.external import NOT_OWN
 from ...codegen.symbolic.maker import border_sizes
 from ...codegen.tuned import Tuned
 from ...errors import SelfbyocError, one_line

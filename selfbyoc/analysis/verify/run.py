@@ -10,7 +10,8 @@ import numpy as np
 
 from ... import host
 from ..._tvm import GENERATION, get_func, tvm
-from ...codegen.lower import External, lower
+from ...codegen.external import External
+from ...codegen.lower import lower
 from ...graph import OpGraph, Value
 from ..gpu import opencl
 from .inputs import Array

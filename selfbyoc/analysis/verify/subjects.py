@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...codegen.lower import NOT_OWN, PACKED, SCALARS, packed_params
+from ...codegen.external import NOT_OWN, PACKED, SCALARS, packed_params
 from ...codegen.pack import pack_constants
 from ...codegen.tuned import TUNED, Tuned, told_by
 from ...graph import OpGraph

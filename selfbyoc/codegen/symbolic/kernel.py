@@ -10,13 +10,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._tvm import param_buffers, tir
 from ..._tvm_alignment import any_alignment
 from ..._tvm_rewrite import substitute
 from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
+from ..external import External
 from ..final import finished
 from .choice import NONE, Chosen
 from .families import families
@@ -25,9 +26,6 @@ from .maker import OTHERS, Maker
 from .nothing import empties, is_empty, is_right_at_zero, outputs_of
 from .rows import ROWS, of_rows
 from .served import FEW, Family
-
-if TYPE_CHECKING:
-    from ..lower import External
 
 USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import SelfbyocError, SymbolicError, reason
 from ...graph import sizes_text
 from ...language.decisions import deciding
+from ..external import External, match_of, packed_params
+from ..planned import plan_of
+from ..scheduled import schedule_external
 from .formula import Sizes
 from .learn import Example
 from .ranges import decisions_at
-
-if TYPE_CHECKING:
-    from ..lower import External
 
 OTHERS = (3, 2, 17, 5, 61)  # sizes of the other symbols, in examples
 BORDERS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 100, 128, 129, 192, 193, 513)
@@ -85,14 +85,11 @@ class Maker:
         )
 
     def _plan(self, source: External) -> None:
-        from ..lower import match_of, packed_params
-        from ..planned import plan_of
 
         packed = {p.arg: p.value.shape for p in packed_params(source).values()}
         plan_of(match_of(source), packed)
 
     def _scheduled(self, source: External) -> Any:
-        from ..lower import schedule_external
 
         return schedule_external(source, self.target)[1].mod["main"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...graph import sizes_text
+from ..external import External
 from ..tuned import TUNED_AT, Tuned
-
-if TYPE_CHECKING:
-    from ..lower import External
 
 # The largest size of a range, and the one that stands for it: with rows left over in any tile.
 RANGES = ((1, 1), (8, 5), (32, 19), (128, 83), (None, 331))

@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import CompositeError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
-
-if TYPE_CHECKING:
-    from ..lower import External
+from ..external import External, match_of
 
 ROWS = "rows"
 ALONG_AXIS = ("bias_add", "layer_norm", "log_softmax", "rms_norm", "softmax")
@@ -25,8 +23,6 @@ ALONG_AXIS = ("bias_add", "layer_norm", "log_softmax", "rms_norm", "softmax")
 
 def of_rows(source: External) -> External | None:
     """The same kernel of one symbol, the number of its rows; None where there is no such one."""
-    from ..lower import match_of
-
     lead = _lead(source.graph) if len(source.symbols) > 1 else 0
     open_ones = [_is_open(value) for value in _values(source.graph)]
     if not lead or not all(_is_of_rows(call, lead) for call in source.graph.ops):

@@ -1,0 +1,105 @@
+"""One external function as the hook sees it: its graph, its attributes, its composite's match."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CompositeError
+from ..graph import OpGraph, Value
+from ..language.known import composite_of
+from ..match.absorbed import find_whole
+from ..match.match import Match
+from .honoured import is_right
+from .stack import Packed
+from .told import PACKED, SCALARS, told_graph
+from .tuned import TUNED, TUNED_AT, Tuned
+
+if TYPE_CHECKING:
+    from ..language.composite import Composite
+
+# Attributes that partitioning leaves on an external function, as JSON.
+TARGET, COMPOSITE = "tefuse.target", "tefuse.composite"
+# Why the kernel must not take the composite's own schedule (verification found it wrong).
+NOT_OWN = "tefuse.not_own_schedule"
+ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED, TUNED_AT)
+
+
+@dataclass(frozen=True)
+class External:
+    """An external function as the hook sees it, without its IR."""
+
+    symbol: str
+    composites: tuple[str, ...]
+    graph: OpGraph
+    attrs: Mapping[str, Any]
+    is_checked: bool = True  # by the executor: shapes and dtypes of what the kernel is called with
+    symbols: tuple[str, ...] = ()  # names of its symbolic sizes
+    sizes: Mapping[str, int] = field(default_factory=dict)  # at which the graph is read
+    read_at: Callable[[Mapping[str, int]], OpGraph] | None = field(default=None, compare=False)
+
+    def at(self, sizes: Mapping[str, int]) -> External:
+        """The function of these sizes."""
+        assert self.read_at is not None, f"{self.symbol} has no symbolic sizes"
+        graph = self.read_at(sizes)
+        return replace(self, graph=graph, symbols=(), sizes={}, read_at=None)
+
+
+def external(
+    symbol: str, composites: Sequence[str], raw: OpGraph, attrs: Mapping[str, Any]
+) -> External:
+    """A raw graph and our attributes -> what the hook works on: scalars known, packed arguments
+    unpacked.
+    """
+    return External(symbol, tuple(composites), told_graph(raw, attrs), attrs)
+
+
+def read_attrs(attrs: Any) -> dict[str, Any]:
+    """Our JSON attributes among a function's."""
+    names = {str(k) for k in attrs.keys()}  # noqa: SIM118 (no Python dict)
+    return {n: json.loads(str(attrs[n])) for n in ATTRS if n in names}
+
+
+def match_of(external: External) -> Match:
+    """The composite's match on the external function's own graph."""
+    graph = external.graph
+    composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
+    if composite is None:  # several composites that another pass merged: stacked as they are
+        return Match(_merged(external.composites), {}, graph.ops, graph.outputs)
+    found = find_whole(composite, graph, is_right)
+    if not isinstance(found, Match):
+        raise CompositeError(
+            f"composite {composite.name} does not match the function {external.symbol}: {found}"
+        )
+    return found
+
+
+def _merged(names: Sequence[str]) -> Composite:
+    from ..language.composite import Composite
+    from ..language.pattern import op
+
+    short = dict.fromkeys(name.removeprefix("tefuse.") for name in names)
+    return Composite("_and_".join(short), lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
+
+
+def packed_params(external: External) -> dict[int, Packed]:
+    """The parameters that the caller passes packed, by position."""
+    return {
+        int(position): Packed(p["arg"], Value(tuple(p["shape"]), p["dtype"], p["arg"]))
+        for position, p in external.attrs.get(PACKED, {}).items()
+    }
+
+
+def is_for(composite: Composite, target: Any) -> bool:
+    """Whether the composite's kernel, if it has one, is for such a target: its plan, its packing
+    and its compute are.
+    """
+    return composite.kernel is None or str(target.kind) in composite.kernel.targets
+
+
+def takes_plain_ops(composite: Composite, target: Any, tuned: Tuned | None) -> bool:
+    """Whether neither the composite's compute nor its packing serves."""
+    is_trace = tuned is not None and tuned.trace is not None
+    return is_trace and composite.schedule_for(str(target.kind)) is not None
