@@ -170,6 +170,20 @@ def test_from_the_end_of_a_symbolic_axis(compute):
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 reads traces")
+def test_sizes_have_the_names_that_the_user_gave():
+    """PyTorch's own are s77 and the like."""
+    rows, n = torch.export.Dim("rows", max=9), torch.export.Dim("n", max=64)
+    network, sizes = Computed(torch.tanh).eval(), ({0: rows, 1: n},)
+    program = torch.export.export(network, (torch.randn(2, 6),), dynamic_shapes=sizes)
+    library = selfbyoc.build(from_torch(program))
+    assert library.sizes == {"rows": (9, ((0, 0),)), "n": (64, ((0, 1),))}
+    with pytest.raises(InputError, match="size n: expected at most 64, found 65 in axis 1 of"):
+        library(np.ones((2, 65), "float32"))
+    x = torch.randn(9, 64)
+    np.testing.assert_allclose(library(x)[0], network(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="TVM 0.17 reads traces")
 @pytest.mark.parametrize(
     ("compute", "message"),
     [

@@ -12,6 +12,7 @@ from ..errors import InputError
 from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
 from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
+from ._relax_torch_sizes import with_names_of_sizes
 from .torch_checks import check_keeps_nothing, check_program
 
 
@@ -20,6 +21,7 @@ def converted(program: Any, bare: bool) -> Any:
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
     check_program(program.graph)
+    given = program
     program = program.run_decompositions()
     check_keeps_nothing(program.graph_signature)
     importer = ExportedProgramImporter()  # from_exported_program would keep it for itself
@@ -30,7 +32,8 @@ def converted(program: Any, bare: bool) -> Any:
         no_bind_return_tuple=False,
         custom_convert_map=dict(_CONVERTERS),
     )
-    return with_spans(mod, {v: _name(n) for n, v in importer.env.items() if _is_bound(v)})
+    mod = with_spans(mod, {v: _name(n) for n, v in importer.env.items() if _is_bound(v)})
+    return with_names_of_sizes(mod, given)
 
 
 def _is_bound(value: Any) -> bool:
