@@ -198,8 +198,12 @@ def walk(node: Any, visit: Any) -> None:
         tir.stmt_functor.post_order_visit(node, visit)
         return
 
-    # Objects alone: it also comes by plain ints, texts and dtypes.
-    tvm_ffi.structural_walk(node, (tvm_ffi.Object, visit), order="post")
+    def each(found: Any) -> None:
+        if isinstance(found, tvm_ffi.Object):  # long texts and shapes are objects to TVM alone
+            visit(found)
+
+    # It comes by plain numbers and texts, too: those are not worth a call.
+    tvm_ffi.structural_walk(node, (tvm_ffi.Object, each), order="post")
 
 
 def region_buffer(region: Any) -> Any:

@@ -8,7 +8,7 @@ import selfbyoc
 from selfbyoc import Composite, melting, op, op_info
 from selfbyoc._tvm import te
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen import lower
+from selfbyoc.codegen import external, lower
 from selfbyoc.ir.emit import emit
 
 ARGS = {"x": ((5, 33), "float32"), "w": ((19, 33), "float32")}
@@ -88,5 +88,5 @@ def test_a_function_of_no_composite_says_none():
 
 
 def test_what_another_pass_merged_is_named_after_all_of_them():
-    merged = lower._merged(["tefuse.conv_relu", "tefuse.fc", "tefuse.fc"])
+    merged = external._merged(["tefuse.conv_relu", "tefuse.fc", "tefuse.fc"])
     assert merged.full_name == "tefuse.conv_relu_and_fc"

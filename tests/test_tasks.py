@@ -280,7 +280,7 @@ def test_nothing_is_scheduled_or_compiled(monkeypatch):
     ]
     for name in ("build", "compile", "lower"):
         monkeypatch.setattr(tvm, name, refuse, raising=False)
-    for name in ("final", "lower", "pack", "hook", "apply", "stack"):
+    for name in ("final", "lower", "scheduled", "pack", "hook", "apply", "stack"):
         module = sys.modules[f"selfbyoc.codegen.{name}"]
         for function in ("build_module", "schedule_external", "apply_schedule", "stack"):
             if hasattr(module, function):

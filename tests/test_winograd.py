@@ -149,7 +149,7 @@ def test_a_weight_that_is_no_constant():
 def test_the_error_is_that_of_rounding(monkeypatch, m, r, scale, offset):
     """As large as the largest output: cancellation grows with it, and must stay in the bound."""
     monkeypatch.setattr(winograd, "usual_form", lambda _: m)
-    monkeypatch.setattr(winograd, "near", lambda _: [m])
+    monkeypatch.setattr(winograd, "near", lambda *_: [m])
     x, channels = (1, 64, 20, 20), 32
     rng = np.random.default_rng(0)
     data = ((rng.standard_normal(x) + offset) * scale).astype("float32")
