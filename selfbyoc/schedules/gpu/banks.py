@@ -18,7 +18,7 @@ from ..steps.blocks import Facts, facts
 from .lanes import Use, Wanted, memory, uses
 from .plan import BlockPlan
 
-LITTLE = 4 << 10  # bytes for distances that any buffer may have; a larger one half of its own
+LITTLE = 4 << 10  # bytes for distances that any buffer may have; a larger one a quarter of it
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,21 @@ def lay_out(sch: Schedule, plan: BlockPlan, fetched: Mapping[str, Columns], most
     """
     used = uses(sch, plan)
     # The plan counts all buffers, and TVM lets some share memory: most of what that leaves.
-    spare = max(most - plan.shared_bytes, (most - memory(used)) * 3 // 4)
+    spare = max(most - plan.shared_bytes, (most - memory(used.values())) * 3 // 4)
+    layouts: dict[int, Layout] = {}
     for block in facts(sch):
         buffer = region_buffer(block.stmt.writes[0])
         # Not sums among threads: TVM would pad their registers too.
         if buffer not in used or block.reduction:
             continue
         use = used[buffer]
-        columns = [fetched[block.name]] if block.name in fetched else _columns(buffer, use, plan)
-        layout = _best(use, [each.of(buffer) for each in columns], spare)
-        spare -= layout.elements * use.width - use.size
-        _set(sch, block, layout, use.width)
+        if id(use) not in layouts:
+            known = fetched.get(block.name)
+            columns = [known.of(buffer)] if known else _columns(buffer, use, plan)
+            layout = _best(use, columns, spare)
+            spare -= layout.elements * use.width - use.size
+            layouts[id(use)] = layout
+        _set(sch, block, layouts[id(use)], use.width)
 
 
 def _columns(buffer: Any, use: Use, plan: BlockPlan) -> list[Columns]:
@@ -97,7 +101,7 @@ def _columns(buffer: Any, use: Use, plan: BlockPlan) -> list[Columns]:
 
 def _best(use: Use, columns: Sequence[Columns], spare: int) -> Layout:
     """The smallest of the layouts with the fewest conflicts."""
-    most = use.size + min(spare, max(LITTLE, use.size // 2))
+    most = use.size + min(spare, max(LITTLE, use.size // 4))
     best, *layouts = sorted(_layouts(use, columns), key=lambda layout: layout.elements)
     least = best.conflicts(use.width)
     for layout in layouts:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
-from ..._tvm import region_buffer, scope_of, walk
+from ..._tvm import region_buffer, scope_of, structural_equal, walk
 from ..._tvm_values import Unknown, evaluated
 from ...gpu import WARP
 from ...language.types import Schedule
@@ -41,7 +41,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Use:
-    """A buffer: what is wanted of it by all blocks, and in which of them it must be kept."""
+    """A buffer, or several in the same memory: what is wanted of them by all blocks, and in which
+    of these they must be kept.
+    """
 
     wanted: Wanted
     first: int
@@ -64,15 +66,42 @@ class _Place:
 
 
 def uses(sch: Schedule, plan: BlockPlan) -> dict[Any, Use]:
-    """Of each buffer in shared memory."""
+    """Of each buffer in shared memory; one for all that TVM gives the same memory, as long as they
+    have the same layout.
+    """
     places = _places(sch)
-    found: dict[Any, list[tuple[int, Any]]] = {}
+    regions: dict[Any, list[tuple[int, Any]]] = {}
     for n, place in enumerate(places):
         for region in (*place.block.stmt.reads, *place.block.stmt.writes):
             if scope_of(region_buffer(region)) == "shared":
-                found.setdefault(region_buffer(region), []).append((n, region))
-    known = {buffer: _use(places, regions, plan) for buffer, regions in found.items()}
-    return {buffer: use for buffer, use in known.items() if use is not None}
+                regions.setdefault(region_buffer(region), []).append((n, region))
+    found: dict[Any, Use] = {}
+    for buffer, wanted in regions.items():
+        use = _use(places, wanted, plan)
+        if use is None:
+            continue
+        written = places[use.first].block
+        before = [b for b in found if found[b].last == use.first and _in_place(written, b, buffer)]
+        if before:
+            old = found[before[0]]
+            use = replace(old, wanted=_together([old.wanted, use.wanted]), last=use.last)
+            found |= {b: use for b in found if found[b] is old}
+        found[buffer] = use
+    return found
+
+
+def _in_place(block: Facts, old: Any, new: Any) -> bool:
+    """Whether a block writes each element of a buffer where it has just read one of another."""
+    (written,) = [r for r in block.stmt.writes if region_buffer(r).same_as(new)]
+    read = [r for r in block.stmt.reads if region_buffer(r).same_as(old)]
+    if block.reduction or len(read) != 1 or str(old.dtype) != str(new.dtype):
+        return False
+    pairs = zip([*old.shape, *_first(read[0])], [*new.shape, *_first(written)], strict=True)
+    return len(old.shape) == len(new.shape) and all(structural_equal(a, b) for a, b in pairs)
+
+
+def _first(region: Any) -> list[Any]:
+    return [dim.min for dim in region.region]
 
 
 def _places(sch: Schedule) -> list[_Place]:
@@ -167,14 +196,15 @@ def _together(each: Sequence[Wanted]) -> Wanted:
     )
 
 
-def memory(found: Mapping[Any, Use]) -> int:
+def memory(found: Iterable[Use]) -> int:
     """Bytes that buffers take together as TVM gives them memory that is free again: that of a 16th
     of their size to 16 times of it, first the smallest which is large enough.
     """
+    known = list({id(use): use for use in found}.values())
     free: list[int] = []
     total = 0
-    for n in range(1 + max((use.last for use in found.values()), default=-1)):
-        for use in found.values():
+    for n in range(1 + max((use.last for use in known), default=-1)):
+        for use in known:
             if use.first != n:
                 continue
             fit = [size for size in free if use.size <= size <= use.size * 16]
@@ -183,5 +213,5 @@ def memory(found: Mapping[Any, Use]) -> int:
             if taken:
                 free.remove(taken)
             total += max(0, use.size - taken)
-        free += [use.size for use in found.values() if use.last == n]
+        free += [use.size for use in known if use.last == n]
     return total
