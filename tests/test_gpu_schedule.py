@@ -161,6 +161,13 @@ def test_distances_take_what_a_block_has_left(most):
     assert (found.wrong, found.slow) == ([], [])
 
 
+def test_what_is_written_in_place_has_one_layout():
+    """TVM keeps the scores and their exp in the same 20 KB; with two layouts it would keep both."""
+    found = checked(KNOWN["attention"], case_of("attention", "12x128x64-12x128x64-12x128x64"))
+    (kernel,) = found.kernels
+    assert kernel.shared < 32 << 10
+
+
 def test_facts_of_a_gpu():
     assert is_gpu(make_target(CUDA))
     assert not is_gpu(make_target("llvm"))
