@@ -2,7 +2,7 @@
 
 import pytest
 from cells import smallest
-from on_gpu import FEW, needs_opencl, verified
+from on_gpu import FEW, HERE, needs_opencl, verified
 
 pytestmark = needs_opencl
 
@@ -10,4 +10,12 @@ pytestmark = needs_opencl
 @pytest.mark.parametrize("composite", FEW)
 def test_a_composite(composite):
     found = verified(composite, smallest(composite), ["random", "borders"])
+    assert found.counts == {"passed": 1}, str(found)
+
+
+def test_doubles_are_not_rounded():
+    """A scale of 1.696969747543335 in OpenCL's source, not 1.696970."""
+    (resize,) = [c for c in HERE if c.name == "resize2d"]
+    (case,) = [c for c in resize.cases if c.name == "smaller"]
+    found = verified(resize, case, ["borders"])
     assert found.counts == {"passed": 1}, str(found)

@@ -12,6 +12,7 @@ from selfbyoc.analysis.gpu.checks import check
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.external import PACKED
 from selfbyoc.gpu import Gpu, gpu, is_gpu
+from selfbyoc.schedules.gpu import block
 
 CUDA = {"kind": "cuda", "arch": "sm_80"}
 FAMILIES = (
@@ -19,6 +20,25 @@ FAMILIES = (
     "layer_norm_dense", "rms_norm", "rms_norm_dense", "softmax",
 )  # fmt: skip
 KNOWN = {composite.name: composite for composite in selfbyoc.BUILTIN}
+# Lanes with several columns each, bytes, rows of 513 words, columns that no line divides.
+LARGE = (
+    ("attention", "12x128x64-12x128x64-12x128x64"),
+    ("attention", "12x512x64-12x512x64-12x512x64"),
+    ("attention", "2x3x8-2x8x41-2x41x8-1x1x41"),
+    ("attention", "2x197x40-2x197x40-2x197x40-1x197x197"),
+    ("attention_of_heads", "1x128x12x32-1x128x12x32-1x128x12x32"),
+    ("dense_gelu_dense", "45x96-384x96-384-96x384-96-45x96"),
+    ("layer_norm_dense", "2x19x64-64-64-48x64-48"),
+    ("layer_norm_dense_int8", "3x26-26-26-21x26"),
+    ("layer_norm_dense_int8", "128x768-768-768-768x768"),
+    ("batch_matmul", "many-columns"),
+)
+CROWDED = [
+    pytest.param(name, case, id=f"{name}-{case.name}")
+    for name, wanted in LARGE
+    for case in KNOWN[name].cases
+    if case.name == wanted and GENERATION in case.generations
+]
 HERE = [name for name in FAMILIES if any(GENERATION in c.generations for c in KNOWN[name].cases)]
 
 
@@ -74,10 +94,14 @@ def level(program, target=CUDA, **shapes):
     return scheduled.level
 
 
-def checked(composite, case):
+def checked(composite, case, target=CUDA):
     """What is known of its kernels, by reading them."""
-    (found,) = made(composite, case, make_target(CUDA))
+    (found,) = made(composite, case, make_target(target))
     return check(found.lowered)
+
+
+def case_of(name, wanted):
+    return next(case for case in KNOWN[name].cases if case.name == wanted)
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -87,7 +111,7 @@ def test_a_family_is_one_kernel(name):
     for case in {case.name: case for case in (cases[0], cases[-1])}.values():
         found = checked(KNOWN[name], case)
         assert len(found.kernels) == 1
-        assert found.wrong == []
+        assert (found.wrong, found.slow) == ([], [])
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -95,7 +119,7 @@ def test_a_chain_is_one_kernel(name):
     program, shapes = SIZES[name]
     found = checked(Composite("chain", program), Case(program, **shapes))
     assert len(found.kernels) == 1
-    assert found.wrong == []
+    assert (found.wrong, found.slow) == ([], [])
 
 
 @needs_opencl
@@ -108,12 +132,40 @@ def test_numbers(name):
     assert found.counts == {"passed": 1}, str(found)
 
 
-def test_reads_of_the_inner_loop_have_no_conflicts():
-    shapes = {"q": (12, 128, 64), "k": (12, 128, 64), "v": (12, 128, 64)}
-    (kernel,) = checked(
-        KNOWN["attention"], Case(KNOWN["attention"].cases[0].program, **shapes)
-    ).kernels
-    assert [c for c in kernel.conflicts if not c.is_store and c.padding] == []
+@pytest.mark.parametrize(("name", "case"), CROWDED)
+def test_lanes_wait_for_no_bank(name, case):
+    """Nowhere in a loop of these, whether a padding would help or not."""
+    found = checked(KNOWN[name], case)
+    (kernel,) = found.kernels
+    assert [str(c) for c in kernel.conflicts if not c.is_store and c.times > 1] == []
+    assert found.slow == []
+    assert found.wrong == []
+
+
+def test_without_layouts_lanes_wait(monkeypatch):
+    """What is asserted above is due to `lay_out`, and `slow` would say so."""
+    monkeypatch.setattr(block, "lay_out", lambda *_: None)
+    found = checked(KNOWN["attention"], case_of("attention", "12x128x64-12x128x64-12x128x64"))
+    assert any(text.startswith("load of ") for text in found.slow)
+    assert any(text.startswith("store to ") for text in found.slow)
+
+
+@pytest.mark.parametrize("most", [12 << 10, 20 << 10, 48 << 10])
+def test_distances_take_what_a_block_has_left(most):
+    target = {**CUDA, "max_shared_memory_per_block": most}
+    found = checked(
+        KNOWN["attention"], case_of("attention", "12x128x64-12x128x64-12x128x64"), target
+    )
+    (kernel,) = found.kernels
+    assert most // 2 < kernel.shared <= most
+    assert (found.wrong, found.slow) == ([], [])
+
+
+def test_what_is_written_in_place_has_one_layout():
+    """TVM keeps the scores and their exp in the same 20 KB; with two layouts it would keep both."""
+    found = checked(KNOWN["attention"], case_of("attention", "12x128x64-12x128x64-12x128x64"))
+    (kernel,) = found.kernels
+    assert kernel.shared < 32 << 10
 
 
 def test_facts_of_a_gpu():

@@ -88,6 +88,7 @@ FLOORS = (
                 "symbolic",
                 "tags",
                 "tune",
+                "values",
             ]
         ),
     ),

@@ -10,7 +10,9 @@ from typing import Any
 from .._tvm import build_module, tvm
 from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
+from .._tvm_gpu import with_exact_doubles
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
+from ..gpu import is_gpu
 from .copies import with_copies
 from .ends import with_ends
 from .gathers import with_gathers
@@ -27,6 +29,8 @@ from .whole_tiles import with_whole_tiles
 def finished(func: Any, target: Any) -> Any:
     """A scheduled PrimFunc with what TensorIR has no step for."""
     func = without_concatenates(func)
+    if is_gpu(target):
+        func = with_exact_doubles(func)
     if str(target.kind) == "c":
         return without_max_min(any_alignment(func))
     if str(target.kind) == "llvm":

@@ -59,7 +59,7 @@ def _for_gpu(sch: Schedule, target: Target, told: str) -> str:
         plan = block_plan(chain, gpu(target))
     except NoChain as why:
         return _for_gpu_by_images(sch, target, str(why))
-    melt_for_gpu(sch, chain, plan)
+    melt_for_gpu(sch, chain, plan, gpu(target))
     return str(plan)
 
 
@@ -69,7 +69,7 @@ def _for_gpu_by_images(sch: Schedule, target: Target, no_rows: str) -> str:
         plan = image_plan(images, gpu(target))
     except NoChain as why:
         return _apart(sch, target, f"{no_rows}; {why}")
-    melt_images(sch, images, plan)
+    melt_images(sch, images, plan, gpu(target))
     return str(plan)
 
 

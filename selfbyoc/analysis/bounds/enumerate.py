@@ -5,7 +5,7 @@ small.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -13,27 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import Analyzer, tvm
+from ..._tvm_values import Unknown, evaluated
 from ...codegen.vectors import found_in, lanes_of
 from .accesses import Loop
 from .expressions import LOADS
 
 AT_ONCE, AT_MOST = 1 << 20, 1 << 26  # elements of an array; iterations in all
-
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "FloorDiv": np.floor_divide,
-    "FloorMod": np.mod, "Min": np.minimum, "Max": np.maximum, "EQ": np.equal, "NE": np.not_equal,
-    "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
-    "And": np.logical_and, "Or": np.logical_or,
-    "Div": lambda a, b: np.trunc(np.divide(a, b)).astype("int64"), "Mod": np.fmod,
-}  # fmt: skip
-_CALLS: dict[str, Callable[..., Any]] = {
-    "likely": lambda a: a, "if_then_else": np.where, "shift_right": np.right_shift,
-    "shift_left": np.left_shift, "bitwise_and": np.bitwise_and, "bitwise_not": np.logical_not,
-}  # fmt: skip
-
-
-class Unknown(Exception):
-    """An expression that is not of loop variables alone, or too many iterations."""
 
 
 @dataclass(frozen=True)
@@ -99,34 +84,6 @@ def _part(
     shape = (int(keep.sum()), lanes_of(index))
     variables = {var: value[:, 0] for var, value in env.items()}
     return Turns(np.broadcast_to(evaluated(index, env), shape), variables)
-
-
-def evaluated(expr: Any, env: Mapping[Any, Any]) -> Any:
-    """An expression of integers for columns of its variables' values; a vector has its lanes in the
-    other axis.
-    """
-    kind = type(expr).__name__
-    if kind in ("Var", "SizeVar"):
-        return env[expr]
-    if kind == "IntImm":
-        return int(expr.value)
-    if kind in _BINARY:
-        return _BINARY[kind](evaluated(expr.a, env), evaluated(expr.b, env))
-    if kind in ("Cast", "Broadcast"):
-        return evaluated(expr.value, env)
-    if kind == "Ramp":
-        steps = np.arange(lanes_of(expr))
-        return evaluated(expr.base, env) + evaluated(expr.stride, env) * steps
-    if kind == "Not":
-        return np.logical_not(evaluated(expr.a, env))
-    if kind == "Select":
-        parts = (expr.condition, expr.true_value, expr.false_value)
-        return np.where(*(evaluated(part, env) for part in parts))
-    if kind == "Call":
-        name = str(getattr(expr.op, "name", expr.op)).rpartition(".")[2]
-        if name in _CALLS:
-            return _CALLS[name](*(evaluated(arg, env) for arg in expr.args))
-    raise Unknown(f"{kind} is not evaluated: {expr}")
 
 
 def used_by(

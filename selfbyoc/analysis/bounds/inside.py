@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from ..._tvm import Analyzer, tvm
+from ..._tvm_values import Unknown
 from ...codegen.vectors import lane, lanes_of
 from .accesses import DATA, Access, Loop
-from .enumerate import Unknown, is_plain, turns, variables
+from .enumerate import is_plain, turns, variables
 from .records import ANALYZER, ENUMERATION, OPEN, WRONG, Answer
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..._tvm import dtype_of, region_buffer, structural_equal, tir, tvm
 from ..._tvm_bounds import contiguous
+from ..._tvm_values import Unknown
 from ...codegen.vectors import found_in, lanes_of
 from .accesses import Access, Loop, Root
-from .enumerate import Turns, Unknown, extents, is_plain, turns, used_by
+from .enumerate import Turns, extents, is_plain, turns, used_by
 from .expressions import LOADS
 from .records import AGAIN, ANALYZER, ENUMERATION, ONCE, OPEN, SUMS, WRONG, Answer, OutputProof
 

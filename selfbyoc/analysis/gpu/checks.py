@@ -10,13 +10,15 @@ from math import prod
 from typing import Any
 
 from ..._tvm import target_dict
+from ..._tvm_values import Unknown
 from ...codegen.vectors import found_in
+from ...gpu import WARP
 from ..bounds.accesses import Access
-from ..bounds.enumerate import Unknown, extents, variables
+from ..bounds.enumerate import extents, variables
 from ..bounds.expressions import LOADS
 from .lowered import Launch, Lowered
 from .walk import BARRIER, Device, Sync, device, scope
-from .warps import WARP, Threads, addresses, coalesced, conflict, padding, part, threads
+from .warps import Threads, addresses, coalesced, conflict, padding, part, threads
 
 # Of a CUDA device, for kernels that ask for no more.
 MAX_THREADS, MAX_SHARED = 1024, 48 * 1024

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import dtype_of
+from ..._tvm_values import Unknown, evaluated
 from ...codegen.vectors import lanes_of
+from ...gpu import WARP, at_once
 from ..bounds.accesses import Access, Loop, Place
-from ..bounds.enumerate import Unknown, evaluated, extents, is_plain, variables
+from ..bounds.enumerate import extents, is_plain, variables
 from ..bounds.expressions import bytes_of
 
-WARP, BANKS, WORD, SECTOR = 32, 32, 4, 32
+SECTOR = 32
 # Turns of the loops around that are looked at: what the others do repeats what these do.
 _MOST = 256
 
@@ -135,14 +137,7 @@ def conflict(found: Addresses, row: int = 0, pad: int = 0) -> int:
     bytes more after each `row` bytes than there are.
     """
     at = found.at + (found.at // row * pad if row else 0)
-    at_once = WARP // max(1, found.width // WORD)  # 16 bytes a lane: 8 lanes after 8 lanes
-    words = np.where(found.active, at // WORD, -1).reshape(-1, at_once)
-    words = np.sort(words, 1)
-    # Lanes that want the same word get it at once.
-    new = np.diff(words, axis=1, prepend=-1) != 0
-    group = np.arange(len(words))[:, None] * BANKS
-    counts = np.bincount((group + words % BANKS)[new & (words >= 0)], minlength=1)
-    return int(counts.max(initial=1))
+    return int(at_once(at, found.active, found.width).max(initial=1))
 
 
 def padding(found: Addresses, degree: int) -> tuple[int, int] | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..._tvm import region_buffer
+from ...gpu import Gpu
 from ...language.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
+from .banks import Columns, lay_out
 from .chain import PRODUCT, ROW, Chain, Stage
 from .plan import SUMS, BlockPlan, epilogues, fetches, is_again
-from .product import pad, sum_in_registers
+from .product import sum_in_registers
 from .threads import axis_loops, fused, reduce_rows, rows_and_columns, spread, tile
 
 
@@ -25,7 +26,7 @@ class Nest:
     sums: Stage | None = None
 
 
-def melt_for_gpu(sch: Schedule, chain: Chain, plan: BlockPlan) -> None:
+def melt_for_gpu(sch: Schedule, chain: Chain, plan: BlockPlan, gpu: Gpu) -> None:
     """All stages of a chain under one loop over thread blocks."""
     # 1. Sums in registers, under the block that stores them or what is made of them.
     fetched = fetches(chain)
@@ -39,10 +40,13 @@ def melt_for_gpu(sch: Schedule, chain: Chain, plan: BlockPlan) -> None:
     result = nests[-1]
     at = _grid(sch, chain, result, plan)
     for block in reversed(moved):
-        _move(sch, block, at, fetched)
+        _move(sch, block, at)
     # 3. The threads of each.
+    columns: dict[str, Columns] = {}
     for nest in nests:
-        _share_out(sch, chain, nest, at, plan, fetched)
+        columns |= _share_out(sch, chain, nest, at, plan, fetched)
+    # 4. Where all this lies.
+    lay_out(sch, plan, columns, gpu.shared_bytes)
 
 
 def _nests(
@@ -91,21 +95,18 @@ def _grid(sch: Schedule, chain: Chain, result: Nest, plan: BlockPlan) -> Loop:
     return at
 
 
-def _move(sch: Schedule, block: Block, at: Loop, fetched: set[str]) -> None:
+def _move(sch: Schedule, block: Block, at: Loop) -> None:
     """A block under the loop over thread blocks, what it computes in their memory."""
     facts = Facts(sch, block)
     if facts.in_scope("global"):
         sch.set_scope(block, 0, "shared")
-        # Not sums among threads: TVM would pad their registers too.
-        if not facts.reduction and facts.name not in fetched:
-            pad(sch, block, len(region_buffer(facts.stmt.writes[0]).shape) - 2)
     sch.compute_at(block, at)
 
 
 def _share_out(
     sch: Schedule, chain: Chain, nest: Nest, at: Loop, plan: BlockPlan, fetched: set[str]
-) -> None:
-    """The threads of a nest."""
+) -> dict[str, Columns]:
+    """The threads of a nest -> how they read the columns of what they fetch."""
     stage, tiled = nest.stage, chain.tiled_axis(nest.stage)
     rows, columns = rows_and_columns(sch, stage, nest.block, at, tiled)
     if stage.kind == ROW:
@@ -115,11 +116,12 @@ def _share_out(
     elif nest.sums is not None and nest.sums.kind == PRODUCT:
         shape = plan.tiles[nest.sums.name]
         lane = tile(sch, rows, columns, plan, shape)
-        sum_in_registers(sch, nest.sums.block.block, lane, plan, shape, fetched)
+        return sum_in_registers(sch, nest.sums.block.block, lane, plan, shape, fetched)
     else:
         lane = spread(sch, nest.block, rows, columns, plan)
         if nest.sums is not None:
             sum_one(sch, nest.sums.block.block, lane)
+    return {}
 
 
 def sum_one(sch: Schedule, block: Block, lane: Loop) -> None:

@@ -14,7 +14,9 @@ from ...gpu import Gpu
 from ...language.types import Loop, Schedule
 from ..steps.blocks import Facts
 from ..steps.indices import uses
+from .banks import lay_out
 from .chain import NoChain
+from .plan import BlockPlan
 from .threads import X, Y, fused
 
 PIXELS = ((16, 16), (8, 16), (8, 8), (4, 8), (4, 4), (2, 4), (1, 4), (1, 1))
@@ -158,7 +160,7 @@ def _terms(block: Facts) -> int:
     return max(n for n in range(1, terms + 1) if terms % n == 0 and (n == 1 or n * each <= WEIGHTS))
 
 
-def melt_images(sch: Schedule, images: Images, plan: ImagePlan) -> None:
+def melt_images(sch: Schedule, images: Images, plan: ImagePlan, gpu: Gpu) -> None:
     """All stages under one loop over tiles."""
     # 1. The first image is read where it is: neighbours by neighbours, and again from the cache.
     for block in images.again:
@@ -182,6 +184,9 @@ def melt_images(sch: Schedule, images: Images, plan: ImagePlan) -> None:
     rest, (y, x) = loops[2:-2], loops[-2:]
     sch.reorder(*rest, loops[1], y, x)
     _share_out(sch, images.first, [loops[1], y, x], plan.first)
+    # 4. Lines of the image between as far apart as the banks of a warp's pixels want it.
+    threads = BlockPlan(1, GROUPS, LANES, {}, shared_bytes=plan.shared_bytes)
+    lay_out(sch, threads, {}, gpu.shared_bytes)
 
 
 def _share_out(sch: Schedule, sums: Facts, loops: Sequence[Loop], share: Share) -> None:

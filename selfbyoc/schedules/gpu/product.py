@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
-from ..._tvm import region_buffer, tir
+from ..._tvm import region_buffer
 from ...language.types import Block, Loop, Schedule
 from ..steps.blocks import Facts
+from .banks import Columns
 from .chain import index_of, operands, plain
 from .plan import BlockPlan, Tile
 from .threads import axis_loops, fused, spread
@@ -20,9 +20,10 @@ def sum_in_registers(
     plan: BlockPlan,
     shape: Tile,
     fetches: Collection[str],
-) -> None:
+) -> dict[str, Columns]:
     """Under each thread's part of the result: clear its sums; for each chunk of the terms fetch,
-    then multiply. `fetches` are the blocks that compute an operand for it alone.
+    then multiply. `fetches` are the blocks that compute an operand for it alone -> how threads read
+    the columns of what is fetched.
     """
     # 1. Chunks are outside of the tile, its sums are unrolled: only so they stay in registers.
     sch.compute_at(block, lane)
@@ -35,11 +36,14 @@ def sum_in_registers(
     for loop in sums:
         sch.unroll(loop)
     # 2. Each chunk by all threads: neighbours in memory by neighbours.
+    found: dict[str, Columns] = {}
     for fetch, column in _fetched(sch, Facts(sch, block), fetches):
         sch.compute_at(fetch, chunk)
         spread(sch, fetch, [], _in_memory_order(sch, fetch, axis_loops(sch, fetch, chunk)), plan)
-        _lay_out(sch, fetch, column, shape)
+        if column is not None and shape.wide > 1:
+            found[Facts(sch, fetch).name] = Columns(column, shape.wide, shape.columns)
     sch.decompose_reduction(block, chunk)
+    return found
 
 
 def _fetched(
@@ -59,31 +63,6 @@ def _fetched(
         elif maker.name in fetches:
             found.append((maker.block, column))
     return found
-
-
-def _lay_out(sch: Schedule, fetch: Block, column: int | None, shape: Tile) -> None:
-    """Columns of one thread a line apart, so that a warp reads neighbours; lines of odd length, so
-    that what reads down one meets all banks.
-    """
-    dims = len(region_buffer(sch.get(fetch).writes[0]).shape)
-    wide = shape.wide
-    if column is None or wide == 1:
-        pad(sch, fetch, dims - 2)
-        return
-
-    def lines(*i: Any) -> list[Any]:
-        rest = [index for n, index in enumerate(i) if n != column]
-        once, at = tir.floordiv(i[column], shape.columns), tir.floormod(i[column], shape.columns)
-        return [once, *rest, tir.floormod(at, wide) * shape.across + tir.floordiv(at, wide)]
-
-    sch.transform_layout(fetch, ("write", 0), lines, assume_injective_transform=True)
-    pad(sch, fetch, dims - 1)
-
-
-def pad(sch: Schedule, block: Block, dim: int) -> None:
-    """Make the distance between neighbours along a dimension odd: no two of 32 in one bank."""
-    if dim >= 0:
-        sch.storage_align(block, 0, dim, 2, 1)
 
 
 def _in_memory_order(sch: Schedule, fetch: Block, loops: Mapping[int, Loop]) -> list[Loop]:
