@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....codegen.info.ops import Ops, OpView
-from ....language.decisions import choose
+from ....language.decisions import choose, undecided
 from ....machine import Machine
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan
@@ -80,13 +80,14 @@ def paying_groups(layer: Layer, machine: Machine) -> GroupPlan | None:
     """The plan with groups as lanes where these take less time than pixels, and L2 holds a task."""
     if layer.groups == 1:
         return None
-    found = planned_groups(layer, machine)
+    with undecided():  # it may not come to this plan's questions
+        found = planned_groups(layer, machine)
     if found.task_bytes > machine.l2_bytes // 4:
         return None
     times = groups_time(layer, found, machine), _direct_time(layer, machine)
     near, usual = max(times) < MOST_UNSURE * min(times), times[0] < times[1]
     ways = [True, False] if near else [usual]
-    return found if choose(f"{layer.name}.groups", ways, usual) else None
+    return planned_groups(layer, machine) if choose(f"{layer.name}.groups", ways, usual) else None
 
 
 def _direct_time(layer: Layer, machine: Machine) -> float:
