@@ -129,31 +129,31 @@ class OpGraph:
     absorbed: tuple[tuple[str, str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        producers = {id(v): call for call in self.ops for v in call.outputs}
-        users: dict[int, list[OpCall]] = {}
-        tied: dict[int, list[OpCall]] = {}
+        producers = {v: call for call in self.ops for v in call.outputs}
+        users: dict[Value, list[OpCall]] = {}
+        tied: dict[object, list[OpCall]] = {}
         for call in self.ops:
             if call.tie is not None:
-                tied.setdefault(id(call.tie), []).append(call)
-            for value in {id(v): v for v in call.inputs}.values():
-                users.setdefault(id(value), []).append(call)
+                tied.setdefault(call.tie, []).append(call)
+            for value in dict.fromkeys(call.inputs):
+                users.setdefault(value, []).append(call)
         object.__setattr__(self, "_producers", producers)
         object.__setattr__(self, "_users", users)
         object.__setattr__(self, "_tied", tied)
-        object.__setattr__(self, "_at", {id(call): n for n, call in enumerate(self.ops)})
+        object.__setattr__(self, "_at", {call: n for n, call in enumerate(self.ops)})
 
-    _producers: dict[int, OpCall] = field(init=False, repr=False, default_factory=dict)
-    _users: dict[int, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
-    _tied: dict[int, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
-    _at: dict[int, int] = field(init=False, repr=False, default_factory=dict)
+    _producers: dict[Value, OpCall] = field(init=False, repr=False, default_factory=dict)
+    _users: dict[Value, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
+    _tied: dict[object, list[OpCall]] = field(init=False, repr=False, default_factory=dict)
+    _at: dict[OpCall, int] = field(init=False, repr=False, default_factory=dict)
 
     def producer(self, value: Value) -> OpCall | None:
         """The op that computes a value, or None for an input or a constant."""
-        return self._producers.get(id(value))
+        return self._producers.get(value)
 
     def users(self, value: Value) -> list[OpCall]:
         """The ops that read a value (being returned is not in this list)."""
-        return self._users.get(id(value), [])
+        return self._users.get(value, [])
 
     def is_output(self, value: Value) -> bool:
         """Whether the graph returns the value."""
@@ -161,16 +161,15 @@ class OpGraph:
 
     def in_order(self, calls: Iterable[OpCall]) -> tuple[OpCall, ...]:
         """Some of its ops in topological order, each once."""
-        found = {id(call): call for call in calls}
-        return tuple(sorted(found.values(), key=self.position))
+        return tuple(sorted(set(calls), key=self.position))
 
     def position(self, call: OpCall) -> int:
         """Where an op stands in topological order."""
-        return self._at[id(call)]
+        return self._at[call]
 
     def tied(self, call: OpCall) -> list[OpCall]:
         """The ops with the tie of this one, itself among them; none where it has none."""
-        return self._tied.get(id(call.tie), [])
+        return self._tied.get(call.tie, [])
 
     def __iter__(self) -> Iterator[OpCall]:
         return iter(self.ops)
@@ -181,13 +180,13 @@ class OpGraph:
         return "\n".join([*lines, *(f"output {v!r}" for v in self.outputs)])
 
 
-def substitute(graph: OpGraph, new: Mapping[int, Value]) -> OpGraph:
-    """The graph with some values (by id) replaced wherever they are read."""
+def substitute(graph: OpGraph, new: Mapping[Value, Value]) -> OpGraph:
+    """The graph with some values replaced wherever they are read."""
     if not new:
         return graph
 
     def swap(values: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(new.get(id(v), v) for v in values)
+        return tuple(new.get(v, v) for v in values)
 
     ops = tuple(replace(call, inputs=swap(call.inputs)) for call in graph.ops)
     return OpGraph(swap(graph.inputs), ops, swap(graph.outputs))

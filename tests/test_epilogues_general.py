@@ -93,6 +93,9 @@ ANCHORS = {
         conv(padding=1, groups=C), {"x": (1, C, H, W), "weight": (C, 1, 3, 3)}, OUT,
     ),
     "pair": (pair, {"x": (1, 8, H, W), "deep": (8, 1, 3, 3), "weight": (C, 8, 1, 1)}, OUT),
+    "same 3x3": (conv(padding=1), {"x": (1, C, H, W), "weight": (C, C, 3, 3)}, OUT),
+    "same 1x1": (conv(), {"x": (1, 64, 7, 7), "weight": (64, 64, 1, 1)}, (1, 64, 7, 7)),
+    "same dense": (op.dense, {"x": (7, 33), "weight": (33, 33)}, (7, 33)),
     "dense": (op.dense, {"x": (7, 33), "weight": (17, 33)}, (7, 17)),
     "rows of dense": (op.dense, {"x": (2, 19, 64), "weight": (48, 64)}, (2, 19, 48)),
     "layer_norm": (
@@ -109,7 +112,9 @@ ANCHORS = {
 CONSTANT = ("weight", "deep", "gamma", "beta", "mean", "var", "gamma_", "beta_", "channel")
 
 ALL_AFTER = [("conv2d", name) for name in AFTER]
-ALL_AFTER += [(anchor, "residual after") for anchor in ANCHORS if anchor != "conv2d"]
+ALL_AFTER += [
+    (name, "residual after") for name in ANCHORS if not name.startswith(("conv2d", "same"))
+]
 ALL_AFTER += [(anchor, "norm, scale and shift") for anchor in ("winograd", "dense", "pair")]
 CONVS = ("conv2d", "1x1", "winograd")
 ALL_BEFORE = [(name, anchor) for anchor in CONVS for name in BEFORE]
@@ -286,3 +291,55 @@ def test_what_a_pattern_could_name_when_others_in_the_kernel_read_it():
     assert found.counts == {"dense": 1}
     (record,) = selfbyoc.explain(found.mod).report.matched
     assert len(record.ops) == 5
+
+
+def inner_read_again(anchor, again):
+    """A program whose prologue is `relu(x + whole)`, of which the sum is read once more."""
+    compute, shapes, _ = ANCHORS[anchor]
+
+    def program(x, weight, whole):
+        inner = op.add(x, whole)
+        outer = op.relu(inner)
+        return again(compute, inner, outer, weight)
+
+    (x, weight) = shapes.values()
+    return Case(program, x=x, weight=weight, whole=x, constants=["weight"])
+
+
+AGAIN = {
+    "inner": lambda conv, inner, outer, w: op.multiply(op.leaky_relu(conv(outer, w)), inner),
+    "outer": lambda conv, inner, outer, w: op.multiply(op.leaky_relu(conv(outer, w)), outer),
+    "both": lambda conv, inner, outer, w: op.multiply(op.add(conv(outer, w), inner), outer),
+    "residual": lambda conv, inner, outer, w: op.relu(op.add(conv(outer, w), inner)),
+}
+
+
+@pytest.mark.parametrize("again", AGAIN)
+@pytest.mark.parametrize("anchor", ["same 3x3", "same 1x1", "winograd", "same dense"])
+def test_what_a_prologue_computes_may_be_read_after_the_result(anchor, again):
+    """KeyError of an address before: the sum was no tensor of the kernel."""
+    found = run_case(CONV, inner_read_again(anchor, AGAIN[again]), composites=selfbyoc.BUILTIN)
+    assert_close(found)
+    assert sum(found.counts.values()) == 1, found.counts
+
+
+OTHER_ROLES = {
+    "inner as weight": lambda inner, outer: op.dense(outer, inner),
+    "outer as weight": lambda inner, outer: op.dense(outer, outer),
+    "itself the weight's": lambda inner, outer: op.dense(inner, outer),
+    "and a residual": lambda inner, outer: op.add(op.dense(outer, inner), outer),
+    "a kernel of an image": lambda inner, outer: op.conv2d(
+        op.reshape(outer, shape=(1, 9, 3, 3)), op.reshape(inner, shape=(9, 9, 1, 1))
+    ),
+}
+
+
+@pytest.mark.parametrize("role", OTHER_ROLES)
+def test_what_a_prologue_computes_may_be_another_argument(role):
+    def program(x, whole):
+        inner = op.add(x, whole)
+        return OTHER_ROLES[role](inner, op.tanh(inner))
+
+    found = run_case(CONV, Case(program, x=(9, 9), whole=(9, 9)), composites=selfbyoc.BUILTIN)
+    assert_close(found)
+    assert sum(found.counts.values()) == 1, found.counts

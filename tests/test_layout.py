@@ -313,3 +313,21 @@ def test_what_is_left_out_exists():
         assert re.search(rf"^def {function}\(", (tests / name).read_text(encoding="utf-8"), re.M), (
             line
         )
+
+
+# PyTorch's tensors compare by element: they are told apart by address, while somebody holds them.
+BY_ADDRESS = {"dynamo/changes.py", "dynamo/graph.py"}
+
+
+def test_nothing_is_told_apart_by_its_address():
+    """A key that is an address keeps nothing alive, and an error names a number: values, ops and
+    nodes are keys themselves, since they compare by identity.
+    """
+
+    def asks(path):
+        return any(
+            isinstance(node, ast.Name) and node.id == "id" and isinstance(node.ctx, ast.Load)
+            for node in ast.walk(parsed(path))
+        )
+
+    assert {relative(path) for path in FILES if asks(path)} == BY_ADDRESS

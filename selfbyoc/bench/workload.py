@@ -73,9 +73,9 @@ def _flops(call: OpCall) -> int:
 
 
 def _traffic(graph: OpGraph) -> int:
-    outer = {id(v): v for call in graph.ops for v in call.inputs if graph.producer(v) is None}
-    outer |= {id(v): v for v in graph.outputs}
-    return sum(math.prod(_known(v.shape)) * np.dtype(v.dtype).itemsize for v in outer.values())
+    outer = {v for call in graph.ops for v in call.inputs if graph.producer(v) is None}
+    outer.update(graph.outputs)
+    return sum(math.prod(_known(v.shape)) * np.dtype(v.dtype).itemsize for v in outer)
 
 
 def _known(shape: Any) -> tuple[int, ...]:

@@ -86,10 +86,10 @@ def of_inputs(
 
 def graph_data(graph: OpGraph) -> list[Any]:
     """A graph without the names that its IR gave to values and ops."""
-    numbers: dict[int, int] = {}
+    numbers: dict[Value, int] = {}
 
     def number(value: Value) -> int:
-        return numbers.setdefault(id(value), len(numbers))
+        return numbers.setdefault(value, len(numbers))
 
     inputs = [[number(v), *_type(v)] for v in graph.inputs]
     ops = [

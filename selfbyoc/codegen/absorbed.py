@@ -14,6 +14,7 @@ from .._tvm import dtype_of, te, tir
 from .._tvm_rewrite import substitute
 from ..graph import OpCall, Value
 from ..language.types import Expr, Tensor
+from ..match.absorbed import ancestors
 from ..ops.vocabulary import compute_of
 from .inferred import check_types
 
@@ -43,21 +44,14 @@ class Absorbed:
     is an expression. For a compute that reads each element about once.
     """
 
-    def __init__(self, owner: str, calls: Sequence[OpCall], known: Mapping[int, Tensor]) -> None:
-        """`known`: by the ids of values, what the ops read besides one another."""
-        self.calls = tuple(calls)
-        self.steps: list[_Step] = []
+    def __init__(self, steps: Mapping[OpCall, _Step]) -> None:
+        self.calls, self.steps = tuple(steps), tuple(steps.values())
         self.staged: Tensor | None = None
-        bound: dict[int, _Bound] = {}
-        for call in calls:
-            ins = [bound[id(v)] if id(v) in bound else known[id(v)] for v in call.inputs]
-            made: Any = compute_of(call.kind)(ins, call)
-            tensors = list(made) if isinstance(made, (list, tuple)) else [made]
-            check_types(owner, tensors[:1], call.outputs[:1])
-            value = call.outputs[0]
-            var = tir.Var(call.name, value.dtype)
-            bound[id(value)] = _Bound(var, tuple(tensors[0].shape), value.dtype)
-            self.steps.append(_Step(var, tensors[0]))
+
+    def until(self, call: OpCall) -> Absorbed:
+        """What one of the ops computes, as such a tensor too."""
+        steps = dict(zip(self.calls, self.steps, strict=True))
+        return Absorbed({needed: steps[needed] for needed in ancestors(call, self.calls)})
 
     @property
     def value(self) -> Value:
@@ -93,6 +87,21 @@ class Absorbed:
         return self.staged
 
 
+def absorbed(owner: str, calls: Sequence[OpCall], known: Mapping[Value, Tensor]) -> Absorbed:
+    """Elementwise ops as one tensor; `known`: what they read besides one another."""
+    bound: dict[Value, _Bound] = {}
+    steps: dict[OpCall, _Step] = {}
+    for call in calls:
+        ins = [bound[v] if v in bound else known[v] for v in call.inputs]
+        made: Any = compute_of(call.kind)(ins, call)
+        tensors = list(made) if isinstance(made, (list, tuple)) else [made]
+        check_types(owner, tensors[:1], call.outputs[:1])
+        value = call.outputs[0]
+        steps[call] = _Step(tir.Var(call.name, value.dtype), tensors[0])
+        bound[value] = _Bound(steps[call].var, tuple(tensors[0].shape), value.dtype)
+    return Absorbed(steps)
+
+
 def number(value: Value) -> Any:
     """A constant of one element as an operand."""
     return _Bound(tir.const(value.scalar, value.dtype), value.shape, value.dtype)
@@ -104,14 +113,14 @@ def staged(x: Any) -> Tensor:
 
 
 def with_result(
-    owner: str, core: tuple[Value, Tensor], calls: Sequence[OpCall], known: Mapping[int, Tensor]
+    owner: str, core: tuple[Value, Tensor], calls: Sequence[OpCall], known: Mapping[Value, Tensor]
 ) -> tuple[Absorbed, Tensor]:
     """The ops after a kernel's result, and the tensor that all of them end in: in place of the
     stage that wrote the result, or, where that is a sum, after it.
     """
     value, tensor = core
     written = _Written(value, tensor)
-    chain = Absorbed(owner, calls, {**known, id(value): written.read()})
+    chain = absorbed(owner, calls, {**known, value: written.read()})
     made = te.compute(chain.shape, lambda *i: written.around(i, chain(*i)), name=calls[-1].name)
     return chain, made
 

@@ -131,7 +131,7 @@ def _trial(match: Match, ops: tuple[OpCall, ...]) -> None:
     """Match, check and stack the ops, for what that looks at and what it raises."""
     # Named as in the function that is cut out: a plan asks for `ops.conv2d`, wherever it stands.
     ops = tuple(replace(call, name=name) for call, name in numbered(ops))
-    args = tuple({id(value): value for value in match.args.values()}.values())
+    args = tuple(dict.fromkeys(match.args.values()))
     graph = OpGraph(args, ops, match.outputs)
     again = find_whole(match.composite, graph)
     again = again if isinstance(again, Match) else match.with_ops(ops)

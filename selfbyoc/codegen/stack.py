@@ -79,9 +79,9 @@ class Builder:
     def __init__(self, graph: OpGraph, match: Match, packed: Mapping[int, Packed]) -> None:
         self.graph, self.match, self.composite = graph, match.own, match.composite
         self.joined = Joined(match)
-        self.name_of = {id(value): name for name, value in match.args.items()}
-        self.tensors: dict[int, Any] = {}
-        self.stages: dict[int, list[Any]] = {}  # id of an op -> its te operations
+        self.name_of = {value: name for name, value in match.args.items()}
+        self.tensors: dict[Value, Any] = {}
+        self.stages: dict[OpCall, list[Any]] = {}  # the te operations of an op
         self.seen: set[Any] = set()
         self.params: list[Any] = []
         self.described: list[OpCall] = []
@@ -95,45 +95,46 @@ class Builder:
             if not self.joined.stacked(self, call):
                 self._op(call)
         for value in graph.outputs:
-            assert id(value) in self.tensors, f"output {value!r} is not computed"
+            assert value in self.tensors, f"output {value!r} is not computed"
 
     def _input(self, position: int, value: Value) -> None:
         packed_as = self.packed.get(position)
         # A packed one may have been read through other ops before, or stand in for them now.
-        name = packed_as.arg if packed_as else self.name_of.get(id(value), value.name)
+        name = packed_as.arg if packed_as else self.name_of.get(value, value.name)
         passed = packed_as.value if packed_as else value
         tensor = te.placeholder(passed.shape, passed.dtype, name=_identifier(name, position))
         self.params.append(tensor)
         if packed_as:
-            self.tensors[id(self.match.args[packed_as.arg])] = tensor
+            self.tensors[self.match.args[packed_as.arg]] = tensor
         elif value.scalar is not None:
-            self.tensors[id(value)] = _constant(value)
+            self.tensors[value] = _constant(value)
         else:
-            self.tensors[id(value)] = tensor
+            self.tensors[value] = tensor
 
     def _order(self) -> list[OpCall]:
         """Topological, with the reshaping of arguments first: a whole compute wants all of them at
         once.
         """
-        early: dict[int, OpCall] = {}
-        ready = {id(value) for value in self.graph.inputs}
+        early: dict[OpCall, None] = {}
+        ready = set(self.graph.inputs)
         for call in self.graph.ops:
-            if not call.sources and all(id(v) in ready or v.is_constant for v in call.inputs):
-                early[id(call)] = call
-                ready.update(id(v) for v in call.outputs)
+            if not call.sources and all(v in ready or v.is_constant for v in call.inputs):
+                early[call] = None
+                ready.update(call.outputs)
         skip = {
-            id(c)
+            c
             for p in self.packed.values()
             for c in argument_chain(self.graph, self.match.args[p.arg])
         }
-        ops = [*early.values(), *(c for c in self.graph.ops if id(c) not in early)]
-        return [call for call in ops if id(call) not in skip]
+        ops = [*early, *(c for c in self.graph.ops if c not in early)]
+        return [call for call in ops if call not in skip]
 
     def tensor(self, value: Value) -> Any:
         """A value's tensor; of a constant of one element one that is made when it is asked for."""
-        if value.is_constant and value.scalar is not None and id(value) not in self.tensors:
-            self.tensors[id(value)] = _constant(value)
-        return self.tensors[id(value)]
+        if value.is_constant and value.scalar is not None and value not in self.tensors:
+            self.tensors[value] = _constant(value)
+        assert value in self.tensors, f"{value!r} is read before it is computed"
+        return self.tensors[value]
 
     def _op(self, call: OpCall) -> None:
         own = self.composite.compute
@@ -186,14 +187,14 @@ class Builder:
     def _record(self, call: OpCall, tensors: Sequence[Any]) -> None:
         self.joined.settle(self)
         for value, tensor in zip(call.outputs, tensors, strict=True):
-            self.tensors[id(value)] = tensor
+            self.tensors[value] = tensor
         self.own_stages(call, tensors)
 
     def own_stages(self, call: OpCall, tensors: Sequence[Any]) -> None:
         """What stands under the tensors and no op has yet is this op's."""
-        self.stages[id(call)] = [op for op in te_order(tensors) if op not in self.seen]
-        self.seen.update(self.stages[id(call)])
-        if call.sources or len(self.stages[id(call)]):
+        self.stages[call] = [op for op in te_order(tensors) if op not in self.seen]
+        self.seen.update(self.stages[call])
+        if call.sources or len(self.stages[call]):
             self.described.append(call)
 
     def _whole(self, compute: Callable[..., Any], call: OpCall) -> None:
@@ -201,7 +202,7 @@ class Builder:
         them.
         """
         results = self.match.outputs
-        if not any(id(v) in self.tensors for v in results):
+        if not any(v in self.tensors for v in results):
             ready = {n: self._operand(v, n, packing=True) for n, v in self.match.args.items()}
             asked = inspect.signature(compute).parameters
             known = {"ops": Ops([bare(c) for c in self.match.ops]), "plan": self.plan}
@@ -211,9 +212,9 @@ class Builder:
             check_types(f"composite {self.composite.name}, its compute", tensors, results)
             self.joined.settle(self)
             for value, tensor in zip(results, tensors, strict=True):
-                self.tensors[id(value)] = tensor
+                self.tensors[value] = tensor
             made = [op for op in te_order(tensors) if op not in self.seen]
-            self.stages[id(self.match.root)] = made
+            self.stages[self.match.root] = made
             self.seen.update(made)
         self.described.append(call)
 

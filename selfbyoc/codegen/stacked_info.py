@@ -26,8 +26,8 @@ def infos(builder: Builder, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
 
 
 def _info(builder: Builder, call: OpCall, names: Mapping[Any, str], root: OpCall | None) -> OpInfo:
-    blocks = tuple(names[op] for op in builder.stages.get(id(call), ()) if op in names)
-    within = "" if blocks else builder.joined.within.get(id(call), "")
+    blocks = tuple(names[op] for op in builder.stages.get(call, ()) if op in names)
+    within = "" if blocks else builder.joined.within.get(call, "")
     apart = root is None or call is root or not call.sources or blocks or within
     if not apart and root is not None:
         within = root.name
@@ -40,7 +40,7 @@ def refs(builder: Builder, order: Sequence[Any]) -> list[tuple[list[Ref], list[R
     params = {p.op: i for i, p in enumerate(builder.params)}
 
     def ref(value: Value) -> Ref:
-        tensor = builder.tensors.get(id(value))
+        tensor = builder.tensors.get(value)
         if not isinstance(tensor, te.Tensor):  # it is within another op, or nobody needs it
             return None
         if tensor.op in params:

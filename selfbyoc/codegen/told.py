@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..graph import OpGraph, Value, substitute
+from ..graph import OpCall, OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
 
 # Attributes of an external function, as JSON: the constants of one element, and what comes packed.
@@ -23,7 +23,7 @@ def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
 def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
     """The values of one element that every caller passes as the same constant."""
     new = {
-        id(v): replace(v, scalar=scalars[i], is_constant=True)
+        v: replace(v, scalar=scalars[i], is_constant=True)
         for i, v in enumerate(graph.inputs)
         if i in scalars and _can_be_written(graph, v, scalars[i])
     }
@@ -40,16 +40,16 @@ def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
     """Drop the ops that only give a packed parameter its unpacked type back (see
     partition/finish.py).
     """
-    new: dict[int, Value] = {}
-    gone: set[int] = set()
+    new: dict[Value, Value] = {}
+    gone: set[OpCall] = set()
     for position in positions:
         value = graph.inputs[position]
         while True:
             (step,) = graph.users(value)
-            gone.add(id(step))
+            gone.add(step)
             value = step.outputs[0]
             if step.kind in ("broadcast_to", "full"):
                 break
-        new[id(graph.inputs[position])] = value
-    inputs = tuple(new.get(id(v), v) for v in graph.inputs)
-    return OpGraph(inputs, tuple(c for c in graph.ops if id(c) not in gone), graph.outputs)
+        new[graph.inputs[position]] = value
+    inputs = tuple(new.get(v, v) for v in graph.inputs)
+    return OpGraph(inputs, tuple(c for c in graph.ops if c not in gone), graph.outputs)

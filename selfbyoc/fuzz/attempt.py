@@ -197,7 +197,7 @@ def _moved(program: Program, graph: OpGraph, known: Wanted, kind: str) -> list[R
     """How far rounding moves each output, where NumPy or ONNX Runtime can say it."""
     if known.values is None:
         return moved_in_onnx_runtime(program, graph, kind) if known.outputs is not None else []
-    outputs = [known.values[id(v)] for v in graph.outputs]
+    outputs = [known.values[v] for v in graph.outputs]
     with np.errstate(all="ignore"):
         found = rounding(graph, Question(kind, known.inputs, known.values), outputs, program.seed)
     # Eight draws miss the worst case now and then, and there are thousands of programs.

@@ -79,7 +79,7 @@ def _made(graph: OpGraph, kind: str, seed: int) -> list[Array]:
     return arrays(graph, {}, kind, seed)
 
 
-def is_undefined(graph: OpGraph, values: Mapping[int, Array]) -> bool:
+def is_undefined(graph: OpGraph, values: Mapping[Value, Array]) -> bool:
     """Whether an op is told what it has no meaning for: a float that its integer cannot hold is
     cast, or bits are shifted by fewer than none or by all there are; or a value is larger than its
     dtype can say, and what is made of infinity then is a matter of order; or smaller. Of a maximum
@@ -91,26 +91,26 @@ def is_undefined(graph: OpGraph, values: Mapping[int, Array]) -> bool:
 _MAXIMA = ("relu", "clip", "maximum", "minimum", "max", "min", "max_pool2d")
 
 
-def _is_undefined(call: OpCall, values: Mapping[int, Array]) -> bool:
+def _is_undefined(call: OpCall, values: Mapping[Value, Array]) -> bool:
     if any(_is_beyond(value, values) for value in call.outputs):
         return True
     dtype = call.outputs[0].dtype
-    last, is_integer = values[id(call.inputs[-1])], not dtype.startswith("float")
+    last, is_integer = values[call.inputs[-1]], not dtype.startswith("float")
     if call.kind == "cast" and is_integer and last.dtype.kind == "f":
         info = np.iinfo(dtype)
         return not bool(((last > info.min - 1) & (last < info.max + 1)).all())
     if call.kind in _MAXIMA:
-        return any(bool(np.isnan(values[id(v)]).any()) for v in call.inputs)
+        return any(bool(np.isnan(values[v]).any()) for v in call.inputs)
     if call.kind in ("left_shift", "right_shift"):
         return bool(((last < 0) | (last >= np.iinfo(dtype).bits)).any())
     return False
 
 
-def _is_beyond(value: Value, values: Mapping[int, Array]) -> bool:
+def _is_beyond(value: Value, values: Mapping[Value, Array]) -> bool:
     """Whether floats are finite in NumPy's float64 and not in their own dtype, or are all so
     small there that they lose bits: our `exp` makes zeros of them, the C library does not.
     """
-    array = values.get(id(value))
+    array = values.get(value)
     if array is None or not value.dtype.startswith("float"):
         return False
     size = np.abs(array[np.isfinite(array)]).max(initial=0)

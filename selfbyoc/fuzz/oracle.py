@@ -29,7 +29,7 @@ class Wanted:
     why: str = ""  # nobody knows them
     undefined: bool = False  # by the ops' own definitions
     inputs: Sequence[Array] = ()
-    values: Mapping[int, Array] | None = None
+    values: Mapping[Value, Array] | None = None
 
 
 def wanted(program: Program, graph: OpGraph, kind: str) -> Wanted:
@@ -45,7 +45,7 @@ def wanted(program: Program, graph: OpGraph, kind: str) -> Wanted:
         )
     if is_undefined(graph, values):
         return Wanted(None, "", undefined=True)
-    outputs = [values[id(v)] for v in graph.outputs]
+    outputs = [values[v] for v in graph.outputs]
     if program.plant is not None:
         return Wanted(None, "", "an attribute is planted", False, arrays, values)
     return Wanted(outputs, "NumPy", inputs=arrays, values=values)

@@ -50,7 +50,7 @@ class _Tracer:
             return self.place(next(o for o in node.options if self._is_given(o)), dtype)
         if isinstance(node, (Elementwise, Repeat)):
             return self.place(node.of, dtype)
-        key = node.name if isinstance(node, Arg) else id(node)
+        key = node.name if isinstance(node, Arg) else node
         if key not in self.done:
             self.done[key] = self._added(self._new(node, dtype))
         return self.done[key]

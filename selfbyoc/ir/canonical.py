@@ -104,8 +104,8 @@ def _rewritten(rewriter: Rewriter, draft: Draft, position: int) -> bool:
 
 def _absorbed(written: Iterable[OpCall], ops: Iterable[OpCall]) -> Iterable[tuple[str, str, str]]:
     """The ops that are not what was written: an op keeps the IR nodes of all that it absorbed."""
-    read_as = {id(source): call for call in ops for source in call.sources}
+    read_as = {source: call for call in ops for source in call.sources}
     for call in written:
-        now = read_as.get(id(call.sources[-1])) if call.sources else None
+        now = read_as.get(call.sources[-1]) if call.sources else None
         if now is not None and now.kind != call.kind:
             yield call.name, call.kind, now.name

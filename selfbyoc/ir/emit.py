@@ -80,16 +80,14 @@ class _Emitter:
 
     def __init__(self, known: Mapping[str, Any], large: list[str]) -> None:
         self.known, self.large = known, large
-        self.done: dict[int, Any] = {}
-        self.has_args: dict[int, bool] = {}
-        self.programs: dict[int, Node] = {}  # id of an op -> the ops that it is written as
-        self.kept: list[Node] = []  # or another node might get the id of one that is gone
+        self.done: dict[Node, Any] = {}
+        self.has_args: dict[Node, bool] = {}
+        self.programs: dict[Node, Node] = {}  # an op -> the ops that it is written as
 
     def value(self, root: Node) -> Any:
         for node in _in_order(root, self._read, self.done):
-            self.done[id(node)] = self._emit(node)
-            self.kept.append(node)
-        return self.done[id(root)]
+            self.done[node] = self._emit(node)
+        return self.done[root]
 
     def _read(self, node: Node) -> Sequence[Node]:
         """The nodes that one is emitted from."""
@@ -108,13 +106,13 @@ class _Emitter:
         means = KINDS[node.kind].means
         if means is None or writer.function_of(node.kind) is not None:
             return [n for n in node.inputs if not isinstance(n, Number)]
-        if id(node) not in self.programs:
+        if node not in self.programs:
             program = means(*node.inputs, **complete(node.kind, node.attrs))
-            self.programs[id(node)] = as_node(program)
-        return [self.programs[id(node)]]
+            self.programs[node] = as_node(program)
+        return [self.programs[node]]
 
     def _emit(self, node: Node) -> Any:
-        read = [self.done[id(n)] for n in self._read(node)]
+        read = [self.done[n] for n in self._read(node)]
         if isinstance(node, Arg):
             if node.name not in self.known:
                 text = f"emit: argument {node.name!r} has no shape here"
@@ -124,7 +122,7 @@ class _Emitter:
             return writer.constant(np.asarray(node.value, "float32"))  # alone; see _inputs
         if isinstance(node, Item):
             return writer.emit_item(read[0], node.index)
-        if not isinstance(node, Op) or id(node) in self.programs:
+        if not isinstance(node, Op) or node in self.programs:
             return read[0]
         attrs = complete(node.kind, node.attrs)
         self.large += [f"op.{node.kind}: {text}" for text in _large(attrs)]
@@ -147,12 +145,12 @@ class _Emitter:
     def _has_args(self, root: Node) -> bool:
         """Whether all arguments of an alternative are given."""
         for node in _in_order(root, _asked, self.has_args):
-            below = [self.has_args[id(n)] for n in _asked(node)]
+            below = [self.has_args[n] for n in _asked(node)]
             found = any(below) if isinstance(node, Either) else all(below)
             if isinstance(node, Arg):
                 found = node.name in self.known
-            self.has_args[id(node)] = found and not isinstance(node, Many)
-        return self.has_args[id(root)]
+            self.has_args[node] = found and not isinstance(node, Many)
+        return self.has_args[root]
 
 
 def _large(attrs: Mapping[str, Any]) -> Iterator[str]:
@@ -171,15 +169,15 @@ def _asked(node: Node) -> Sequence[Node]:
 
 
 def _in_order(
-    root: Node, read: Callable[[Node], Sequence[Node]], done: Mapping[int, Any]
+    root: Node, read: Callable[[Node], Sequence[Node]], done: Mapping[Node, Any]
 ) -> Iterator[Node]:
     """The nodes that are not done, each after those that it reads; the caller does each."""
     stack = [root]
     while stack:
-        waiting = [n for n in read(stack[-1]) if id(n) not in done]
+        waiting = [n for n in read(stack[-1]) if n not in done]
         if waiting:
             stack += waiting[::-1]
-        elif id(node := stack.pop()) not in done:
+        elif (node := stack.pop()) not in done:
             yield node
 
 

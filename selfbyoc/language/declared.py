@@ -40,8 +40,8 @@ def declared(composite: Composite) -> Declared:
         composite.name,
         composite.why,
         tuple(sorted(set().union(*map(root_kinds, composite.roots)))),
-        tuple(sorted(set().union(*(outline.below[id(root)] for root in composite.roots)))),
-        max(outline.depth[id(root)] for root in composite.roots),
+        tuple(sorted(set().union(*(outline.below[root] for root in composite.roots)))),
+        max(outline.depth[root] for root in composite.roots),
         tuple(sorted(outline.pairs())),
         composite.grows,
     )
@@ -79,33 +79,33 @@ class _Outline:
     """
 
     def __init__(self, roots: Sequence[Node]) -> None:
-        self.nodes: list[Node] = []  # kept, so that no id comes back
-        self.children: dict[int, tuple[Node, ...]] = {}
-        self.below: dict[int, frozenset[str]] = {}
-        self.depth: dict[int, int] = {}
+        self.nodes: list[Node] = []
+        self.children: dict[Node, tuple[Node, ...]] = {}
+        self.below: dict[Node, frozenset[str]] = {}
+        self.depth: dict[Node, int] = {}
         for root in roots:
             self._visit(root)
 
     def _visit(self, node: Node) -> None:
-        if id(node) in self.children:
+        if node in self.children:
             return
         children = node.below()
-        self.children[id(node)] = children
+        self.children[node] = children
         self.nodes.append(node)
         for child in children:
             self._visit(child)
         own = frozenset(_own(node))
-        self.below[id(node)] = own.union(*(self.below[id(c)] for c in children))
+        self.below[node] = own.union(*(self.below[c] for c in children))
         count = node.at_least if isinstance(node, Elementwise) else len(own)
-        self.depth[id(node)] = count + max((self.depth[id(c)] for c in children), default=0)
+        self.depth[node] = count + max((self.depth[c] for c in children), default=0)
 
     def pairs(self) -> set[tuple[str, str]]:
         """Of each kind of op those that may be computed from it."""
         found = set()
         for node in self.nodes:
-            before = frozenset().union(*(self.below[id(c)] for c in self.children[id(node)]))
+            before = frozenset().union(*(self.below[c] for c in self.children[node]))
             if isinstance(node, Repeat):
-                found |= {(a, b) for a in self.below[id(node)] for b in self.below[id(node)]}
+                found |= {(a, b) for a in self.below[node] for b in self.below[node]}
             if isinstance(node, Elementwise) and node.at_most != 1:
                 before |= _own(node)
             found |= {(a, b) for a in before for b in _own(node)}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any, cast
 
 from ..errors import CompositeError
 from .nodes import Arg, Many, Node, as_node, asked_names, reachable
+
+_numbers = count()  # of repetitions, in the order in which they were written
 
 
 class _Growing(Node):
@@ -49,7 +52,7 @@ class Repeat(_Growing):
         self, block: Callable[..., Node], of: Node, at_least: int, at_most: int | None
     ) -> None:
         super().__init__(of, at_least, at_most)
-        self.block = block
+        self.block, self.number = block, next(_numbers)
         self.first, self.names = asked_names(lambda arg: as_node(block(of, arg)))
 
     def below(self) -> tuple[Node, ...]:

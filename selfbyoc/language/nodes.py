@@ -189,12 +189,12 @@ def _instead(value: Any) -> str:
 
 def reachable(root: Node, branches: bool = False) -> list[Node]:
     """A node and everything that it is computed from; `branches`: also that of a `many`."""
-    found: dict[int, Node] = {}
+    found: dict[Node, None] = {}
     stack = [root]
     while stack:
         node = stack.pop()
-        if id(node) in found:
+        if node in found:
             continue
-        found[id(node)] = node
+        found[node] = None
         stack.extend(node.below() if branches or not isinstance(node, Many) else ())
-    return list(found.values())
+    return list(found)

@@ -10,11 +10,11 @@ from .nodes import Arg, Item, Node, Number, Op, reachable
 
 def roots_of(owner: str, outputs: Sequence[Node]) -> tuple[Node, ...]:
     """One last op, or several side by side; these must have something in common."""
-    inner = {id(node) for output in outputs for node in reachable(output) if node is not output}
-    roots = {id(output): output for output in outputs if id(output) not in inner}
+    inner = {node for output in outputs for node in reachable(output) if node is not output}
+    roots = {output: output for output in outputs if output not in inner}
     known: set[object] = set()
     for root in roots.values():
-        own = {n.name if isinstance(n, Arg) else id(n) for n in reachable(root)}
+        own = {n.name if isinstance(n, Arg) else n for n in reachable(root)}
         if known and not known & own:
             raise CompositeError(
                 f"composite {owner}: the pattern's output {root!r} has no argument and no op in "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..graph import OpCall, OpGraph, Value
 from .axes import Axes, Order, compose, identity
 
-Orders = Mapping[int, Order]  # id of an op -> the order of its axes; ops that are not in it stay
+Orders = Mapping[OpCall, Order]  # an op -> the order of its axes; ops that are not in it stay
 Key = tuple[int, ...]  # an order of the axes that are longer than 1: what has to be moved
 
 
@@ -61,48 +61,48 @@ class Flow:
     """The values of a graph without its transposes, and who reads them how."""
 
     def __init__(
-        self, graph: OpGraph, transposes: Mapping[int, Order], axes: Mapping[int, Axes]
+        self, graph: OpGraph, transposes: Mapping[OpCall, Order], axes: Mapping[OpCall, Axes]
     ) -> None:
         self.graph, self.transposes, self.axes = graph, transposes, axes
-        self.seen: dict[int, tuple[Value, Order]] = {}
-        self.uses: dict[int, list[Use]] = {}
-        self.place = {id(call): position for position, call in enumerate(graph.ops)}
-        self.values: dict[int, Value] = {}
+        self.seen: dict[Value, tuple[Value, Order]] = {}
+        self.uses: dict[Value, list[Use]] = {}
+        self.place = {call: position for position, call in enumerate(graph.ops)}
+        self.values: dict[Value, None] = {}
         for call in graph.ops:
             self._add(call)
         for index, value in enumerate(graph.outputs):
             self._use(value, None, index)
 
     def _add(self, call: OpCall) -> None:
-        if id(call) not in self.transposes:
+        if call not in self.transposes:
             for index, value in enumerate(call.inputs):
                 self._use(value, call, index)
             return
         value, seen = self.resolve(call.inputs[0])
-        self.seen[id(call.outputs[0])] = value, compose(seen, self.transposes[id(call)])
+        self.seen[call.outputs[0]] = value, compose(seen, self.transposes[call])
 
     def _use(self, read: Value, call: OpCall | None, index: int) -> None:
         value, seen = self.resolve(read)
-        self.values[id(value)] = value
-        self.uses.setdefault(id(value), []).append(Use(call, index, seen))
+        self.values[value] = None
+        self.uses.setdefault(value, []).append(Use(call, index, seen))
 
     def resolve(self, value: Value) -> tuple[Value, Order]:
         """The value that a transpose is made of, and the order that it is seen in."""
-        return self.seen.get(id(value), (value, identity(value.ndim)))
+        return self.seen.get(value, (value, identity(value.ndim)))
 
     def stored(self, value: Value, orders: Orders) -> Order:
         """The order in which a value is written."""
         call = self.graph.producer(value)
-        if call is None or id(call) not in orders:
+        if call is None or call not in orders:
             return identity(value.ndim)
         index = next(i for i, v in enumerate(call.outputs) if v is value)
-        return self.axes[id(call)].output_order(index, orders[id(call)])
+        return self.axes[call].output_order(index, orders[call])
 
     def wanted(self, use: Use, orders: Orders) -> Order:
         """The order of the value's axes in which a reader takes it."""
-        if use.call is None or id(use.call) not in orders:
+        if use.call is None or use.call not in orders:
             return use.seen
-        order = self.axes[id(use.call)].input_order(use.index, orders[id(use.call)])
+        order = self.axes[use.call].input_order(use.index, orders[use.call])
         return compose(use.seen, order)
 
     def cost(self, value: Value, orders: Orders) -> Cost:
@@ -110,7 +110,7 @@ class Flow:
         if value.is_constant:
             return Cost(0)
         there = key_of(value, self.stored(value, orders))
-        uses = self.uses.get(id(value), ())
+        uses = self.uses.get(value, ())
         keys = [(key_of(value, self.wanted(use, orders)), use) for use in uses]
         moved = {key for key, _ in keys} - {there}
         produced = self.graph.producer(value) is not None
@@ -119,30 +119,30 @@ class Flow:
 
     def total(self, orders: Orders) -> Cost:
         """Of the whole graph."""
-        return sum((self.cost(v, orders) for v in self.values.values()), Cost(0))
+        return sum((self.cost(v, orders) for v in self.values), Cost(0))
 
     def count(self, orders: Orders) -> int:
         """How many transposes move something."""
         found = 0
-        for value in self.values.values():
-            keys = {key_of(value, self.wanted(u, orders)) for u in self.uses[id(value)]}
+        for value in self.values:
+            keys = {key_of(value, self.wanted(u, orders)) for u in self.uses[value]}
             there = {key_of(value, self.stored(value, orders))}
             found += 0 if value.is_constant else len(keys - there)
         return found
 
     def written(self) -> tuple[int, int]:
         """How many transposes the graph was written with that move something, and their bytes."""
-        calls = (call for call in self.graph.ops if id(call) in self.transposes)
+        calls = (call for call in self.graph.ops if call in self.transposes)
         moved = [v for call in calls for v in call.inputs if self._is_moved(call, v)]
         return len(moved), sum(map(size, moved))
 
     def _is_moved(self, call: OpCall, value: Value) -> bool:
         base, _ = self.resolve(value)
-        order = self.transposes[id(call)]
+        order = self.transposes[call]
         same = key_of(value, order) == key_of(value, identity(value.ndim))
         return not base.is_constant and not same
 
     def touched(self, call: OpCall) -> Iterator[Value]:
         """The values that an op reads or writes, each once."""
         inputs = (self.resolve(v)[0] for v in call.inputs)
-        yield from {id(v): v for v in (*inputs, *call.outputs)}.values()
+        yield from dict.fromkeys((*inputs, *call.outputs))

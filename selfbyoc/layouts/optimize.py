@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._tvm import module_with_attr, tvm
 from ..errors import InputError
-from ..graph import OpGraph
+from ..graph import OpGraph, Value
 from ..ir.generation import ir as reader
 from ..ir.reader import Written
 from ..language.known import registry_of
@@ -109,18 +109,18 @@ def _flow(graph: OpGraph, kept: set[Any], data_layout: str | None) -> Flow:
     axes = ((call, axes_of(call, data_layout)) for call in free)
     return Flow(
         graph,
-        {id(call): found for call, found in transposes if found is not None},
-        {id(call): found for call, found in axes if found is not None},
+        {call: found for call, found in transposes if found is not None},
+        {call: found for call, found in axes if found is not None},
     )
 
 
-def _constants(written: Written) -> dict[int, Any]:
-    """id of a constant -> its IR node."""
-    found: dict[int, Any] = {}
+def _constants(written: Written) -> dict[Value, Any]:
+    """A constant -> its IR node."""
+    found: dict[Value, Any] = {}
     for node, values in written.values.items():
         for value in values:
             if value.is_constant:
-                found.setdefault(id(value), node)  # inputs come before the tuples of them
+                found.setdefault(value, node)  # inputs come before the tuples of them
     return found
 
 

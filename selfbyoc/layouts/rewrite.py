@@ -22,36 +22,36 @@ class Rewriter:
     Transposes are made where the first reader asks, and shared by the rest.
     """
 
-    def __init__(self, flow: Flow, orders: Orders, constants: dict[int, Any]) -> None:
+    def __init__(self, flow: Flow, orders: Orders, constants: dict[Value, Any]) -> None:
         self.flow, self.orders, self.constants = flow, orders, constants
-        self.known: dict[tuple[int, Key], tuple[Expr, Order]] = {}
-        self.own: dict[int, tuple[Expr, Order]] = {}  # id of a value -> as its producer wrote it
+        self.known: dict[tuple[Value, Key], tuple[Expr, Order]] = {}
+        self.own: dict[Value, tuple[Expr, Order]] = {}  # a value -> as its producer wrote it
 
     def put(self, value: Value, expr: Expr, order: Order | None = None) -> None:
         """A value that is there, in this order of its axes."""
         order = identity(value.ndim) if order is None else order
-        self.own[id(value)] = expr, order
-        self.known[id(value), key_of(value, order)] = expr, order
+        self.own[value] = expr, order
+        self.known[value, key_of(value, order)] = expr, order
 
     def has(self, value: Value) -> bool:
         """Whether a value is there, in whatever order."""
-        return id(self.flow.resolve(value)[0]) in self.own
+        return self.flow.resolve(value)[0] in self.own
 
     def read(self, read: Value, order: Order | None = None) -> Expr:
         """A value in this order; None: as the program had it."""
         value, seen = self.flow.resolve(read)
         wanted = seen if order is None else compose(seen, order)
-        if id(value) not in self.own:
-            self.put(value, self.constants[id(value)])
-        key = id(value), key_of(value, wanted)
+        if value not in self.own:
+            self.put(value, self.constants[value])
+        key = value, key_of(value, wanted)
         if key not in self.known:
             self.known[key] = self._moved(value, wanted), wanted
         return self._same_memory(value, *self.known[key], wanted)
 
     def _moved(self, value: Value, wanted: Order) -> Expr:
-        expr, there = self.own[id(value)]
+        expr, there = self.own[value]
         axes = tuple(map(there.index, wanted))
-        if id(value) in self.constants:
+        if value in self.constants:
             array = constant_numpy(expr).transpose(axes)
             return writer.constant(np.ascontiguousarray(array))
         return writer.emit_call("transpose", [expr], {"axes": axes})
@@ -62,13 +62,13 @@ class Rewriter:
         return expr if old == new else self._reshaped(value, expr, new)
 
     def _reshaped(self, value: Value, expr: Expr, shape: Sequence[int]) -> Expr:
-        if id(value) in self.constants:
+        if value in self.constants:
             return writer.constant(constant_numpy(expr).reshape(shape))
         return writer.emit_call("reshape", [expr], {"shape": tuple(shape)})
 
     def arguments(self, call: OpCall) -> list[Expr]:
         """The inputs of an op in a new order."""
-        axes, order = self.flow.axes[id(call)], self.orders[id(call)]
+        axes, order = self.flow.axes[call], self.orders[call]
         found = []
         for index, value in enumerate(call.inputs):
             expr = self.read(value, axes.input_order(index, order))
@@ -85,26 +85,26 @@ class Rewriter:
 
     def write(self, call: OpCall, as_it_was: Callable[[list[Expr]], Expr]) -> None:
         """An op in its new order; `as_it_was` calls the same op with other arguments."""
-        attrs, args = self.flow.axes[id(call)].attrs, self.arguments(call)
+        attrs, args = self.flow.axes[call].attrs, self.arguments(call)
         if attrs is None:
             self._wrote(call, as_it_was(args))
         else:
-            self._wrote(call, writer.emit_call(call.kind, args, attrs(self.orders[id(call)])))
+            self._wrote(call, writer.emit_call(call.kind, args, attrs(self.orders[call])))
 
     def _wrote(self, call: OpCall, expr: Expr) -> None:
         """The outputs of an op in a new order."""
-        axes, order = self.flow.axes[id(call)], self.orders[id(call)]
+        axes, order = self.flow.axes[call], self.orders[call]
         for index, value in enumerate(call.outputs):
             if len(call.outputs) == 1:
                 self.put(value, expr, axes.output_order(index, order))
-            elif id(value) in self.flow.uses:
+            elif value in self.flow.uses:
                 self.put(value, writer.emit_item(expr, index), axes.output_order(index, order))
 
     def is_transpose(self, call: OpCall) -> bool:
         """Whether an op is only how its readers see its input."""
-        return id(call) in self.flow.transposes
+        return call in self.flow.transposes
 
     def is_moved(self, call: OpCall) -> bool:
         """Whether an op has a new order."""
-        order = self.orders.get(id(call))
+        order = self.orders.get(call)
         return order is not None and order != identity(len(order))

@@ -6,7 +6,7 @@ The pattern decides what a match is; this only makes it larger, by ops that no p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
@@ -64,31 +64,27 @@ class Around:
             return
         after = self._after(match.outputs[0])
         for end in (call for call in reversed(after) if call.outputs[0].dtype == DTYPE):
-            ops = _ancestors(end, after)
+            ops = ancestors(end, after)
             if self._is_closed(match.outputs[0], ops, end):
                 yield ops
 
     def _after(self, start: Value) -> list[OpCall]:
         """The elementwise ops that are computed from a value, in topological order."""
-        found: dict[int, OpCall] = {}
+        found: dict[OpCall, None] = {}
         waiting = [start]
         while waiting:
             for call in self.graph.users(waiting.pop()):
-                if (
-                    id(call) not in found
-                    and self.joins(call, start)
-                    and _in_place(call, found, start)
-                ):
-                    found[id(call)] = call
+                if call not in found and self.joins(call, start) and _in_place(call, found, start):
+                    found[call] = None
                     waiting.append(call.outputs[0])
-        return list(self.graph.in_order(found.values()))
+        return list(self.graph.in_order(found))
 
     def _is_closed(self, start: Value, ops: Sequence[OpCall], end: OpCall) -> bool:
         """Whether nobody else reads what is computed on the way."""
-        inside = set(map(id, ops))
+        inside = set(ops)
         values = (start, *(call.outputs[0] for call in ops if call is not end))
         return not any(
-            self.graph.is_output(v) or any(id(u) not in inside for u in self.graph.users(v))
+            self.graph.is_output(v) or any(u not in inside for u in self.graph.users(v))
             for v in values
         )
 
@@ -98,26 +94,27 @@ class Around:
         if value is None:
             return ()
         position = self.graph.position
-        inside, found = set(map(id, match.ops)), {}
+        inside = set(match.ops)
+        found: dict[OpCall, None] = {}
         waiting = [-position(call) for call in self._producers((value,))]
         heapify(waiting)
         while waiting:  # the last first: who reads a result is decided before
             call = self.graph.ops[-heappop(waiting)]
-            if id(call) in inside or not self.joins(call, value) or _has_condition(call):
+            if call in inside or not self.joins(call, value) or _has_condition(call):
                 continue
             if not self._only_inside(call.outputs[0], inside):
                 continue
-            inside.add(id(call))
-            found[id(call)] = call
+            inside.add(call)
+            found[call] = None
             for before in self._producers(call.inputs):
                 heappush(waiting, -position(before))
-        return self.graph.in_order(found.values())
+        return self.graph.in_order(found)
 
     def _producers(self, values: Sequence[Value]) -> Iterator[OpCall]:
         return (call for v in values if (call := self.graph.producer(v)) is not None)
 
-    def _only_inside(self, value: Value, inside: set[int]) -> bool:
-        read = all(id(user) in inside for user in self.graph.users(value))
+    def _only_inside(self, value: Value, inside: set[OpCall]) -> bool:
+        read = all(user in inside for user in self.graph.users(value))
         return read and not self.graph.is_output(value)
 
     def _is_read(self, value: Value) -> bool:
@@ -173,46 +170,46 @@ def find_whole(
     found = find_plain(composite, graph)
     if not (composite.absorbs_after or composite.absorbs_before):
         return found
-    real = {id(call) for call in graph.ops if call.sources}
-    is_whole = isinstance(found, Match) and real <= set(map(id, found.ops))
+    real = {call for call in graph.ops if call.sources}
+    is_whole = isinstance(found, Match) and real <= set(found.ops)
     if isinstance(found, Match) and is_whole and not feeds_itself(found) and accepts(found):
         return found
     kinds = root_kinds(composite.roots[0])
-    for root in reversed([c for c in graph.ops if id(c) in real and c.kind in kinds]):
+    for root in reversed([c for c in graph.ops if c in real and c.kind in kinds]):
         for match in filter(accepts, Ways(composite, graph, root).all()):
             if feeds_itself(match) or not _is_whole(match, graph):
                 continue
             larger = grown(match, graph)
-            if real <= set(map(id, larger.ops)):
+            if real <= set(larger.ops):
                 return larger
     return found
 
 
 def _is_whole(match: Match, graph: OpGraph) -> bool:
     """Whether nobody else reads what is between the ops of a match, its outputs aside."""
-    inside, outputs = set(map(id, match.ops)), set(map(id, match.outputs))
-    between = (v for call in match.ops for v in call.outputs if id(v) not in outputs)
-    return all(id(user) in inside for v in between for user in graph.users(v))
+    inside, outputs = set(match.ops), set(match.outputs)
+    between = (v for call in match.ops for v in call.outputs if v not in outputs)
+    return all(user in inside for v in between for user in graph.users(v))
 
 
-def _in_place(call: OpCall, found: dict[int, OpCall], start: Value) -> bool:
+def _in_place(call: OpCall, found: Iterable[OpCall], start: Value) -> bool:
     """Whether what a batch norm or a bias is computed for is inside, not its factors; and every
     condition.
     """
-    inside = {id(start), *(id(c.outputs[0]) for c in found.values())}
-    if any(v.dtype == CONDITION and id(v) not in inside for v in call.inputs):
+    inside = {start, *(c.outputs[0] for c in found)}
+    if any(v.dtype == CONDITION and v not in inside for v in call.inputs):
         return False
     return all(
-        i == 0 or v.shape == start.shape or id(v) not in inside for i, v in enumerate(call.inputs)
+        i == 0 or v.shape == start.shape or v not in inside for i, v in enumerate(call.inputs)
     )
 
 
-def _ancestors(end: OpCall, ops: Sequence[OpCall]) -> tuple[OpCall, ...]:
+def ancestors(end: OpCall, ops: Sequence[OpCall]) -> tuple[OpCall, ...]:
     """Those of the ops that an op is computed from, and itself."""
-    needed, found = {id(end.outputs[0])}, []
+    needed, found = {end.outputs[0]}, []
     for call in reversed(ops):
-        if id(call.outputs[0]) in needed:
-            needed |= {id(v) for v in call.inputs}
+        if call.outputs[0] in needed:
+            needed |= set(call.inputs)
             found.append(call)
     return tuple(reversed(found))
 
@@ -223,16 +220,16 @@ def _larger(match: Match, graph: OpGraph, made: Match) -> Match:
     new = [*made.after, *(call for ops in made.before.values() for call in ops)]
     ops = graph.in_order((*core.ops, *new))
     args = {n: v for n, v in core.args.items() if n not in made.before}
-    known = {id(v) for v in args.values()} | {id(v) for call in ops for v in call.outputs}
+    known = {*args.values(), *(v for call in ops for v in call.outputs)}
     roles = dict(core.roles)
     number = 0
     for call in (c for c in ops if any(c is other for other in new)):
         for i, value in enumerate(call.inputs):
-            if id(value) not in known:
-                known.add(id(value))
+            if value not in known:
+                known.add(value)
                 args[f"{OPERAND}_{number}"] = value
                 number += 1
             name = next((n for n, v in args.items() if v is value), "")
             if name.startswith(OPERAND):
-                roles[id(call), i] = name
+                roles[call, i] = name
     return replace(made, core=core, ops=ops, args=args, roles=roles)

@@ -26,14 +26,14 @@ class Chain:
 
     def operands(self) -> Iterator[Value]:
         """What the ops read besides the start and each other."""
-        inside = {id(self.start), *(id(v) for call in self.ops for v in call.outputs)}
-        return (v for call in self.ops for v in call.inputs if id(v) not in inside)
+        inside = {self.start, *(v for call in self.ops for v in call.outputs)}
+        return (v for call in self.ops for v in call.inputs if v not in inside)
 
     def reader(self, graph: Graph) -> tuple[OpCall, str] | None:
         """An op before the last whose result is used elsewhere, and by whom."""
-        inside = set(map(id, self.ops))
+        inside = set(self.ops)
         for call in self.ops[:-1]:
-            user = next((u for u in graph.users(call.outputs[0]) if id(u) not in inside), None)
+            user = next((u for u in graph.users(call.outputs[0]) if u not in inside), None)
             if user is not None or graph.is_output(call.outputs[0]):
                 return call, user.name if user else "the model's result"
         return None
@@ -43,18 +43,18 @@ def chains(matcher: Matcher, node: Elementwise, value: Value, bound: Bound) -> I
     """Every chain that ends in a value, the longest first."""
     graph = matcher.graph
     before = _elementwise_before(graph, value)
-    inside, kinds = set(map(id, before)), root_kinds(node.of)
+    inside, kinds = set(before), root_kinds(node.of)
 
     def may_start(start: Value) -> bool:
         """Not where a longer chain begins before it."""
         producer = graph.producer(start)
-        if producer is None or id(producer) not in inside or not node.of.is_op():
+        if producer is None or producer not in inside or not node.of.is_op():
             return True
         return producer.kind in kinds
 
     for chain in _chains(before, value, may_start):
         producer = graph.producer(chain.start)
-        within = id(producer) in inside
+        within = producer in inside
         if not node.allows(len(chain.ops)) or any(c in bound.ops for c in chain.ops):
             continue
         if (found := chain.reader(graph)) is not None:
@@ -79,17 +79,17 @@ def chains(matcher: Matcher, node: Elementwise, value: Value, bound: Bound) -> I
 def _elementwise_before(graph: Graph, value: Value) -> list[OpCall]:
     """The elementwise ops that a value is computed from through values of its shape."""
     kinds = elementwise_kinds()
-    found: dict[int, OpCall] = {}
+    found: dict[OpCall, None] = {}
     waiting = [value]
     while waiting:
         call = graph.producer(waiting.pop())
-        if call is None or id(call) in found or call.kind not in kinds or len(call.outputs) > 1:
+        if call is None or call in found or call.kind not in kinds or len(call.outputs) > 1:
             continue
         inputs = [v for v in call.inputs if v.shape == value.shape]
         if inputs:  # else it is a broadcast
-            found[id(call)] = call
+            found[call] = None
             waiting += inputs
-    return list(graph.in_order(found.values()))
+    return list(graph.in_order(found))
 
 
 def _chains(
@@ -97,17 +97,17 @@ def _chains(
 ) -> list[Chain]:
     """From each value on the way, longest first; of equally long ones what an op reads first."""
     inputs = [v for call in reversed(before) for v in call.inputs if v.shape == value.shape]
-    starts = {id(v): v for v in (*inputs, value)}
-    made = [Chain(start, _between(before, start)) for start in starts.values() if may_start(start)]
+    starts = dict.fromkeys((*inputs, value))
+    made = [Chain(start, _between(before, start)) for start in starts if may_start(start)]
     return sorted(made, key=lambda chain: -len(chain.ops))
 
 
 def _between(before: Sequence[OpCall], start: Value) -> tuple[OpCall, ...]:
     """Those of the ops that are computed from a value."""
-    reached, ops = {id(start)}, []
+    reached, ops = {start}, []
     for call in before:
-        if any(id(v) in reached for v in call.inputs):
-            reached.add(id(call.outputs[0]))
+        if any(v in reached for v in call.inputs):
+            reached.add(call.outputs[0])
             ops.append(call)
     return tuple(ops)
 
@@ -116,7 +116,7 @@ class Numbered(Arg):
     """An argument of one block, until it is known how many there are."""
 
     def __init__(self, base: str, of: Repeat, depth: int) -> None:
-        super().__init__(f"{base}@{id(of)}.{depth}")
+        super().__init__(f"{base}@{of.number}.{depth}")
         self.base = base
 
     def __repr__(self) -> str:
@@ -127,9 +127,9 @@ def repeats(matcher: Matcher, rest: Rest, value: Value, bound: Bound) -> Iterato
     """As many blocks as fit, then fewer: from the last one back."""
     node, depth = rest.of, rest.depth
     if node.at_most is None or depth < node.at_most:
-        if (id(node), depth) not in matcher.blocks:  # kept, so that no id comes back
-            matcher.blocks[id(node), depth] = _block(node, depth)
-        yield from matcher.match(matcher.blocks[id(node), depth], value, bound)
+        if (node, depth) not in matcher.blocks:
+            matcher.blocks[node, depth] = _block(node, depth)
+        yield from matcher.match(matcher.blocks[node, depth], value, bound)
     if depth >= node.at_least:
         for done in matcher.match(node.of, value, bound):
             yield replace(done, counts=(*done.counts, (node, depth)))
@@ -151,12 +151,12 @@ def arguments(
     args = {name: value for name, value in bound.args.items() if "@" not in name}
     numbered = _number_blocks(bound, args)
     roles = {at: numbered.get(name, name) for at, name in bound.roles.items()}
-    known = {id(v) for v in args.values()} | {id(v) for call in ops for v in call.outputs}
+    known = {*args.values(), *(v for call in ops for v in call.outputs)}
     numbers: dict[str, int] = {}
     for base, value in bound.operands:
-        if id(value) in known:  # an argument already, or computed inside
+        if value in known:  # an argument already, or computed inside
             continue
-        known.add(id(value))
+        known.add(value)
         args[name := _free(base, numbers, {*args, *names})] = value
         roles |= {at: name for at in _readings(value, ops) if at not in roles}
     return args, roles
@@ -164,7 +164,7 @@ def arguments(
 
 def _readings(value: Value, ops: Sequence[OpCall]) -> Iterator[Input]:
     """The inputs that are this value."""
-    return ((id(call), i) for call in ops for i, v in enumerate(call.inputs) if v is value)
+    return ((call, i) for call in ops for i, v in enumerate(call.inputs) if v is value)
 
 
 def _number_blocks(bound: Bound, args: dict[str, Value]) -> dict[str, str]:
@@ -177,7 +177,7 @@ def _number_blocks(bound: Bound, args: dict[str, Value]) -> dict[str, str]:
         for base in sorted(node.names) if isinstance(node, Repeat) else ():
             first = offset.get(base, 0)
             for number in range(count):
-                asked = f"{base}@{id(node)}.{count - 1 - number}"
+                asked = f"{base}@{node.number}.{count - 1 - number}"
                 value = bound.args.get(asked)
                 if value is not None:  # an option may do without
                     numbered[asked] = f"{base}_{first + number}"

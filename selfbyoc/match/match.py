@@ -44,13 +44,13 @@ class Match:
 
     def with_ops(self, ops: Sequence[OpCall]) -> Match:
         """The same match with another op for each."""
-        new = {id(call): id(other) for call, other in zip(self.ops, ops, strict=True)}
+        new = {call: other for call, other in zip(self.ops, ops, strict=True)}
         roles = {(new[at], index): name for (at, index), name in self.roles.items() if at in new}
         return replace(self, ops=tuple(ops), roles=roles)
 
     def role(self, call: OpCall, index: int) -> str:
         """The argument that an input of a matched op is; empty for what is computed inside."""
-        return self.roles.get((id(call), index), "")
+        return self.roles.get((call, index), "")
 
     @property
     def root(self) -> OpCall:
@@ -131,8 +131,8 @@ class Ways:
                 yield match
 
     @staticmethod
-    def _key(match: Match) -> frozenset[int]:
-        return frozenset(map(id, match.ops))
+    def _key(match: Match) -> frozenset[OpCall]:
+        return frozenset(match.ops)
 
     def _matches(self) -> Iterator[Match]:
         composite = self.composite
@@ -186,26 +186,26 @@ def find_whole(composite: Composite, graph: OpGraph) -> Match | Miss:
     first = [] if len(composite.roots) == 1 else (Ways(composite, graph, op) for op in real[:-1])
     for ways in (*first, last):
         for match in ways.all():
-            if set(map(id, real)) <= set(map(id, match.ops)) and not feeds_itself(match):
+            if set(real) <= set(match.ops) and not feeds_itself(match):
                 return match
     return last.first or last.miss
 
 
 def feeds_itself(match: Match) -> bool:
     """Whether an argument is computed inside, as in `y + y` for a product with a residual."""
-    inside = {id(v) for call in match.ops for v in call.outputs}
-    return any(id(v) in inside for v in match.args.values())
+    inside = {v for call in match.ops for v in call.outputs}
+    return any(v in inside for v in match.args.values())
 
 
 def _value_of(node: Node, bound: Bound) -> Value:
     """The value that an output node of the pattern stands for."""
-    if id(node) in bound.values:
-        return bound.values[id(node)]
+    if node in bound.values:
+        return bound.values[node]
     if isinstance(node, Item):
-        return bound.parts[id(node.of)].outputs[node.index]
-    return bound.parts[id(node)].outputs[0]
+        return bound.parts[node.of].outputs[node.index]
+    return bound.parts[node].outputs[0]
 
 
 def _took_part(node: Node, bound: Bound) -> bool:
     found = {**bound.values, **bound.parts}
-    return id(node.of if isinstance(node, Item) else node) in found
+    return (node.of if isinstance(node, Item) else node) in found

@@ -29,7 +29,7 @@ from .miss import (
     Nearest,
 )
 
-Input = tuple[int, int]  # id of an op, and the position among its inputs
+Input = tuple[OpCall, int]  # an op, and the position among its inputs
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Bound:
 
     args: Mapping[str, Value] = field(default_factory=dict)
     ops: tuple[OpCall, ...] = ()
-    parts: Mapping[int, OpCall] = field(default_factory=dict)  # id of a node -> the op it took
-    values: Mapping[int, Value] = field(default_factory=dict)  # choices, and nodes that grow
+    parts: Mapping[Node, OpCall] = field(default_factory=dict)  # a node -> the op it took
+    values: Mapping[Node, Value] = field(default_factory=dict)  # choices, and nodes that grow
     operands: tuple[tuple[str, Value], ...] = ()  # what ops of chains read besides them
     # How many ops a chain has, and how many blocks a repetition
     counts: tuple[tuple[Elementwise | Repeat, int], ...] = ()
     # Which argument each input of an op is: one value may be several of them
     roles: Mapping[Input, str] = field(default_factory=dict)
-    at: Input = (0, 0)  # the input that is matched now
+    at: Input | None = None  # the input that is matched now
     level: int = 0  # ops entered whose inputs are not matched yet
     reader: str = ""  # the innermost of these
 
@@ -56,7 +56,7 @@ class Matcher:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.nearest = Nearest()
-        self.blocks: dict[tuple[int, int], Node] = {}  # of repetitions, by their number
+        self.blocks: dict[tuple[Node, int], Node] = {}  # of repetitions, by their number
 
     def missed(self, bound: Bound, near: int, *difference: Any) -> None:
         score = (bound.level + len(bound.ops), near)
@@ -72,7 +72,7 @@ class Matcher:
         elif isinstance(node, Either):
             for option in node.options:
                 for done in self.match(option, value, bound):
-                    yield replace(done, values={**done.values, id(node): value})
+                    yield replace(done, values={**done.values, node: value})
         elif isinstance(node, Item):
             yield from self._op(node.of, node.index, value, bound)
         elif isinstance(node, Op):
@@ -83,7 +83,7 @@ class Matcher:
             yield from self._growing(node, value, bound)
 
     def _growing(self, node: Elementwise | Repeat, value: Value, bound: Bound) -> Iterator[Bound]:
-        known = bound.values.get(id(node))
+        known = bound.values.get(node)
         if known is not None:  # the pattern uses the node twice
             yield from (bound,) if known is value else ()
             return
@@ -92,7 +92,7 @@ class Matcher:
         else:
             ways = repeats(self, Rest(node, 0), value, bound)
         for done in ways:
-            yield replace(done, values={**done.values, id(node): value})
+            yield replace(done, values={**done.values, node: value})
 
     def _number(self, node: Number, value: Value, bound: Bound) -> Iterator[Bound]:
         scalar = value.scalar
@@ -112,7 +112,8 @@ class Matcher:
             )
         elif known is None or known is value:
             args = bound.args if known is value else {**bound.args, node.name: value}
-            yield replace(bound, args=args, roles={**bound.roles, bound.at: node.name})
+            at = () if bound.at is None else (bound.at,)
+            yield replace(bound, args=args, roles={**bound.roles, **dict.fromkeys(at, node.name)})
         else:
             wanted = f"the same value as {known!r}"
             self.missed(bound, RIGHT_KIND, VALUE, str(node), wanted, f"{value!r}")
@@ -131,9 +132,9 @@ class Matcher:
             wanted, found = f"output {index} of {node.kind}", "another of its outputs"
             self.missed(bound, RIGHT_KIND, OUTPUT, call.name, wanted, found)
             return
-        if id(node) in bound.parts or any(call is taken for taken in bound.ops):
+        if node in bound.parts or any(call is taken for taken in bound.ops):
             # One op cannot play two parts, except where the pattern uses one node twice.
-            if bound.parts.get(id(node)) is call:
+            if bound.parts.get(node) is call:
                 yield bound
             else:
                 wanted, found = f"another {node.kind}", "an op that is taken already"
@@ -143,7 +144,7 @@ class Matcher:
             return
         entered = replace(bound, level=bound.level + 1, reader=call.name)
         for done in self._inputs(node, call, entered):
-            parts = {**done.parts, id(node): call}
+            parts = {**done.parts, node: call}
             ops = (*done.ops, call)
             yield replace(done, ops=ops, parts=parts, level=bound.level, reader=bound.reader)
 
@@ -192,7 +193,7 @@ class Matcher:
             wanted = f"the constant {nodes[0].value} of no more axes than {grown.type}"
             self.missed(bound, RIGHT_KIND, CONSTANT, call.name, wanted, _leaf(call.inputs[first]))
             return
-        here = replace(bound, at=(id(call), first))
+        here = replace(bound, at=(call, first))
         for done in self.match(nodes[0], call.inputs[first], here):
             yield from self._all(nodes[1:], call, rest, done)
 

@@ -113,8 +113,8 @@ def _last(matches: Sequence[Match], bindings: _Bindings) -> dict[str, list[Any]]
     """The last nodes of the matches that have several."""
     found: dict[str, list[Any]] = {}
     for match in matches:
-        read = {id(v) for call in match.ops for v in call.inputs}
-        ends = [v for v in match.outputs if id(v) not in read]
+        read = {v for call in match.ops for v in call.inputs}
+        ends = [v for v in match.outputs if v not in read]
         if len(ends) > 1:
             found[match.root.name] = [_holder(match, v, bindings) for v in ends]
     return found

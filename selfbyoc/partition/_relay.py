@@ -96,7 +96,7 @@ def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule
     """The module with each match as a call of its composite function, not yet partitioned."""
     groups = [Group(match) for match in matches]
     root_of = {output: group for group in groups for output in group.outputs}
-    called: dict[int, Any] = {}
+    called: dict[Group, Any] = {}
     new: dict[Any, Any] = {}
     main = mod["main"]
 
@@ -123,12 +123,12 @@ def _doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
     return relay.multiply(new[expr.args[0]], relay.const(2, expr.checked_type.dtype))
 
 
-def _call_of(group: Group, expr: Any, new: Mapping[Any, Any], called: dict[int, Any]) -> Any:
+def _call_of(group: Group, expr: Any, new: Mapping[Any, Any], called: dict[Group, Any]) -> Any:
     """The call of the group's composite, made at the first of its outputs that is reached."""
-    if id(group) not in called:
+    if group not in called:
         function = group.composite()
-        called[id(group)] = relay.Call(function, [new[leaf] for leaf in group.leaves])
-    call = called[id(group)]
+        called[group] = relay.Call(function, [new[leaf] for leaf in group.leaves])
+    call = called[group]
     return call if len(group.outputs) == 1 else relay.TupleGetItem(call, group.outputs.index(expr))
 
 

@@ -58,15 +58,15 @@ def _joined(
     """The matches with what is elementwise around them, and why the rest of it stays outside.
     `refuse` says why a larger match must not be taken.
     """
-    taken = {id(call) for match in chosen for call in match.ops}
-    around = Around(graph, lambda call: id(call) not in taken)
+    taken = {call for match in chosen for call in match.ops}
+    around = Around(graph, lambda call: call not in taken)
 
     def refused(match: Match) -> Refusal | None:
         return refuse(match) or not_cut_out(graph, match) or _turned_down(match)
 
     def grown(match: Match, ways: Callable[..., Match]) -> Match:
         larger = ways(around, match, refused)
-        taken.update(map(id, larger.ops))
+        taken.update(larger.ops)
         return larger
 
     found = [grown(match, _with_after) for match in chosen]  # an epilogue costs nothing: first
@@ -108,8 +108,8 @@ def _outside(around: Around, match: Match, refused: Refuse) -> Iterator[Record]:
         return  # a user's own says in its pattern what it takes
     for value in match.outputs:
         for call in graph.users(value):
-            if _is_left(around, call) and id(call) not in told:
-                told.add(id(call))
+            if _is_left(around, call) and call not in told:
+                told.add(call)
                 reason = _why_not_after(around, match, call, refused)
                 yield _record(match, call, f"{call.name} after it stays outside: {reason}")
     for name, value in match.own.args.items():
@@ -155,8 +155,8 @@ def _why_not_before(around: Around, match: Match, name: str, call: OpCall, refus
     value = match.own.args[name]
     if why := around.why_not(call, value):
         return why
-    inside = set(map(id, match.ops))
-    readers = [u.name for u in around.graph.users(value) if id(u) not in inside]
+    inside = set(match.ops)
+    readers = [u.name for u in around.graph.users(value) if u not in inside]
     if around.graph.is_output(value):
         readers.append("the model's result")
     if readers:

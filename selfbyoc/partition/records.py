@@ -21,7 +21,7 @@ def sources_of(graph: OpGraph, call: OpCall) -> Iterator[str]:
     """The ops that an op reads; through those that canonicalising made up."""
     if not call.sources:
         return
-    for value in {id(v): v for v in call.inputs}.values():
+    for value in dict.fromkeys(call.inputs):
         found = origin(graph, value)
         if found not in ("input", "constant"):
             yield found
@@ -40,9 +40,9 @@ def origin(graph: OpGraph, value: Value) -> str:
 
 def _edges(graph: OpGraph, match: Match) -> Iterator[tuple[str, str, str]]:
     """The values that never leave the kernel."""
-    outputs = {id(v) for v in match.outputs}
+    outputs = set(match.outputs)
     for call in match.ops:
-        for value in {id(v): v for v in call.inputs}.values():
+        for value in dict.fromkeys(call.inputs):
             producer = graph.producer(value)
-            if producer is not None and producer in match.ops and id(value) not in outputs:
+            if producer is not None and producer in match.ops and value not in outputs:
                 yield producer.name, call.name, value.type

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import OpGraph, Value
+from ..graph import OpCall, OpGraph, Value
 from ..match.match import Match
 from ..match.miss import READER
 from .extents import MOST, PRODUCTS, beyond
@@ -44,12 +44,12 @@ def _leak(graph: OpGraph, match: Match) -> Refusal | None:
     """Why the group cannot be cut out: a value used outside, or an input computed from the group's
     results.
     """
-    inside = {id(call) for call in match.ops}
+    inside = set(match.ops)
     for call in match.ops:
         for value in call.outputs:
             if any(value is out for out in match.outputs):
                 continue
-            reader = next((u for u in graph.users(value) if id(u) not in inside), None)
+            reader = next((u for u in graph.users(value) if u not in inside), None)
             if reader is not None:
                 text = f"{call.name} is also used outside the group, by {reader.name}"
                 return Refusal(READER, text, call.name, reader=reader.name)
@@ -58,7 +58,7 @@ def _leak(graph: OpGraph, match: Match) -> Refusal | None:
                 return Refusal(READER, text, call.name, reader="output")
     for name, value in match.args.items():
         producer = graph.producer(value)
-        if producer is not None and id(producer) in inside:
+        if producer is not None and producer in inside:
             text = f"argument {name} is computed inside the group, by {producer.name}"
             return Refusal(CYCLE, text, name, found=producer.name)
     # With one result, whatever is computed from the group comes after all that it reads.
@@ -69,13 +69,13 @@ def _alone(graph: OpGraph, match: Match) -> Refusal | None:
     """An op that is what it was read as only after a product: alone in a function, nobody could
     read it so again.
     """
-    inside = {id(call) for call in match.ops}
+    inside = set(match.ops)
     for call in match.ops:
         before = graph.producer(call.inputs[0]) if call.needs_product else None
-        while before is not None and id(before) in inside and before.kind not in PRODUCTS:
+        while before is not None and before in inside and before.kind not in PRODUCTS:
             tensors = [v for v in before.inputs if v.scalar is None]
             before = graph.producer(tensors[0]) if tensors else None
-        if before is not None and id(before) not in inside:
+        if before is not None and before not in inside:
             text = f"{call.name} is read so because of {before.name}, which the group has not"
             return Refusal(ALONE, text, call.name, found=before.name)
     return None
@@ -98,32 +98,32 @@ def apart(match: Match, block_of: Mapping[Any, int]) -> Refusal | None:
 
 def _tied(graph: OpGraph, match: Match) -> Refusal | None:
     """Ops that the IR holds in another form, which only the group of all of them undoes."""
-    inside = {id(call) for call in match.ops}
-    last = {id(call.tie): call for call in match.ops if call.tie is not None}
+    inside = set(match.ops)
+    last = {call.tie: call for call in match.ops if call.tie is not None}
     for call in graph.in_order(c for end in last.values() for c in graph.tied(end)):
-        end = last[id(call.tie)]
+        end = last[call.tie]
         if call is end:
             continue
         returned = any(value is out for value in call.outputs for out in match.outputs)
-        if id(call) not in inside or returned:
+        if call not in inside or returned:
             text = f"{end.name} is cut out together with {call.name}, or not at all"
             return Refusal(TIED, text, end.name, reader=call.name)
     return None
 
 
-def _cycle(graph: OpGraph, match: Match, inside: set[int]) -> Refusal | None:
+def _cycle(graph: OpGraph, match: Match, inside: set[OpCall]) -> Refusal | None:
     """An outside op that reads a result of the group and feeds the group again."""
-    after: set[int] = set()
+    after: set[OpCall] = set()
     for call in graph.ops:
         for value in call.inputs:
             producer = graph.producer(value)
-            if producer is None or id(call) in inside:
+            if producer is None or call in inside:
                 continue
-            if id(producer) in after or id(producer) in inside:
-                after.add(id(call))
+            if producer in after or producer in inside:
+                after.add(call)
     for name, value in match.args.items():
         producer = graph.producer(value)
-        if producer is not None and id(producer) in after:
+        if producer is not None and producer in after:
             text = f"argument {name} is computed from a result of the group, by {producer.name}"
             return Refusal(CYCLE, text, name, found=producer.name)
     return None

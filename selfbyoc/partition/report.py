@@ -11,7 +11,7 @@ from typing import Any
 from .. import structured
 from ..codegen.apply import DEFAULT
 from ..errors import InputError
-from ..graph import sizes_text
+from ..graph import OpCall, sizes_text
 from ..language.declared import Declared
 
 REPORT = "tefuse.report"  # the module's attribute that carries it
@@ -193,9 +193,9 @@ def _require(is_right: bool, where: str, found: Any, wanted: Any) -> None:
         raise ValueError(f"{where}: found {found!r:.60}; expected {wanted!s:.200}")
 
 
-def owners(matches: Iterable[Any]) -> dict[int, str]:
+def owners(matches: Iterable[Any]) -> dict[OpCall, str]:
     """id of an op -> the composite that took it."""
-    return {id(call): m.composite.name for m in matches for call in m.ops}
+    return {call: m.composite.name for m in matches for call in m.ops}
 
 
 def report(mod: Any) -> Report:

@@ -45,7 +45,7 @@ def select(
     """
     asked = list(composites)
     hints, problems = _hints(graph)
-    taken: dict[int, Match] = {}
+    taken: dict[OpCall, Match] = {}
     chosen: list[Match] = []
     records: list[Record] = []
     for composite in asked:
@@ -61,11 +61,11 @@ def select(
             records.append(record)
             if record.status == MATCHED:
                 chosen.append(match)
-                taken.update({id(call): match for call in match.ops})
+                taken.update({call: match for call in match.ops})
     chosen, records = with_around(graph, chosen, records, refused or {}, block_of or {})
     chosen.sort(key=lambda m: graph.position(m.root))
     owner = owners(chosen)
-    ops = tuple((c.name, c.kind, owner.get(id(c), "")) for c in graph.ops if c.sources)
+    ops = tuple((c.name, c.kind, owner.get(c, "")) for c in graph.ops if c.sources)
     edges = tuple((source, call.name) for call in graph.ops for source in sources_of(graph, call))
     outline = tuple(map(declared, asked))
     return chosen, Report(
@@ -125,11 +125,11 @@ def _largest_first(
     number = count()  # earlier roots first, and no two entries equal
     waiting = [(-len(m.ops), next(number), m, w.others()) for w in found if (m := w.first)]
     heapify(waiting)
-    first: dict[int, tuple[Record, Match]] = {}  # id of the ways -> the first decision
+    first: dict[Iterator[Match], tuple[Record, Match]] = {}  # by the ways at a root
     while waiting:
         _, _, match, others = heappop(waiting)
         record = decide(match)
-        told = first.setdefault(id(others), (record, match))
+        told = first.setdefault(others, (record, match))
         if record.status in (MATCHED, PART):
             yield record, match
             continue
@@ -166,13 +166,13 @@ def _hint(miss: Miss, hints: Hints) -> str:
 def _decide(
     graph: OpGraph,
     match: Match,
-    taken: dict[int, Match],
+    taken: dict[OpCall, Match],
     strict: bool,
     refusal: Refusal | None = None,
 ) -> Record:
     ops = tuple(call.name for call in match.ops)
     record = Record(match.composite.name, match.root.name, MATCHED, match.composite.why, ops)
-    overlap = next((call for call in match.ops if id(call) in taken), None)
+    overlap = next((call for call in match.ops if call in taken), None)
     if overlap is not None:
         return _overlapping(record, overlap, match, taken)
     refusal = refusal or not_cut_out(graph, match) or _checked(match, strict) or _unread(match)
@@ -181,12 +181,12 @@ def _decide(
     return of_match(graph, record, match)
 
 
-def _overlapping(record: Record, call: OpCall, match: Match, taken: dict[int, Match]) -> Record:
+def _overlapping(record: Record, call: OpCall, match: Match, taken: dict[OpCall, Match]) -> Record:
     """Taken by an earlier match; by a larger one of the same composite, it is just part of that."""
-    owner = taken[id(call)]
+    owner = taken[call]
     name, root = owner.composite.name, owner.root.name
     record = replace(record, where=call.name, owner=name, owner_root=root)
-    if owner.composite is match.composite and all(taken.get(id(c)) is owner for c in match.ops):
+    if owner.composite is match.composite and all(taken.get(c) is owner for c in match.ops):
         reason = f"part of the larger match at {root}"
         return replace(record, status=PART, cause=LARGER, reason=reason)
     reason = f"{call.name} belongs to {name} at {root}"

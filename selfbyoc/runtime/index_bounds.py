@@ -26,15 +26,15 @@ _SAME_NUMBERS = (
 
 def index_bounds(graph: OpGraph, names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """The bounds of the inputs, by these names, that nothing changes before they are indices."""
-    places = {id(value): n for n, value in enumerate(graph.inputs)}
+    places = {value: n for n, value in enumerate(graph.inputs)}
     found: dict[str, tuple[int, int]] = {}
     for call in graph.ops:
         extent = _extent(call)
         if extent is None:
             continue
         value, from_the_end = _origin(graph, call.inputs[1])
-        if id(value) in places and value.dtype.startswith(("int", "uint")):
-            name = names[places[id(value)]]
+        if value in places and value.dtype.startswith(("int", "uint")):
+            name = names[places[value]]
             low, high = found.get(name, (-extent, extent - 1))
             least = -extent if from_the_end else 0
             found[name] = max(low, least), min(high, extent - 1)

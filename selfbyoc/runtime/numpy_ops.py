@@ -19,25 +19,25 @@ from ..ops.vocabulary import numpy_of
 def evaluate(graph: OpGraph, arrays: Sequence[Array]) -> list[Array]:
     """Interpret a graph op by op on its inputs; floating-point results come as float64."""
     known = all_values(graph, arrays)
-    return [known[id(v)] for v in graph.outputs]
+    return [known[v] for v in graph.outputs]
 
 
 def all_values(
     graph: OpGraph,
     arrays: Sequence[Array],
     after: Callable[[Value, Array], Array] = lambda value, array: array,
-) -> dict[int, Array]:
+) -> dict[Value, Array]:
     """Every value of the graph, by its id. `after` may change what an op computed."""
-    known = {id(v): _wide(a) for v, a in zip(graph.inputs, arrays, strict=True)}
+    known = {v: _wide(a) for v, a in zip(graph.inputs, arrays, strict=True)}
     for call in graph.ops:
         for value in call.inputs:
-            if id(value) not in known and value.scalar is not None:
-                known[id(value)] = _wide(np.full(value.shape, value.scalar, value.dtype))
+            if value not in known and value.scalar is not None:
+                known[value] = _wide(np.full(value.shape, value.scalar, value.dtype))
         meaning = numpy_of(call.kind, call.name)
-        found = meaning(_operands(call, [known[id(v)] for v in call.inputs]), call)
+        found = meaning(_operands(call, [known[v] for v in call.inputs]), call)
         outputs = found if isinstance(found, list) else [found]
         for value, array in zip(call.outputs, outputs, strict=False):
-            known[id(value)] = after(value, array)
+            known[value] = after(value, array)
     return known
 
 

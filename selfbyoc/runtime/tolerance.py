@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import OpGraph
+from ..graph import OpGraph, Value
 
 # Unit roundoff of each dtype; the bound below is relative to the largest magnitude of the result.
 ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
@@ -29,12 +29,12 @@ def longest_reduction(graph: OpGraph) -> int:
     """Terms in the longest chain of sums of a graph: lengths of reductions one after the other add
     up.
     """
-    length: dict[int, int] = {}
+    length: dict[Value, int] = {}
     for call in graph.ops:
-        before = max((length.get(id(v), 0) for v in call.inputs), default=0)
+        before = max((length.get(v, 0) for v in call.inputs), default=0)
         for value in call.outputs:
-            length[id(value)] = before + terms(call)
-    return max((length.get(id(v), 0) for v in graph.outputs), default=0)
+            length[value] = before + terms(call)
+    return max((length.get(v, 0) for v in graph.outputs), default=0)
 
 
 def terms(call: object) -> int:

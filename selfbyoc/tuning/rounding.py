@@ -23,7 +23,7 @@ def save_allowed(path: Path, task: Task, seeds: Sequence[int]) -> None:
         asked = question(graph, {}, "random", seed)
         if asked.values is None or asked.why_not:
             continue
-        exact = [asked.values[id(value)] for value in graph.outputs]
+        exact = [asked.values[value] for value in graph.outputs]
         for n, found in enumerate(rounding(graph, asked, exact, seed)):
             if not found.decides:
                 named[f"{k}_{n}"] = np.asarray(

@@ -74,11 +74,11 @@ def _runs(
 
 def _without_inputs(graph: OpGraph) -> set[str]:
     """Ops that compute the same whatever the model is given."""
-    moving = {id(value) for value in graph.inputs}
+    moving = set(graph.inputs)
     found = set()
     for call in graph.ops:
-        if any(id(value) in moving for value in call.inputs):
-            moving.update(id(value) for value in call.outputs)
+        if any(value in moving for value in call.inputs):
+            moving.update(call.outputs)
         else:
             found.add(call.name)
     return found
@@ -86,7 +86,7 @@ def _without_inputs(graph: OpGraph) -> set[str]:
 
 def sources(graph: OpGraph, call: OpCall) -> Iterator[str]:
     """The ops and inputs (`in x`) that an op reads; through the ops that canonicalising made up."""
-    for value in {id(v): v for v in call.inputs}.values():
+    for value in dict.fromkeys(call.inputs):
         producer = graph.producer(value)
         if producer is None:
             if any(value is v for v in graph.inputs):

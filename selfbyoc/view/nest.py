@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from ..analysis.melting.loop_nest import PARALLEL, Row, rows, scope_text, stage_text
+from ..analysis.melting.loop_nest import PARALLEL, Row, Stage, rows, scope_text, stage_text
 from ..analysis.melting.placement import Placement
 from ..analysis.melting.records import KernelReport
 from ..analysis.melting.text import size
@@ -27,19 +27,19 @@ class _Canvas:
     front: list[str] = field(default_factory=list)
     bottom: float = 2
     open: list[tuple[int, float, bool]] = field(default_factory=list)  # depth, top, parallel
-    at: dict[int, tuple[float, float]] = field(default_factory=dict)  # stage -> its right edge
+    at: dict[Stage, tuple[float, float]] = field(default_factory=dict)  # stage -> its right edge
 
 
 def draw_nest(kernel: KernelReport) -> str:
     """The picture as an <svg> element."""
     canvas, colours = _Canvas(), _colours(kernel)
-    written = {id(p.producer): p for p in kernel.placements}
+    written = {p.producer: p for p in kernel.placements}
     for row in rows(kernel.nest):
         _close(canvas, row.depth)
         if row.stage is None:
             _scope(canvas, row)
         else:
-            _stage(canvas, row, colours, written.get(id(row.stage)), kernel.threads)
+            _stage(canvas, row, colours, written.get(row.stage), kernel.threads)
     _close(canvas, 0)
     _arrows(canvas, [p for p in kernel.placements if not p.in_registers])
     height, width = canvas.bottom + 2, WIDTH + GUTTER
@@ -107,7 +107,7 @@ def _stage(
         + (_text(x + width - 8, y + 15.5, *held, SMALL, end=True) if held else "")
         + "</g>"
     )
-    canvas.at[id(stage)] = (x + width, y + STAGE / 2)
+    canvas.at[stage] = (x + width, y + STAGE / 2)
     canvas.bottom = y + STAGE + GAP
 
 
@@ -125,10 +125,10 @@ def _held(place: Placement | None, threads: int) -> tuple[str, str] | None:
 def _arrows(canvas: _Canvas, places: Sequence[Placement]) -> None:
     """From each value's producer to its readers; the longer, the further out."""
     ends = [
-        (canvas.at[id(p.producer)], canvas.at[id(reader)], p)
+        (canvas.at[p.producer], canvas.at[reader], p)
         for p in places
         for reader in p.consumers
-        if id(p.producer) in canvas.at and id(reader) in canvas.at
+        if p.producer in canvas.at and reader in canvas.at
     ]
     lanes: list[list[tuple[float, float]]] = []
     for start, end, place in sorted(ends, key=lambda e: abs(e[1][1] - e[0][1])):

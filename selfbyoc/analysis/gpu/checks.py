@@ -125,7 +125,7 @@ def kernel_of(launch: Launch) -> Kernel:
         launch.name,
         launch.grid,
         launch.block,
-        sum(root.bytes for root in {id(a.root): a.root for a in shared}.values()),
+        sum(root.bytes for root in {a.root: a.root for a in shared}.values()),
         sum(sync.kind == BARRIER for sync in found.syncs),
         tuple(_divergent(found, of)),
         tuple(_each(shared, of, _conflict, unknown)),

@@ -13,6 +13,7 @@ from ..._tvm import GENERATION
 from ...codegen.pack import packable, packed_types
 from ...codegen.stack import stack
 from ...errors import CompositeError, SelfbyocError, one_line
+from ...graph import Value
 from ...ir.emit import emit
 from ...language.case import Case
 from ...language.composite import Composite
@@ -129,7 +130,7 @@ def _reference(kernel: Kernel, seen: Seen) -> Iterator[tuple[str, str]]:
 
 
 def _compared(
-    kernel: Kernel, values: Mapping[int, Array], found: list[Array]
+    kernel: Kernel, values: Mapping[Value, Array], found: list[Array]
 ) -> Iterator[tuple[str, str]]:
     outputs = kernel.source.graph.outputs
     if len(found) != len(outputs):
@@ -137,7 +138,7 @@ def _compared(
         return
     reduction = longest_reduction(kernel.source.graph)
     for ours, value in zip(found, outputs, strict=True):
-        theirs = values[id(value)]
+        theirs = values[value]
         if ours.shape != theirs.shape:
             text = f"reference gives the shape {ours.shape}, expected {theirs.shape}"
             yield "reference-differs", text

@@ -20,8 +20,8 @@ from .declaration import nodes
 class Seen:
     """What the cases of one composite exercised."""
 
-    options: set[tuple[int, int]] = field(default_factory=set)  # (id of an either, option)
-    many: set[int] = field(default_factory=set)  # ids of what may be repeated, where it was
+    options: set[tuple[Node, int]] = field(default_factory=set)  # (an either, option)
+    many: set[Node] = field(default_factory=set)  # what may be repeated, where it was
     matched: bool = False
     reference: bool = False
 
@@ -33,7 +33,7 @@ def cover(composite: Composite, kernel: Kernel, seen: Seen) -> None:
         bound = next(Ways(composite, graph, call).bounds(), None)
         if bound is None:
             continue
-        seen.many |= {id(n) for n, count in bound.counts if count > isinstance(n, Repeat)}
+        seen.many |= {n for n, count in bound.counts if count > isinstance(n, Repeat)}
         for root in composite.roots:
             _walk(root, bound, seen)
         return
@@ -41,7 +41,7 @@ def cover(composite: Composite, kernel: Kernel, seen: Seen) -> None:
 
 def _walk(node: Node, bound: Bound, seen: Seen) -> None:
     if isinstance(node, Many):
-        seen.many.add(id(node))
+        seen.many.add(node)
         return
     if not isinstance(node, Either):
         for child in node.below():
@@ -49,7 +49,7 @@ def _walk(node: Node, bound: Bound, seen: Seen) -> None:
         return
     taken = next((i for i, o in enumerate(node.options) if _took_part(o, bound)), None)
     if taken is not None:
-        seen.options.add((id(node), taken))
+        seen.options.add((node, taken))
         _walk(node.options[taken], bound, seen)
 
 
@@ -62,9 +62,9 @@ def _took_part(node: Node, bound: Bound) -> bool:
     if isinstance(node, Either):
         return any(_took_part(option, bound) for option in node.options)
     if node.grows:
-        return id(node) in bound.values
+        return node in bound.values
     if isinstance(node, (Op, Item)):
-        return id(node.of if isinstance(node, Item) else node) in bound.parts
+        return (node.of if isinstance(node, Item) else node) in bound.parts
     return True
 
 
@@ -78,12 +78,12 @@ _UNCOVERED: dict[type[Node], tuple[str, str]] = {
 def uncovered(composite: Composite, seen: Seen) -> Iterator[tuple[str, str]]:
     """What no case exercised: findings."""
     for node in nodes(composite.outputs):
-        if type(node) in _UNCOVERED and id(node) not in seen.many:
+        if type(node) in _UNCOVERED and node not in seen.many:
             yield _UNCOVERED[type(node)]
         if not isinstance(node, Either) or _inside_many(node, composite):
             continue
         for i, option in enumerate(node.options):
-            if (id(node), i) not in seen.options and _exists_here(option):
+            if (node, i) not in seen.options and _exists_here(option):
                 yield "uncovered-option", f"no case takes the option {_short(option)} of an either"
     if composite.reference is not None and not seen.reference:
         text = "no case is the pattern as it stands, so that nothing checks the reference"
@@ -97,15 +97,15 @@ def _exists_here(option: Node) -> bool:
 
 def _inside_many(node: Node, composite: Composite) -> bool:
     """A branch is traced anew for each input: its options cannot be told apart here."""
-    outside: set[int] = set()
+    outside: set[Node] = set()
     stack: list[Any] = list(composite.outputs)
     while stack:
         found = stack.pop()
-        if id(found) not in outside:
-            outside.add(id(found))
+        if found not in outside:
+            outside.add(found)
             hidden = isinstance(found, (Many, Repeat))
             stack.extend(() if hidden else found.below())
-    return id(node) not in outside
+    return node not in outside
 
 
 def _short(node: Node, depth: int = 2) -> str:

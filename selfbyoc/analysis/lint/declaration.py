@@ -19,15 +19,15 @@ from .records import Finding, place
 
 def nodes(outputs: Sequence[Node]) -> list[Node]:
     """Everything in a pattern; of `many`, the first branch."""
-    found: dict[int, Node] = {}
+    found: dict[Node, None] = {}
     stack = list(outputs)
     while stack:
         node = stack.pop()
-        if id(node) in found:
+        if node in found:
             continue
-        found[id(node)] = node
+        found[node] = None
         stack.extend(node.below())
-    return list(found.values())
+    return list(found)
 
 
 def declaration(composite: Composite) -> Iterator[Finding]:

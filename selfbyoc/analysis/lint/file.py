@@ -47,7 +47,7 @@ def declared_in(files: Iterable[str | Path]) -> list[Composite]:
         if findings:
             raise InputError(str(findings[0]))
         found += [composite for _, composite in declared]
-    return list({id(c): c for c in found}.values())
+    return list(dict.fromkeys(found))
 
 
 def named(found: list[tuple[str, Composite]], name: str | None) -> list[Composite]:
@@ -56,7 +56,7 @@ def named(found: list[tuple[str, Composite]], name: str | None) -> list[Composit
     if not chosen:
         known = [c.name for _, c in found]
         raise InputError(f"no composite {name!r}; known: {known}{did_you_mean(name or '', known)}")
-    return list({id(c): c for c in chosen}.values())
+    return list(dict.fromkeys(chosen))
 
 
 def _imported(path: Path) -> ModuleType:

@@ -40,8 +40,8 @@ def data_positions(graph: OpGraph, constants: Mapping[int, Array]) -> list[int]:
     free = [i for i, v in enumerate(graph.inputs) if i not in constants and v.scalar is None]
     if not free:
         return []
-    first = (id(call.inputs[0]) for call in graph.ops if call.sources and call.inputs)
-    position = {id(graph.inputs[i]): i for i in free}
+    first = (call.inputs[0] for call in graph.ops if call.sources and call.inputs)
+    position = {graph.inputs[i]: i for i in free}
     data = next((position[value] for value in first if value in position), free[0])
     return [i for i in free if graph.inputs[i].type == graph.inputs[data].type]
 
@@ -73,7 +73,7 @@ def arrays(
             found.append(np.full(value.shape, value.scalar, value.dtype))
         else:
             made = _make(rng, value, kind if position in data else "random", size)
-            found.append(_above_zero(made) if id(value) in positive else made)
+            found.append(_above_zero(made) if value in positive else made)
     return found
 
 
@@ -86,16 +86,16 @@ def _above_zero(array: Array) -> Array:
     return (np.abs(array) + np.asarray(0.1, array.dtype)).astype(array.dtype)
 
 
-def _positive(graph: OpGraph) -> set[int]:
-    """The inputs (by id) that must be positive, seen through reshapes of arguments."""
-    found: set[int] = set()
+def _positive(graph: OpGraph) -> set[Value]:
+    """The inputs that must be positive, seen through reshapes of arguments."""
+    found: set[Value] = set()
     for call in graph.ops:
         if call.kind not in _POSITIVE:
             continue
         value = call.inputs[_POSITIVE[call.kind]]
         while (producer := graph.producer(value)) is not None and not producer.sources:
             value = producer.inputs[0]
-        found.add(id(value))
+        found.add(value)
     return found
 
 

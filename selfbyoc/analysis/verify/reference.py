@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedOp
-from ...graph import OpCall, OpGraph
+from ...graph import OpCall, OpGraph, Value
 from ...language.growing import Elementwise, Repeat
 from ...language.nodes import Either, Item, Node, Op
 from ...match.match import Match
@@ -27,7 +27,7 @@ class Question:
 
     kind: str
     inputs: Sequence[Array]
-    values: Mapping[int, Array] | None
+    values: Mapping[Value, Array] | None
     why_not: str = ""  # the run is no use: why
 
 
@@ -55,11 +55,11 @@ def _question(
     return Question(kind, made, values, _too_large(graph, values, kind))
 
 
-def _too_large(graph: OpGraph, values: Mapping[int, Array], kind: str) -> str:
+def _too_large(graph: OpGraph, values: Mapping[Value, Array], kind: str) -> str:
     """Why a kernel of the graph's own dtypes cannot compute these values, or ''."""
     for call in graph.ops:
-        for value in (v for v in call.outputs if is_float(v) and id(v) in values):
-            array, limit = values[id(value)], _largest(value.dtype)
+        for value in (v for v in call.outputs if is_float(v) and v in values):
+            array, limit = values[value], _largest(value.dtype)
             if kind == "large":  # squares, and sums of 4096 of them, must fit
                 limit = (limit / 4096) ** 0.5
             if not np.isfinite(array).all() or np.abs(array).max(initial=0) > limit:
@@ -71,7 +71,9 @@ def _largest(dtype: str) -> float:
     return 3e38 if dtype == "bfloat16" else float(np.finfo(dtype).max)
 
 
-def own_reference(match: Match, graph: OpGraph, values: Mapping[int, Array]) -> list[Array] | None:
+def own_reference(
+    match: Match, graph: OpGraph, values: Mapping[Value, Array]
+) -> list[Array] | None:
     """The composite's reference on the values of its arguments; None where it does not apply.
 
     A reference is NumPy of the pattern as it stands. A match with other attributes (strides, an
@@ -81,7 +83,7 @@ def own_reference(match: Match, graph: OpGraph, values: Mapping[int, Array]) -> 
     if reference is None or not _is_the_pattern(match, graph):
         return None
     with np.errstate(all="ignore"):
-        found = reference(**{name: values[id(v)] for name, v in match.args.items()})
+        found = reference(**{name: values[v] for name, v in match.args.items()})
     return [np.asarray(a) for a in (found if isinstance(found, (list, tuple)) else [found])]
 
 
@@ -98,7 +100,7 @@ def _is_the_pattern(match: Match, graph: OpGraph) -> bool:
 
 def _as_emitted(outputs: Sequence[Node]) -> list[Op]:
     """The ops of a pattern all of whose arguments are given: the first option of each choice."""
-    found: dict[int, Op] = {}
+    found: dict[Op, None] = {}
     stack = list(outputs)
     while stack:
         node = stack.pop()
@@ -106,10 +108,10 @@ def _as_emitted(outputs: Sequence[Node]) -> list[Op]:
             stack.append(node.options[0])
         elif isinstance(node, (Item, Elementwise, Repeat)):
             stack.append(node.of)
-        elif isinstance(node, Op) and id(node) not in found:
-            found[id(node)] = node
+        elif isinstance(node, Op) and node not in found:
+            found[node] = None
             stack.extend(node.inputs)
-    return list(found.values())
+    return list(found)
 
 
 # Attributes that follow from the types, or that no importer leaves at another value.

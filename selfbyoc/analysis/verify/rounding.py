@@ -65,21 +65,21 @@ _HOPELESS = 1e-2  # of the largest result: a wrong element would no longer show
 
 
 def _moved(
-    graph: OpGraph, asked: Question, values: Mapping[int, Array], seed: int
+    graph: OpGraph, asked: Question, values: Mapping[Value, Array], seed: int
 ) -> Iterator[list[Array]]:
     if not any(is_float(v) for call in graph.ops for v in call.outputs):
-        yield [values[id(v)] for v in graph.outputs]
+        yield [values[v] for v in graph.outputs]
         return
     # x (1 + erf(x / sqrt 2)) / 2 is as exact as x is large: far below 0 the 1 cancels.
     gelus = [call for call in graph.ops if call.kind == "gelu"]
-    least = {id(c.outputs[0]): _size(values[id(c.inputs[0])]) for c in gelus}
-    steps = {id(v): max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
+    least = {c.outputs[0]: _size(values[c.inputs[0]]) for c in gelus}
+    steps = {v: max(_STEPS, math.sqrt(terms(c))) for c in graph.ops for v in c.outputs}
     for draw, sign in enumerate(_DRAWS):
         with np.errstate(all="ignore"):
             noise = _Noise(sign, seed + draw, least, steps)
             inputs = [noise.on_input(v, a) for v, a in zip(graph.inputs, asked.inputs, strict=True)]
             after = all_values(graph, inputs, noise)
-        yield [after[id(v)] for v in graph.outputs]
+        yield [after[v] for v in graph.outputs]
 
 
 def no_worse(ours: Sequence[Array], theirs: Sequence[Array], exact: Sequence[Array]) -> bool:
@@ -110,7 +110,9 @@ class _Noise:
     subtracts a mean, no better result than that of some inputs as near as these can be had.
     """
 
-    def __init__(self, sign: float, seed: int, least: dict[int, float], steps: dict[int, float]):
+    def __init__(
+        self, sign: float, seed: int, least: dict[Value, float], steps: dict[Value, float]
+    ):
         self.sign, self.rng = sign, np.random.default_rng(seed)
         self.least, self.steps = least, steps
 
@@ -124,8 +126,8 @@ class _Noise:
         if not is_float(value):
             return array
         signs = self.sign or self.rng.choice([-1.0, 1.0], array.shape)
-        size = max(_size(array), self.least.get(id(value), 0.0))
-        return array + signs * self.steps[id(value)] * ROUNDOFF[value.dtype] * size
+        size = max(_size(array), self.least.get(value, 0.0))
+        return array + signs * self.steps[value] * ROUNDOFF[value.dtype] * size
 
 
 def _size(array: Array) -> float:

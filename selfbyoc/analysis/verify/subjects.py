@@ -48,7 +48,7 @@ class Subject:
         """Equal for kernels that are built from the same thing."""
         source = self.kernel.source
         attrs = {name: source.attrs.get(name) for name in (PACKED, SCALARS, NOT_OWN, TUNED)}
-        return id(self.kernel.composite), structure(self.graph), json.dumps(attrs, sort_keys=True)
+        return self.kernel.composite, structure(self.graph), json.dumps(attrs, sort_keys=True)
 
     def at(self, sizes: Mapping[str, int]) -> Subject:
         """The same kernel at other sizes of its symbols."""
@@ -67,11 +67,11 @@ class Subject:
 
 def structure(graph: OpGraph) -> Any:
     """The graph as plain data: equal for graphs that compute the same."""
-    number = {id(v): i for i, v in enumerate(graph.inputs)}
+    number = {v: i for i, v in enumerate(graph.inputs)}
     ops = []
     for call in graph.ops:
-        ins = tuple(number.get(id(v), v.scalar) for v in call.inputs)
-        number |= {id(v): len(number) + i for i, v in enumerate(call.outputs)}
+        ins = tuple(number.get(v, v.scalar) for v in call.inputs)
+        number |= {v: len(number) + i for i, v in enumerate(call.outputs)}
         ops.append(
             (
                 call.kind,
@@ -81,7 +81,7 @@ def structure(graph: OpGraph) -> Any:
             )
         )
     types = tuple((v.type, v.scalar) for v in graph.inputs)
-    return types, tuple(ops), tuple(number[id(v)] for v in graph.outputs)
+    return types, tuple(ops), tuple(number[v] for v in graph.outputs)
 
 
 def subjects(mod: Any, plain: Any | None, seed: int = 0) -> list[Subject]:

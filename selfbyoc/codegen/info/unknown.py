@@ -34,7 +34,7 @@ class Unknown:
         return False if other is self else self._used()
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash(type(self))
 
     def __repr__(self) -> str:
         return "UNKNOWN"

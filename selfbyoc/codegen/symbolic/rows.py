@@ -86,15 +86,15 @@ def _merged(graph: OpGraph, open_ones: list[bool], lead: int) -> OpGraph:
     values = list(_values(graph))
     if len(values) != len(open_ones):
         raise SymbolicError("its graphs of some sizes differ in more than sizes")
-    new: dict[int, Value] = {}
+    new: dict[Value, Value] = {}
     for value, is_open in zip(values, open_ones, strict=True):
-        if is_open and id(value) not in new:
+        if is_open and value not in new:
             rows = math.prod(extent or 0 for extent in value.shape[:lead])
             rows = _named(rows, value.shape[:lead])
-            new[id(value)] = replace(value, shape=(rows, *value.shape[lead:]))
+            new[value] = replace(value, shape=(rows, *value.shape[lead:]))
 
     def swapped(found: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(new.get(id(value), value) for value in found)
+        return tuple(new.get(value, value) for value in found)
 
     ops = tuple(
         replace(

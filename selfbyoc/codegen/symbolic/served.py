@@ -103,9 +103,13 @@ def served(
             by_rest[step, rest] = table
     tables = [whole, *by_rest.values()]
     used = [f for f in every if any(f is c for table in tables for c in table.values())]
-    number = {id(family): n for n, family in enumerate(used)} | {id(None): -1}
-    numbers = [{size: number[id(f)] for size, f in table.items()} for table in tables]
+    numbers = [{size: _place(used, f) for size, f in table.items()} for table in tables]
     return Served(used, numbers[0], dict(zip(by_rest, numbers[1:], strict=True)))
+
+
+def _place(used: Sequence[Family], family: Family | None) -> int:
+    """Which of them it is; -1: none."""
+    return next((n for n, other in enumerate(used) if other is family), -1)
 
 
 def _apart(steps: Counter[Steps], *, is_whole: bool) -> list[Steps]:

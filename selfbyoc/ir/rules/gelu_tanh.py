@@ -42,15 +42,15 @@ def _gate(rw: Rewriter, gate: Value, x: Value) -> list[OpCall]:
         tanh = rw.producer(value, "tanh")
         if plus is None or tanh is None or not is_scalar(one, 1.0):
             continue
-        ops: dict[int, OpCall] = {}
+        ops: dict[OpCall, None] = {}
         values = _values(rw, tanh.inputs[0], x, ops)
         if values is not None and np.allclose(values, _WANTED, rtol=1e-4):
-            return [*ops.values(), tanh, plus]
+            return [*ops, tanh, plus]
     return []
 
 
 def _values(
-    rw: Rewriter, value: Value, x: Value, ops: dict[int, OpCall]
+    rw: Rewriter, value: Value, x: Value, ops: dict[OpCall, None]
 ) -> np.ndarray | float | None:
     """What a polynomial in x gives, and its ops; None if it is none."""
     if value is x:
@@ -63,14 +63,14 @@ def _values(
     found = [_values(rw, v, x, ops) for v in call.inputs]
     if any(f is None for f in found):
         return None
-    ops[id(call)] = call
+    ops[call] = None
     result: np.ndarray = numpy_of(call.kind)([np.asarray(f) for f in found], call)
     return result
 
 
 def _is_closed(rw: Rewriter, call: OpCall, group: list[OpCall]) -> bool:
     """Whether nobody else reads what is computed on the way."""
-    inside = {id(call), *map(id, group)}
+    inside = {call, *group}
     values = [op.outputs[0] for op in group]
-    read = all(id(user) in inside for v in values for user in rw.graph.users(v))
+    read = all(user in inside for v in values for user in rw.graph.users(v))
     return read and not any(map(rw.graph.is_output, values))

@@ -131,7 +131,7 @@ def _variance(
     call = rw.producer(value, "variance")
     if call is None:
         return _mean_of_squares(rw, value, centred)
-    x_and_mean = [id(value) for value in call.inputs] == [id(x), id(mean)]  # Relax's reads x alone
+    x_and_mean = [value for value in call.inputs] == [x, mean]  # Relax's reads x alone
     of_x = x_and_mean and not call.attrs["unbiased"]
     return (call,) if of_x and _over_rows(call, x) else ()
 
@@ -157,7 +157,7 @@ def _over_rows(call: OpCall, x: Value) -> bool:
 
 def _only_inside(rw: Rewriter, gone: list[OpCall], root: OpCall) -> bool:
     """Whether nothing but the root reads what the ops on the way compute."""
-    inside = {id(op) for op in (*gone, root)}
+    inside = set((*gone, root))
     between = [v for op in gone for v in op.outputs]
-    read_inside = all(id(u) in inside for v in between for u in rw.graph.users(v))
+    read_inside = all(u in inside for v in between for u in rw.graph.users(v))
     return read_inside and not any(rw.graph.is_output(v) for v in between)

@@ -26,10 +26,10 @@ class Draft:
     def __init__(self, graph: OpGraph) -> None:
         self.inputs, self.outputs = graph.inputs, graph.outputs
         self._slots = [[call] for call in graph.ops]
-        self._at = {id(call): n for n, call in enumerate(graph.ops)}
-        self._returned = {id(value) for value in graph.outputs}
-        self._producers: dict[int, OpCall] = {}
-        self._users: dict[int, list[OpCall]] = {}
+        self._at = {call: n for n, call in enumerate(graph.ops)}
+        self._returned = set(graph.outputs)
+        self._producers: dict[Value, OpCall] = {}
+        self._users: dict[Value, list[OpCall]] = {}
         for call in graph.ops:
             self._add(call)
 
@@ -47,48 +47,47 @@ class Draft:
 
     def producer(self, value: Value) -> OpCall | None:
         """The op that computes a value, or None for an input or a constant."""
-        return self._producers.get(id(value))
+        return self._producers.get(value)
 
     def users(self, value: Value) -> list[OpCall]:
         """The ops that read a value, in order."""
-        return sorted(self._users.get(id(value), []), key=lambda call: self._at[id(call)])
+        return sorted(self._users.get(value, []), key=lambda call: self._at[call])
 
     def is_output(self, value: Value) -> bool:
         """Whether the graph returns the value."""
-        return id(value) in self._returned
+        return value in self._returned
 
     def in_order(self, calls: Iterable[OpCall]) -> tuple[OpCall, ...]:
         """Some of its ops in topological order, each once."""
-        found = {id(call): call for call in calls}
-        return tuple(sorted(found.values(), key=self._place))
+        return tuple(sorted(set(calls), key=self._place))
 
     def _place(self, call: OpCall) -> tuple[int, int]:
-        slot = self._at[id(call)]
+        slot = self._at[call]
         return slot, self._slots[slot].index(call)
 
     def replace(self, call: OpCall, stand_in: Sequence[OpCall], absorbed: Sequence[OpCall]) -> None:
         """Ops in the place of one, and without those that they absorbed."""
-        slot = self._slots[self._at[id(call)]]
+        slot = self._slots[self._at[call]]
         where = slot.index(call)
         for old in (call, *absorbed):
             self._remove(old)
         slot[where : where + 1] = stand_in
         for new in stand_in:
-            self._at[id(new)] = self._at[id(call)]
+            self._at[new] = self._at[call]
             self._add(new)
         for old in absorbed:
-            self._slots[self._at[id(old)]].remove(old)
+            self._slots[self._at[old]].remove(old)
 
     def _add(self, call: OpCall) -> None:
-        self._producers.update({id(value): call for value in call.outputs})
-        for read in {id(v) for v in call.inputs}:
+        self._producers.update({value: call for value in call.outputs})
+        for read in set(call.inputs):
             self._users.setdefault(read, []).append(call)
 
     def _remove(self, call: OpCall) -> None:
         for value in call.outputs:
-            if self._producers.get(id(value)) is call:
-                del self._producers[id(value)]
-        for read in {id(v) for v in call.inputs}:
+            if self._producers.get(value) is call:
+                del self._producers[value]
+        for read in set(call.inputs):
             self._users[read].remove(call)
 
 

@@ -74,20 +74,20 @@ def lay_out(sch: Schedule, plan: BlockPlan, fetched: Mapping[str, Columns], most
     used = uses(sch, plan)
     # The plan counts all buffers, and TVM lets some share memory: most of what that leaves.
     spare = max(most - plan.shared_bytes, (most - memory(used.values())) * 3 // 4)
-    layouts: dict[int, Layout] = {}
+    layouts: dict[Use, Layout] = {}
     for block in facts(sch):
         buffer = region_buffer(block.stmt.writes[0])
         # Not sums among threads: TVM would pad their registers too.
         if buffer not in used or block.reduction:
             continue
         use = used[buffer]
-        if id(use) not in layouts:
+        if use not in layouts:
             known = fetched.get(block.name)
             columns = [known.of(buffer)] if known else _columns(buffer, use, plan)
             layout = _best(use, columns, spare)
             spare -= layout.elements * use.width - use.size
-            layouts[id(use)] = layout
-        _set(sch, block, layouts[id(use)], use.width)
+            layouts[use] = layout
+        _set(sch, block, layouts[use], use.width)
 
 
 def _columns(buffer: Any, use: Use, plan: BlockPlan) -> list[Columns]:

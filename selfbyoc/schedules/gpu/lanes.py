@@ -39,7 +39,7 @@ class Wanted:
         return [int(i.max() - i.min()) + 1 if i.size else 1 for i in there]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Use:
     """A buffer, or several in the same memory: what is wanted of them by all blocks, and in which
     of these they must be kept.
@@ -200,7 +200,7 @@ def memory(found: Iterable[Use]) -> int:
     """Bytes that buffers take together as TVM gives them memory that is free again: that of a 16th
     of their size to 16 times of it, first the smallest which is large enough.
     """
-    known = list({id(use): use for use in found}.values())
+    known = list(dict.fromkeys(found))
     free: list[int] = []
     total = 0
     for n in range(1 + max((use.last for use in known), default=-1)):

@@ -86,7 +86,7 @@ def _layer(group: Sequence[OpView], args: Mapping[str, Tensor], name: str, lanes
     scale, shift = (
         t if t is None else _table(t, channels, lanes, conv.name) for t in (scale, bias)
     )
-    computed = {id(t): t for t in (*normed, scale, shift) if t is not None}
+    computed = {t.op: t for t in (*normed, scale, shift) if t is not None}
     return Layer(conv, args[f"w_{name}"], scale, shift, after, tuple(computed.values()))
 
 
