@@ -85,7 +85,7 @@ def _check_files(args: argparse.Namespace) -> None:
         value: Any = getattr(args, name, None) or []
         for given in value if isinstance(value, list) else [value]:
             path: Any = getattr(given, "path", given)
-            if not path.exists():
+            if isinstance(path, Path) and not path.exists():
                 raise InputError(f"{path} cannot be read: No such file or directory")
 
 

@@ -63,6 +63,6 @@ def saved(path, what):
     return path
 
 
-def own(path, *shapes):
-    (workload,) = own_workloads([path], shapes)
+def own(path, *shapes, inputs=()):
+    (workload,) = own_workloads([path], shapes, inputs)
     return workload

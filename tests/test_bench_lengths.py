@@ -117,16 +117,16 @@ def test_symbols_that_do_not_fit(tmp_path, measured, capsys):
     for name, made in paths.items():
         saved(tmp_path / f"{name}.onnx", made)
     for asked, says in {
-        "fixed 2": "lengths: no size of fixed is open and has a name",
+        "fixed 2": "lengths: no size of fixed is open",
         "net row=2": "lengths: no open size 'row' in net; open: ['rows']; did you mean 'rows'?",
         "words 2": "lengths: expected NAME=1,16,128, for words has the open sizes ['batch', 'leng",
         "words length=2": "lengths: batch of words is open too: fix it, --size batch=1",
         "words 2 --size bath=1": "size: no open size 'bath' in words; open: ['batch', 'length']; d",
         "words length=2 --size length=1": "lengths: no open size 'length' in words; open: ['batch'",
-        "words length=2 --shape mask=1x9": "lengths: no size of words is open and has a name",
+        "words length=2 --shape mask=1x9": "lengths: no size of words is open",
         "net 2 --shape y=2": "shape: no input 'y'; known: ['x']",
         "net 2147483647": "lengths: rows=2147483647 gives input x 51539607528 elements; expected",
-        "nameless 2": "lengths: an open size of input x of nameless has no name: name it in the",
+        "nameless n=2": "lengths: x_0 of nameless is open too: fix it, --size x_0=1",
         "net 2 --peers torch": "unknown ['torch']; known: ['selfbyoc', 'static', 'onnxruntime',",
         "net 2 --threads 999": "threads: expected 1 to",
     }.items():

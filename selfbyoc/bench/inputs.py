@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..extra import extra
-from ..models.shapes import real_inputs
+from ..models.real_inputs import real_inputs
 
 LARGEST_ID = 1000  # ids stay within the first rows of a table
 

@@ -10,22 +10,21 @@ from typing import Any
 
 from .._tvm import GENERATION, tvm
 from ..errors import InputError, did_you_mean
+from ..models.dim_names import symbols_of
 from ..models.onnx_model import read_onnx
+from ..models.real_inputs import check_initializers, keep_constants, real_inputs
 from ..models.shapes import (
     Shape,
     check_known,
     fix_shapes,
     give_shapes,
     give_sizes,
-    nameless_inputs,
     parse_shapes,
-    real_inputs,
     spelled,
-    symbols_of,
 )
 from ..models.sizes import LARGEST, Lengths
 from .measure import saved
-from .own import TRUTH, check_types, copied, key_of, without_weights_as_inputs
+from .own import TRUTH, check_types, copied, key_of
 from .records import Row
 from .workload import Workload
 
@@ -37,11 +36,13 @@ SHORT, LEAST_OF_SHORT, LEAST = 16, 0.90, 0.95
 
 
 def length_workloads(
-    path: Path, lengths: Lengths, sizes: Mapping[str, int], shapes: Sequence[str], folder: Path
-) -> list[Workload]:
+    path: Path, lengths: Lengths, sizes: Mapping[str, int], shapes: Sequence[str], folder: Path,
+    inputs: Sequence[str] = (),
+) -> list[Workload]:  # fmt: skip
     """One for each length, all of the same file in `folder`, where only this size is open.
 
-    `sizes` and `shapes` (as `--shape` takes them) fix the others.
+    `sizes` and `shapes` (as `--shape` takes them) fix the others; `inputs` are initializers that
+    count as inputs.
     """
     if GENERATION == "relay":
         raise InputError(
@@ -49,7 +50,7 @@ def length_workloads(
             "apache-tvm 0.26 or newer (Relax)"
         )
     asked, name = parse_shapes(shapes), path.stem
-    model = _sized(path, asked, sizes)
+    model = _sized(path, asked, sizes, inputs)
     symbol = _only_open(lengths.symbol, symbols_of(model), name)
     _check_largest(_fixed(model, symbol, max(lengths.values), name), symbol, lengths)
     file, key = saved(model, folder), key_of(path)
@@ -64,27 +65,25 @@ def length_workloads(
     ]  # fmt: skip
 
 
-def _sized(path: Path, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> Any:
-    """The model with what is to be fixed of it; what is open still has a name."""
+def _sized(
+    path: Path, shapes: Mapping[str, Shape], sizes: Mapping[str, int], inputs: Sequence[str]
+) -> Any:
+    """The model with what is to be fixed of it."""
     model = read_onnx(path)
+    check_initializers([model], inputs)
+    keep_constants(model, inputs)
     check_known([model], shapes)
     model = give_shapes(model, shapes, path.stem)
     for name in sizes:
         _check_symbol("size", name, symbols_of(model), path.stem)
     model = give_sizes(model, sizes)
-    for name in nameless_inputs(model):
-        raise InputError(
-            f"lengths: an open size of input {name} of {path.stem} has no name: name it in the "
-            "file, or fix it by --shape"
-        )
-    model = without_weights_as_inputs(model)
     check_types(model, path.stem)
     return model
 
 
 def _check_symbol(option: str, name: str, known: Sequence[str], where: str) -> None:
     if not known:
-        raise InputError(f"{option}: no size of {where} is open and has a name")
+        raise InputError(f"{option}: no size of {where} is open")
     if name not in known:
         near = did_you_mean(name, known)
         raise InputError(f"{option}: no open size {name!r} in {where}; open: {known}{near}")

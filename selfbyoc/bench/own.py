@@ -10,24 +10,32 @@ from typing import Any
 from ..errors import InputError
 from ..extra import extra
 from ..models.onnx_model import read_onnx
-from ..models.shapes import Shape, check_known, fix_shapes, parse_shapes, real_inputs, spelled
+from ..models.real_inputs import check_initializers, keep_constants, real_inputs
+from ..models.shapes import Shape, check_known, fix_shapes, parse_shapes, spelled
 from .workload import Workload
 
 OWN = "own"
 TRUTH = "unoptimised"
 
 
-def own_workloads(paths: Sequence[Path], shapes: Sequence[str] = ()) -> list[Workload]:
+def own_workloads(
+    paths: Sequence[Path], shapes: Sequence[str] = (), inputs: Sequence[str] = ()
+) -> list[Workload]:
     """One for each file, all of them read: what is wrong with one is an error before any is timed.
 
     `shapes` are texts such as `x=1x3x224x224`; each counts for all models with such an input.
+    `inputs` are initializers that count as inputs, for everybody; all others are constants, for
+    an input with a default could be given another value.
     """
     asked = parse_shapes(shapes)
     models = [read_onnx(path) for path in paths]
+    check_initializers(models, inputs)
+    for model in models:
+        keep_constants(model, inputs)
     check_known(models, asked)
     names = _names(paths)
     found = zip(names, paths, models, strict=True)
-    return [_workload(name, path, model, asked) for name, path, model in found]
+    return [_workload(name, path, model, asked, inputs) for name, path, model in found]
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
@@ -40,9 +48,13 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _workload(name: str, path: Path, model: Any, shapes: Mapping[str, Shape]) -> Workload:
-    mine = [f"{v.name}={spelled(shapes[v.name])}" for v in real_inputs(model) if v.name in shapes]
-    model = without_weights_as_inputs(fix_shapes(model, shapes, name))
+def _workload(
+    name: str, path: Path, model: Any, shapes: Mapping[str, Shape], inputs: Sequence[str]
+) -> Workload:
+    there = [v.name for v in real_inputs(model)]
+    mine = [f"input={n}" for n in there if n in inputs]
+    mine += [f"{n}={spelled(shapes[n])}" for n in there if n in shapes]
+    model = fix_shapes(model, shapes, name)
     check_types(model, name)
     return Workload(" ".join([name, *mine]), OWN, lambda: model, TRUTH, key_of(path))
 
@@ -50,17 +62,6 @@ def _workload(name: str, path: Path, model: Any, shapes: Mapping[str, Shape]) ->
 def key_of(path: Path) -> str:
     """What tells a file from its next version."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-
-
-def without_weights_as_inputs(model: Any) -> Any:
-    """Weights are constants for everybody: an input with a default could be given another value."""
-    inputs = real_inputs(model)
-    if len(inputs) < len(model.graph.input):
-        kept = [copied(value) for value in inputs]
-        del model.graph.input[:]
-        model.graph.input.extend(kept)
-        model.ir_version = max(model.ir_version, 4)  # before 4 an initializer had to be an input
-    return model
 
 
 def copied(value: Any) -> Any:

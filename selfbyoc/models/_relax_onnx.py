@@ -8,14 +8,18 @@ from typing import Any
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
+from .._tvm import tir
 from ._relax_spans import with_spans
+from .dim_names import as_extents
 
 
 def imported(model: Any) -> Any:
     """An ONNX model as an IRModule, its weights as constants."""
     opsets = {each.domain: each.version for each in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 1))
-    importer = _Importer(None, "float32", keep_params_in_input=False)
+    # Of its own, the frontend takes every name with a dash for a difference.
+    shapes = as_extents(model, lambda name: tir.Var(name, "int64"))
+    importer = _Importer(shapes, "float32", keep_params_in_input=False)
     mod = importer.from_onnx(model.graph, opset)
     return with_spans(mod, importer.names)
 

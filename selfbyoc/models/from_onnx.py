@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,29 @@ from .expanding import expanded
 from .folding import folded
 from .generation import tvm_road
 from .onnx_model import import_onnx, load_onnx
-from .shapes import Shape, check_known, give_shapes, open_inputs, real_inputs
+from .real_inputs import check_initializers, keep_constants, real_inputs
+from .shapes import Shape, check_known, give_shapes, open_inputs
 
 
-def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | None = None) -> Any:
+def from_onnx(
+    model: str | Path | Any,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Collection[str] = (),
+) -> Any:
     """An ONNX model, a file or a ModelProto, as an IRModule of the installed TVM; weights are
     constants.
 
     shapes   of inputs by name, `{"images": (1, 3, 224, 224)}`; a symbol has one size in all inputs.
              Sizes that nobody gives stay open, where TVM can import that.
+    inputs   names of initializers that a caller gives: all others are constants, those too that
+             the file lists as inputs, as before IR version 4.
 
     Ops that TVM's frontend does not have are taken apart where ONNX defines them by others.
     What depends on small constants alone is computed first, shapes above all (models/folding.py).
-    A file that onnx's checker objects to is read with a ModelWarning, if ONNX Runtime opens it.
+    Placeholders of exporters (`?`, `None`, `unk__7`) are names of nothing: each place has a size
+    and a name of its own, `images_2`.
+    With a ModelWarning: a file that onnx's checker objects to, if ONNX Runtime opens it; shapes
+    that give one symbol two sizes.
 
     Raises InputError where the file cannot be read, an input is not there or has other axes, or
     TVM's frontend does not know an op; MissingExtra without the package onnx.
@@ -35,6 +45,8 @@ def from_onnx(model: str | Path | Any, shapes: Mapping[str, Sequence[int]] | Non
     name = Path(model).name if is_file else "the model"
     proto = load_onnx(model) if is_file else _copied(model)
     given = {key: _shape(key, shape) for key, shape in (shapes or {}).items()}
+    check_initializers([proto], inputs)
+    keep_constants(proto, inputs)
     check_known([proto], given)
     _check_types(proto, name)
     proto = give_shapes(proto, given, name)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError, did_you_mean
+from ..errors import InputError, ModelWarning, did_you_mean
 from ..extra import extra
+from .dim_names import name_open_sizes, names_of, with_sizes
+from .real_inputs import real_inputs
 
 Shape = tuple[int, ...]
 
@@ -52,58 +55,54 @@ def fix_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
 
 
 def give_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
-    """The model with these shapes for its inputs; changed, and returned. Other sizes stay open.
+    """The model with these shapes for its inputs; changed, and returned. Other sizes stay open, and
+    each has a name then.
 
-    A symbol such as `batch` has one size: what fixes it in one input fixes it in all.
+    A symbol such as `batch` has one size: what fixes it in one input fixes it in all. Where it gets
+    several sizes, a ModelWarning says so, and it stays open elsewhere.
     Shapes of inputs that the model does not have are left out: see `check_known`.
     """
+    name_open_sizes(model)
     inputs = real_inputs(model)
-    symbols: dict[str, int] = {}
+    found: dict[str, dict[int, str]] = {}
     for value in inputs:
         if value.name in shapes:
-            _bind(symbols, _axes(value, where), shapes[value.name], f"{where}: input {value.name}")
-    changed = [_give(value, shapes.get(value.name), symbols) for value in inputs]
-    return _inferred(model) if any(changed) else model
+            _bind(found, value, shapes[value.name], where)
+    for name, sizes in found.items():
+        if len(sizes) > 1:
+            told = " and ".join(f"{size} in input {of}" for size, of in sizes.items())
+            warnings.warn(ModelWarning(f"{where}: {name} is given as {told}"), stacklevel=3)
+    symbols = {name: next(iter(sizes)) for name, sizes in found.items() if len(sizes) == 1}
+    return _given(model, shapes, symbols)
 
 
 def give_sizes(model: Any, sizes: Mapping[str, int]) -> Any:
     """The model with these sizes for its symbols; changed, and returned."""
-    changed = [_give(value, None, sizes) for value in real_inputs(model)]
+    return _given(model, {}, sizes)
+
+
+def _given(model: Any, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> Any:
+    known = {name: with_sizes(name, tree, sizes) for name, tree in names_of(model).items()}
+    changed = [_give(value, shapes.get(value.name), known) for value in real_inputs(model)]
     return _inferred(model) if any(changed) else model
 
 
-def symbols_of(model: Any) -> list[str]:
-    """The names of the inputs' open sizes."""
-    dims = (d for v in real_inputs(model) for d in v.type.tensor_type.shape.dim)
-    return list(dict.fromkeys(d.dim_param for d in dims if d.dim_param))
-
-
-def nameless_inputs(model: Any) -> list[str]:
-    """The inputs with an open size that has no name."""
-    axes = {v.name: _axes(v, "") or () for v in real_inputs(model)}
-    return [name for name, of in axes.items() if any(str(axis) == "?" for axis in of)]
-
-
-def _give(value: Any, shape: Shape | None, symbols: Mapping[str, int]) -> bool:
-    """Write an input's shape, or the sizes of its symbols; -> whether that changed it."""
+def _give(value: Any, shape: Shape | None, sizes: Mapping[str, int | str]) -> bool:
+    """Write an input's shape, or what its open sizes are now; -> whether that changed it."""
     tensor = value.type.tensor_type.shape
     before = tensor.SerializeToString()
     if shape is not None:
         del tensor.dim[:]
         tensor.SetInParent()
-        for size in shape:
-            tensor.dim.add().dim_value = size
-    for dim in tensor.dim:
-        if dim.dim_value <= 0 and dim.dim_param in symbols:
-            dim.dim_value = symbols[dim.dim_param]
+        for extent in shape:
+            tensor.dim.add().dim_value = extent
+    for dim in (dim for dim in tensor.dim if dim.dim_param):
+        size = sizes[dim.dim_param]
+        if isinstance(size, str):
+            dim.dim_param = size
+        else:
+            dim.dim_value = size
     return bool(tensor.SerializeToString() != before)
-
-
-def real_inputs(model: Any) -> list[Any]:
-    """The inputs that a caller gives: before ONNX 1.5 a weight had to be an input too."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    return [value for value in model.graph.input if value.name not in weights]
 
 
 def open_inputs(model: Any) -> list[str]:
@@ -131,16 +130,17 @@ def _axes(value: Any, where: str) -> list[_Axis] | None:
     return [_Axis(d.dim_value if d.dim_value > 0 else None, d.dim_param) for d in tensor.shape.dim]
 
 
-def _bind(symbols: dict[str, int], axes: Sequence[_Axis] | None, shape: Shape, where: str) -> None:
-    """The symbols of an input have the sizes of its shape."""
+def _bind(found: dict[str, dict[int, str]], value: Any, shape: Shape, where: str) -> None:
+    """What the symbols of an input are by its shape, and in which input."""
+    axes = _axes(value, where)
     if axes is None:
         return
     if len(axes) != len(shape):
-        raise InputError(f"{where} is {spelled(axes)}, the shape given is {spelled(shape)}")
+        text = f"{where}: input {value.name} is {spelled(axes)}"
+        raise InputError(f"{text}, the shape given is {spelled(shape)}")
     for axis, size in zip(axes, shape, strict=True):
-        if axis.name and symbols.setdefault(axis.name, size) != size:
-            was = symbols[axis.name]
-            raise InputError(f"{where}: {axis.name} is {size} here and {was} in another input")
+        if axis.name:
+            found.setdefault(axis.name, {}).setdefault(size, value.name)
 
 
 def _check_closed(value: Any, where: str) -> None:

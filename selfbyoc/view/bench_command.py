@@ -41,6 +41,7 @@ class Request:
 
     own: Sequence[Path] = ()
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
     lengths: str | None = None
     size: Sequence[str] = ()
@@ -121,9 +122,9 @@ def _selection(asked: Request, folder: Path) -> Selection:
     peers = asked.peers.split(",") if asked.peers else []
     if asked.lengths is not None:
         lengths, sizes = parse_lengths(asked.lengths), parse_sizes(asked.size)
-        own = length_workloads(asked.own[0], lengths, sizes, asked.shape, folder)
+        own = length_workloads(asked.own[0], lengths, sizes, asked.shape, folder, asked.input)
         return Selection(contenders=peers, own=own, is_open=True)
-    own = own_workloads(asked.own, asked.shape)
+    own = own_workloads(asked.own, asked.shape, asked.input)
     return Selection(asked.only, groups, peers, asked.minilm, own)
 
 
@@ -135,6 +136,8 @@ def _check_choice(asked: Request) -> None:
         raise InputError(f"{' '.join(given)}: of the suite, which MODEL.onnx takes the place of")
     if asked.shape and not asked.own:
         raise InputError("--shape fixes the inputs of a MODEL.onnx, and there is none")
+    if asked.input and not asked.own:
+        raise InputError("--input is of a MODEL.onnx, and there is none")
     _check_lengths(asked)
     if asked.composites and asked.resume:
         raise InputError("--resume: a report does not say with which --composites it was measured")

@@ -27,7 +27,7 @@ from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step
 from .run_command import made, threads_text
 
-ONNX_ONLY = ("peers", "json", "resume", "roofline", "builds", "lengths")
+ONNX_ONLY = ("peers", "json", "resume", "roofline", "builds", "lengths", "input")
 WINDOWS, QUICK, BUDGET = 31, 5, 8.0  # of 20 ms; seconds each
 
 

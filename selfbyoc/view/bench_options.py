@@ -7,7 +7,7 @@ from typing import Any
 
 from ..models.sizes import parse_lengths, parse_sizes
 from .command import add_command, at_least, runs
-from .model_file import add_composites, add_shape, checked
+from .model_file import add_composites, add_input, add_shape, checked
 
 
 def add_bench(commands: Any) -> None:
@@ -26,6 +26,7 @@ def add_bench(commands: Any) -> None:
         "files against all that are installed, a .pt2 or TVM's JSON against TVM alone, what "
         "`compile` wrote by itself")  # fmt: skip
     add_shape(bench)
+    add_input(bench)
     add_composites(bench)
     add("--lengths", type=checked(parse_lengths), metavar="NAME=1,16,128", help="build a model "
         "with an open size of this name once, and time it at these against our build for each "

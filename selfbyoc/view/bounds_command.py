@@ -35,6 +35,7 @@ class Request:
     composite: Sequence[str] | None = None
     target: Sequence[str] | None = None
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     size: Sequence[str] = ()
     composites: Sequence[Path] = ()
     cases: int | None = None
@@ -87,7 +88,7 @@ def _found(asked: Request, known: Set[Place]) -> Iterator[KernelBounds]:
     for target in targets:
         plan = Plan(target, asked.seed, asked.timeout, not asked.no_run)
         if asked.file is not None and asked.file.suffix != ".py":
-            mod = imported(asked.file, asked.shape)
+            mod = imported(asked.file, asked.shape, asked.input)
             chosen = _chosen(asked) if asked.composite else composites_in(asked.composites)
             for subject in of_module(mod, plan, chosen, parse_sizes(asked.size)):
                 yield check(subject, case_of(subject), plan)

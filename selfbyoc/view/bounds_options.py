@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .command import add_command, at_least, runs, seconds
-from .model_file import add_composites, add_shape, add_size
+from .model_file import add_composites, add_input, add_shape, add_size
 
 
 def add_bounds(commands: Any) -> None:
@@ -29,6 +29,7 @@ def add_bounds(commands: Any) -> None:
         help="what to build for, again for more; default: host, this CPU",
     )
     add_shape(parser)
+    add_input(parser)
     add_size(parser)
     add_composites(parser)
     add("--cases", type=at_least(1), metavar="N", help="only the N smallest of each composite")

@@ -25,6 +25,7 @@ class Request:
     output: Path | None = None
     target: str | None = None
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
     weights: str = "float32"
 
@@ -36,7 +37,7 @@ def run(console: Console, asked: Request) -> None:
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
     with step(f"reading {name}"):
-        mod = imported(asked.model, asked.shape)
+        mod = imported(asked.model, asked.shape, asked.input)
     with step(f"building {name}"), naming(asked.model):
         library = build(mod, target, composites=composites, weights=asked.weights)
     with step(f"writing {output}"):

@@ -43,6 +43,7 @@ class Question:
     time: bool = False
     guard: bool = False
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
 
@@ -51,7 +52,7 @@ def inspect(console: Console, asked: Question) -> None:
     if asked.time and asked.html is None:
         raise InputError("--time: times are on the page; give --html FILE too")
     with step(f"explaining {asked.model.name}"):
-        mod = imported(asked.model, asked.shape)
+        mod = imported(asked.model, asked.shape, asked.input)
         parted = _partitioned(mod, asked) if asked.guard else None
         found = _explained(mod if parted is None else parted, asked)
     if asked.composite is not None:

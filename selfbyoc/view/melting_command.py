@@ -31,6 +31,7 @@ class Request:
     time: bool = False
     json: Path | None = None
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     size: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
@@ -38,7 +39,7 @@ class Request:
 def show(console: Console, asked: Request) -> None:
     """Print the melting report of an ONNX model; nothing is built unless times are asked for."""
     with step(f"reading the loops of {asked.model.name}"):
-        found = _found(imported(asked.model, asked.shape), asked)
+        found = _found(imported(asked.model, asked.shape, asked.input), asked)
     if not console.is_terminal:
         console = SafeConsole(file=console.file, width=WIDTH)
     for line in str(found).splitlines():

@@ -30,6 +30,7 @@ def add_model(parser: Any, **options: Any) -> None:
     text = f"{told}; {KINDS}" if told else KINDS
     parser.add_argument("model", type=Path, metavar="MODEL", help=text, **options)
     add_shape(parser)
+    add_input(parser)
     add_composites(parser)
 
 
@@ -54,6 +55,18 @@ def add_shape(parser: Any) -> None:
         default=[],
         metavar="NAME=1x3x224x224",
         help="the shape of an input whose sizes are dynamic; may be given again",
+    )
+
+
+def add_input(parser: Any) -> None:
+    """The argument that makes an input of a constant."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an initializer of an ONNX file that a caller gives; all others are constants, those "
+        "too that the file has as inputs; may be given again",
     )
 
 
@@ -82,7 +95,7 @@ def add_size(parser: Any) -> None:
     )
 
 
-def imported(model: Path, shape: Sequence[str]) -> Any:
+def imported(model: Path, shape: Sequence[str], inputs: Sequence[str] = ()) -> Any:
     """The file as an IRModule."""
     from ..models.from_onnx import from_onnx
 
@@ -91,7 +104,9 @@ def imported(model: Path, shape: Sequence[str]) -> Any:
     shapes = parse_shapes(shape)
     read = {".json": _module, ".pt2": _exported}.get(model.suffix.lower())
     if read is None:
-        return from_onnx(model, shapes)
+        return from_onnx(model, shapes, inputs)
+    if inputs:
+        raise InputError(f"--input: of an ONNX file's initializers, and {model.name} is none")
     from ..models.generation import tvm_road
 
     return tvm_road.sized(read(model), shapes, model.name)

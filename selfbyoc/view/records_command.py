@@ -32,6 +32,7 @@ class Request:
     model: Path | None = None
     target: str | None = None
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
 
@@ -68,7 +69,7 @@ def _serve(found: Sequence[Record], here: Place, applied: Applied) -> bool:
 
 
 def _applied(asked: Request, model: Path, target: Any) -> Applied:
-    mod = imported(model, asked.shape)
+    mod = imported(model, asked.shape, asked.input)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)  # the table says it all
         with apply_records(asked.folder) as applied:

@@ -33,6 +33,7 @@ class Request:
     model: Path
     target: str | None = None
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
 
@@ -51,7 +52,7 @@ def run(console: Console, asked: Request) -> None:
 
 
 def _of_library(asked: Request) -> Note:
-    for name in ("target", "shape", "composites"):
+    for name in ("target", "shape", "input", "composites"):
         if getattr(asked, name):
             raise InputError(f"--{name}: it is for a model; {asked.model.name} is built already")
     note = read_note(asked.model)
@@ -64,7 +65,7 @@ def _of_model(console: Console, asked: Request) -> Note:
     target = host_target() if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     with step(f"reading {asked.model.name}"):
-        mod = imported(asked.model, asked.shape)
+        mod = imported(asked.model, asked.shape, asked.input)
     with step(f"partitioning {asked.model.name}"), naming(asked.model):
         if not is_partitioned(mod):
             mod = partition_for_tefuse(mod, target=target, composites=composites)

@@ -42,6 +42,7 @@ class Request:
     json: Path | None = None
     list: bool = False
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
 
@@ -90,7 +91,7 @@ def tracker_of(asked: Request) -> Tracker | None:
 
 
 def _partitioned(asked: Request, target: Any) -> Any:
-    mod = imported(asked.model, asked.shape)
+    mod = imported(asked.model, asked.shape, asked.input)
     with naming(asked.model):
         return partition_for_tefuse(mod, target=target, composites=composites_in(asked.composites))
 

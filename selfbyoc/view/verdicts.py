@@ -33,6 +33,7 @@ class Request:
     timeout: float = TIMEOUT
     json: Path | None = None
     shape: Sequence[str] = ()
+    input: Sequence[str] = ()
     composites: Sequence[Path] = ()
 
 
@@ -41,7 +42,7 @@ def run(console: Console, asked: Request) -> bool:
     check_kinds(asked.kind)
     check_timeout(asked.timeout)
     with step(f"verifying {asked.model.name}"):
-        mod = imported(asked.model, asked.shape)
+        mod = imported(asked.model, asked.shape, asked.input)
         found = _verified(mod, asked, lambda verdict: _print(console, verdict))
     console.print(f"\n[bold]{escape(found.summary)}[/]")
     if asked.json is not None:
