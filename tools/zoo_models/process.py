@@ -44,21 +44,22 @@ class Limits:
     gigabytes: float = 12.0
 
 
-def tried(model: Model, size: str, limits: Limits) -> Record:
+def tried(model: Model, size: str, limits: Limits, script: Path | None = None) -> Record:
     """What a trial found, and whose fault a failure is: if TVM alone fails at the same stage, or is
-    as wrong, it is not ours.
+    as wrong, it is not ours. The script tries the model that `--trial KEY` names.
     """
-    found = _one(_command(model, size, limits), limits)
+    command = _command(model, size, limits, SCRIPT if script is None else script)
+    found = _one(command, limits)
     fault = _fault(found)
     if fault == OURS:
-        alone = _one([*_command(model, size, limits), "--alone"], limits)
+        alone = _one([*command, "--alone"], limits)
         fault = TVM if _is_same(found, alone) else OURS
     return Record(model.key, size, **{**found, "fault": fault})
 
 
-def _command(model: Model, size: str, limits: Limits) -> list[str]:
+def _command(model: Model, size: str, limits: Limits, script: Path) -> list[str]:
     told = ["--size", size, "--gigabytes", str(limits.gigabytes)]
-    return [sys.executable, str(SCRIPT), *told, "--trial", model.key]
+    return [sys.executable, str(script), *told, "--trial", model.key]
 
 
 def _fault(found: dict[str, Any]) -> str:

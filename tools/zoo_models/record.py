@@ -30,6 +30,7 @@ class Record:
     times      milliseconds a call by contender
     tried      the commit that was tried
     timed      the machine that it was timed on, and the commit
+    facts      of a file: versions, bytes, shapes
     """
 
     key: str
@@ -54,6 +55,7 @@ class Record:
     skipped: dict[str, str] = field(default_factory=dict)
     tried: str = ""
     timed: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
 
     @property
     def family(self) -> str:

@@ -47,7 +47,7 @@ def timed(model: Model, size: str, record: Record, peers: Sequence[str] | None =
             able = {name: each for name, each in processes.items() if name not in skipped}
             ready, failed = build_all(able, (folder, inputs, setting), method, lambda text: None)
             skipped |= {name: result.skipped for name, result in failed.items()}
-            skipped |= _others(ready)
+            skipped |= others_than(ready)
             results, _ = in_turns({n: r for n, r in ready.items() if n not in skipped}, method)
     finally:
         for process in processes.values():
@@ -97,7 +97,7 @@ def _save(folder: Path, arrays: Mapping[str, Any]) -> None:
     np.savez(folder / "inputs.npz", **arrays)
 
 
-def _others(ready: Mapping[str, Ready]) -> dict[str, str]:
+def others_than(ready: Mapping[str, Ready]) -> dict[str, str]:
     """Peers that compute something else than ours."""
     ours = ready.get(OURS)
     return {

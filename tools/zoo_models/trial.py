@@ -59,9 +59,12 @@ class Trial:
             given = [np.asarray(array) for array in truth.inputs]
             found = library(*given)
         self._stage = "compare"
-        told = judged(found, truth)
+        told = self._judged(found, truth)
         self._found |= told
         return WRONG if told["reason"] else RIGHT
+
+    def _judged(self, found: list[np.ndarray], truth: Truth) -> dict[str, Any]:
+        return judged(found, truth)
 
     def _module(self) -> tuple[Any, Truth]:
         with self._at("make"):

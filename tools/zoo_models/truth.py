@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,11 +53,14 @@ def truth_of_module(made: Made) -> Truth:
     return Truth(inputs, exact, theirs, _change(theirs, other))
 
 
-def truth_of_file(proto: Any) -> Truth:
-    """By ONNX Runtime with nothing fused."""
-    inputs = inputs_of(proto)
+Arrays = Mapping[str, np.ndarray]
+
+
+def truth_of_file(proto: Any, inputs: Arrays | None = None, changed: Arrays | None = None) -> Truth:
+    """By ONNX Runtime with nothing fused, for these inputs; made up where none are given."""
+    inputs = inputs_of(proto) if inputs is None else inputs
     name = next(iter(inputs))
-    changed = {**inputs, name: inputs_of(proto, seed=2)[name]}
+    changed = {**inputs, name: inputs_of(proto, seed=2)[name]} if changed is None else changed
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"
         extra("onnx").save(proto, path)

@@ -1,0 +1,1 @@
+"""ONNX files of other people's packages: tools/files.py."""
