@@ -1,5 +1,6 @@
 """1x1 convolutions over flat pixels in place, and concatenates that become slices."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,9 @@ from harness import assert_close, cpus, run_case
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.slices import without_concatenates
+from selfbyoc.ir.emit import emit
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
 from selfbyoc.schedules.kernels.conv.layer import Layer
@@ -190,5 +193,29 @@ def test_a_stride_leaves_some_pixels(image, strides, target):
         constants=("weight",),
     )
     run = run_case(BY_NAME["conv2d"], case, target=target and make_target(target))
+    assert run.counts == {"conv2d": 1}
+    assert_close(run)
+
+
+@pytest.mark.parametrize(("width", "stride"), [(427, 1), (941, 4)])
+def test_a_long_window_stays_a_loop(width, stride):
+    """256 taps of a constant-Q transform: unrolled, packing them took LLVM ten minutes."""
+    case = Case(
+        lambda x, weight: op.conv2d(x, weight, strides=(1, stride)),
+        name="taps",
+        x=(1, 1, 1, width),
+        weight=(36, 1, 1, 256),
+        constants=("weight",),
+    )
+    weight = np.ones((36, 1, 1, 256), "float32")
+    mod = emit(case.program, {"x": case.args["x"], "weight": weight.shape}, {"weight": weight})
+    target = make_target("llvm -mcpu=skylake-avx512")
+    mod = selfbyoc.partition_for_tefuse(mod, target=target, composites=[BY_NAME["conv2d"]])
+    (kernel,) = kernels(mod)
+    scheduled = kernel.schedule(target)[1].mod["main"].script()
+    unrolled = [int(n) for n in re.findall(r"unroll\((\d+)\)", scheduled)]
+    assert unrolled
+    assert max(unrolled) < 64
+    run = run_case(BY_NAME["conv2d"], case)
     assert run.counts == {"conv2d": 1}
     assert_close(run)

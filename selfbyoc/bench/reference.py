@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError, one_line
 from ..extra import extra
+from ..models.onnx_graph import nodes
 
 # Before it, Softmax, LRN and others meant something else than in onnx' own implementation.
 OLDEST_OPSET = 13
@@ -54,8 +55,20 @@ def reference(model: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     for value in (*wide.graph.input, *wide.graph.output):
         if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
             value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    for node in nodes(wide.graph):
+        for attribute in node.attribute:
+            _widen(onnx, node.op_type, attribute)
     given = {name: _as_double(array) for name, array in inputs.items()}
     return ReferenceEvaluator(wide).run(None, given)
+
+
+def _widen(onnx: Any, op: str, attribute: Any) -> None:
+    """A constant within a node, and what a node casts to."""
+    types = onnx.TensorProto
+    if attribute.HasField("t") and attribute.t.data_type == types.FLOAT:
+        attribute.t.CopyFrom(onnx.numpy_helper.from_array(_wide(onnx, attribute.t)))
+    elif op == "Cast" and attribute.name == "to" and attribute.i == types.FLOAT:
+        attribute.i = types.DOUBLE
 
 
 def _wide(onnx: Any, tensor: Any) -> np.ndarray:

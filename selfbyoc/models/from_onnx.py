@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InputError, MissingExtra, ModelWarning, one_line
 from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
+from .branches import resolved
 from .expanding import expanded
 from .folding import folded
 from .generation import tvm_road
@@ -51,7 +52,7 @@ def from_onnx(
     _check_types(proto, name)
     proto = give_shapes(proto, given, name)
     names = _names(proto)
-    proto = expanded(proto, tvm_road.onnx_ops())
+    proto = expanded(resolved(proto), tvm_road.onnx_ops())
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
         mod = import_onnx(proto, name)

@@ -78,9 +78,7 @@ def _empty(node: Any, graph: Graph) -> str:
 
 def _scales(node: Any, graph: Graph) -> str:
     """TVM's steps are those of the sizes: a scale that does not divide them is another one."""
-    if node.op_type != "Resize" or len(node.input) < 3 or not node.input[2]:
-        return ""
-    scales, shape = graph.constant(node.input[2]), graph.shape(node.input[0])
+    scales, shape = scales_of(node, graph), graph.shape(node.input[0])
     axes = attributes(node).get("axes")
     if scales is None or shape is None or not scales.size:
         return ""
@@ -89,6 +87,16 @@ def _scales(node: Any, graph: Graph) -> str:
     if (np.abs(exact - np.round(exact)) < 1e-4 * sizes).all():
         return ""
     return f"scales {scales.tolist()} give no whole sizes of {list(shape)}"
+
+
+def scales_of(node: Any, graph: Graph) -> np.ndarray | None:
+    """What a Resize or an Upsample of whatever opset scales by; None where that is not known."""
+    if node.op_type not in ("Resize", "Upsample"):
+        return None
+    if "scales" in (given := attributes(node)):
+        return np.asarray(given["scales"], np.float32)
+    place = 2 if node.op_type == "Resize" and graph.opset > 10 else 1
+    return graph.constant(node.input[place]) if len(node.input) > place else None
 
 
 def _left(node: Any, graph: Graph) -> str:

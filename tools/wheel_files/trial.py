@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from zoo_models.trial import Trial
 from zoo_models.truth import Truth, judged, truth_of_file
 
 import selfbyoc
+from selfbyoc.bench.reference import OLDEST_OPSET, reference
 from selfbyoc.errors import ModelWarning
 
 from .catalogue import Entry
@@ -18,6 +21,7 @@ from .model import AS_USED, zoo_model
 from .prepared import facts_of, inputs_for, prepared, quantises
 
 STEPS = 5e-2  # of the largest output, where it computes with steps: one more or less moves them all
+NOISE = 1e-5  # what two implementations of a dozen layers differ by, before the next step is taken
 
 
 class FileTrial(Trial):
@@ -26,6 +30,8 @@ class FileTrial(Trial):
     def __init__(self, entry: Entry, path: Path, alone: bool) -> None:
         super().__init__(zoo_model(entry), AS_USED, path, alone)
         self._entry, self._quantises = entry, False
+        self._proto: Any = None
+        self._inputs: Mapping[str, np.ndarray] = {}
 
     def _file(self) -> tuple[Any, Truth]:
         wheel, file = self._entry
@@ -38,11 +44,33 @@ class FileTrial(Trial):
             warnings.simplefilter("ignore", ModelWarning)
             mod = selfbyoc.from_onnx(proto)
         with self._at("truth"):
-            given = [inputs_for(proto, file, seed) for seed in (1, 2)]
-            return mod, truth_of_file(proto, *given)
+            self._proto, self._inputs = proto, inputs_for(proto, file, 1)
+            other = inputs_for(proto, file, 2)
+            noise = NOISE if self._quantises else None
+            return mod, truth_of_file(proto, self._inputs, other, noise)
 
     def _judged(self, found: list[np.ndarray], truth: Truth) -> dict[str, Any]:
         told = judged(found, truth)
-        if self._quantises and told["reason"] and told.get("error", np.inf) <= STEPS:
-            return {**told, "allowed": STEPS, "reason": ""}
-        return told
+        if not told["reason"]:
+            return told
+        if self._quantises:
+            right = told.get("error", np.inf) <= STEPS
+            return {**told, "allowed": STEPS, "reason": "" if right else told["reason"]}
+        exact = _exact(self._proto, self._inputs)
+        if exact is None or [o.shape for o in exact] != [o.shape for o in truth.outputs]:
+            return told
+        self._found["facts"]["truth"] = "float64"
+        return judged(found, replace(truth, outputs=exact, theirs=truth.outputs))
+
+
+def _exact(proto: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
+    """By ONNX's own implementation in float64: of small numbers ONNX Runtime's sigmoid and softmax
+    keep few bits. None where it cannot run the model.
+    """
+    opset = min((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=0)
+    if opset < OLDEST_OPSET:
+        return None
+    try:
+        return reference(proto, inputs)
+    except Exception:  # plain errors of many kinds, for an op that it lacks
+        return None

@@ -12,8 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Shape = tuple[int, ...]
-# One number everywhere, numbers in turn, or integers from a range.
-Value = float | list[int] | range
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Normal numbers of this deviation: what a layer before hands on."""
+
+    deviation: float
+
+
+PRINTED = "printed"  # dark letters in lines on white, from -1 to 1: in noise nobody finds text
+# One number everywhere, numbers in turn, integers from a range, a printed page, or
+# what a layer before hands on.
+Value = float | list[int] | range | str | Normal
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "wheels"

@@ -137,7 +137,9 @@ def _panels(work: Work, panels: Facts, loop: Loop | None, plan: PointwisePlan) -
         sch.reorder(n, c, t, lane)
     if plan.unit:
         several, lane = sch.split(lane, [None, plan.unit])
-        for each in (ry, rx, several) if plan.window.rows else (rx, several):
+        taps = [ry] if plan.window.rows else []
+        taps += [rx] if plan.window.columns else []  # 256 taps, a filter of a constant-Q transform
+        for each in (*taps, several):
             sch.unroll(each)
     vectorize(sch, lane, plan.vector)
     if loop is None:
