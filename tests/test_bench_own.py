@@ -74,6 +74,20 @@ def test_onnx_itself_is_the_truth_where_onnx_runtime_is_not(tmp_path, monkeypatc
         references.unoptimised(path, x)
 
 
+def test_onnx_itself_computes_in_float64_throughout():
+    """Constants within nodes, and what is cast to float32."""
+    third = numpy_helper.from_array(np.float32([1 / 3]))
+    nodes = [
+        ("Constant", [], "third", {"value": third}), ("Cast", ["n"], "f", {"to": FLOAT}),
+        ("Mul", ["f", "third"], "p", {}), ("Mul", ["p", "x"], "y", {}),
+    ]  # fmt: skip
+    ends = [value("n", INT64, 5), value("x", FLOAT, 5)], [value("y", FLOAT, 5)]
+    n, x = np.arange(1, 6), random(5)
+    (found,) = references.reference(model(nodes, *ends), {"n": n, "x": x})
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, n * float(np.float32(1 / 3)) * x.astype(float), rtol=1e-14)
+
+
 def test_what_cannot_be_judged_is_said(tmp_path, monkeypatch):
     """Infinite outputs, and steps of a quantised model."""
     log = model([("Log", ["x"], "y", {})], [value("x", FLOAT, 9)], [value("y", FLOAT, 9)])
