@@ -17,6 +17,7 @@ from .generation import tvm_road
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
 from .shapes import Shape, check_known, give_shapes, open_inputs
+from .trees import without_trees
 
 
 def from_onnx(
@@ -52,7 +53,7 @@ def from_onnx(
     _check_types(proto, name)
     proto = give_shapes(proto, given, name)
     names = _names(proto)
-    proto = expanded(resolved(proto), tvm_road.onnx_ops())
+    proto = expanded(without_trees(resolved(proto)), tvm_road.onnx_ops())
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
         mod = import_onnx(proto, name)
