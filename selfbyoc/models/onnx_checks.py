@@ -78,9 +78,11 @@ def _empty(node: Any, graph: Graph) -> str:
 
 def _scales(node: Any, graph: Graph) -> str:
     """TVM's steps are those of the sizes: a scale that does not divide them is another one."""
-    scales, shape = scales_of(node, graph), graph.shape(node.input[0])
-    axes = attributes(node).get("axes")
-    if scales is None or shape is None or not scales.size:
+    scales = scales_of(node, graph)
+    if scales is None or not scales.size:
+        return ""
+    shape, axes = graph.shape(node.input[0]), attributes(node).get("axes")
+    if shape is None:
         return ""
     sizes = np.asarray(shape, float)[list(axes) if axes else slice(None)]
     exact = sizes * scales.astype(float)

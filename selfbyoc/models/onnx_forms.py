@@ -34,7 +34,7 @@ def readable(model: Any, name: str) -> Any:
 
 
 def _rewritten(model: Any) -> Any:
-    if not any(node.op_type in _REWRITES for node in model.graph.node):
+    if not any(is_of_onnx(node) and node.op_type in _REWRITES for node in model.graph.node):
         return model
     changed = type(model)()
     changed.CopyFrom(model)

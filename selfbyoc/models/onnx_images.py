@@ -80,8 +80,9 @@ def resized(node: Any, graph: Graph) -> Sequence[Any]:
     if IS_RELAY:
         return ()
     if node.op_type == "Resize" and graph.opset > 10:
-        shapes = [graph.shape(name) if name else None for name in node.input]
-        node.input[:] = ["" if s == (0,) else n for n, s in zip(node.input, shapes, strict=True)]
+        for n, name in enumerate(node.input):
+            if name and graph.shape(name) == (0,):
+                node.input[n] = ""
         return ()
     scales, shape, given = scales_of(node, graph), graph.shape(node.input[0]), attributes(node)
     if scales is None or shape is None or why_not(node, graph):
