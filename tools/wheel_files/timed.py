@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from zoo_models.record import Record
-from zoo_models.timed import others_than
+from zoo_models.timed import measured
 
 from selfbyoc.bench.contenders import CONTENDERS
-from selfbyoc.bench.measure import Method, build_all, in_turns, saved
+from selfbyoc.bench.measure import Method, saved
 from selfbyoc.bench.process import Process
 from selfbyoc.bench.setting import make_setting
 
@@ -30,13 +30,8 @@ def timed(entry: Entry, record: Record) -> Record:
     try:
         with tempfile.TemporaryDirectory(prefix="files-") as folder:
             asked = (saved(model, Path(folder)), inputs_for(model, entry[1], 1), setting)
-            ready, failed = build_all(processes, asked, method, lambda text: None)
-            skipped |= {name: result.skipped for name, result in failed.items()}
-            skipped |= others_than(ready)
-            results, _ = in_turns({n: r for n, r in ready.items() if n not in skipped}, method)
+            times, skipped = measured(processes, asked, method, skipped)
     finally:
         for process in processes.values():
             process.close()
-    skipped |= {name: r.skipped for name, r in results.items() if r.skipped}
-    times = {n: round(r.milliseconds, 4) for n, r in results.items() if not r.skipped}
     return replace(record, times=times, skipped=skipped)

@@ -44,17 +44,26 @@ def timed(model: Model, size: str, record: Record, peers: Sequence[str] | None =
             inputs = _given(model, size, Path(folder), method.limit)
             if not (Path(folder) / ONNX).is_file():
                 skipped |= dict.fromkeys(READERS, "PyTorch's ONNX exporter fails")
-            able = {name: each for name, each in processes.items() if name not in skipped}
-            ready, failed = build_all(able, (folder, inputs, setting), method, lambda text: None)
-            skipped |= {name: result.skipped for name, result in failed.items()}
-            skipped |= others_than(ready)
-            results, _ = in_turns({n: r for n, r in ready.items() if n not in skipped}, method)
+            times, skipped = measured(processes, (folder, inputs, setting), method, skipped)
     finally:
         for process in processes.values():
             process.close()
-    skipped |= {name: r.skipped for name, r in results.items() if r.skipped}
-    times = {n: round(r.milliseconds, 4) for n, r in results.items() if not r.skipped}
     return replace(record, times=times, skipped=skipped)
+
+
+def measured(
+    processes: Mapping[str, Process], asked: Any, method: Method, skipped: Mapping[str, str]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Milliseconds of those that build what is asked and compute what ours does; and why the others
+    do not, beside what is skipped already.
+    """
+    able = {name: each for name, each in processes.items() if name not in skipped}
+    ready, failed = build_all(able, asked, method, lambda text: None)
+    skipped = {**skipped, **{name: result.skipped for name, result in failed.items()}}
+    skipped |= others_than(ready)
+    results, _ = in_turns({n: r for n, r in ready.items() if n not in skipped}, method)
+    skipped |= {name: r.skipped for name, r in results.items() if r.skipped}
+    return {n: round(r.milliseconds, 4) for n, r in results.items() if not r.skipped}, skipped
 
 
 def _given(model: Model, size: str, folder: Path, limit: float) -> Mapping[str, np.ndarray]:
