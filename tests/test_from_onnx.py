@@ -12,7 +12,7 @@ from onnx_models import model, value
 import selfbyoc
 from selfbyoc import from_onnx
 from selfbyoc.errors import InputError, ModelWarning
-from selfbyoc.models.folding import folded
+from selfbyoc.models.onnx.folding import folded
 
 runtime = pytest.importorskip("onnxruntime")
 F = onnx.TensorProto.FLOAT

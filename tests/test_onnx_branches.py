@@ -8,7 +8,7 @@ from onnx_models import FLOAT, model, random, value
 
 import selfbyoc
 from selfbyoc import from_onnx
-from selfbyoc.models.branches import resolved
+from selfbyoc.models.onnx.branches import resolved
 
 runtime = pytest.importorskip("onnxruntime")
 BOOL = onnx.TensorProto.BOOL

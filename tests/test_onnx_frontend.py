@@ -15,7 +15,7 @@ from onnx import TensorProto, helper  # noqa: E402
 from onnx.inliner import inline_selected_functions  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
-from selfbyoc.models.onnx_forms import readable  # noqa: E402
+from selfbyoc.models.onnx.forms import readable  # noqa: E402
 from selfbyoc.models.onnx_model import import_onnx  # noqa: E402
 
 

@@ -9,7 +9,7 @@ import selfbyoc
 from selfbyoc import from_onnx
 from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
-from selfbyoc.models.trees import without_trees
+from selfbyoc.models.onnx.trees import without_trees
 
 runtime = pytest.importorskip("onnxruntime")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError, one_line
 from ..extra import extra
-from ..models.onnx_graph import nodes
+from ..models.onnx.graph import nodes
 
 # Before it, Softmax, LRN and others meant something else than in onnx' own implementation.
 OLDEST_OPSET = 13

@@ -12,7 +12,7 @@ from tvm.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, re
 def imported(model: Any) -> Any:
     """An ONNX model as an IRModule, its weights as constants."""
     with warnings.catch_warnings():
-        # Of a reduction's axes, which are an attribute again (models/onnx_forms.py).
+        # Of a reduction's axes, which are an attribute again (models/onnx/forms.py).
         warnings.filterwarnings("ignore", "Unrecognized attribute: axes")
         mod = relay.frontend.from_onnx(_without_half_clips(model), freeze_params=True)[0]
     mod["main"] = rewrite([_LogOfSoftmax(), _LogOfExp()], mod["main"])

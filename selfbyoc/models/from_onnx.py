@@ -10,14 +10,14 @@ from typing import Any
 from ..errors import InputError, MissingExtra, ModelWarning, one_line
 from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
-from .branches import resolved
-from .expanding import expanded
-from .folding import folded
 from .generation import tvm_road
+from .onnx.branches import resolved
+from .onnx.expanding import expanded
+from .onnx.folding import folded
+from .onnx.trees import without_trees
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
 from .shapes import Shape, check_known, give_shapes, open_inputs
-from .trees import without_trees
 
 
 def from_onnx(
@@ -34,7 +34,8 @@ def from_onnx(
              the file lists as inputs, as before IR version 4.
 
     Ops that TVM's frontend does not have are taken apart where ONNX defines them by others.
-    What depends on small constants alone is computed first, shapes above all (models/folding.py).
+    What depends on small constants alone is computed first, shapes above all
+    (models/onnx/folding.py).
     Placeholders of exporters (`?`, `None`, `unk__7`) are names of nothing: each place has a size
     and a name of its own, `images_2`.
     With a ModelWarning: a file that onnx's checker objects to, if ONNX Runtime opens it; shapes

@@ -15,7 +15,7 @@ from ..graph import OpGraph
 from ..ir.generation import ir
 from ..partition.generation import ir as partitioner
 from .generation import tvm_road
-from .onnx_forms import readable
+from .onnx.forms import readable
 
 
 def load_onnx(path: str | Path) -> Any:

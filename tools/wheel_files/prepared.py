@@ -10,7 +10,7 @@ import numpy as np
 
 from selfbyoc.bench.inputs import inputs_of
 from selfbyoc.extra import extra
-from selfbyoc.models.onnx_graph import nodes
+from selfbyoc.models.onnx.graph import nodes
 from selfbyoc.models.onnx_model import load_onnx
 from selfbyoc.models.real_inputs import keep_constants, real_inputs
 from selfbyoc.models.shapes import check_known, fix_shapes, spelled

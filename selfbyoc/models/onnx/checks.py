@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import GENERATION
-from .onnx_graph import Graph, attributes
+from ..._tvm import GENERATION
+from .graph import Graph, attributes
 
 IS_RELAY = GENERATION == "relay"
 # Attributes that a frontend does not look at, with the only value that they may have.
@@ -102,7 +102,7 @@ def scales_of(node: Any, graph: Graph) -> np.ndarray | None:
 
 
 def _left(node: Any, graph: Graph) -> str:
-    """What onnx_forms.py would write otherwise, and could not."""
+    """What forms.py would write otherwise, and could not."""
     given = attributes(node) if node.op_type in ("ConvTranspose", "Gelu") else {}
     if node.op_type == "IsInf" and sum(infinities(node)) != 2:
         return "it looks for infinities of both signs"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
-from .onnx_graph import Graph, is_of_onnx
+from ...extra import extra
+from .graph import Graph, is_of_onnx
 
 _LARGEST = 4096  # elements of what a condition is computed from: shapes, sizes, rates
 

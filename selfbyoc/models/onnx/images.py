@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
-from .onnx_checks import IS_RELAY, scales_of, why_not
-from .onnx_graph import Graph, attributes
+from ...extra import extra
+from .checks import IS_RELAY, scales_of, why_not
+from .graph import Graph, attributes
 
 
 def output_shape(node: Any, graph: Graph) -> Sequence[Any]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
-from .onnx_checks import IS_RELAY
-from .onnx_graph import attributes, nodes
+from ...extra import extra
+from .checks import IS_RELAY
+from .graph import attributes, nodes
 
 _DOMAIN = "ai.onnx.ml"
 # By nodes_modes; what looks for members of a set is left to the frontend to refuse.

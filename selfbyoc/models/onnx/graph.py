@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
+from ...extra import extra
 
 
 class Graph:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from ..extra import extra
-from .onnx_graph import is_of_onnx, nodes
+from ...extra import extra
+from .graph import is_of_onnx, nodes
 
 # Of this name the frontends have another op than ONNX's: Microsoft's.
 _OTHERS = frozenset({"Attention"})

@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..extra import extra
-from .onnx_graph import nodes
+from ...errors import InputError
+from ...extra import extra
+from .graph import nodes
 
 _FUSIONS = (
     "BatchNormalizationAddFusion", "ClipQuantFusion", "ConvAddFusion", "ConvBNFusion",

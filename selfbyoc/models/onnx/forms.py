@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..extra import extra
-from .onnx_checks import IS_RELAY, infinities, why_not
-from .onnx_graph import Graph, attributes, is_of_onnx, nodes
-from .onnx_images import as_pads, output_shape, power_of_size, power_pool, resized
+from ...errors import InputError
+from ...extra import extra
+from .checks import IS_RELAY, infinities, why_not
+from .graph import Graph, attributes, is_of_onnx, nodes
+from .images import as_pads, output_shape, power_of_size, power_pool, resized
 
 
 def readable(model: Any, name: str) -> Any:

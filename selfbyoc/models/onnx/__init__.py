@@ -1,0 +1,1 @@
+"""ONNX models before TVM's frontends read them: what is computed, taken apart, written otherwise."""
