@@ -17,10 +17,10 @@ def from_onnx(model: Any) -> Any:
 
 
 def onnx_ops() -> frozenset[str]:
-    """The ops that the frontend has a converter of."""
-    from tvm.relax.frontend.onnx import onnx_frontend
+    """The ops that there is a converter of."""
+    from ._relax_onnx import known_ops
 
-    return frozenset(onnx_frontend._get_convert_map())
+    return known_ops()
 
 
 def default_build(mod: Any, target: Any) -> Any:

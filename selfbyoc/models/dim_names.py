@@ -101,7 +101,7 @@ def as_extents(model: Any, symbol: Callable[[str], Any]) -> dict[str, list[Any]]
     found |= {name: _value(tree, found) for name, tree in names.items() if tree is not None}
 
     def extent(dim: Any, name: str) -> Any:
-        if dim.dim_value:
+        if dim.HasField("dim_value"):
             return dim.dim_value
         return found[dim.dim_param] if dim.dim_param else symbol(_free(name, taken))
 

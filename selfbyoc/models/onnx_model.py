@@ -50,9 +50,9 @@ def import_onnx(model: Any, name: str = "the model") -> Any:
         with warnings.catch_warnings():  # these would print the names as they are
             warnings.filterwarnings("ignore", "Renaming name")
             return tvm_road.from_onnx(model)
-    except (
-        Exception
-    ) as err:  # TVM's frontends raise plain errors of many kinds, and KeyError for an unknown op
+    except InputError as err:
+        raise InputError(f"{name}: {err}") from err
+    except Exception as err:  # TVM's frontends raise plain errors of many kinds
         raise InputError(f"TVM's ONNX frontend cannot import {name}: {one_line(err)}") from err
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_tensor, tensor, tvm
+from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
-from ..errors import LoweringError
-from ..ir._relax import Constant
+from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory
 from ._relax_rest import ScheduleRest, failing, functions_outside
 from .alignment import lies_well, read_only
@@ -45,8 +44,7 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
     compiled as TVM has it.
     """
     rest = ScheduleRest(target)
-    scheduled = rest(coded)
-    _check_constants(scheduled)
+    scheduled = without_empty_constants(rest(coded))
     try:
         return tvm.compile(scheduled, target), rest.unscheduled
     except Exception:
@@ -54,24 +52,8 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
         if not wrong:
             raise
     rest = ScheduleRest(target, keep=wrong)
-    return tvm.compile(rest(coded), target), {**rest.unscheduled, **wrong}
-
-
-def _check_constants(mod: tvm.IRModule) -> None:
-    """0.27's virtual machine cannot load a constant of no element ("Invalid DLTensor file format"),
-    which folding makes of what an op fills.
-    """
-
-    def visit(node: Any) -> None:
-        if isinstance(node, Constant) and 0 in (shape := constant_tensor(node).shape):
-            raise LoweringError(
-                f"TVM cannot build the model: a constant of shape {list(shape)} has no element, "
-                f"and its virtual machine cannot load such a one"
-            )
-
-    for func in mod.functions.values():
-        if isinstance(func, relax.Function):
-            relax.analysis.post_order_visit(func, visit)
+    scheduled = without_empty_constants(rest(coded))
+    return tvm.compile(scheduled, target), {**rest.unscheduled, **wrong}
 
 
 def weights_once(native: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import GENERATION
+from ...errors import one_line
 from .graph import Graph, attributes
 
 IS_RELAY = GENERATION == "relay"
@@ -25,7 +26,7 @@ if IS_RELAY:
 # Inputs that it takes for constants, whether they are or not.
 _CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
 if GENERATION == "relax":
-    _CONSTANTS |= {"Expand": (1,), "NonMaxSuppression": (2, 3, 4)}
+    _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
 _POOLS = ("AveragePool", "MaxPool", "LpPool")
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
@@ -191,3 +192,19 @@ _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
     _aligned, _nearest, _sorted,
 )  # fmt: skip
+
+
+def told(op: str, name: str, err: Exception) -> str:
+    """What a frontend's own error says of a node, without the class of the error."""
+    text = one_line(err).removeprefix(f"{type(err).__name__}").removeprefix(": ")
+    text = text.removeprefix("InternalError: ").rstrip(".")
+    reason = "with these inputs and attributes" if isinstance(err, _RAW) or " " not in text else text
+    return f"{where(op, name)}: TVM's ONNX frontend does not read it: {reason}"
+
+
+def where(op: str, name: str) -> str:
+    """A node, as errors name it."""
+    return f"{op} {name!r}" if name else op
+
+
+_RAW = (AttributeError, LookupError, TypeError)  # of slips: they say nothing to a user

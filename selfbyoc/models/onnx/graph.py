@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,13 @@ class Graph:
 
     def __init__(self, model: Any) -> None:
         self.graph, self.arrays = model.graph, extra("onnx").numpy_helper.to_array
-        self.opset = max((e.version for e in model.opset_import if not e.domain), default=1)
+        self.opset = opset_of(model)
+
+    @cached_property
+    def _names(self) -> set[str]:
+        """Of all values."""
+        own = {name for node in nodes(self.graph) for name in (*node.input, *node.output)}
+        return own | set(self._types) | {t.name for t in self.graph.initializer}
 
     @cached_property
     def _constants(self) -> dict[str, Any]:
@@ -40,8 +46,13 @@ class Graph:
         return inner | {value.name for value in self.graph.output}
 
     def constant(self, name: str) -> np.ndarray | None:
-        """The value of a constant, before it is cast like another value; None for others."""
-        return np.asarray(self.arrays(self._constants[name])) if name in self._constants else None
+        """The value of a constant, before it is cast like another value, or of what has no
+        elements; None for others.
+        """
+        if name in self._constants:
+            return np.asarray(self.arrays(self._constants[name]))
+        shape, dtype = self.shape(name), self.dtype(name)
+        return np.zeros(shape, dtype) if shape and 0 in shape and dtype is not None else None
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value, if all of it is known."""
@@ -55,6 +66,22 @@ class Graph:
         dims = kind.shape.dim
         return tuple(d.dim_value for d in dims) if all(_is_known(d) for d in dims) else None
 
+    def dims(self, name: str) -> list[int | None] | None:
+        """The sizes of a value's axes, None for those that are not known; None where not even the
+        number of axes is.
+        """
+        if name in self._constants:
+            return list(self._constants[name].dims)
+        kind = self._types.get(name)
+        if kind is None or not kind.HasField("shape"):
+            return None
+        return [d.dim_value if _is_known(d) else None for d in kind.shape.dim]
+
+    def rank(self, name: str) -> int | None:
+        """How many axes a value has, if that is known."""
+        dims = self.dims(name)
+        return None if dims is None else len(dims)
+
     def image(self, name: str) -> tuple[int, ...] | None:
         """The height, width, ... of images of whatever number, if they are known."""
         kind = self._types.get(name)
@@ -63,9 +90,9 @@ class Graph:
 
     def dtype_number(self, name: str) -> int:
         """A value's dtype as ONNX numbers them; 0 where it is not known."""
-        if name in self._constants:
-            return int(self._constants[name].data_type)
-        return int(self._types[name].elem_type) if name in self._types else 0
+        if name in self._types and self._types[name].elem_type:
+            return int(self._types[name].elem_type)
+        return int(self._constants[name].data_type) if name in self._constants else 0
 
     def dtype(self, name: str) -> np.dtype[Any] | None:
         """The dtype of a value, if it is known and one of NumPy's."""
@@ -75,11 +102,25 @@ class Graph:
         except KeyError:
             return None
 
+    def free_name(self, text: str) -> str:
+        """A name like this that no value has; it is taken then."""
+        number, name = len(self._names), text
+        while name in self._names:
+            number, name = number + 1, f"{text}.{number}"
+        self._names.add(name)
+        return name
+
     def add(self, array: np.ndarray) -> str:
         """The name of a new constant."""
-        name = f"selfbyoc.constant.{len(self.graph.initializer)}"
+        name = self.free_name("selfbyoc.constant")
         self.graph.initializer.append(extra("onnx").numpy_helper.from_array(array, name))
         return name
+
+
+def opset_of(model: Any) -> int:
+    """The version of ONNX's own ops that a model is written in."""
+    own = [e.version for e in model.opset_import if e.domain in ("", "ai.onnx")]
+    return max(own, default=1)
 
 
 def _is_known(dim: Any) -> bool:
@@ -103,3 +144,22 @@ def is_of_onnx(node: Any) -> bool:
 def attributes(node: Any) -> dict[str, Any]:
     """A node's attributes by name."""
     return {a.name: extra("onnx").helper.get_attribute_value(a) for a in node.attribute}
+
+
+def remade(
+    node: Any,
+    op: str | None = None,
+    inputs: Sequence[str] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> Any:
+    """A node like this one, but for what is given."""
+    helper = extra("onnx").helper
+    made = type(node)()
+    made.CopyFrom(node)
+    made.op_type = op or node.op_type
+    if inputs is not None:
+        made.input[:] = inputs
+    if attributes is not None:
+        del made.attribute[:]
+        made.attribute.extend(helper.make_attribute(k, v) for k, v in attributes.items())
+    return made

@@ -1,0 +1,65 @@
+"""Forms of elementwise ops: comparisons with infinity, GELU, limits that cross."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .checks import IS_RELAY, infinities
+from .graph import Graph, attributes, remade
+from .steps import Steps
+
+
+def _one_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """IsInf of one sign: both frontends look for both."""
+    signs, dtype = infinities(node), graph.dtype(node.input[0])
+    if sum(signs) != 1 or dtype is None:
+        return None
+    infinity = graph.add(np.asarray(np.inf if signs[0] else -np.inf, dtype))
+    return [remade(node, "Equal", [node.input[0], infinity], {})]
+
+
+def _lowest(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """TVM's maximum of nothing but -inf is the lowest number, so -inf is what is no larger."""
+    for n, value in enumerate(map(graph.constant, node.input)):
+        if value is None or value.dtype.kind != "f" or not np.isneginf(value).all():
+            continue
+        other = node.input[1 - n]
+        dtype = graph.dtype(other) or value.dtype
+        lowest = np.full(value.shape, np.finfo(dtype).min, dtype)
+        return [remade(node, "LessOrEqual", [other, graph.add(lowest)])]
+    return None
+
+
+def _gelu_by_tanh(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """0.17's frontend takes it for the exact one: the formula of ONNX instead."""
+    if not IS_RELAY or attributes(node).get("approximate", b"none") == b"none":
+        return None
+    x, steps = node.input[0], Steps(graph, node)
+    dtype = graph.dtype(x) or np.dtype("float32")
+    root = math.sqrt(2 / math.pi)
+    half, one, three = (np.asarray(v, dtype) for v in (0.5, root, root * 0.044715))
+    factor = steps("Add", steps("Mul", steps("Mul", x, x), three), one)
+    tanh = steps("Tanh", steps("Mul", factor, x))
+    halved = steps("Mul", x, half)
+    return steps.instead(steps("Add", halved, steps("Mul", halved, tanh)))
+
+
+def _crossed(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """A Clip whose lower limit is the higher one: 0.17 gives the lower, ONNX the upper limit."""
+    given, (x, *inputs) = attributes(node), node.input
+    low, high = (
+        graph.constant(inputs[n]) if len(inputs) > n else given.get(key)
+        for n, key in enumerate(("min", "max"))
+    )
+    if not IS_RELAY or low is None or high is None or not np.all(low > high):
+        return None
+    dtype, steps = graph.dtype(x) or np.dtype("float32"), Steps(graph, node)
+    raised = steps("Max", x, np.asarray(low, dtype))
+    return steps.instead(steps("Min", raised, np.asarray(high, dtype)))
+
+
+FORMS = {"Clip": _crossed, "Equal": _lowest, "Gelu": _gelu_by_tanh, "IsInf": _one_infinity}

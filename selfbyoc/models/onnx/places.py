@@ -1,0 +1,28 @@
+"""Forms of ops that take places in an axis: counted from the end, one-hot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .checks import IS_RELAY
+from .graph import Graph, attributes, remade
+from .steps import Steps
+
+
+def _from_the_end(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """0.17's frontend does not count negative places from the end."""
+    data, places = graph.shape(node.input[0]), graph.shape(node.input[1])
+    if not IS_RELAY or data is None or places is None:
+        return None
+    batch, steps = attributes(node).get("batch_dims", 0), Steps(graph, node)
+    dtype = graph.dtype(node.input[1]) or np.dtype("int64")
+    counts, given = np.asarray(data[batch : batch + places[-1]], dtype), node.input[1]
+    below = steps("Less", given, np.asarray(0, dtype))
+    found = steps("Where", below, steps("Add", given, counts), given)
+    return [*steps.nodes, remade(node, inputs=[node.input[0], found, *node.input[2:]])]
+
+
+FORMS = {"GatherND": _from_the_end, "ScatterND": _from_the_end}
