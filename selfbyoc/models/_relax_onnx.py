@@ -30,7 +30,7 @@ _TAKE_SHAPES = frozenset(
 
 
 # It prints what it cannot convert, beside the error.
-onnx_frontend.print = lambda *texts: None  # type: ignore[attr-defined]
+vars(onnx_frontend)["print"] = lambda *texts: None
 
 
 def known_ops() -> frozenset[str]:

@@ -15,6 +15,7 @@ from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
+from ._relax_computed import computed_sizes_first
 from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory
 from ._relax_rest import ScheduleRest, failing, functions_outside
@@ -32,7 +33,7 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str],
     """
     planned, config = PlannedMemory(), kernel_config(target)
     with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[planned]):
-        coded = relax.transform.RunCodegen()(mod)
+        coded = computed_sizes_first(relax.transform.RunCodegen()(mod))
         try:
             return *_with_rest(coded, target), planned.bytes
         finally:

@@ -18,7 +18,7 @@ import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
 from selfbyoc._tvm import make_target, tensor, tvm
 from selfbyoc.codegen.final import finished
-from selfbyoc.errors import LoweringError, TargetError
+from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition._relax import external_functions

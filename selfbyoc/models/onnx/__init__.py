@@ -1,1 +1,1 @@
-"""ONNX models before TVM's frontends read them: what is computed, taken apart, written otherwise."""
+"""What is done to an ONNX model before TVM's frontends read it."""

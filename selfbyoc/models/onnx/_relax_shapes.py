@@ -49,7 +49,7 @@ def _expand(builder: Any, inputs: Sequence[Any], attributes: Any) -> Any:
         return None
     emit, extents, count = builder.emit, extents_of(data), _length(wanted)
     rank = max(len(extents), count)
-    old = [1] * (rank - len(extents)) + extents
+    old: list[Extent] = [1] * (rank - len(extents)) + extents
     if count < rank:
         ones = as_tensor(builder, [1] * (rank - count))
         wanted = emit(relax.op.concat([ones, as_int64(builder, wanted)], axis=0))

@@ -98,7 +98,7 @@ def scales_of(node: Any, graph: Graph) -> np.ndarray | None:
         return None
     if "scales" in (given := attributes(node)):
         return np.asarray(given["scales"], np.float32)
-    place = 2 if node.op_type == "Resize" and graph.opset > 10 else 1
+    place = 2 if len(node.input) > 2 else 1  # before opset 11 there is no region of interest
     return graph.constant(node.input[place]) if len(node.input) > place else None
 
 
@@ -198,7 +198,8 @@ def told(op: str, name: str, err: Exception) -> str:
     """What a frontend's own error says of a node, without the class of the error."""
     text = one_line(err).removeprefix(f"{type(err).__name__}").removeprefix(": ")
     text = text.removeprefix("InternalError: ").rstrip(".")
-    reason = "with these inputs and attributes" if isinstance(err, _RAW) or " " not in text else text
+    says_nothing = isinstance(err, _RAW) or " " not in text
+    reason = "with these inputs and attributes" if says_nothing else text
     return f"{where(op, name)}: TVM's ONNX frontend does not read it: {reason}"
 
 

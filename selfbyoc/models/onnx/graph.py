@@ -114,6 +114,7 @@ class Graph:
         """The name of a new constant."""
         name = self.free_name("selfbyoc.constant")
         self.graph.initializer.append(extra("onnx").numpy_helper.from_array(array, name))
+        self._constants[name] = self.graph.initializer[-1]
         return name
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,7 +48,8 @@ def _known_axes(node: Any, graph: Graph) -> Sequence[Any] | None:
         return None
     if not axes:
         return [remade(node, "Identity", node.input[:1], {})]
-    return [remade(node, inputs=[node.input[0], graph.add(np.asarray(axes, np.int64))])]
+    found = remade(node, inputs=[node.input[0], graph.add(np.asarray(axes, np.int64))])
+    return _axes_as_attribute(found, graph) or [found]
 
 
 def _is_constant(name: str, graph: Graph) -> bool:
@@ -60,12 +60,12 @@ def _is_constant(name: str, graph: Graph) -> bool:
 def _of_nothing(node: Any, graph: Graph) -> Sequence[Any] | None:
     """What it gives for no elements; TVM leaves the result as the memory was."""
     shape, axes = graph.shape(node.input[0]), axes_of(node, graph)
-    if not axes or shape is None or math.prod(shape[axis] for axis in axes):
+    if not axes or shape is None or 0 not in [shape[axis] for axis in axes]:
         return None
     dtype = graph.dtype(node.input[0]) or np.dtype("float32")
     keeps = attributes(node).get("keepdims", 1)
-    kept = [1 if n in axes else e for n, e in enumerate(shape) if keeps or n not in axes]
-    value = _tensor(node.op_type, dtype, kept)
+    left = [1 if n in axes else int(e) for n, e in enumerate(shape) if keeps or n not in axes]
+    value = _tensor(node.op_type, dtype, left)
     return [remade(node, "Constant", [], {"value": value})]
 
 

@@ -1,4 +1,6 @@
-"""Forms of Resize and Upsample."""
+"""Forms of Resize and Upsample: those of today where TVM's frontends read them right, as rows where
+not (resampling_rows.py). They know images, sizes that are constants, and steps of their ratios.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,59 @@ from typing import Any
 
 import numpy as np
 
-from .checks import IS_RELAY, scales_of, why_not
+from .checks import IS_RELAY, why_not
 from .graph import Graph, attributes, remade
+from .resampling_rows import as_rows
 
 
 def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
-    """0.27's frontend reads all opsets as the last one: there, what is given is a size or scales,
-    and pixels are counted from their middle. What is empty is not given.
-    """
+    """As the last opset has it, where 0.27's frontend reads that right; else as rows."""
+    if IS_RELAY and not why_not(node, graph) and _is_known_to_relay(node, graph):
+        return None
+    given = _latest(node, graph)
     if IS_RELAY:
-        return None
-    if node.op_type == "Resize" and graph.opset > 10:
+        return as_rows(given or node, graph)
+    node = given or node
+    if _is_read(node, graph):
+        return None if given is None else [node]
+    return as_rows(node, graph)
+
+
+def _is_known_to_relay(node: Any, graph: Graph) -> bool:
+    mode = attributes(node).get("coordinate_transformation_mode", b"")
+    return mode != b"half_pixel_symmetric" and (graph.rank(node.input[0]) or 4) in (3, 4, 5)
+
+
+def _latest(node: Any, graph: Graph) -> Any | None:
+    """A Resize of opset 11 for an older one, or for an Upsample: pixels are counted from their
+    corners there. What is empty is not given. None: it is one.
+    """
+    if node.op_type == "Resize" and len(node.input) > 2:  # of opset 11, which may stand in an older
         inputs = ["" if name and graph.shape(name) == (0,) else name for name in node.input]
-        return [remade(node, inputs=inputs)] if inputs != list(node.input) else None
-    scales, shape, given = scales_of(node, graph), graph.shape(node.input[0]), attributes(node)
-    if scales is None or shape is None or why_not(node, graph):
-        return None
-    sizes = np.round(np.asarray(shape) * scales.astype(float)).astype(np.int64)
+        return remade(node, inputs=inputs) if inputs != list(node.input) else None
+    given = attributes(node)
+    scales = given.get("scales")
+    name = node.input[1] if scales is None else graph.add(np.asarray(scales, np.float32))
     how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    how["mode"] = given.get("mode", "nearest")
-    return [remade(node, "Resize", [node.input[0], "", "", graph.add(sizes)], how)]
+    return remade(
+        node, "Resize", [node.input[0], "", name], how | {"mode": given.get("mode", "nearest")}
+    )
+
+
+def _is_read(node: Any, graph: Graph) -> bool:
+    """Whether TVM's frontend resizes images of this rank so, to sizes that are known."""
+    shape, given = graph.shape(node.input[0]), attributes(node)
+    names = [name for name in node.input[2:] if name]
+    rank, wanted = graph.rank(node.input[0]), graph.constant(names[0]) if names else None
+    is_image = rank is not None and 3 <= rank <= 5 and "axes" not in given
+    if not is_image or wanted is None or wanted.size != rank or why_not(node, graph):
+        return False
+    dims = graph.dims(node.input[0]) or []
+    is_scaled = len(node.input) > 2 and node.input[2]
+    if any(w != (1 if is_scaled else d) for w, d in zip(wanted[:2], dims, strict=False)):
+        return False
+    mode = given.get("coordinate_transformation_mode", b"half_pixel")
+    return shape is not None and mode != b"half_pixel_symmetric"
 
 
 FORMS = {"Resize": _resized, "Upsample": _resized}

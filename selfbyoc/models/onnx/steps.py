@@ -18,9 +18,9 @@ _REDUCTIONS_TAKE_INPUTS = 18
 class Steps:
     """Calls write nodes, and return the names of their results.
 
-        steps = Steps(graph, node)
-        half = steps("Mul", x, np.float32(0.5))
-        return steps.instead(steps("Add", half, y))
+    steps = Steps(graph, node)
+    half = steps("Mul", x, np.float32(0.5))
+    return steps.instead(steps("Add", half, y))
     """
 
     def __init__(self, graph: Graph, node: Any) -> None:
