@@ -43,9 +43,14 @@ def judged(results: Callable[[], Sequence[Any]], wanted: Sequence[Any], rtol: fl
     return RIGHT, ""
 
 
+_TWO_STEPS = 2**-6  # of bfloat16, which has 8 bits
+
+
 def _close(ours: Any, theirs: Any, rtol: float) -> bool:
     if theirs.dtype.kind not in "fV":  # V: floats of 8 bits and less
         return bool((ours == theirs).all())
+    if theirs.dtype.name == "bfloat16":
+        rtol = max(rtol, _TWO_STEPS)
     a, b = ours.astype("float64"), theirs.astype("float64")
     least = 1e-6 * float(np.abs(b[np.isfinite(b)]).max(initial=1))
     return bool(np.allclose(a, b, rtol=rtol, atol=least, equal_nan=True))

@@ -12,6 +12,7 @@ from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
 from .generation import tvm_road
 from .onnx.branches import resolved
+from .onnx.computing import computed
 from .onnx.expanding import expanded
 from .onnx.folding import folded
 from .onnx.trees import without_trees
@@ -138,6 +139,6 @@ def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
         if objection:
             text = f"{name} is no ONNX model that can be read: {objection}; {err}"
             raise InputError(text) from err
-        return proto, [f"constants are not folded: {err}"]
+        return resolved(computed(proto)), [f"ONNX Runtime does not open it: {str(err).partition(': ')[2]}"]
     said = f"onnx's checker objects, ONNX Runtime opens it: {objection}"
     return done, [said] if objection else []

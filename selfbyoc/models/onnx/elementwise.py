@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ def _one_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
 def _lowest(node: Any, graph: Graph) -> Sequence[Any] | None:
     """TVM's maximum of nothing but -inf is the lowest number, so -inf is what is no larger."""
     for n, value in enumerate(map(graph.constant, node.input)):
-        if value is None or value.dtype.kind != "f" or not np.isneginf(value).all():
+        if value is None or not is_float(value.dtype) or not (value == -np.inf).all():
             continue
         other = node.input[1 - n]
         dtype = graph.dtype(other) or value.dtype
-        lowest = np.full(value.shape, np.finfo(dtype).min, dtype)
+        lowest = np.full(value.shape, limits(dtype).min, dtype)
         return [remade(node, "LessOrEqual", [other, graph.add(lowest)])]
     return None
 
@@ -60,6 +61,16 @@ def _crossed(node: Any, graph: Graph) -> Sequence[Any] | None:
     dtype, steps = graph.dtype(x) or np.dtype("float32"), Steps(graph, node)
     raised = steps("Max", x, np.asarray(low, dtype))
     return steps.instead(steps("Min", raised, np.asarray(high, dtype)))
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is a float of 16 bits or more, bfloat16 too."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def limits(dtype: np.dtype[Any]) -> Any:
+    """What NumPy's finfo says, of bfloat16 too."""
+    return np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
 
 
 FORMS = {"Clip": _crossed, "Equal": _lowest, "Gelu": _gelu_by_tanh, "IsInf": _one_infinity}

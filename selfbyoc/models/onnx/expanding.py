@@ -11,40 +11,63 @@ from importlib import import_module
 from typing import Any
 
 from ...extra import extra
-from .graph import is_of_onnx, nodes
+from .graph import is_of_onnx, nodes, opset_of
 
 # Of this name the frontends have another op than ONNX's: Microsoft's.
 _OTHERS = frozenset({"Attention"})
+_DEPTH = 4  # of ops that are defined by ops that are defined by others
 
 
 def expanded(model: Any, known: Set[str]) -> Any:
     """The model without ops that are not `known`, where ONNX defines them by others; itself where
     there are none.
 
-    An op whose further results are used is taken apart, too, where only its first one is read.
+    An op whose further results are used is taken apart, too, where only its first one is read; so
+    is one whose sizes are data.
     """
+    for _ in range(_DEPTH):
+        taken = _once(model, known)
+        if taken is None:
+            break
+        model = taken
+    return model
+
+
+def _once(model: Any, known: Set[str]) -> Any | None:
+    """With what takes these ops' place, which may be ops of that kind; None where nothing does."""
     onnx = extra("onnx")
     read = {name for node in nodes(model.graph) for name in node.input}
     read |= {value.name for value in model.graph.output}
+    constants = {t.name for t in model.graph.initializer}
+    constants |= {n.output[0] for n in nodes(model.graph) if n.op_type == "Constant"}
     wanted = {
         node.op_type
         for node in nodes(model.graph)
         if is_of_onnx(node)
-        and (node.op_type not in known - _OTHERS or _needs_more(node, read))
+        and (node.op_type not in known - _OTHERS or _needs_more(node, read, constants))
         and _is_function(node.op_type, model)
     }
     inline = import_module("onnx.inliner").inline_selected_functions if wanted else None
     if inline is None or "inline_schema_functions" not in inspect.signature(inline).parameters:
-        return model
+        return None
     known_inputs = {value.name for value in model.graph.input}
     with suppress(ValueError, RuntimeError):  # of what has no type: the frontend says what it lacks
         typed = onnx.shape_inference.infer_shapes(_typed(model, known_inputs))
+        typed.graph.value_info.append(_nothing())
         names = [("", op) for op in sorted(wanted)]
         done = inline(typed, names, inline_schema_functions=True)
         for value in [v for v in done.graph.input if v.name not in known_inputs]:
             done.graph.input.remove(value)
+        for value in [v for v in done.graph.value_info if not v.name]:
+            done.graph.value_info.remove(value)
         return done
-    return model
+    return None
+
+
+def _nothing() -> Any:
+    """An input that is left out: the inliner asks for its type, too."""
+    onnx = extra("onnx")
+    return onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None)
 
 
 def _typed(model: Any, inputs: Set[str]) -> Any:
@@ -56,18 +79,37 @@ def _typed(model: Any, inputs: Set[str]) -> Any:
         for t in done.graph.initializer
         if t.name not in inputs
     )
+    for node in nodes(done.graph):
+        if is_of_onnx(node):
+            _with_defaults(node, opset_of(model))
     return done
 
 
-def _needs_more(node: Any, read: Set[str]) -> bool:
+def _with_defaults(node: Any, opset: int) -> None:
+    """The inliner leaves attributes away that a function reads and a node does not give."""
+    schemas = extra("onnx").defs
+    if not schemas.has(node.op_type, opset, ""):
+        return
+    given = {attribute.name for attribute in node.attribute}
+    schema = schemas.get_schema(node.op_type, opset, "")
+    if not schema.has_function and not schema.has_context_dependent_function:
+        return
+    for name, attribute in schema.attributes.items():
+        if name not in given and attribute.default_value.name:
+            node.attribute.append(attribute.default_value)
+
+
+def _needs_more(node: Any, read: Set[str], constants: Set[str]) -> bool:
+    """Whether the frontends have an op, and not all of it."""
+    if node.op_type == "AffineGrid":
+        return node.input[1] not in constants
     return node.op_type == "LayerNormalization" and any(name in read for name in node.output[1:])
 
 
 def _is_function(op: str, model: Any) -> bool:
     onnx = extra("onnx")
-    opset = max((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), default=1)
     try:
-        schema = onnx.defs.get_schema(op, opset, "")
+        schema = onnx.defs.get_schema(op, opset_of(model), "")
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)

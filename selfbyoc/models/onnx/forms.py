@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import InputError, MissingExtra
-from ...extra import extra
 from . import copies, elementwise, places, reductions, resampling, windows
 from .checks import where, why_not
+from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes
 
@@ -72,6 +72,4 @@ def _computed(model: Any) -> Any:
     """The model without what depends on constants alone, and with the shapes that follow."""
     with suppress(InputError, MissingExtra):  # ONNX Runtime does not open it, or is not there
         return folded(model)
-    with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's, or has 2 GB
-        return extra("onnx").shape_inference.infer_shapes(model)
-    return model
+    return computed(model)

@@ -1,0 +1,96 @@
+"""What depends on constants alone, computed by onnx's own reference, where ONNX Runtime does not
+open a model: it has no kernel for some op in that dtype, or does not know the opset yet.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ...extra import extra
+from .graph import Graph, attributes, is_of_onnx, remade
+
+_ROUNDS = 16  # what is computed tells shapes, and shapes can be computed with
+_LARGE = 1 << 16  # elements from which a result is no shape, mask or table
+_NO_CONSTANTS = frozenset(
+    ("Bernoulli", "DequantizeLinear", "Multinomial", "RandomNormal", "RandomNormalLike",
+     "RandomUniform", "RandomUniformLike")
+)  # fmt: skip
+
+
+def computed(model: Any) -> Any:
+    """The model without nodes whose results are constants, or shapes that are known; a new one."""
+    onnx = extra("onnx")
+    done = type(model)()
+    done.CopyFrom(model)
+    for _ in range(_ROUNDS):
+        with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's, or has 2 GB
+            done = onnx.shape_inference.infer_shapes(done)
+        if not _one_round(done):
+            break
+    return done
+
+
+def _one_round(model: Any) -> bool:
+    """Compute what can be; whether there was something."""
+    graph, kept, onnx = Graph(model), list[Any](), extra("onnx")
+    known = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer if _is_small(t)}
+    returned = {value.name for value in model.graph.output}
+    for node in model.graph.node:
+        results = None if returned & set(node.output) else _results(node, graph, known, model)
+        if results is None:
+            kept.append(remade(node))
+        known |= {name: r for name, r in zip(node.output, results or (), strict=False) if name}
+    found = [n for n in known if n not in {t.name for t in model.graph.initializer}]
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(known[n], n) for n in found)
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    return bool(found)
+
+
+def _is_small(tensor: Any) -> bool:
+    is_here = tensor.data_location != extra("onnx").TensorProto.EXTERNAL
+    return is_here and int(np.prod(tensor.dims)) <= _LARGE
+
+
+def _results(node: Any, graph: Graph, known: dict[str, Any], model: Any) -> list[Any] | None:
+    """A node's results; None for one that is not computed here."""
+    if not is_of_onnx(node) or node.op_type in _NO_CONSTANTS:
+        return None
+    if any(a.HasField("g") or a.graphs for a in node.attribute):
+        return None
+    shape = graph.shape(node.input[0]) if node.op_type in ("Shape", "Size") else None
+    if shape is not None:
+        return [_of_shape(node, shape)]
+    if any(name and name not in known for name in node.input):
+        return None
+    return _by_reference(node, {n: known[n] for n in node.input if n}, model)
+
+
+def _of_shape(node: Any, shape: tuple[int, ...]) -> np.ndarray:
+    if node.op_type == "Size":
+        return np.asarray(np.prod(shape, dtype=np.int64))
+    given = attributes(node)
+    return np.asarray(shape, np.int64)[given.get("start", 0) : given.get("end", len(shape))]
+
+
+def _by_reference(node: Any, given: dict[str, Any], model: Any) -> list[Any] | None:
+    onnx = extra("onnx")
+    helper = onnx.helper
+    made = helper.make_graph([node], "one", [_any(n) for n in given], [_any(n) for n in node.output])
+    one = helper.make_model(made, opset_imports=list(model.opset_import))
+    try:
+        from onnx.reference import ReferenceEvaluator
+
+        found = ReferenceEvaluator(one).run(None, given)
+    except Exception:  # of any kind: it is no constant then, and the frontend says what it lacks
+        return None
+    arrays = all(isinstance(each, (np.ndarray, np.generic)) for each in found)
+    is_large = arrays and sum(np.size(each) for each in found) > _LARGE
+    return [np.asarray(each) for each in found] if arrays and not is_large else None
+
+
+def _any(name: str) -> Any:
+    return extra("onnx").helper.make_empty_tensor_value_info(name)
