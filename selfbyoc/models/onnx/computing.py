@@ -79,7 +79,9 @@ def _of_shape(node: Any, shape: tuple[int, ...]) -> np.ndarray:
 def _by_reference(node: Any, given: dict[str, Any], model: Any) -> list[Any] | None:
     onnx = extra("onnx")
     helper = onnx.helper
-    made = helper.make_graph([node], "one", [_any(n) for n in given], [_any(n) for n in node.output])
+    made = helper.make_graph(
+        [node], "one", [_any(n) for n in given], [_any(n) for n in node.output]
+    )
     one = helper.make_model(made, opset_imports=list(model.opset_import))
     try:
         from onnx.reference import ReferenceEvaluator

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import InputError, MissingExtra
-from . import copies, elementwise, places, reductions, resampling, windows
+from . import copies, counted, elementwise, parts, places, reductions, resampling, windows
 from .checks import where, why_not
 from .computing import computed
 from .folding import folded
@@ -19,8 +19,8 @@ from .graph import Graph, is_of_onnx, nodes
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _FORMS: dict[str, Form] = {
-    **copies.FORMS, **elementwise.FORMS, **places.FORMS, **reductions.FORMS, **resampling.FORMS,
-    **windows.FORMS,
+    **copies.FORMS, **counted.FORMS, **elementwise.FORMS, **parts.FORMS, **places.FORMS,
+    **reductions.FORMS, **resampling.FORMS, **windows.FORMS,
 }  # fmt: skip
 _ROUNDS = 8  # a form may be of ops that have forms
 
