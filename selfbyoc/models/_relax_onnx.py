@@ -17,11 +17,11 @@ from .._tvm import tir
 from ..errors import InputError, SelfbyocError
 from ._relax_spans import with_spans
 from .dim_names import as_extents
-from .onnx import _relax_shapes
+from .onnx import _relax_narrow, _relax_shapes
 from .onnx.checks import told
 
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
-_CONVERTERS = {**_relax_shapes.CONVERTERS}
+_CONVERTERS = {**_relax_narrow.CONVERTERS, **_relax_shapes.CONVERTERS}
 # Ops that the frontend takes shapes for; others get tensors.
 _TAKE_SHAPES = frozenset(
     ("Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat",

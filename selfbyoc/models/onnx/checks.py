@@ -148,7 +148,12 @@ def _window(node: Any, graph: Graph) -> str:
 
 def _narrow(node: Any, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
-    for name in (*node.input, *node.output):
+    values = [name for name in (*node.input, *node.output) if name]
+    numbers = {graph.dtype_number(name) for name in values}
+    is_cast = node.op_type in ("Cast", "CastLike") and not IS_RELAY
+    if is_cast and numbers <= _FLOATS | _EIGHT_BITS:
+        return ""
+    for name in values:
         if graph.dtype_number(name) > _LAST_OF_NUMPY:
             return f"{name!r} is a float of 8 bits, or of fewer, or 0.17's bfloat16"
     return ""
@@ -156,6 +161,10 @@ def _narrow(node: Any, graph: Graph) -> str:
 
 # In TensorProto.DataType: after bfloat16, whose results 0.17 cannot return, floats of 8 bits.
 _LAST_OF_NUMPY = 15 if IS_RELAY else 16
+_FLOATS, _EIGHT_BITS = {1, 10, 16}, {17, 18, 19, 20, 24}  # of 32 and 16 bits, and those of 8
+EIGHT_BITS = frozenset(
+    ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+)
 
 
 def _sorted(node: Any, graph: Graph) -> str:
