@@ -15,6 +15,7 @@ from .graph import is_of_onnx, nodes, opset_of
 
 # Of this name the frontends have another op than ONNX's: Microsoft's.
 _OTHERS = frozenset({"Attention"})
+_PREVIEW = "ai.onnx.preview"  # ops that onnx may yet change
 _DEPTH = 4  # of ops that are defined by ops that are defined by others
 
 
@@ -41,11 +42,9 @@ def _once(model: Any, known: Set[str]) -> Any | None:
     constants = {t.name for t in model.graph.initializer}
     constants |= {n.output[0] for n in nodes(model.graph) if n.op_type == "Constant"}
     wanted = {
-        node.op_type
+        (node.domain, node.op_type)
         for node in nodes(model.graph)
-        if is_of_onnx(node)
-        and (node.op_type not in known - _OTHERS or _needs_more(node, read, constants))
-        and _is_function(node.op_type, model)
+        if _is_asked_for(node, known, read, constants) and _is_function(node, model)
     }
     inline = import_module("onnx.inliner").inline_selected_functions if wanted else None
     if inline is None or "inline_schema_functions" not in inspect.signature(inline).parameters:
@@ -54,8 +53,7 @@ def _once(model: Any, known: Set[str]) -> Any | None:
     with suppress(ValueError, RuntimeError):  # of what has no type: the frontend says what it lacks
         typed = onnx.shape_inference.infer_shapes(_typed(model, known_inputs))
         typed.graph.value_info.append(_nothing())
-        names = [("", op) for op in sorted(wanted)]
-        done = inline(typed, names, inline_schema_functions=True)
+        done = inline(typed, sorted(wanted), inline_schema_functions=True)
         for value in [v for v in done.graph.input if v.name not in known_inputs]:
             done.graph.input.remove(value)
         for value in [v for v in done.graph.value_info if not v.name]:
@@ -80,23 +78,23 @@ def _typed(model: Any, inputs: Set[str]) -> Any:
         if t.name not in inputs
     )
     for node in nodes(done.graph):
-        if is_of_onnx(node):
-            _with_defaults(node, opset_of(model))
+        if _is_function(node, model):
+            _with_defaults(node, _schema(node, model))
     return done
 
 
-def _with_defaults(node: Any, opset: int) -> None:
+def _with_defaults(node: Any, schema: Any) -> None:
     """The inliner leaves attributes away that a function reads and a node does not give."""
-    schemas = extra("onnx").defs
-    if not schemas.has(node.op_type, opset, ""):
-        return
     given = {attribute.name for attribute in node.attribute}
-    schema = schemas.get_schema(node.op_type, opset, "")
-    if not schema.has_function and not schema.has_context_dependent_function:
-        return
     for name, attribute in schema.attributes.items():
         if name not in given and attribute.default_value.name:
             node.attribute.append(attribute.default_value)
+
+
+def _is_asked_for(node: Any, known: Set[str], read: Set[str], constants: Set[str]) -> bool:
+    if not is_of_onnx(node):
+        return bool(node.domain == _PREVIEW)
+    return node.op_type not in known - _OTHERS or _needs_more(node, read, constants)
 
 
 def _needs_more(node: Any, read: Set[str], constants: Set[str]) -> bool:
@@ -106,10 +104,16 @@ def _needs_more(node: Any, read: Set[str], constants: Set[str]) -> bool:
     return node.op_type == "LayerNormalization" and any(name in read for name in node.output[1:])
 
 
-def _is_function(op: str, model: Any) -> bool:
-    onnx = extra("onnx")
-    try:
-        schema = onnx.defs.get_schema(op, opset_of(model), "")
-    except onnx.defs.SchemaError:
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
+def _is_function(node: Any, model: Any) -> bool:
+    schema = _schema(node, model)
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def _schema(node: Any, model: Any) -> Any | None:
+    """What onnx says of an op; None of one that it does not know."""
+    defs, versions = extra("onnx").defs, {e.domain: e.version for e in model.opset_import}
+    version = opset_of(model) if is_of_onnx(node) else versions.get(node.domain, 1)
+    domain = "" if is_of_onnx(node) else node.domain
+    if not defs.has(node.op_type, version, domain):
+        return None
+    return defs.get_schema(node.op_type, version, domain)

@@ -9,7 +9,19 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import InputError, MissingExtra
-from . import copies, counted, elementwise, parts, places, reductions, resampling, windows
+from . import (
+    arithmetic,
+    copies,
+    counted,
+    elementwise,
+    parts,
+    places,
+    quantized,
+    reductions,
+    resampling,
+    spectra,
+    windows,
+)
 from .checks import where, why_not
 from .computing import computed
 from .folding import folded
@@ -18,10 +30,11 @@ from .graph import Graph, is_of_onnx, nodes
 # What stands for a node, in its place; None: it is read right as it is, or nothing is known that
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
-_FORMS: dict[str, Form] = {
-    **copies.FORMS, **counted.FORMS, **elementwise.FORMS, **parts.FORMS, **places.FORMS,
-    **reductions.FORMS, **resampling.FORMS, **windows.FORMS,
-}  # fmt: skip
+_MODULES = (
+    arithmetic, copies, counted, elementwise, parts, places, quantized, reductions, resampling,
+    spectra, windows,
+)  # fmt: skip
+_FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 _ROUNDS = 8  # a form may be of ops that have forms
 
 

@@ -1,0 +1,140 @@
+"""Forms of products of bytes, and of what makes bytes in blocks: by ONNX's formulas, in int32 and
+floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .graph import Graph, attributes
+from .steps import Steps
+
+
+def _conv_integer(node: Any, graph: Graph) -> Sequence[Any] | None:
+    x, weight, *points = node.input
+    rank = graph.rank(weight)
+    if rank is None:
+        return None
+    steps = Steps(graph, node)
+    at = [points[n] if len(points) > n else "" for n in (0, 1)]
+    x = _centred(steps, x, at[0], "")
+    weight = _centred(steps, weight, at[1], (-1, *[1] * (rank - 1)))
+    return steps.instead(steps("Conv", x, weight, **attributes(node)))
+
+
+def _centred(steps: Steps, x: str, point: str, shape: Any) -> str:
+    """Less its zero point, as int32."""
+    wide = steps.cast(x, np.int32)
+    if not point:
+        return wide
+    zero = steps.cast(point, np.int32)
+    is_scalar = not steps.graph.shape(point) or steps.graph.shape(point) == (1,)
+    if shape:
+        zero = steps("Reshape", zero, [1] if is_scalar else list(shape))
+    return steps("Sub", wide, zero)
+
+
+def _qlinear_conv(node: Any, graph: Graph) -> Sequence[Any] | None:
+    x, xs, xz, w, ws, wz, ys, yz, *bias = node.input
+    rank = graph.rank(w)
+    if rank is None:
+        return None
+    steps = Steps(graph, node)
+    x = _centred(steps, x, xz, "")
+    w = _centred(steps, w, wz, (-1, *[1] * (rank - 1)))
+    sums = steps("Conv", x, w, **attributes(node))
+    if bias:
+        sums = steps("Add", sums, steps("Reshape", bias[0], [-1, *[1] * (rank - 2)]))
+    weight = steps("Reshape", steps.cast(ws, np.float32), [-1, *[1] * (rank - 2)])
+    factor = steps("Div", steps("Mul", steps.cast(xs, np.float32), weight), ys)
+    return _requantized(steps, sums, factor, yz)
+
+
+def _qlinear_matmul(node: Any, graph: Graph) -> Sequence[Any] | None:
+    a, a_scale, az, b, bs, bz, ys, yz = node.input
+    steps = Steps(graph, node)
+    sums = steps("MatMul", _centred(steps, a, az, ""), _centred(steps, b, bz, ""))
+    scales = [steps.cast(s, np.float32) for s in (a_scale, bs, ys)]
+    factor = steps("Div", steps("Mul", *scales[:2]), scales[2])
+    return _requantized(steps, sums, factor, yz)
+
+
+def _requantized(steps: Steps, sums: str, factor: str, point: str) -> Sequence[Any] | None:
+    dtype = steps.graph.dtype(point)
+    if dtype is None or dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(dtype)
+    scaled = steps("Round", steps("Mul", steps.cast(sums, np.float32), factor))
+    moved = steps("Add", scaled, steps.cast(point, np.float32))
+    ends = np.float32(limits.min), np.float32(limits.max)
+    return steps.instead(steps.cast(steps("Clip", moved, *ends), dtype))
+
+
+def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """Of floats of 8 bits, or in blocks."""
+    dtype, given = graph.dtype(node.input[1]), attributes(node)
+    is_narrow = graph.dtype_number(node.input[0]) in (17, 18, 19, 20)
+    if dtype is None or not (is_narrow or given.get("block_size", 0)):
+        return None
+    steps, point = Steps(graph, node), node.input[2] if len(node.input) > 2 else ""
+    spread = _spread(node, graph, steps)
+    if spread is None:
+        return None
+    wide = steps.cast(node.input[0], np.float32)
+    if point:
+        wide = steps("Sub", wide, spread(steps.cast(point, np.float32)))
+    found = steps("Mul", wide, spread(steps.cast(node.input[1], np.float32)))
+    return steps.instead(found if dtype == np.float32 else steps.cast(found, dtype))
+
+
+def _quantized(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """To floats of 8 bits, or in blocks."""
+    given, point = attributes(node), node.input[2] if len(node.input) > 2 else ""
+    number = graph.dtype_number(point) if point else given.get("output_dtype", 2)
+    if number not in (2, 3, 4, 5, 17, 18, 19, 20):
+        return None
+    if number < 17 and not given.get("block_size", 0):
+        return None
+    steps = Steps(graph, node)
+    spread = _spread(node, graph, steps)
+    if spread is None:
+        return None
+    scale = spread(steps.cast(node.input[1], np.float32))
+    found = steps("Div", steps.cast(node.input[0], np.float32), scale)
+    found = steps("Round", found) if number < 17 else found
+    if point:
+        found = steps("Add", found, spread(steps.cast(point, np.float32)))
+    if number < 17:
+        limits = np.iinfo({2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16}[number])
+        found = steps("Clip", found, np.float32(limits.min), np.float32(limits.max))
+    return steps.instead(steps("Cast", found, to=number, **_saturates(node)))
+
+
+def _saturates(node: Any) -> dict[str, Any]:
+    given = attributes(node)
+    return {"saturate": given["saturate"]} if "saturate" in given else {}
+
+
+def _spread(node: Any, graph: Graph, steps: Steps) -> Any:
+    """What gives each element its scale, or its zero point; None where shapes are not known."""
+    shape, scales, given = graph.shape(node.input[0]), graph.shape(node.input[1]), attributes(node)
+    if scales is None or shape is None:
+        return None
+    axis, block = given.get("axis", 1), given.get("block_size", 0)
+    if block:
+        axis %= len(shape)
+        places = np.minimum(np.arange(shape[axis]) // block, scales[axis] - 1)
+        return lambda name: steps("Gather", name, places, axis=axis)
+    if len(scales) == 1 and scales != (1,):
+        column = [-1, *[1] * (len(shape) - 1 - axis % len(shape))]
+        return lambda name: steps("Reshape", name, column)
+    return lambda name: name
+
+
+FORMS = {
+    "ConvInteger": _conv_integer, "DequantizeLinear": _dequantized, "QLinearConv": _qlinear_conv,
+    "QLinearMatMul": _qlinear_matmul, "QuantizeLinear": _quantized,
+}  # fmt: skip
