@@ -14,12 +14,15 @@ from . import (
     copies,
     counted,
     elementwise,
+    gathered,
+    loops,
     parts,
     places,
     quantized,
     reductions,
     resampling,
     spectra,
+    training,
     windows,
 )
 from .checks import where, why_not
@@ -31,8 +34,8 @@ from .graph import Graph, is_of_onnx, nodes
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
-    arithmetic, copies, counted, elementwise, parts, places, quantized, reductions, resampling,
-    spectra, windows,
+    arithmetic, copies, counted, elementwise, gathered, loops, parts, places, quantized,
+    reductions, resampling, spectra, training, windows,
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 _ROUNDS = 8  # a form may be of ops that have forms

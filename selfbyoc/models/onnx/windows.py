@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .checks import IS_RELAY
+from .gathered import places_of_maxima
 from .graph import Graph, attributes, remade
 from .steps import Steps
 
@@ -69,7 +70,13 @@ def _power_pool(node: Any, graph: Graph) -> Sequence[Any] | None:
     return found or (None if padded is node else [padded])
 
 
+def _max_pool(node: Any, graph: Graph) -> Sequence[Any] | None:
+    (padded,) = _pads(node, graph) or [node]
+    found = places_of_maxima(padded, graph)
+    return found or (None if padded is node else [padded])
+
+
 FORMS = {
     "AveragePool": _pads, "ConvTranspose": _output_shape, "GlobalLpPool": _power_of_size,
-    "LpPool": _power_pool, "MaxPool": _pads,
+    "LpPool": _power_pool, "MaxPool": _max_pool,
 }  # fmt: skip
