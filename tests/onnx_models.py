@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from selfbyoc.bench.own import own_workloads
 
@@ -25,6 +26,19 @@ def model(nodes, inputs, outputs, *, opset=17, ir=8, **weights):
 
 def random(*shape):
     return np.random.default_rng(0).standard_normal(shape).astype("float32")
+
+
+def check_by_reference(proto, *given):
+    """Ours against ONNX's reference: ONNX Runtime lacks ops, and differs from it in some."""
+    import selfbyoc
+
+    names = [v.name for v in proto.graph.input]
+    wanted = ReferenceEvaluator(proto).run(None, dict(zip(names, given, strict=True)))
+    found = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)(*given)
+    for ours, theirs in zip(found, map(np.asarray, wanted), strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        ours, theirs = (a.astype("float64") for a in (ours, theirs))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def dense(rows=5, **options):

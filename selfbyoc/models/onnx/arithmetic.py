@@ -104,6 +104,27 @@ def _by_squares(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Mul", normal, node.input[1]))
 
 
+def _layer_norm(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """A LayerNormalization whose mean or whose spread is read, too."""
+    rank, dtype, given = graph.rank(node.input[0]), graph.dtype(node.input[0]), attributes(node)
+    if not any(name in graph.read for name in node.output[1:]) or rank is None or dtype is None:
+        return None
+    steps, wide = Steps(graph, node), np.dtype("float32")
+    x = node.input[0] if dtype == wide else steps.cast(node.input[0], wide)
+    axes = list(range(given.get("axis", -1) % rank, rank))
+    mean = steps.over("ReduceMean", x, axes, keepdims=1)
+    centred = steps("Sub", x, mean)
+    spread = steps.over("ReduceMean", steps("Mul", centred, centred), axes, keepdims=1)
+    moved = steps("Add", spread, np.float32(given.get("epsilon", 1e-5)))
+    inverse = steps("Reciprocal", steps("Sqrt", moved))
+    normal = steps("Mul", centred, inverse)
+    normal = normal if dtype == wide else steps.cast(normal, dtype)
+    found = steps("Mul", normal, node.input[1])
+    if len(node.input) > 2 and node.input[2]:
+        found = steps("Add", found, node.input[2])
+    return steps.instead(found, mean, inverse)
+
+
 def _turned(node: Any, graph: Graph) -> Sequence[Any] | None:
     """A SpaceToDepth whose columns and rows come after the depth."""
     shape, given = graph.shape(node.input[0]), attributes(node)
@@ -117,6 +138,6 @@ def _turned(node: Any, graph: Graph) -> Sequence[Any] | None:
 
 
 FORMS = {
-    "Det": _determinant, "LpNormalization": _normal, "Mod": _remainder, "Pow": _power,
-    "RMSNormalization": _by_squares, "SpaceToDepth": _turned,
+    "Det": _determinant, "LayerNormalization": _layer_norm, "LpNormalization": _normal,
+    "Mod": _remainder, "Pow": _power, "RMSNormalization": _by_squares, "SpaceToDepth": _turned,
 }  # fmt: skip

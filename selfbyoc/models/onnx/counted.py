@@ -19,30 +19,30 @@ def _padded(node: Any, graph: Graph) -> Sequence[Any] | None:
     if len(node.input) < 2 or all(not n or _is_known(n, graph) for n in node.input[1:]):
         return None
     x, rank, dtype = node.input[0], graph.rank(node.input[0]), graph.dtype(node.input[0])
-    axes = _axes(node, graph, rank)
-    if rank is None or dtype is None or axes is None:
+    if rank is None or dtype is None:
         return None
     steps, mode = Steps(graph, node), attributes(node).get("mode", b"constant")
     given = node.input[2] if len(node.input) > 2 and node.input[2] else np.zeros((), dtype)
     value = steps("Reshape", given, [1] * rank)
-    shape, pads = steps("Shape", x), steps.cast(node.input[1], np.int64)
-    for n, axis in enumerate(axes):
+    shape, pads = steps("Shape", x), _of_all_axes(steps, node, rank)
+    for axis in range(rank):
         size = steps("Gather", shape, [axis])
-        before, after = (steps("Gather", pads, [place]) for place in (n, n + len(axes)))
+        before, after = (steps("Gather", pads, [n], axis=1) for n in (axis, axis + rank))
+        before, after = (steps("Reshape", each, [1]) for each in (before, after))
         x = _along(steps, x, axis, (size, before, after), mode, value, rank)
     return steps.instead(x)
 
 
-def _axes(node: Any, graph: Graph, rank: int | None) -> list[int] | None:
-    """Those that are padded, in the order of the pads; None where they are not known."""
-    if rank is None:
-        return None
+def _of_all_axes(steps: Steps, node: Any, rank: int) -> str:
+    """The pads before each axis, then those after each, of 0 where an axis has none; as a row."""
+    pads = steps.cast(node.input[1], np.int64)
     if len(node.input) < 4 or not node.input[3]:
-        return list(range(rank))
-    given = graph.constant(node.input[3])
-    if given is not None:
-        return [int(axis) % rank for axis in given]
-    return None
+        return steps("Reshape", pads, [1, -1])
+    axes = steps("Mod", steps.cast(node.input[3], np.int64), rank)
+    meets = steps("Equal", steps.over("Unsqueeze", axes, [1]), np.arange(rank))
+    parts = steps("Reshape", pads, [2, 1, -1])
+    found = steps("MatMul", *(steps.cast(each, np.float32) for each in (parts, meets)))
+    return steps("Reshape", steps.cast(found, np.int64), [1, -1])
 
 
 def _is_known(name: str, graph: Graph) -> bool:

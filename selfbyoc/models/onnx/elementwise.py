@@ -63,6 +63,20 @@ def _crossed(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Min", raised, np.asarray(high, dtype)))
 
 
+def _plain(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """0.17's frontend knows nothing of how floats of 8 bits are rounded, and raises."""
+    given = attributes(node)
+    kept = {key: value for key, value in given.items() if key not in ("saturate", "round_mode")}
+    return [remade(node, attributes=kept)] if IS_RELAY and kept != given else None
+
+
+def _sampled(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """Before opset 20 two modes of GridSample had other names, which 0.17's frontend knows."""
+    given, names = attributes(node), {b"linear": "bilinear", b"cubic": "bicubic"}
+    mode = names.get(given.get("mode", b"linear"))
+    return [remade(node, attributes=given | {"mode": mode})] if IS_RELAY and mode else None
+
+
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is a float of 16 bits or more, bfloat16 too."""
     return dtype.kind == "f" or dtype.name == "bfloat16"
@@ -73,4 +87,12 @@ def limits(dtype: np.dtype[Any]) -> Any:
     return np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
 
 
-FORMS = {"Clip": _crossed, "Equal": _lowest, "Gelu": _gelu_by_tanh, "IsInf": _one_infinity}
+FORMS = {
+    "Cast": _plain,
+    "CastLike": _plain,
+    "GridSample": _sampled,
+    "Clip": _crossed,
+    "Equal": _lowest,
+    "Gelu": _gelu_by_tanh,
+    "IsInf": _one_infinity,
+}

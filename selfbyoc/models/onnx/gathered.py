@@ -45,9 +45,9 @@ def places_of_maxima(node: Any, graph: Graph) -> Sequence[Any] | None:
     parts = np.meshgrid(*(each.reshape(-1) for each in axes), indexing="ij")
     spread = [d for pair in zip(counts, sizes, strict=True) for d in pair]
     order = [*range(0, len(spread), 2), *range(1, len(spread), 2)]
-    parts = [p.reshape(spread).transpose(order).reshape(math.prod(counts), -1) for p in parts]
-    inside = np.all([(p >= 0) & (p < e) for p, e in zip(parts, image, strict=True)], axis=0)
-    clipped = [np.clip(p, 0, e - 1) for p, e in zip(parts, image, strict=True)]
+    at = [p.reshape(spread).transpose(order).reshape(math.prod(counts), -1) for p in parts]
+    inside = np.all([(p >= 0) & (p < e) for p, e in zip(at, image, strict=True)], axis=0)
+    clipped = [np.clip(p, 0, e - 1) for p, e in zip(at, image, strict=True)]
     flat = np.ravel_multi_index(clipped, image)
     told = np.ravel_multi_index(clipped, image, order="F" if given.get("storage_order", 0) else "C")
     steps, pixels = Steps(graph, node), math.prod(image)
@@ -65,11 +65,12 @@ def places_of_maxima(node: Any, graph: Graph) -> Sequence[Any] | None:
 
 def _deformed(node: Any, graph: Graph) -> Sequence[Any] | None:
     """A DeformConv of images: pixels between pixels, in rows, times the weights."""
-    shapes = [graph.shape(name) for name in node.input[:3]]
+    shape, weights, offsets = (graph.shape(name) for name in node.input[:3])
     dtype, given = graph.dtype(node.input[0]), attributes(node)
-    if None in shapes or dtype is None or len(shapes[0] or ()) != 4:
+    if shape is None or weights is None or offsets is None or dtype is None or len(shape) != 4:
         return None
-    (n, c, *image), (filters, _, *kernel), (_, _, *out) = shapes  # type: ignore[misc]
+    n, c, filters = shape[0], shape[1], weights[0]
+    image, kernel, out = shape[2:], weights[2:], offsets[2:]
     groups, parts = given.get("group", 1), given.get("offset_group", 1)
     axes, _ = windows_of(image, given, kernel)
     count, pixels, steps = math.prod(kernel), math.prod(out), Steps(graph, node)

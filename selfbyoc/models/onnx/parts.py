@@ -65,7 +65,7 @@ def _eye(node: Any, graph: Graph) -> Sequence[Any] | None:
     if shape is None or not number:
         return None
     steps = Steps(graph, node)
-    eye = steps.constant(np.eye(*shape, k=given.get("k", 0), dtype=np.float32))
+    eye = steps.constant(np.eye(shape[0], shape[1], given.get("k", 0), np.float32))
     return steps.instead(steps("Cast", eye, to=number))
 
 

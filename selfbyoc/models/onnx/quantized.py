@@ -108,7 +108,7 @@ def _quantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     if point:
         found = steps("Add", found, spread(steps.cast(point, np.float32)))
     if number < 17:
-        limits = np.iinfo({2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16}[number])
+        limits = np.iinfo({2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}[number])
         found = steps("Clip", found, np.float32(limits.min), np.float32(limits.max))
     return steps.instead(steps("Cast", found, to=number, **_saturates(node)))
 

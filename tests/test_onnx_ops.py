@@ -1,0 +1,161 @@
+"""Ops of ONNX that TVM's frontends lack or read otherwise, written as others: each against ONNX's
+reference, with axes of several sizes and one of 1.
+"""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import check_by_reference, random
+
+from selfbyoc._tvm import GENERATION
+
+RELAX_ALONE = pytest.mark.skipif(GENERATION == "relay", reason="0.17 has not all it takes")
+RNG = np.random.default_rng(3)
+KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "int32": TensorProto.INT32,
+         "uint8": TensorProto.UINT8, "bool": TensorProto.BOOL, "float64": TensorProto.DOUBLE}  # fmt: skip
+
+
+def of_op(op, *given, opset=18, constants=(), count=1, outputs=None, **attributes):
+    """A model of one op and what it is called with; `constants` are places of its inputs, None is
+    an input that is left out."""
+    names = ["" if a is None else f"x{n}" for n, a in enumerate(given)]
+    outputs = [f"y{n}" for n in range(count)]
+    node = helper.make_node(op, names, outputs, **attributes)
+    arrays = {n: np.asarray(a) for n, a in zip(names, given, strict=True) if n}
+    fixed = {f"x{n}" for n in constants}
+    from onnx import numpy_helper, shape_inference
+
+    ends = [helper.make_tensor_value_info(n, KINDS[str(a.dtype)], a.shape)
+            for n, a in arrays.items() if n not in fixed]  # fmt: skip
+    graph = helper.make_graph(
+        [node], "g", ends, [helper.make_empty_tensor_value_info(n) for n in outputs],
+        [numpy_helper.from_array(a, n) for n, a in arrays.items() if n in fixed],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", opset)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    return shape_inference.infer_shapes(proto), [a for n, a in arrays.items() if n not in fixed]
+
+
+def check(op, *given, **options):
+    proto, arrays = of_op(op, *given, **options)
+    check_by_reference(proto, *arrays)
+
+
+X = random(2, 3, 5)
+INTS = RNG.integers(-9, 9, (3, 5))
+BYTES = RNG.integers(0, 255, (1, 2, 5, 7)).astype("uint8")
+IMAGE = random(1, 2, 5, 7)
+
+
+@RELAX_ALONE
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+def test_pads_that_are_data(mode):
+    opset = 19
+    check("Pad", X, np.array([0, 1, 2, 0, 0, 1]), np.float32(4), mode=mode, opset=opset)
+    given = np.array([1, -1, 0, -2]) if mode in ("constant", "edge") else np.array([1, 0, 1, 2])
+    check("Pad", X, given, None, np.array([-1, 0]), mode=mode, opset=opset)
+
+
+DATA = {
+    "a diagonal": ("Trilu", (INTS, np.array(-1)), {"upper": 0}),
+    "another": ("Trilu", (INTS, np.array(2)), {}),
+    "an axis": ("CumSum", (X, np.array(-2)), {"reverse": 1}),
+    "sizes of parts": ("Split", (X, np.array([2, 1, 2])), {"axis": 2, "count": 3}),
+    "how many of the largest": ("TopK", (X, np.array([2])), {"axis": 1, "count": 2}),
+    "a depth": ("OneHot", (INTS, np.array(7), np.float32([0.5, 2])), {"axis": 1}),
+    "lengths": ("ReverseSequence", (X, np.array([1, 3])), {"time_axis": 1, "batch_axis": 0}),
+    "lengths of columns": ("ReverseSequence", (X, np.array([2, 0, 1])), {}),
+    "axes of a mean": ("ReduceMean", (X, np.array([2, 0])), {"keepdims": 0}),
+}
+
+
+@RELAX_ALONE
+@pytest.mark.parametrize("name", DATA)
+def test_what_is_data(name):
+    op, given, options = DATA[name]
+    check(op, *given, **options)
+
+
+PLAIN = {
+    "a part of nothing": ("Split", (X, np.array([0, 5])), {"axis": 2, "count": 2, "constants": [1]}),
+    "an eye": ("EyeLike", (INTS,), {"k": 1, "dtype": TensorProto.FLOAT}),
+    "a norm of sizes": ("LpNormalization", (X * (X > 0),), {"p": 1, "axis": 1}),
+    "another norm": ("LpNormalization", (X,), {"p": 2}),
+    "a power of integers": ("Pow", (INTS, np.array(3)), {}),
+    "a power by integers": ("Pow", (X, np.arange(5)), {}),
+    "an integer's power": ("Pow", (np.abs(INTS), np.float32(0.5)), {}),
+    "a determinant": ("Det", (random(2, 4, 4),), {"opset": 11}),
+    "one without": ("Det", (np.float32([[[0, 2], [3, 0]], [[1, 2], [2, 4]]]),), {"opset": 11}),
+    "depth first": ("LayerNormalization", (X, random(5), random(5)), {"count": 3}),
+    "a deformed convolution": (
+        "DeformConv",
+        (IMAGE, random(3, 2, 3, 2), random(1, 12, 5, 5), random(3), random(1, 6, 5, 5)),
+        {"opset": 19, "kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "dilations": [1, 2]},
+    ),
+    "places of maxima": (
+        "MaxPool", (IMAGE,),
+        {"count": 2, "kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]},
+    ),
+    "a norm that trains": (
+        "BatchNormalization", (X, random(3), random(3), random(3), np.abs(random(3))),
+        {"count": 3, "training_mode": 1, "momentum": 0.7},
+    ),
+    "a mask of what is kept": ("Dropout", (X,), {"count": 2}),
+    "n-grams": (
+        "TfIdfVectorizer", (np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]]),),
+        {"max_gram_length": 2, "min_gram_length": 1, "max_skip_count": 3, "mode": "TFIDF",
+         "ngram_counts": [0, 4], "ngram_indexes": [1, 0, 2, 3, 4, 5, 6],
+         "pool_int64s": [2, 3, 5, 4, 5, 6, 7, 8, 6, 7], "weights": [float(n) for n in range(7)]},
+    ),
+    "a product of bytes": (
+        "QLinearMatMul",
+        (BYTES[0, 0], np.float32(0.01), np.uint8(110), BYTES[0, 1].T.copy(), np.float32(0.02),
+         np.uint8(3), np.float32(2), np.uint8(100)), {"constants": [1, 2, 4, 5, 6, 7]},
+    ),
+    "a convolution of bytes": (
+        "ConvInteger", (BYTES, RNG.integers(0, 255, (3, 2, 2, 3)).astype("uint8"), np.uint8(7)),
+        {"pads": [1, 0, 0, 1], "constants": [1, 2]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_written_as_others(name):
+    op, given, options = PLAIN[name]
+    check(op, *given, **options)
+
+
+@RELAX_ALONE
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_a_cache_that_is_written_to(mode):
+    given = random(2, 1, 5, 3), random(2, 1, 2, 3) + 9, np.array([3, 1])
+    check("TensorScatter", *given, opset=24, mode=mode)
+
+
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize(("inverse", "half"), [(0, 0), (0, 1), (1, 0)])
+def test_fourier_transforms(inverse, half, opset):
+    x, options = random(2, 7, 3, 2 if inverse else 1), {"inverse": inverse, "onesided": half}
+    if opset < 20:
+        check("DFT", x, opset=opset, axis=1, **options)
+    else:
+        check("DFT", x, None, np.array(1), opset=opset, constants=[2], **options)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="its onnx does not have these ops")
+def test_ops_of_ops():
+    """A function that is made of one, and attributes that nobody gives."""
+    check("HannWindow", np.array(7), opset=17, constants=[0])
+    check("RMSNormalization", X, random(2, 3, 5), opset=23, axis=0)
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_a_scan_of_few_steps(back):
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Mul", ["t", "x"], ["o"])],
+        "body",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in ("s", "x")],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in ("t", "o")],
+    )
+    options = {"scan_input_axes": [1], "scan_input_directions": [back], "num_scan_inputs": 1}
+    check("Scan", random(3), random(3, 5), count=2, body=body, scan_output_axes=[1], **options)
