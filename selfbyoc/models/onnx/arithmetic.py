@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .checks import IS_RELAY
 from .graph import Graph, attributes
 from .steps import Steps
 
@@ -48,8 +47,6 @@ def _power(node: Any, graph: Graph) -> Sequence[Any] | None:
 def _normal(node: Any, graph: Graph) -> Sequence[Any] | None:
     """An LpNormalization; of what is all zeros, zeros."""
     given, dtype, x = attributes(node), graph.dtype(node.input[0]), node.input[0]
-    if IS_RELAY and given.get("p", 2) == 2:
-        return None
     if dtype is None:
         return None
     steps = Steps(graph, node)

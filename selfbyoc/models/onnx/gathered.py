@@ -168,7 +168,7 @@ def _counted_grams(node: Any, graph: Graph) -> Sequence[Any] | None:
         target[np.arange(len(own)), own] = 1
         total = steps("Add", total, steps("MatMul", counts, target))
     if given["mode"] != b"TF":
-        total = _weighted(steps, total, given, columns)
+        total = _weighted(steps, total, given, width)
     return steps.instead(steps("Reshape", total, [*shape[:-1], width]))
 
 
@@ -189,13 +189,12 @@ def _count(steps: Steps, text: str, places: np.ndarray, grams: np.ndarray) -> st
     return steps.over("ReduceSum", whole, [1], keepdims=0)
 
 
-def _weighted(steps: Steps, total: str, given: dict[str, Any], columns: Sequence[int]) -> str:
-    weights = np.ones(max(columns) + 1, np.float32)
-    if "weights" in given:
-        weights[list(columns)] = given["weights"]
+def _weighted(steps: Steps, total: str, given: dict[str, Any], width: int) -> str:
+    """Weights are in the order of the results, as ONNX Runtime and onnx's reference have them."""
     if given["mode"] == b"IDF":
         total = steps("Min", total, np.float32(1))
-    return steps("Mul", total, weights)
+    weights = np.asarray(given.get("weights", np.ones(width)), np.float32)
+    return steps("Mul", total, weights[:width])
 
 
 FORMS = {

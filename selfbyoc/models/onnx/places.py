@@ -25,4 +25,13 @@ def _from_the_end(node: Any, graph: Graph) -> Sequence[Any] | None:
     return [*steps.nodes, remade(node, inputs=[node.input[0], found, *node.input[2:]])]
 
 
-FORMS = {"GatherND": _from_the_end, "ScatterND": _from_the_end}
+def _overlapping(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """TVM drops boxes that overlap as much as the threshold, ONNX those that overlap more."""
+    given = graph.constant(node.input[3]) if len(node.input) > 3 and node.input[3] else None
+    if given is None or given.dtype != np.float32:
+        return None
+    more = graph.add(np.nextafter(given, np.float32(np.inf)))
+    return [remade(node, inputs=[*node.input[:3], more, *node.input[4:]])]
+
+
+FORMS = {"NonMaxSuppression": _overlapping, "GatherND": _from_the_end, "ScatterND": _from_the_end}
