@@ -63,8 +63,7 @@ bench: venv
 # Everybody takes this machine for a Haswell, the other runtimes too.
 bench-avx2: venv
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
-	@mkdir -p build
-	$(CC) -O1 -shared -fPIC -o build/without_avx512.so tools/without_avx512.c -ldl
+	CC='$(CC)' $(RELAX)/bin/python tools/without_avx512.py build/without_avx512.so
 	SELFBYOC_CPU=haswell LD_PRELOAD=$(CURDIR)/build/without_avx512.so \
 	  $(RELAX)/bin/python -m selfbyoc bench --sweep --models --json build/bench-avx2.json
 

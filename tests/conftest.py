@@ -62,3 +62,34 @@ def vocabulary_as_before():
     for known, was in zip(held, before, strict=True):
         known.clear()
         known.update(was)
+
+
+# Programs of others: asked when the first test needs one. They are skipped with its own words.
+
+
+@pytest.fixture(scope="session")
+def opencl():
+    """An OpenCL runtime that computes right."""
+    from harness import served
+
+    from selfbyoc.analysis.gpu.runtimes import cannot_run
+
+    served(cannot_run())
+
+
+@pytest.fixture(scope="session")
+def nvrtc():
+    """NVRTC, and headers for it."""
+    from harness import served
+
+    from selfbyoc.analysis.gpu.nvrtc import cannot_assemble
+
+    served(cannot_assemble())
+
+
+@pytest.fixture
+def asked_afresh(monkeypatch):
+    """Nobody is known to serve."""
+    from selfbyoc.asked import SERVES
+
+    monkeypatch.setenv(SERVES, "")

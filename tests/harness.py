@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import selfbyoc
 from selfbyoc import host
 from selfbyoc._tvm import GENERATION
+from selfbyoc.extra import cannot_use, is_installed
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
@@ -33,6 +35,20 @@ def needs(target: Any) -> Any:
     """Marks a test that runs what it builds for a target."""
     why = host.cannot_run(target)
     return pytest.mark.skipif(bool(why), reason=why or "this machine runs it")
+
+
+def served(why: str) -> None:
+    """Skip a test, or a file of tests, where a program or package of others does not serve here;
+    with its own words.
+    """
+    if why:
+        pytest.skip(why, allow_module_level=True)
+
+
+def package(name: str, missing: str = "") -> Any:
+    """A package of others, asked before it is imported; skips where it is of no use."""
+    served((missing if missing and not is_installed(name) else "") or cannot_use(name))
+    return importlib.import_module(name)
 
 
 def cpus(*targets: Any) -> list[Any]:

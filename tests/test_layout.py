@@ -61,6 +61,7 @@ def test_tvm_is_reached_through_one_file(path):
 FLOORS = (
     (
         "_target_data",
+        "asked",
         "errors",
         "extra",
         "files",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from .. import host
 from .._tvm_tune import meta_schedule, xgboost_model
 from ..codegen.target import host_target
-from ..errors import InputError, MissingExtra, TuningError
+from ..errors import FallbackWarning, InputError, MissingExtra, ToolError, TuningError
+from ..extra import does_not_serve, is_installed
 from ..files import expanded
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from .build import Builders
@@ -75,7 +76,7 @@ def tune(
     progress      is called after each candidate
 
     Build within `apply_records(work_dir)`. A candidate that crashes, hangs or computes something
-    else is out. Raises InputError, TargetError, TuningError and MissingExtra.
+    else is out. Raises InputError, TargetError, TuningError, MissingExtra and ToolError.
     """
     _check(trials, seconds, space, tracker)
     ms = meta_schedule()
@@ -164,15 +165,19 @@ def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
         return asked
     if asked not in MODELS:
         raise InputError(f"cost_model: expected one of {MODELS}, found {asked!r}")
-    has_xgboost = importlib.util.find_spec("xgboost") is not None
-    if asked == "xgb" and not has_xgboost:
+    if asked == "random":
+        return ms.cost_model.RandomModel(seed=seed)
+    if asked == "none" or (asked == "auto" and not is_installed("xgboost")):
+        return None
+    if why := does_not_serve("xgboost"):
+        if asked == "xgb":
+            raise ToolError(f"{why}; or cost_model='none'")
+        warnings.warn(FallbackWarning(f"no cost model: {why}"), stacklevel=3)
+        return None
+    if not is_installed("xgboost"):
         raise MissingExtra(
             "xgboost is missing: pip install 'selfbyoc[cost-model]', or cost_model='none'"
         )
-    if asked == "random":
-        return ms.cost_model.RandomModel(seed=seed)
-    if asked == "none" or not has_xgboost:
-        return None
     cores = host.cores()
     return xgboost_model(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
 
