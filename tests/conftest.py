@@ -64,6 +64,20 @@ def vocabulary_as_before():
         known.update(was)
 
 
+# Packages of others are asked before the first test imports them, and one that is there and does
+# not load is no error of a test. Models from ONNX files are folded by ONNX Runtime.
+def importorskip(name, minversion=None, reason=None, *, exc_type=ImportError):
+    """pytest's own, in its place."""
+    from selfbyoc.extra import does_not_serve
+
+    for needed in (name, *(["onnxruntime"] if name == "onnx" else [])):
+        if why := does_not_serve(needed):
+            pytest.skip(why, allow_module_level=True)
+    return _importorskip(name, minversion, reason, exc_type=exc_type)
+
+
+_importorskip, pytest.importorskip = pytest.importorskip, importorskip
+
 # Programs of others: asked when the first test needs one. They are skipped with its own words.
 
 

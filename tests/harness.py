@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import selfbyoc
 from selfbyoc import host
 from selfbyoc._tvm import GENERATION
-from selfbyoc.extra import cannot_use, is_installed
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
@@ -43,12 +41,6 @@ def served(why: str) -> None:
     """
     if why:
         pytest.skip(why, allow_module_level=True)
-
-
-def package(name: str, missing: str = "") -> Any:
-    """A package of others, asked before it is imported; skips where it is of no use."""
-    served((missing if missing and not is_installed(name) else "") or cannot_use(name))
-    return importlib.import_module(name)
 
 
 def cpus(*targets: Any) -> list[Any]:

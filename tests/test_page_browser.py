@@ -12,7 +12,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from harness import package, served
+from harness import served
 
 import selfbyoc
 from selfbyoc import emit, op
@@ -24,7 +24,7 @@ from selfbyoc.view.page import Page, render
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from browser import FLAGS, cannot_show, chromium  # isort: skip
 
-package("pygraphviz")
+pytest.importorskip("pygraphviz")
 
 DESK, PHONE = (1440, 900), (390, 844)
 LONG = "a_module_with_a_long_name." * 5

@@ -81,7 +81,8 @@ def test_each_that_does_not_serve_is_told(installed):
     assert told.split("; ") == [
         "Planted that compiles nothing 1.0, a CPU: error: unknown target CPU 'generic'",
         "Planted that computes wrong 1.0, a CPU: it computes 1 of 192 numbers wrong",
-        "2-has no CPU: it has no CPU (another one: pip install 'selfbyoc[opencl-intel]')",
+        "2-has no CPU: it has no CPU (others: apt install pocl-opencl-icd, pip install "
+        "'selfbyoc[opencl-intel]')",
     ]
 
 

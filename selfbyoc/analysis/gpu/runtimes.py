@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,13 +17,13 @@ from pathlib import Path
 from ...asked import ask_python
 from ...errors import MissingExtra, ToolError
 
-# POCL 3.0's optimiser leaves out what comes after a loop of few turns that has barriers; and it is
-# our kernels that are judged, not somebody's optimiser.
+# The optimiser of POCL 3.0 and 3.1 leaves out what comes after a loop of few turns that has barriers;
+# Intel's is right with it and without. It is our kernels that are judged, and no optimiser.
 OPTIONS = ("-cl-opt-disable",)
 _QUESTION = Path(__file__).with_name("opencl_question.py")
 _VENDORS = Path("/etc/OpenCL/vendors")  # where a system's runtimes are
 _INSTALL = "pip install 'selfbyoc[opencl]'"
-_OTHER = "another one: pip install 'selfbyoc[opencl-intel]'"
+_OTHER = "others: apt install pocl-opencl-icd, pip install 'selfbyoc[opencl-intel]'"
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,18 @@ def _asked() -> Runtime | _Nobody:
 
 def files() -> Iterator[Path]:
     """By which OpenCL's loader finds each runtime, in the order in which they are asked: those that
-    OCL_ICD_VENDORS names, where it is set; else those of wheels, then the system's.
+    OCL_ICD_VENDORS names, where it is set; else Intel's, which notices more (docs/without-a-gpu.md),
+    where somebody installed it; POCL's wheel; the system's.
     """
     named = os.environ.get("OCL_ICD_VENDORS")
     if named:
         place = Path(named)
         yield from sorted(place.glob("*.icd")) if place.is_dir() else [place]
         return
+    yield from _intel()
     spec = importlib.util.find_spec("pyopencl")
     if spec is not None and spec.origin is not None:  # the wheels of pyopencl look there too
         yield from sorted(Path(spec.origin).parent.glob(".libs/*.icd"))
-    yield from _intel()
     yield from sorted(_VENDORS.glob("*.icd"))
 
 
@@ -113,7 +115,7 @@ def _library(file: Path) -> str:
     if file.suffix != ".icd":
         return str(file)
     try:
-        name = file.read_text(encoding="utf-8", errors="replace").strip()
+        name = file.read_text(encoding="utf-8", errors="replace").strip().replace("\0", "")
     except OSError:  # asked all the same: the answer says what is wrong with it
         return str(file)
     return str(beside) if (beside := file.parent / name).exists() else name
@@ -126,9 +128,8 @@ def _answer(file: Path) -> Runtime | str:
         _QUESTION.read_text(encoding="utf-8"), '"right": true', _library(file), *OPTIONS,
         env={**only(file), **fresh},
     )  # fmt: skip
-    lines = [json.loads(line) for line in found.printed.splitlines() if line.startswith("{")]
-    named = next((line for line in reversed(lines) if "platform" in line), None)
-    if named is None:
+    named = re.findall(r'^{"platform": .*}$', found.printed, re.MULTILINE)
+    if not named:
         return f"{file.stem}: {found.why_not}"
-    runtime = Runtime(file, **named)
+    runtime = Runtime(file, **json.loads(named[-1]))
     return f"{runtime}: {found.why_not}" if found.why_not else runtime
