@@ -100,6 +100,6 @@ def _place(package: str) -> str | None:
     """The file that a package begins with."""
     try:
         spec = importlib.util.find_spec(package)
-    except ValueError:  # somebody made the module, and no spec
+    except (ModuleNotFoundError, ValueError):  # an importer refuses; a module that was made by hand
         return None
     return spec.origin if spec is not None else None

@@ -68,6 +68,7 @@ def vocabulary_as_before():
 # not load is no error of a test. Models from ONNX files are folded by ONNX Runtime.
 def importorskip(name, minversion=None, reason=None, *, exc_type=ImportError):
     """pytest's own, in its place."""
+    __tracebackhide__ = True  # the test is where it was skipped
     from selfbyoc.extra import does_not_serve
 
     for needed in (name, *(["onnxruntime"] if name == "onnx" else [])):

@@ -39,6 +39,7 @@ def served(why: str) -> None:
     """Skip a test, or a file of tests, where a program or package of others does not serve here;
     with its own words.
     """
+    __tracebackhide__ = True
     if why:
         pytest.skip(why, allow_module_level=True)
 

@@ -6,21 +6,20 @@ import signal
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import host
-from .._tvm_tune import meta_schedule, xgboost_model
+from .._tvm_tune import meta_schedule
 from ..codegen.target import host_target
-from ..errors import FallbackWarning, InputError, MissingExtra, ToolError, TuningError
-from ..extra import does_not_serve, is_installed
+from ..errors import InputError, TuningError
 from ..files import expanded
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from .build import Builders
 from .contest import finish
+from .cost_model import chosen_model
 from .lane import DeviceLane, Lane
 from .measure import Local
 from .process import Pool
@@ -38,11 +37,9 @@ if TYPE_CHECKING:
     from ..language.composite import Composite
 
 SPACES = ("own", "metaschedule")
-MODELS = ("auto", "xgb", "random", "none")
 BATCH = {OWN: 8, METASCHEDULE: 16, DEFAULT: 1}
 BUILDERS = 0  # processes that compile, of 300 MB each; 0: one a core
 _RESERVED = 0.15  # of the time budget, for the last comparisons
-_WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100
 
 
 def tune(
@@ -85,7 +82,7 @@ def tune(
     folder = _folder(work_dir)
     searches = _searches(tasks, trials, space, seed, folder, tracker.key if tracker else "")
     lanes = _lanes(tasks, tracker)
-    model = _cost_model(ms, cost_model, seed)
+    model = chosen_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
         run = Run(searches, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
         run.progress, run.begun, run.from_memory = progress, begun, from_memory(tasks)
@@ -158,28 +155,6 @@ def _searches(
         search.resume(known)
         found.append(search)
     return found
-
-
-def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
-    if not isinstance(asked, str):
-        return asked
-    if asked not in MODELS:
-        raise InputError(f"cost_model: expected one of {MODELS}, found {asked!r}")
-    if asked == "random":
-        return ms.cost_model.RandomModel(seed=seed)
-    if asked == "none" or (asked == "auto" and not is_installed("xgboost")):
-        return None
-    if why := does_not_serve("xgboost"):
-        if asked == "xgb":
-            raise ToolError(f"{why}; or cost_model='none'")
-        warnings.warn(FallbackWarning(f"no cost model: {why}"), stacklevel=3)
-        return None
-    if not is_installed("xgboost"):
-        raise MissingExtra(
-            "xgboost is missing: pip install 'selfbyoc[cost-model]', or cost_model='none'"
-        )
-    cores = host.cores()
-    return xgboost_model(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
 
 
 def _search(ms: Any, run: Run, model: Any, seed: int) -> None:

@@ -17,7 +17,7 @@ from selfbyoc.bench.contenders import CONTENDERS
 from selfbyoc.errors import FallbackWarning, MissingExtra, ModelWarning, ToolError
 from selfbyoc.extra import cannot_use, extra, is_installed
 from selfbyoc.runtime import system_compiler
-from selfbyoc.tuning import engine
+from selfbyoc.tuning.cost_model import chosen_model
 
 pytestmark = pytest.mark.usefixtures("asked_afresh")
 PACKAGES = ("onnxruntime", "openvino", "pygraphviz", "xgboost")
@@ -90,13 +90,20 @@ def test_a_page_that_nobody_draws(planted, tmp_path, capsys):
     assert capsys.readouterr().err == "error: pygraphviz: RuntimeError: no AVX here\n"
 
 
+@pytest.mark.parametrize("command", [["demo"], ["fuzz", "--onnx", "--count", "1"]])
+def test_commands_that_need_onnx_runtime(command, planted, capsys):
+    planted("onnxruntime", broken.IMPORTED["fails"])
+    assert main(command) == 1
+    assert capsys.readouterr().err == "error: onnxruntime: RuntimeError: no AVX here\n"
+
+
 def test_a_cost_model(planted):
     planted("xgboost", broken.IMPORTED["fails"])
     told = "xgboost: RuntimeError: no AVX here"
     with pytest.raises(ToolError, match=f"^{told}; or cost_model='none'$"):
-        engine._cost_model(None, "xgb", 0)
+        chosen_model(None, "xgb", 0)
     with pytest.warns(FallbackWarning, match=f"^no cost model: {told}$"):
-        assert engine._cost_model(None, "auto", 0) is None
+        assert chosen_model(None, "auto", 0) is None
 
 
 # ---- NVRTC

@@ -17,7 +17,7 @@ from pathlib import Path
 from ...asked import ask_python
 from ...errors import MissingExtra, ToolError
 
-# The optimiser of POCL 3.0 and 3.1 leaves out what comes after a loop of few turns that has barriers;
+# The optimiser of POCL 3.0 and 3.1 leaves out what comes after a loop of few turns with barriers;
 # Intel's is right with it and without. It is our kernels that are judged, and no optimiser.
 OPTIONS = ("-cl-opt-disable",)
 _QUESTION = Path(__file__).with_name("opencl_question.py")
@@ -79,8 +79,8 @@ def _asked() -> Runtime | _Nobody:
 
 def files() -> Iterator[Path]:
     """By which OpenCL's loader finds each runtime, in the order in which they are asked: those that
-    OCL_ICD_VENDORS names, where it is set; else Intel's, which notices more (docs/without-a-gpu.md),
-    where somebody installed it; POCL's wheel; the system's.
+    OCL_ICD_VENDORS names, where it is set; else Intel's where somebody installed it, which notices
+    more (docs/without-a-gpu.md), POCL's wheel, and the system's.
     """
     named = os.environ.get("OCL_ICD_VENDORS")
     if named:
