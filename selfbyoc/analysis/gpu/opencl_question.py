@@ -61,7 +61,7 @@ def computed(cl, device, options: list[str]) -> str:  # type: ignore[no-untyped-
     try:
         built = cl.Program(context, SOURCE).build(options=options)
     except cl.Error as err:
-        return str(err)
+        return str(err).partition("\n(options: ")[0]  # pyopencl's last words
     memory = [cl.Buffer(context, flags, hostbuf=array) for array in (x, y)]
     built.turned(queue, (BLOCKS * THREADS,), (THREADS,), *memory)
     cl.enqueue_copy(queue, y, memory[1])
