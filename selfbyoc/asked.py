@@ -15,9 +15,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -45,18 +49,10 @@ def ask(
     given   its standard input
     env     variables beside those of this process
     """
-    with ExitStack() as stack:
-        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+    with _files() as files:
         files[0].write(given.encode())
         files[0].seek(0)
-        ending = _run(command, {**os.environ, **(env or {})}, files)
-        printed, complaint = map(_read, files[1:])
-    if ending:
-        why_not = _words(ending, telling(complaint or printed))
-    else:
-        is_right = re.search(right, printed) is not None
-        why_not = "" if is_right else f"the answer {printed.strip()!r} is wrong"
-    return Answer(printed, shown_name(why_not))
+        return _answer(_run(command, {**os.environ, **(env or {})}, files), files, right)
 
 
 def ask_python(
@@ -65,6 +61,17 @@ def ask_python(
     """The same of Python code, which imports what this process would."""
     found = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(env or {})}
     return ask([sys.executable, "-c", code, *arguments], right, env=found)
+
+
+def ask_beside(call: Callable[[], None], right: str) -> Answer:
+    """The same of a function, in a fork of this process: what it loads meets what is loaded."""
+    with _files() as files:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # 3.12's, of forks beside threads
+            pid = os.fork()
+        if pid == 0:
+            _call_and_exit(call, files)
+        return _answer(_ending(partial(_waited, pid), pid), files, right)
 
 
 def once(name: str, files: Sequence[str | Path], asking: Callable[[], str]) -> str:
@@ -117,17 +124,73 @@ def _run(command: Sequence[str], env: Mapping[str, str], files: Sequence[IO[byte
         )  # fmt: skip
     except OSError as err:
         return f"does not start: {err.strerror or err}"
+    return _ending(child.wait, child.pid)
+
+
+def _ending(wait: Callable[[float], int], group: int) -> str:
+    """How a process ended, in words; '' if well. Of one that did not, nothing is left."""
     try:
-        status = child.wait(SECONDS)
-    except BaseException as err:  # an interrupt too: nothing of it is left
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        status = wait(SECONDS)
+    except BaseException as err:  # an interrupt too
+        os.killpg(group, signal.SIGKILL)
+        wait(SECONDS)
         if isinstance(err, subprocess.TimeoutExpired):
             return f"no answer within {SECONDS:g} s"
         raise
     if status < 0:
         return f"ended by {signal.strsignal(-status)} (signal {-status})"
     return f"status {status}" if status else ""
+
+
+def _waited(pid: int, seconds: float) -> int:
+    """As Popen.wait, of a fork."""
+    deadline = time.monotonic() + seconds
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired("a fork", seconds)
+        time.sleep(0.005)
+
+
+def _call_and_exit(call: Callable[[], None], files: Sequence[IO[bytes]]) -> None:
+    """In the fork: nothing of the parent's exit handlers may run."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        for fatal in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):
+            signal.signal(fatal, signal.SIG_DFL)  # TVM 0.27 and faulthandler would dump stacks
+        for descriptor, file in enumerate(files):
+            os.dup2(file.fileno(), descriptor)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
+        call()
+        status = 0
+    except SystemExit as err:
+        print(err.code, file=sys.stderr)
+    except BaseException:  # told as a process of Python tells it
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _answer(ending: str, files: Sequence[IO[bytes]], right: str) -> Answer:
+    printed, complaint = map(_read, files[1:])
+    if ending:
+        why_not = _words(ending, telling(complaint or printed))
+    else:
+        is_right = re.search(right, printed) is not None
+        why_not = "" if is_right else f"the answer {printed.strip()!r} is wrong"
+    return Answer(printed, shown_name(why_not))
+
+
+@contextmanager
+def _files() -> Iterator[list[IO[bytes]]]:
+    """For stdin, stdout and stderr: a pipe would stay open as long as any process has it."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
 
 
 def _words(ending: str, told: str) -> str:

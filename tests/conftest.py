@@ -79,6 +79,27 @@ def importorskip(name, minversion=None, reason=None, *, exc_type=ImportError):
 
 _importorskip, pytest.importorskip = pytest.importorskip, importorskip
 
+
+# What a test meets on its way, as the C++ compiler in `export_library`: its words are the reason.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    return (yield from _skipping())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    return (yield from _skipping())
+
+
+def _skipping():
+    from selfbyoc.errors import ToolError
+
+    try:
+        return (yield)
+    except ToolError as err:
+        pytest.skip(str(err))
+
+
 # Programs of others: asked when the first test needs one. They are skipped with its own words.
 
 
@@ -100,6 +121,16 @@ def nvrtc():
     from selfbyoc.analysis.gpu.nvrtc import cannot_assemble
 
     served(cannot_assemble())
+
+
+@pytest.fixture(scope="session")
+def compiler():
+    """The C++ compiler that libraries on disk are linked by."""
+    from harness import served
+
+    from selfbyoc.runtime.system_compiler import cannot_compile
+
+    served((why := cannot_compile()) and f"needs {why}")
 
 
 @pytest.fixture

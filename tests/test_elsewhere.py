@@ -124,7 +124,7 @@ np.save("y.npy", model.get_output(0).numpy())
 
 
 @pytest.mark.parametrize("weights", KINDS)
-def test_python_with_the_runtime_alone(tmp_path, weights):
+def test_python_with_the_runtime_alone(compiler, tmp_path, weights):
     path = compiled(tmp_path, weights=weights)
     np.save(tmp_path / "x.npy", X)
     hide = "import sys; sys.modules['selfbyoc'] = None\n"
@@ -149,7 +149,7 @@ def test_the_document_quotes_the_example(generation):
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay calls no Python")
-def test_what_needs_python_is_named(tmp_path, capsys):
+def test_what_needs_python_is_named(compiler, tmp_path, capsys):
     from tvm import relax
 
     builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((9,), "float32"))
@@ -177,7 +177,7 @@ np.save("y.npy", selfbyoc.load(sys.argv[2])(np.load("x.npy"))[0])
 """
 
 
-def test_a_file_beside_one_whose_names_all_see(tmp_path):
+def test_a_file_beside_one_whose_names_all_see(compiler, tmp_path):
     """What a file widens is its own, not what another one has under the name that TVM looks for."""
     (tmp_path / "wide").mkdir()
     (tmp_path / "half").mkdir()

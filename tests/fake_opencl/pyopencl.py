@@ -3,6 +3,7 @@ runtime's file says (test_opencl_runtimes.py).
 """
 
 import os
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,7 +62,7 @@ class Program:
         return self
 
     def turned(self, queue, whole, block, x, y):
-        if HOW == "crashes":
+        if HOW == "crashes" or (HOW == "serves alone" and "selfbyoc" in sys.modules):
             os.abort()
         if HOW == "hangs":
             time.sleep(600)

@@ -16,7 +16,7 @@ from scripts import tool
 import selfbyoc
 from selfbyoc import asked, emit, op
 from selfbyoc.__main__ import main
-from selfbyoc.asked import ask, ask_python, once, telling
+from selfbyoc.asked import Answer, ask, ask_beside, ask_python, once, telling
 from selfbyoc.cache import keys
 from selfbyoc.errors import ToolError
 from selfbyoc.runtime import system_compiler
@@ -89,6 +89,22 @@ def test_the_telling_line():
     assert telling("warning: old\nerror: new\nstopped\n") == "error: new"
     said = "Traceback (most recent call last):\n  raise error\nOSError: x.so: cannot open\n"
     assert telling(said) == "OSError: x.so: cannot open"
+
+
+def test_a_fork_meets_what_is_loaded():
+    seen = {"number": 42}
+    assert ask_beside(lambda: print(seen["number"]), "^42\n") == Answer("42\n")
+    assert ask_beside(lambda: seen.clear(), "").why_not == ""
+    assert seen == {"number": 42}
+    assert ask_beside(lambda: sys.exit("no CPU"), "").why_not == "no CPU"
+    assert ask_beside(lambda: seen["none"], "").why_not == "KeyError: 'none'"
+    assert ask_beside(os.abort, "").why_not == "ended by Aborted (signal 6)"
+    assert ask_beside(lambda: print(41), "^42\n").why_not == "the answer '41' is wrong"
+
+
+def test_a_fork_that_hangs(monkeypatch):
+    broken.impatient(monkeypatch, "hangs")
+    assert ask_beside(lambda: time.sleep(600), "").why_not == broken.TOLD["hangs"]
 
 
 # Without TVM, which this module does not need.

@@ -16,7 +16,7 @@ import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import tvm
-from selfbyoc.analysis.gpu import opencl, runtimes
+from selfbyoc.analysis.gpu import opencl, opencl_question, runtimes
 from selfbyoc.errors import MissingExtra, ToolError
 from selfbyoc.extra import is_installed
 from selfbyoc.runtime.system_compiler import does_not_compile
@@ -36,9 +36,14 @@ def model():
 
 @pytest.fixture(autouse=True)
 def _asked_afresh():
-    runtimes._asked.cache_clear()
+    afresh()
     yield
+    afresh()
+
+
+def afresh():
     runtimes._asked.cache_clear()
+    runtimes.alone.cache_clear()
 
 
 @pytest.fixture
@@ -73,6 +78,27 @@ def test_the_second_serves(how, installed):
     assert runtimes.cannot_run() == ""
     assert str(runtimes.serving()) == "Planted that serves 1.0, a CPU"
     assert runtimes.serving().file.name == "1-serves.icd"
+
+
+def test_a_runtime_that_serves_alone_and_not_here(installed):
+    """As Intel's, where OpenVINO has loaded another libtbb.so.12."""
+    installed("serves alone", "serves")
+    assert runtimes.serving().platform == "Planted that serves"
+    assert isinstance(runtimes.alone(next(runtimes.files())), runtimes.Runtime)
+    afresh()
+    Path(os.environ["OCL_ICD_VENDORS"], "1-serves.icd").unlink()
+    told = "serves alone 1.0, a CPU: beside what this process has loaded: ended by Aborted (signal"
+    assert told in runtimes.cannot_run()
+
+
+def test_what_is_loaded_later_is_asked_about(installed, monkeypatch):
+    installed("serves")
+    asks = []
+    monkeypatch.setattr(runtimes, "beside", lambda runtime: asks.append(1) or runtime)
+    for loaded in ("a.so", "a.so", "b.so", "a.so"):
+        monkeypatch.setattr(runtimes, "_loaded", lambda found=loaded: frozenset([found]))
+        assert runtimes.cannot_run() == ""
+    assert len(asks) == 2
 
 
 def test_each_that_does_not_serve_is_told(installed):
@@ -183,7 +209,7 @@ def test_a_runtime_whose_barriers_do_nothing(monkeypatch):
     file = pocl()
     monkeypatch.setenv("OCL_ICD_VENDORS", str(file))
     served(runtimes.cannot_run())
-    runtimes._asked.cache_clear()
+    afresh()
     monkeypatch.setenv("POCL_EXTRA_BUILD_FLAGS", "-Dbarrier(x)=")
     assert "it computes 192 of 192 numbers wrong" in runtimes.cannot_run()
 
@@ -193,7 +219,7 @@ def test_pocl_on_a_cpu_that_it_does_not_know():
     file, emulator = pocl(), shutil.which("qemu-x86_64")
     served(tool("emulated").cannot_emulate("haswell"))
     command = [emulator, "-cpu", "EPYC,family=26,model=36", sys.executable, "-c"]
-    command += [runtimes._QUESTION.read_text(), "", *runtimes.OPTIONS]
+    command += [Path(opencl_question.__file__).read_text(), "", *runtimes.OPTIONS]
     env = {**os.environ, **runtimes.only(file), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert "Portable Computing Language" in done.stdout

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...asked import ask_python
+from ...asked import ask_beside, ask_python
 from ...errors import MissingExtra, ToolError
+from . import opencl_question
 
 # The optimiser of POCL 3.0 and 3.1 leaves out what comes after a loop of few turns with barriers;
 # Intel's is right with it and without. It is our kernels that are judged, and no optimiser.
 OPTIONS = ("-cl-opt-disable",)
-_QUESTION = Path(__file__).with_name("opencl_question.py")
+_RIGHT = '"right": true'
 _VENDORS = Path("/etc/OpenCL/vendors")  # where a system's runtimes are
 _INSTALL = "pip install 'selfbyoc[opencl]'"
 _OTHER = "others: apt install pocl-opencl-icd, pip install 'selfbyoc[opencl-intel]'"
@@ -43,7 +44,7 @@ def serving() -> Runtime:
     """The first runtime that serves. Raises MissingExtra where none is installed, and ToolError
     where none serves, which says why of each.
     """
-    found = _asked()
+    found = _asked(_loaded())
     if isinstance(found, Runtime):
         return found
     raise (ToolError if found.is_installed else MissingExtra)(found.why)
@@ -51,7 +52,7 @@ def serving() -> Runtime:
 
 def cannot_run() -> str:
     """Why no kernel is run here, or ''."""
-    found = _asked()
+    found = _asked(_loaded())
     return "" if isinstance(found, Runtime) else found.why
 
 
@@ -62,12 +63,15 @@ class _Nobody:
 
 
 @cache
-def _asked() -> Runtime | _Nobody:
+def _asked(loaded: frozenset[str]) -> Runtime | _Nobody:
+    """Alone, and in a fork of this process, which has loaded these libraries."""
     if importlib.util.find_spec("pyopencl") is None:
         return _Nobody(f"OpenCL is not installed: {_INSTALL}", False)
     broken, known = [], list(files())
     for file in known:
-        answer = _answer(file)
+        answer = alone(file)
+        if isinstance(answer, Runtime):
+            answer = beside(answer)
         if isinstance(answer, Runtime):
             return answer
         broken.append(answer)
@@ -75,6 +79,14 @@ def _asked() -> Runtime | _Nobody:
         return _Nobody(f"OpenCL has no runtime here: {_INSTALL}", False)
     tip = "" if set(_intel()) & set(known) else f" ({_OTHER})"
     return _Nobody(f"no OpenCL runtime serves here: {'; '.join(broken)}{tip}", True)
+
+
+def _loaded() -> frozenset[str]:
+    """The libraries of this process; another one may have what a runtime finds in the place of its
+    own, as OpenVINO's libtbb.so.12 that of Intel's.
+    """
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    return frozenset(line.rpartition(" ")[2] for line in maps.splitlines() if ".so" in line)
 
 
 def files() -> Iterator[Path]:
@@ -121,15 +133,36 @@ def _library(file: Path) -> str:
     return str(beside) if (beside := file.parent / name).exists() else name
 
 
-def _answer(file: Path) -> Runtime | str:
-    """Whom the file leads to, if it serves; else its name and why not."""
+@cache
+def alone(file: Path) -> Runtime | str:
+    """Whom the file leads to, if it serves in a fresh process; else its name and why not."""
     fresh = {"PYOPENCL_NO_CACHE": "1", "POCL_KERNEL_CACHE": "0"}  # nothing compiled before
+    question = Path(opencl_question.__file__).read_text(encoding="utf-8")
     found = ask_python(
-        _QUESTION.read_text(encoding="utf-8"), '"right": true', _library(file), *OPTIONS,
-        env={**only(file), **fresh},
+        question, _RIGHT, _library(file), *OPTIONS, env={**only(file), **fresh}
     )  # fmt: skip
-    named = re.findall(r'^{"platform": .*}$', found.printed, re.MULTILINE)
-    if not named:
+    named = _named(found.printed)
+    if named is None:
         return f"{file.stem}: {found.why_not}"
-    runtime = Runtime(file, **json.loads(named[-1]))
+    runtime = Runtime(file, **named)
     return f"{runtime}: {found.why_not}" if found.why_not else runtime
+
+
+def beside(runtime: Runtime) -> Runtime | str:
+    """The runtime, if it serves with what this process has loaded; else its name and why not."""
+
+    def call() -> None:
+        os.environ.update(only(runtime.file))
+        opencl_question.main(_library(runtime.file), list(OPTIONS))
+
+    found = ask_beside(call, _RIGHT)
+    why = found.why_not
+    if not why and Runtime(runtime.file, **(_named(found.printed) or {})) != runtime:
+        why = "it is not there: OpenCL was used before"
+    return f"{runtime}: beside what this process has loaded: {why}" if why else runtime
+
+
+def _named(printed: str) -> dict[str, str] | None:
+    """The last device that was tried."""
+    found = re.findall(r'^{"platform": .*}$', printed, re.MULTILINE)
+    return json.loads(found[-1]) if found else None
