@@ -112,6 +112,17 @@ def test_each_that_does_not_serve_is_told(installed):
     ]
 
 
+def test_who_was_asked_is_no_advice(installed, tmp_path, monkeypatch):
+    installed()
+    (tmp_path / "pocl-compiles nothing.icd").write_text("libc.so.6\n")
+    monkeypatch.setattr(runtimes, "_VENDORS", tmp_path)
+    intel = " (others: pip install 'selfbyoc[opencl-intel]')"
+    assert runtimes.cannot_run().endswith(TOLD["compiles nothing"] + intel)
+    afresh()
+    monkeypatch.setattr(runtimes, "_intel", lambda: tmp_path.glob("*.icd"))
+    assert runtimes.cannot_run().endswith(TOLD["compiles nothing"])
+
+
 def test_a_command_says_it_in_one_line(installed, tmp_path, capsys):
     installed("compiles nothing")
     (tmp_path / "model.json").write_text(tvm.ir.save_json(model()))

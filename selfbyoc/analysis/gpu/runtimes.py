@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,6 @@ OPTIONS = ("-cl-opt-disable",)
 _RIGHT = '"right": true'
 _VENDORS = Path("/etc/OpenCL/vendors")  # where a system's runtimes are
 _INSTALL = "pip install 'selfbyoc[opencl]'"
-_OTHER = "others: apt install pocl-opencl-icd, pip install 'selfbyoc[opencl-intel]'"
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,17 @@ def _asked(loaded: frozenset[str]) -> Runtime | _Nobody:
         broken.append(answer)
     if not broken:
         return _Nobody(f"OpenCL has no runtime here: {_INSTALL}", False)
-    tip = "" if set(_intel()) & set(known) else f" ({_OTHER})"
-    return _Nobody(f"no OpenCL runtime serves here: {'; '.join(broken)}{tip}", True)
+    return _Nobody(f"no OpenCL runtime serves here: {'; '.join(broken)}{_others(known)}", True)
+
+
+def _others(known: Sequence[Path]) -> str:
+    """How to install those that were not asked."""
+    ways = {
+        "apt install pocl-opencl-icd": _VENDORS.glob("pocl*.icd"),
+        "pip install 'selfbyoc[opencl-intel]'": _intel(),
+    }
+    left = [how for how, there in ways.items() if not set(there) & set(known)]
+    return f" (others: {', '.join(left)})" if left else ""
 
 
 def _loaded() -> frozenset[str]:
