@@ -145,6 +145,13 @@ def with_range(loop: Any, var: Any, extent: int, body: Any) -> Any:
     return tir.For(var, zero, extent, loop.kind, body)
 
 
+def for_loop(extent: int, name: str, body: Callable[[Any], Any]) -> Any:
+    """A serial loop from 0; `body` makes its statement of the variable."""
+    var = tir.Var(name, "int32")
+    zero = tir.const(0, "int32")
+    return tir.For(var, zero, tir.const(extent, "int32"), tir.ForKind.SERIAL, body(var))
+
+
 def sequence(stmts: Iterable[Any]) -> Any:
     """Statements one after the other; TVM wants no sequence in a sequence, and none of one."""
     flat: list[Any] = []

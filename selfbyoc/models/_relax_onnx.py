@@ -9,8 +9,11 @@ from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .._tvm import tir
+from ..ir._relax_register import call_of
+from ..ops.kind import OWN
 from ._relax_spans import with_spans
 from .dim_names import as_extents
+from .onnx_build import own_attrs, without_own
 
 
 def imported(model: Any) -> Any:
@@ -25,7 +28,9 @@ def imported(model: Any) -> Any:
 
 
 class _Importer(ONNXGraphImporter):
-    """Notes which node each value is of; one without a name goes by its first output."""
+    """Notes which node each value is of; one without a name goes by its first output. Ops of this
+    library's own stand in the graph under their names in TVM.
+    """
 
     _nodes: dict[str, Any]
     names: Mapping[Any, str]
@@ -35,6 +40,15 @@ class _Importer(ONNXGraphImporter):
         noted = _Noted(self._nodes, told)
         self._nodes, self.names = noted, noted.of
         super()._construct_nodes(graph)
+
+    def _check_for_unsupported_ops(self, graph: Any) -> None:
+        super()._check_for_unsupported_ops(without_own(graph))
+
+    def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
+        if not op_name.startswith(OWN):
+            return super()._convert_operator(op_name, inputs, attrs, opset)
+        own = own_attrs(op_name, attrs)
+        return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
 
 
 class _Noted(dict[str, Any]):

@@ -15,6 +15,7 @@ from ..extra import extra
 from .onnx_checks import IS_RELAY, infinities, why_not
 from .onnx_graph import Graph, attributes, is_of_onnx, nodes
 from .onnx_images import as_pads, output_shape, power_of_size, power_pool, resized
+from .onnx_recurrent import with_layers
 
 
 def readable(model: Any, name: str) -> Any:
@@ -23,7 +24,7 @@ def readable(model: Any, name: str) -> Any:
     Raises InputError for a node that it would read as something else, by name, op and reason: also
     for one that could not be written otherwise, in a branch or for want of a shape.
     """
-    model = _rewritten(model)
+    model = _rewritten(with_layers(model))
     graph = Graph(model)
     for node in nodes(model.graph):
         if reason := is_of_onnx(node) and why_not(node, graph):

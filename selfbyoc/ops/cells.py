@@ -1,0 +1,165 @@
+"""Cells of recurrent layers: what one step computes of an element, in TensorIR and in NumPy.
+
+A step has the products of its input (`gates`) and of the state before it with the weights of each
+gate; a cell is the arithmetic from these to the new state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._tvm import dtype_of, tir
+from . import mathfn as M
+
+Array = np.ndarray
+DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+GATES = {"lstm": 4, "peephole_lstm": 4, "gru": 3, "rnn": 1}
+LSTM = ("lstm", "peephole_lstm")
+FUNCTIONS = {"lstm": 3, "peephole_lstm": 3, "gru": 2, "rnn": 1}  # activations of a direction
+
+
+def _const(x: Any, value: float) -> Any:
+    return tir.const(value, dtype_of(x))
+
+
+def _relu(x: Any) -> Any:
+    return tir.Max(_const(x, 0), x)
+
+
+def _elu(x: Any, alpha: float) -> Any:
+    below = tir.Min(_const(x, 0), x)
+    return _relu(x) + _const(x, alpha) * (M.exp(below) - _const(x, 1))
+
+
+def _softplus(x: Any) -> Any:
+    below = M.exp(-tir.abs(x)) + _const(x, 1)
+    return _relu(x) + M.log(below)
+
+
+# Name -> the function of an element, and its alpha and beta where nobody gives them.
+_EXPRS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
+    "sigmoid": (M.sigmoid, ()),
+    "tanh": (M.tanh, ()),
+    "relu": (_relu, ()),
+    "softsign": (lambda x: x / (tir.abs(x) + _const(x, 1)), ()),
+    "softplus": (_softplus, ()),
+    "affine": (lambda x, a, b: x * _const(x, a) + _const(x, b), (1.0, 0.0)),
+    "scaled_tanh": (lambda x, a, b: M.tanh(x * _const(x, b)) * _const(x, a), (1.0, 1.0)),
+    "hard_sigmoid": (
+        lambda x, a, b: M.clamp(x * _const(x, a) + _const(x, b), _const(x, 0), _const(x, 1)),
+        (0.2, 0.5),
+    ),
+    "leaky_relu": (lambda x, a: tir.Select(x >= _const(x, 0), x, x * _const(x, a)), (0.01,)),
+    "thresholded_relu": (lambda x, a: tir.Select(x >= _const(x, a), x, _const(x, 0)), (1.0,)),
+    "elu": (_elu, (1.0,)),
+}
+_ARRAYS: dict[str, Callable[..., Array]] = {
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "softplus": lambda x: np.logaddexp(x, 0),
+    "affine": lambda x, a, b: a * x + b,
+    "scaled_tanh": lambda x, a, b: a * np.tanh(b * x),
+    "hard_sigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1),
+    "leaky_relu": lambda x, a: np.where(x >= 0, x, a * x),
+    "thresholded_relu": lambda x, a: np.where(x >= a, x, 0),
+    "elu": lambda x, a: np.where(x >= 0, x, a * np.expm1(np.minimum(x, 0))),
+}
+NAMES = tuple(_EXPRS)
+
+
+def defaults(name: str) -> tuple[float, ...]:
+    """Alpha and beta of an activation, as many as it has, where nobody gives them."""
+    return _EXPRS[name][1]
+
+
+def parsed(text: str) -> list[tuple[str, tuple[float, ...]]]:
+    """`"sigmoid leaky_relu:0.1"`: names, each with the numbers after it; ValueError for others."""
+    found = []
+    for word in text.split():
+        name, *given = word.split(":")
+        if name not in _EXPRS:
+            raise ValueError(f"expected activations of {', '.join(NAMES)}, found {name!r}")
+        numbers = tuple(map(float, given)) or defaults(name)
+        if len(numbers) != len(defaults(name)) or not all(map(math.isfinite, numbers)):
+            raise ValueError(f"{name}: expected {len(defaults(name))} numbers, found {word!r}")
+        found.append((name, numbers))
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The arithmetic of a step, of expressions or of arrays.
+
+    `activations` are of one direction; `clip` limits what goes into them, 0 does not.
+    """
+
+    kind: str
+    activations: tuple[Callable[[Any], Any], ...]
+    limit: Callable[[Any], Any]
+    attrs: Mapping[str, Any]
+
+    @property
+    def gates(self) -> int:
+        """Products of a step, each with weights of its own."""
+        return GATES[self.kind]
+
+    def gate(self, n: int, sum_: Any) -> Any:
+        """The activation number n of a sum."""
+        return self.activations[n](self.limit(sum_))
+
+    def cell_state(self, sums: Sequence[Any], before: Any, peepholes: Sequence[Any] = ()) -> Any:
+        """Of an LSTM, whose gates are input, output, forget and candidate."""
+        look = [p * before for p in peepholes] or [None, None, None]
+        enter = self.gate(0, _plus(sums[0], look[0]))
+        keep = 1 - enter if self.attrs["input_forget"] else self.gate(0, _plus(sums[2], look[2]))
+        return keep * before + enter * self.gate(1, sums[3])
+
+    def hidden_state(self, sums: Sequence[Any], cell: Any, peepholes: Sequence[Any] = ()) -> Any:
+        """Of an LSTM, from its new cell state."""
+        look = peepholes[1] * cell if len(peepholes) else None
+        return self.gate(0, _plus(sums[1], look)) * self.activations[2](cell)
+
+    def reset(self, sums: Sequence[Any]) -> Any:
+        """Of a GRU, whose gates are update, reset and candidate: how much of the state it sees."""
+        return self.gate(0, sums[1])
+
+    def mixed(self, sums: Sequence[Any], candidate: Any, before: Any) -> Any:
+        """The state of a GRU: between its candidate, of this sum, and the one before."""
+        update = self.gate(0, sums[0])
+        return (1 - update) * self.gate(1, candidate) + update * before
+
+
+def _plus(value: Any, more: Any) -> Any:
+    return value if more is None else value + more
+
+
+def cells(kind: str, attrs: Mapping[str, Any], arrays: bool = False) -> list[Cell]:
+    """The cell of each direction; of arrays, or of expressions."""
+    named, count = parsed(attrs["activations"]), FUNCTIONS[kind]
+    directions = len(DIRECTIONS[attrs["direction"]])
+    if len(named) != count * directions:
+        text = f"{attrs['direction']}: expected {count * directions} activations"
+        raise ValueError(f"{text}, found {attrs['activations']!r}")
+    made = tuple(_bound(name, numbers, arrays) for name, numbers in named)
+    limit = _limit(float(attrs["clip"]), arrays)
+    return [Cell(kind, made[n * count :][:count], limit, attrs) for n in range(directions)]
+
+
+def _bound(name: str, numbers: Sequence[float], arrays: bool) -> Callable[[Any], Any]:
+    function = _ARRAYS[name] if arrays else _EXPRS[name][0]
+    return lambda x: function(x, *numbers)
+
+
+def _limit(most: float, arrays: bool) -> Callable[[Any], Any]:
+    if not most:
+        return lambda x: x
+    if arrays:
+        return lambda x: np.clip(x, -most, most)
+    return lambda x: M.clamp(x, _const(x, -most), _const(x, most))
