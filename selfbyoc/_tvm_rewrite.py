@@ -145,13 +145,6 @@ def with_range(loop: Any, var: Any, extent: int, body: Any) -> Any:
     return tir.For(var, zero, extent, loop.kind, body)
 
 
-def for_loop(extent: int, name: str, body: Callable[[Any], Any]) -> Any:
-    """A serial loop from 0; `body` makes its statement of the variable."""
-    var = tir.Var(name, "int32")
-    zero = tir.const(0, "int32")
-    return tir.For(var, zero, tir.const(extent, "int32"), tir.ForKind.SERIAL, body(var))
-
-
 def sequence(stmts: Iterable[Any]) -> Any:
     """Statements one after the other; TVM wants no sequence in a sequence, and none of one."""
     flat: list[Any] = []
@@ -204,11 +197,13 @@ def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
     return func.with_body(body)
 
 
-def block_with(block: Any, reads: Any, writes: Any, body: Any, buffers: Any) -> Any:
-    """A block with other regions, another body and other buffers."""
+def block_with(
+    block: Any, reads: Any, writes: Any, body: Any, buffers: Any, axes: Any = None
+) -> Any:
+    """A block with other regions, another body, other buffers and perhaps other axes."""
     return type(block)(
-        block.iter_vars, reads, writes, block.name_hint, body, block.init, buffers,
-        block.match_buffers, block.annotations,
+        block.iter_vars if axes is None else axes, reads, writes, block.name_hint, body,
+        block.init, buffers, block.match_buffers, block.annotations,
     )  # fmt: skip
 
 

@@ -209,7 +209,7 @@ def test_schedules_know_no_graph_ir_and_no_pipeline():
             "selfbyoc._tvm",
         "selfbyoc.errors", "selfbyoc.ops", "selfbyoc.graph", "selfbyoc.codegen.info.accesses",
         "selfbyoc.codegen.prefetch", "selfbyoc.codegen.slices", "selfbyoc.codegen.copies",
-        "selfbyoc.codegen.absorbed",
+        "selfbyoc.codegen.absorbed", "selfbyoc.codegen.carried",
         "selfbyoc.codegen.info.ops", "selfbyoc.codegen.info.op_record",
     )  # fmt: skip
     for path in (ROOT / "schedules").rglob("*.py"):

@@ -97,10 +97,12 @@ def parsed(text: str) -> list[tuple[str, tuple[float, ...]]]:
 class Cell:
     """The arithmetic of a step, of expressions or of arrays.
 
-    `activations` are of one direction; `clip` limits what goes into them, 0 does not.
+    `activations` are of one direction, `words` what they are called; `limit` is done to what goes
+    into them.
     """
 
     kind: str
+    words: tuple[str, ...]
     activations: tuple[Callable[[Any], Any], ...]
     limit: Callable[[Any], Any]
     attrs: Mapping[str, Any]
@@ -132,7 +134,10 @@ class Cell:
 
     def mixed(self, sums: Sequence[Any], candidate: Any, before: Any) -> Any:
         """The state of a GRU: between its candidate, of this sum, and the one before."""
-        update = self.gate(0, sums[0])
+        return self.between(self.gate(0, sums[0]), candidate, before)
+
+    def between(self, update: Any, candidate: Any, before: Any) -> Any:
+        """The same of an update gate that is known."""
         return (1 - update) * self.gate(1, candidate) + update * before
 
 
@@ -142,14 +147,16 @@ def _plus(value: Any, more: Any) -> Any:
 
 def cells(kind: str, attrs: Mapping[str, Any], arrays: bool = False) -> list[Cell]:
     """The cell of each direction; of arrays, or of expressions."""
-    named, count = parsed(attrs["activations"]), FUNCTIONS[kind]
+    words, count = attrs["activations"].split(), FUNCTIONS[kind]
+    named = parsed(attrs["activations"])
     directions = len(DIRECTIONS[attrs["direction"]])
     if len(named) != count * directions:
         text = f"{attrs['direction']}: expected {count * directions} activations"
         raise ValueError(f"{text}, found {attrs['activations']!r}")
     made = tuple(_bound(name, numbers, arrays) for name, numbers in named)
     limit = _limit(float(attrs["clip"]), arrays)
-    return [Cell(kind, made[n * count :][:count], limit, attrs) for n in range(directions)]
+    parts = [slice(n * count, (n + 1) * count) for n in range(directions)]
+    return [Cell(kind, tuple(words[part]), made[part], limit, attrs) for part in parts]
 
 
 def _bound(name: str, numbers: Sequence[float], arrays: bool) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
-from .._tvm_rewrite import for_loop, sequence
+from .._tvm_rewrite import sequence
 from ..graph import OpCall
 from .cells import DIRECTIONS, Cell, cells
 from .kind import is_one
@@ -146,3 +146,10 @@ class _Direction:
 
     def _each(self, body: Callable[[Expr], Stmt]) -> Stmt:
         return for_loop(self.units, "j", body)
+
+
+def for_loop(extent: int, name: str, body: Callable[[Any], Any]) -> Any:
+    """A serial loop from 0; `body` makes its statement of the variable."""
+    var = tir.Var(name, "int32")
+    zero = tir.const(0, "int32")
+    return tir.For(var, zero, tir.const(extent, "int32"), tir.ForKind.SERIAL, body(var))
