@@ -21,8 +21,9 @@ from .generation import registrar
 
 BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
 
-for _kind in [kind for kind in KINDS.values() if kind.types]:
-    registrar.register(OWN + _kind.name, _kind.name, _kind.types)
+for _kind in KINDS.values():
+    if _kind.types is not None:
+        registrar.register(OWN + _kind.name, _kind.name, _kind.types)
 
 # What a user calls a kind -> TVM's pattern kind.
 _FUSES: dict[str, str | tuple[str, str]] = {

@@ -70,7 +70,7 @@ def _steps(
             hidden = cell.gate(0, sums[0])
             yield (hidden,)
             continue
-        looks = own[1].reshape(3, units) if cell.kind == "peephole_lstm" else ()
+        looks = list(own[1].reshape(3, units)) if cell.kind == "peephole_lstm" else []
         cell_state = cell.cell_state(sums, cell_state, looks)
         hidden = cell.hidden_state(sums, cell_state, looks)
         yield hidden, cell_state

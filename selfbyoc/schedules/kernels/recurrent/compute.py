@@ -40,7 +40,9 @@ def compute(inputs: Sequence[Tensor], call: OpCall, plan: RecurrentPlan) -> Laye
     """All stages of a layer."""
     gates, weight, hidden, *own = inputs
     made = _Stages(cells(call.kind, call.attrs), plan, gates, weight)
-    return {"gru": made.gru, "rnn": made.rnn}.get(call.kind, made.lstm)(hidden, *own)
+    if call.kind == "gru":
+        return made.gru(hidden, *own)
+    return made.lstm(hidden, *own) if own else made.rnn(hidden)
 
 
 class _Stages:

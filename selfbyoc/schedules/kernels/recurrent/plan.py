@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....codegen.info.op_record import OpInfo
-from ....codegen.info.ops import Ops
+from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import LINE, Machine
 from ....ops.cells import DIRECTIONS, GATES
@@ -84,7 +83,7 @@ def plan(ops: Ops, machine: Machine) -> RecurrentPlan:
     return next(p for p, size in zip(found, sizes, strict=True) if size == made)
 
 
-def _plans(op: OpInfo, cpu: Machine) -> Iterator[RecurrentPlan]:
+def _plans(op: OpView, cpu: Machine) -> Iterator[RecurrentPlan]:
     """Every tile that fits, with every way to share the work among cores; at least one."""
     (length, directions, batch, units), _ = op.outputs[0]
     back = DIRECTIONS[op.attrs["direction"]]
