@@ -139,15 +139,20 @@ def test_what_is_no_layer(attrs, said):
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's graph executor has fixed sizes")
-@pytest.mark.parametrize("op", GATES)
-def test_open_sizes(op):
+@pytest.mark.parametrize(
+    ("op", "opened"), [("LSTM", ["steps"]), ("GRU", ["steps"]), ("RNN", ["steps", "rows"])]
+)
+def test_open_sizes(op, opened):
     made, _ = layer(op, direction="bidirectional")
     dims = made.graph.input[0].type.tensor_type.shape.dim
-    dims[0].dim_param, dims[1].dim_param = "steps", "rows"
+    for dim, name in zip(dims, opened, strict=False):
+        dim.dim_param = name
     del made.graph.value_info[:]
     library = selfbyoc.build(selfbyoc.from_onnx(made), cache=False)
+    assert library.report.counts.get(op.lower(), 0) == (opened == ["steps"])
     session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     for steps, rows in ((1, 1), (4, 9), (11, 2)):
+        rows = rows if "rows" in opened else 3
         x = np.random.default_rng(steps).standard_normal((steps, rows, 6)).astype("float32")
         for found, expected in zip(library(x), session.run(None, {"X": x}), strict=True):
             assert first_wrong(found, expected, "float32", steps * UNITS) is None

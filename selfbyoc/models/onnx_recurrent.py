@@ -209,6 +209,10 @@ class _Layer:
         ends = []
         for d, back in enumerate(DIRECTIONS[self.direction]):
             own = nodes.cut(states, 1, d, d + 1) if self.directions > 1 else states
+            if length is None:  # of a slice that ends at an open size TVM knows no size
+                place = nodes.constant(np.array([0 if back else -1], np.int64))
+                ends.append(nodes.add("Gather", own, place, axis=0))
+                continue
             ends.append(nodes.cut(own, 0, 0, 1) if back else nodes.cut(own, 0, -1, _NEWEST))
         return nodes.squeeze(nodes.concat(ends, 1), 0)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import te, tir
+from .._tvm import dtype_of, te, tir
 from .._tvm_rewrite import sequence
 from ..graph import OpCall
 from .cells import DIRECTIONS, Cell, cells
@@ -22,9 +22,9 @@ Stmt = Any
 
 def plain(ins: Sequence[Tensor], call: OpCall) -> Any:
     """The states of all steps, and an LSTM's cell states."""
-    results = [tuple(int(e) for e in value.shape) for value in call.outputs]
+    (length, batch, _), (directions, _, units) = ins[0].shape, ins[1].shape
+    results = [(length, directions, batch, units)] * len(call.outputs)
     made = cells(call.kind, call.attrs)
-    units = results[0][-1]
 
     def nest(given: Sequence[Any], outs: Sequence[Any]) -> Stmt:
         sides = DIRECTIONS[call.attrs["direction"]]
@@ -47,7 +47,7 @@ class _Direction:
         self.number, self.back, self.cell = number, back, cell
         self.gates, self.weight, self.hidden, *self.own = ins
         self.states, *self.cells, self.sums = outs
-        self.length, _, self.batch, self.units = (int(e) for e in self.states.shape)
+        self.length, _, self.batch, self.units = self.states.shape  # numbers, or open sizes
 
     def steps(self) -> Stmt:
         return for_loop(
@@ -148,8 +148,8 @@ class _Direction:
         return for_loop(self.units, "j", body)
 
 
-def for_loop(extent: int, name: str, body: Callable[[Any], Any]) -> Any:
+def for_loop(extent: Expr, name: str, body: Callable[[Any], Any]) -> Any:
     """A serial loop from 0; `body` makes its statement of the variable."""
-    var = tir.Var(name, "int32")
-    zero = tir.const(0, "int32")
-    return tir.For(var, zero, tir.const(extent, "int32"), tir.ForKind.SERIAL, body(var))
+    dtype = dtype_of(extent)
+    var = tir.Var(name, dtype)
+    return tir.For(var, tir.const(0, dtype), extent, tir.ForKind.SERIAL, body(var))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
-from ....language.decisions import choose
+from ....language.decisions import choose, is_symbolic
 from ....machine import LINE, Machine
 from ....ops.cells import DIRECTIONS, GATES
 from ...steps.candidates import best, divisors
@@ -91,7 +91,8 @@ def _plans(op: OpView, cpu: Machine) -> Iterator[RecurrentPlan]:
     gates = tuple(range(GATES[op.kind]))
     products = (gates,) if late else (gates[:2], gates[2:])
     ways = [SERIAL, UNITS] + [DIRECTION] * (directions > 1)
-    rows = [r for r in range(1, min(MOST_ROWS, batch) + 1)]
+    # Of an open batch tiles of one row: tiles for all its sizes are a minute of compiling.
+    rows = [1] if is_symbolic(batch) else range(1, min(MOST_ROWS, batch) + 1)
     lanes = cpu.lanes(op.outputs[0][1])
     for wide in divisors(blocks_of(units), MOST_WIDE):
         for height in rows:
