@@ -105,6 +105,7 @@ def test_activations(name):
     check("RNN", activations=[name], activation_alpha=[0.6], activation_beta=[0.3])
 
 
+@pytest.mark.filterwarnings("ignore:the model. constants are not folded")
 def test_batch_first():
     """ONNX Runtime has no layout of 1: the same as axes in another order."""
     made, feeds = layer("LSTM", direction="bidirectional", given=["hidden", "cell"])
