@@ -27,6 +27,14 @@ def _const(x: Any, value: float) -> Any:
     return tir.const(value, dtype_of(x))
 
 
+def once(value: Any, read: Callable[[Any], Any]) -> Any:
+    """An expression that reads another as often as it likes: that one is written once. What is
+    exponential names its argument 50 times; TVM's passes would visit each.
+    """
+    var = tir.Var("value", dtype_of(value))
+    return tir.Let(var, value, read(var))
+
+
 def _relu(x: Any) -> Any:
     return tir.Max(_const(x, 0), x)
 
@@ -37,8 +45,7 @@ def _elu(x: Any, alpha: float) -> Any:
 
 
 def _softplus(x: Any) -> Any:
-    below = M.exp(-tir.abs(x)) + _const(x, 1)
-    return _relu(x) + M.log(below)
+    return _relu(x) + once(M.exp(-tir.abs(x)) + _const(x, 1), M.log)
 
 
 # Name -> the function of an element, and its alpha and beta where nobody gives them.
@@ -98,13 +105,14 @@ class Cell:
     """The arithmetic of a step, of expressions or of arrays.
 
     `activations` are of one direction, `words` what they are called; `limit` is done to what goes
-    into them.
+    into them; `once(value, read)` reads a value several times.
     """
 
     kind: str
     words: tuple[str, ...]
     activations: tuple[Callable[[Any], Any], ...]
     limit: Callable[[Any], Any]
+    once: Callable[[Any, Callable[[Any], Any]], Any]
     attrs: Mapping[str, Any]
 
     @property
@@ -119,9 +127,10 @@ class Cell:
     def cell_state(self, sums: Sequence[Any], before: Any, peepholes: Sequence[Any] = ()) -> Any:
         """Of an LSTM, whose gates are input, output, forget and candidate."""
         look = [p * before for p in peepholes] or [None, None, None]
-        enter = self.gate(0, _plus(sums[0], look[0]))
-        keep = 1 - enter if self.attrs["input_forget"] else self.gate(0, _plus(sums[2], look[2]))
-        return keep * before + enter * self.gate(1, sums[3])
+        enter, new = self.gate(0, _plus(sums[0], look[0])), self.gate(1, sums[3])
+        if self.attrs["input_forget"]:
+            return self.once(enter, lambda share: (1 - share) * before + share * new)
+        return self.gate(0, _plus(sums[2], look[2])) * before + enter * new
 
     def hidden_state(self, sums: Sequence[Any], cell: Any, peepholes: Sequence[Any] = ()) -> Any:
         """Of an LSTM, from its new cell state."""
@@ -138,7 +147,8 @@ class Cell:
 
     def between(self, update: Any, candidate: Any, before: Any) -> Any:
         """The same of an update gate that is known."""
-        return (1 - update) * self.gate(1, candidate) + update * before
+        new = self.gate(1, candidate)
+        return self.once(update, lambda share: (1 - share) * new + share * before)
 
 
 def _plus(value: Any, more: Any) -> Any:
@@ -155,13 +165,19 @@ def cells(kind: str, attrs: Mapping[str, Any], arrays: bool = False) -> list[Cel
         raise ValueError(f"{text}, found {attrs['activations']!r}")
     made = tuple(_bound(name, numbers, arrays) for name, numbers in named)
     limit = _limit(float(attrs["clip"]), arrays)
+    reads = _again if arrays else once
     parts = [slice(n * count, (n + 1) * count) for n in range(directions)]
-    return [Cell(kind, tuple(words[part]), made[part], limit, attrs) for part in parts]
+    return [Cell(kind, tuple(words[part]), made[part], limit, reads, attrs) for part in parts]
+
+
+def _again(value: Any, read: Callable[[Any], Any]) -> Any:
+    return read(value)
 
 
 def _bound(name: str, numbers: Sequence[float], arrays: bool) -> Callable[[Any], Any]:
-    function = _ARRAYS[name] if arrays else _EXPRS[name][0]
-    return lambda x: function(x, *numbers)
+    if arrays:
+        return lambda x: _ARRAYS[name](x, *numbers)
+    return lambda x: once(x, lambda value: _EXPRS[name][0](value, *numbers))
 
 
 def _limit(most: float, arrays: bool) -> Callable[[Any], Any]:
