@@ -490,6 +490,69 @@ def test_more_shapes_than_libraries(monkeypatch):
     assert (len(told), len(built)) == (1, 2)
 
 
+def small_bert():
+    """Attention, GELU and norms, whose epsilons are floats that dynamo does not know at first."""
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = torch.nn.Linear(16, 48), torch.nn.Linear(16, 16)
+            self.up, self.down = torch.nn.Linear(16, 32), torch.nn.Linear(32, 16)
+            self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(16) for _ in range(2))
+
+        def forward(self, x):
+            rows, length, _ = x.shape
+            parts = self.qkv(x).view(rows, length, 3, 2, 8).permute(2, 0, 3, 1, 4)
+            y = torch.nn.functional.scaled_dot_product_attention(*parts)
+            x = self.norms[0](x + self.out(y.transpose(1, 2).reshape(rows, length, 16)))
+            return self.norms[1](x + self.down(torch.nn.functional.gelu(self.up(x))))
+
+    return Block().eval()
+
+
+def test_a_norm_with_open_sizes():
+    """Dynamo traces again, with the norm's epsilon as a constant: PyTorch raises for that."""
+    norm = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.LayerNorm(8)).eval()
+    fast, built = compiled(norm, dynamic=True)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for rows in (3, 5):
+            x = torch.randn(rows, 16)
+            close(fast(x), norm(x))
+    assert counts(built)[0]
+
+
+@pytest.mark.parametrize("name", ["RestartAnalysis", "SkipFrame", "TensorifyScalarRestartAnalysis"])
+def test_what_pytorch_raises_to_go_on(monkeypatch, name):
+    """It comes to dynamo as it was; one that it does not know ends as its own error."""
+    raised = getattr(torch._dynamo.exc, name)
+
+    def traced(**_):
+        def trace(module, inputs):
+            raise raised("planted")
+
+        return trace
+
+    from selfbyoc.dynamo import backend as ours
+
+    monkeypatch.setattr(ours, "aot_autograd", traced)
+    module = torch.fx.symbolic_trace(torch.nn.ReLU())
+    with warnings.catch_warnings(), pytest.raises(raised, match="planted"):
+        warnings.simplefilter("error")
+        ours.backend(module, [])
+
+
+def test_what_pytorch_cannot_trace(monkeypatch):
+    def traced(**_):
+        def trace(module, inputs):
+            raise RuntimeError("planted")
+
+        return trace
+
+    monkeypatch.setattr("selfbyoc.dynamo.backend.aot_autograd", traced)
+    by_pytorch(lambda x: x + 1, torch.randn(3), why="cannot trace it: RuntimeError: planted")
+
+
 # ---- memory
 
 
