@@ -15,8 +15,8 @@ from .eager import NEEDS_GRADIENTS, eagerly, random_op, why_not
 from .graph import Graph
 from .options import options_of
 
-# By these PyTorch has dynamo trace again (a float that changes nothing but a scalar of an op becomes
-# a constant so), leave out a frame, or end: they are no failures of a graph.
+# By these PyTorch has dynamo trace again (so a float that is only a scalar of an op becomes a
+# constant), leave out a frame, or end: they are no failures of a graph.
 CONTROL_FLOW = (RestartAnalysis, SkipFrame, ShortenTraceback)
 
 
