@@ -62,7 +62,7 @@ def backend(
         compiled: Callable[..., Any] = functional(module, inputs)
     except (*CONTROL_FLOW, Warning):
         raise
-    except Exception as err:  # PyTorch's own tracing raises what it likes, of ops that it lacks
+    except Exception as err:  # PyTorch's tracing raises what it likes, of ops that it lacks
         return eagerly(module, f"PyTorch cannot trace it: {one_line(err)}")
     return compiled
 

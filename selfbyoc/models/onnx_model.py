@@ -50,9 +50,7 @@ def import_onnx(model: Any, name: str = "the model") -> Any:
         with warnings.catch_warnings():  # these would print the names as they are
             warnings.filterwarnings("ignore", "Renaming name")
             return tvm_road.from_onnx(model)
-    except (
-        Exception
-    ) as err:  # TVM's frontends raise plain errors of many kinds, and KeyError for an unknown op
+    except Exception as err:  # TVM's frontends raise errors of many kinds: KeyError for unknown ops
         raise InputError(f"TVM's ONNX frontend cannot import {name}: {one_line(err)}") from err
 
 

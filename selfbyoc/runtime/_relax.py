@@ -16,6 +16,7 @@ from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
 from ..errors import LoweringError
+from ..interrupt import stopped
 from ..ir._relax import Constant
 from ._relax_memory import PlannedMemory
 from ._relax_rest import ScheduleRest, failing, functions_outside
@@ -49,8 +50,8 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
     _check_constants(scheduled)
     try:
         return tvm.compile(scheduled, target), rest.unscheduled
-    except Exception:
-        wrong = failing(scheduled, target)
+    except Exception as err:  # TVM's own, of many kinds; it says seldom of which function
+        wrong = {} if stopped(err) else failing(scheduled, target)
         if not wrong:
             raise
     rest = ScheduleRest(target, keep=wrong)

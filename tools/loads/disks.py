@@ -195,7 +195,7 @@ def tried(name: str, folder: Path) -> dict[str, object]:
             found["said"] = DISKS[name][0](folder)
         except Skipped as err:
             found["skipped"] = str(err)
-        except BaseException as err:
+        except BaseException as err:  # the finding, whatever it is
             found["error"] = f"{type(err).__name__}: {err}"
         os.write(writes, json.dumps(found).encode())
         os._exit(0)
