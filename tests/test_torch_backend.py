@@ -549,6 +549,12 @@ def test_a_norm_with_open_sizes():
     assert (most, places) == (None, ((0, 0),))
 
 
+def test_a_float_that_changes():
+    """Dynamo makes a tensor of it, by a primitive that TVM's importer does not know."""
+    floats = ((3, 0.5), (5, 1.5), (6, -2.5), (9, 0.5))
+    of_sizes(lambda x, s: x.relu() * s, *((torch.randn(n, 4), s) for n, s in floats))
+
+
 def test_attention_with_open_sizes():
     (library,) = of_sizes(
         small_bert(),
@@ -852,7 +858,7 @@ def test_types(compute, make):
 
 
 def test_numbers_that_change():
-    """The values of Python that dynamo hands on: each integer has a library, floats have none."""
+    """The values of Python that dynamo hands on: each integer has a library, floats share one."""
     fast, _ = compiled(lambda x, n: x.relu() * n + n)
     x = torch.randn(3, 5)
     with torch.no_grad(), warnings.catch_warnings():
