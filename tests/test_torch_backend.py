@@ -572,6 +572,12 @@ def test_a_bound_of_ones_own():
     assert [most for most, _ in library.sizes.values()] == [8]
 
 
+def test_sizes_of_which_dynamo_knows_nothing():
+    givens = [(torch.randn(rows, 4),) for rows in (5, 1, 7, 0, 9)]
+    torch._dynamo.decorators.mark_unbacked(givens[0][0], 0)
+    of_sizes(lambda x: x.relu() + 1, *givens, dynamic=None)
+
+
 @pytest.mark.parametrize(
     "compute",
     [

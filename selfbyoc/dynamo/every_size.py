@@ -55,7 +55,8 @@ class EverySize(Specialised):
         found = self._at.get(sizes)
         if found is not None:
             return found
-        if len(self._at) < _COMPARED or self._results.has_views:
+        is_odd = min(sizes) < 2 or self._results.has_views  # what is of size 1 may be broadcast
+        if len(self._at) < _COMPARED or is_odd:
             found = self._compared(given)
         else:
             symbols = dict(zip(self._open.places, sizes, strict=True))
