@@ -71,12 +71,13 @@ bench-avx2: venv
 	SELFBYOC_CPU=haswell LD_PRELOAD=$(CURDIR)/build/without_avx512.so \
 	  $(RELAX)/bin/python -m selfbyoc bench --sweep --models --json build/bench-avx2.json
 
-# Both suites at once, a core each, of which NumPy keeps to its own; each says what it found when it
-# is through, and -k lets both run to the end.
+# Both suites at once, a core each, of which NumPy keeps to its own: how far each is, and what it
+# found when both are through.
+SUITES = $(RELAX)/bin/python tools/suites.py relax=$(RELAX)/bin/python relay=$(RELAY)/bin/python
+
 test: export OPENBLAS_NUM_THREADS := 1
 test: venv venv-relay
-	@echo 'Running the tests with both TVMs at once: some minutes until the first line.'
-	@$(MAKE) --no-print-directory -k -j2 --output-sync=target test-relax test-relay
+	@$(SUITES)
 
 test-relax: venv
 	$(RELAX)/bin/python -m pytest
@@ -87,7 +88,7 @@ test-relay: venv-relay
 # What would take make test past a few minutes; both at once, too.
 test-slow: export OPENBLAS_NUM_THREADS := 1
 test-slow: venv venv-relay
-	@$(MAKE) --no-print-directory -k -j2 --output-sync=target slow-relax slow-relay
+	@$(SUITES) -m slow
 
 slow-relax: venv
 	$(RELAX)/bin/python -m pytest -m slow

@@ -27,8 +27,10 @@ def listed(file: str) -> set[str]:
     return {n for n in (HERE / file).read_text().splitlines() if n[:1] not in ("", "#")}
 
 
-# What `make test` leaves out, by measurement, and what `make compatibility` is content with.
+# What `make test` leaves out, by measurement, and what `make compatibility` is content with. What
+# stands after "relay:" is slow there, and what it is about is tested with Relax each time.
 SLOW, QUICK = listed("slow.txt"), listed("quick.txt")
+SLOW = {n.removeprefix("relay: ") for n in SLOW if GENERATION == "relay" or n[:7] != "relay: "}
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
@@ -38,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name = item.nodeid.removeprefix("tests/")
         names = {name, name.partition("[")[0]}
-        if names & SLOW:
+        if names & SLOW or name.partition("::")[0] in SLOW:
             item.add_marker("slow")
         # Of a whole file what is not slow.
         if not names & QUICK and (names & SLOW or name.partition("::")[0] not in QUICK):
