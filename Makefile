@@ -2,6 +2,9 @@
 PYTHON ?= python3
 # TORCH=1 also installs PyTorch in both, several GB each for most; without it the PyTorch tests are skipped.
 TORCH ?=
+# INTEL=1 installs Intel's OpenCL runtime in both, 846 MB each and under Intel's licence: for CPUs that
+# POCL 3.0 does not know.
+INTEL ?=
 
 RELAX := .venv
 RELAY := .venv-relay
@@ -51,7 +54,8 @@ help:
 	@echo 'make venv-relay   set up $(RELAY), the Relay environment (Linux x86-64)'
 	@echo 'make clean        remove the environments, build/ and caches'
 	@echo
-	@echo 'PYTHON=python3.12 picks the Python (3.10 or newer); TORCH=1 adds PyTorch and its tests.'
+	@echo 'PYTHON=python3.12 picks the Python (3.10 or newer); TORCH=1 adds PyTorch and its tests,'
+	@echo 'INTEL=1 an OpenCL runtime for CPUs that POCL does not know.'
 
 demo: venv
 	$(RELAX)/bin/python -m selfbyoc demo
@@ -64,17 +68,17 @@ bench: venv
 # Everybody takes this machine for a Haswell, the other runtimes too.
 bench-avx2: venv
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
-	@mkdir -p build
-	$(CC) -O1 -shared -fPIC -o build/without_avx512.so tools/without_avx512.c -ldl
+	CC='$(CC)' $(RELAX)/bin/python tools/without_avx512.py build/without_avx512.so
 	SELFBYOC_CPU=haswell LD_PRELOAD=$(CURDIR)/build/without_avx512.so \
 	  $(RELAX)/bin/python -m selfbyoc bench --sweep --models --json build/bench-avx2.json
 
-# Both suites at once, a core each, of which NumPy keeps to its own; each says what it found when it
-# is through, and -k lets both run to the end.
+# Both suites at once, a core each, of which NumPy keeps to its own: how far each is, and what it
+# found when both are through.
+SUITES = $(RELAX)/bin/python tools/suites.py relax=$(RELAX)/bin/python relay=$(RELAY)/bin/python
+
 test: export OPENBLAS_NUM_THREADS := 1
 test: venv venv-relay
-	@echo 'Running the tests with both TVMs at once: some minutes until the first line.'
-	@$(MAKE) --no-print-directory -k -j2 --output-sync=target test-relax test-relay
+	@$(SUITES)
 
 test-relax: venv
 	$(RELAX)/bin/python -m pytest
@@ -85,7 +89,7 @@ test-relay: venv-relay
 # What would take make test past a few minutes; both at once, too.
 test-slow: export OPENBLAS_NUM_THREADS := 1
 test-slow: venv venv-relay
-	@$(MAKE) --no-print-directory -k -j2 --output-sync=target slow-relax slow-relay
+	@$(SUITES) -m slow
 
 slow-relax: venv
 	$(RELAX)/bin/python -m pytest -m slow
@@ -118,8 +122,8 @@ bounds: venv venv-relay
 	$(RELAY)/bin/python -m selfbyoc bounds $(BOUNDS_TARGETS) --resume --json build/bounds/relay.jsonl
 	$(RELAX)/bin/python -m selfbyoc bounds --tables build/bounds/relax.jsonl --tables build/bounds/relay.jsonl
 
-# Half an hour of one core: every case run as OpenCL by POCL, and as CUDA read for mistakes and
-# compiled by NVRTC; prints the tables of docs/reports/gpu.md. Goes on where it was interrupted.
+# Half an hour of one core: every case run as OpenCL by the first runtime that serves here, and as
+# CUDA read for mistakes and compiled by NVRTC; prints the tables of docs/reports/gpu.md. Goes on where it was interrupted.
 gpu: venv-cuda
 	$(RELAX)/bin/python tools/gpu.py --json build/gpu/relax.jsonl
 	$(RELAY)/bin/python tools/gpu.py --json build/gpu/relay.jsonl
@@ -194,10 +198,10 @@ format: venv
 # ---- environments; a stamp file says that one is complete and up to date
 
 # `@:` keeps make from saying that there is nothing to be done.
-venv: $(RELAX)/.installed $(if $(TORCH),$(RELAX)/.torch)
+venv: $(RELAX)/.installed $(if $(TORCH),$(RELAX)/.torch) $(if $(INTEL),$(RELAX)/.intel)
 	@:
 
-venv-relay: $(RELAY)/.installed $(if $(TORCH),$(RELAY)/.torch)
+venv-relay: $(RELAY)/.installed $(if $(TORCH),$(RELAY)/.torch) $(if $(INTEL),$(RELAY)/.intel)
 	@:
 
 # Used before an environment is made, so that a wrong Python is told plainly.
@@ -217,11 +221,16 @@ $(RELAX)/.installed: pyproject.toml
 	@touch $@
 
 # 95 MB each, for `make gpu` alone; the tests that need it are left out without.
-venv-cuda: $(RELAX)/.cuda $(RELAY)/.cuda
+venv-cuda: venv venv-relay $(RELAX)/.cuda $(RELAY)/.cuda
 	@:
 
 %/.cuda: %/.installed
 	@$*/bin/python $(PIP_INSTALL) nvidia-cuda-nvrtc-cu12 nvidia-cuda-cccl-cu12
+	@touch $@
+
+%/.intel: %/.installed
+	@echo 'adding OpenCL by Intel to $*'
+	@$*/bin/python $(PIP_INSTALL) intel-opencl-rt intel-cmplr-lib-rt
 	@touch $@
 
 venv-zoo: $(ZOO)/.installed

@@ -197,11 +197,13 @@ def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
     return func.with_body(body)
 
 
-def block_with(block: Any, reads: Any, writes: Any, body: Any, buffers: Any) -> Any:
-    """A block with other regions, another body and other buffers."""
+def block_with(
+    block: Any, reads: Any, writes: Any, body: Any, buffers: Any, axes: Any = None
+) -> Any:
+    """A block with other regions, another body, other buffers and perhaps other axes."""
     return type(block)(
-        block.iter_vars, reads, writes, block.name_hint, body, block.init, buffers,
-        block.match_buffers, block.annotations,
+        block.iter_vars if axes is None else axes, reads, writes, block.name_hint, body,
+        block.init, buffers, block.match_buffers, block.annotations,
     )  # fmt: skip
 
 

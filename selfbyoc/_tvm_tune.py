@@ -115,7 +115,7 @@ def callbacks() -> Iterator[Callable[[Callable[..., Any]], Callable[..., Any]]]:
         def call(*args: Any) -> Any:
             try:
                 return function(*args)
-            except Exception as err:
+            except Exception as err:  # a caller's function raises what it likes
                 raised.append(err)
                 raise
             except BaseException as err:  # which 0.17 takes for an answer
@@ -126,7 +126,7 @@ def callbacks() -> Iterator[Callable[[Callable[..., Any]], Callable[..., Any]]]:
 
     try:
         yield kept
-    except Exception:
+    except Exception:  # what TVM made of it
         if raised:
             raise raised[0] from None
         raise

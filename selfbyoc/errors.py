@@ -90,7 +90,8 @@ class ModelWarning(SelfbyocWarning):
 
 class FallbackWarning(SelfbyocWarning):
     """Something else serves than was asked for: the default schedule where a built-in composite
-    raised in a build, PyTorch where a graph of dynamo's cannot be compiled.
+    raised in a build, PyTorch where a graph of dynamo's cannot be compiled, no cost model where
+    xgboost does not work.
     """
 
 
@@ -114,6 +115,12 @@ class MissingExtra(SelfbyocError, ImportError):
     """A package of an optional extra is not installed."""
 
 
+class ToolError(SelfbyocError, RuntimeError):
+    """A program or a library of others is installed and does not serve here; it says why in its
+    own words.
+    """
+
+
 class UnsupportedTVM(SelfbyocError, ImportError):
     """The TVM that is installed, or apache-tvm-ffi, is not one that this library runs on."""
 
@@ -135,6 +142,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     OpInfoError,
     UnknownValue,
     MissingExtra,
+    ToolError,
     UnsupportedTVM,
 )
 

@@ -87,7 +87,7 @@ def written(path: Path) -> Iterator[Path]:
 def _dropped(part: Path) -> Iterator[None]:
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C leaves no part of a file either
         with suppress(OSError):
             part.unlink()
         raise

@@ -11,6 +11,7 @@ from typing import Any
 
 _FFI, _CALLBACK = "/tvm/_ffi/", ("/tvm/_ffi/_ctypes/packed_func.py", "cfun")
 _SOON = 0.01  # seconds
+_asked = threading.Event()  # Ctrl-C came in the main thread, and is no KeyboardInterrupt yet
 
 
 class Stopped(Exception):
@@ -30,12 +31,11 @@ def interruptible() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    asked = False
+    _asked.clear()
     again: list[threading.Timer] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+        _asked.set()
         inner = _called_by_tvm(frame)
         if inner is None:
             raise KeyboardInterrupt
@@ -51,11 +51,13 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, stop)
     try:
         yield
-    except BaseException as err:
-        if asked and not isinstance(err, KeyboardInterrupt):
+    except BaseException as err:  # whatever TVM made of it
+        if _asked.is_set() and not isinstance(err, KeyboardInterrupt):
             raise KeyboardInterrupt from err
         raise
     finally:
+        asked = _asked.is_set()
+        _asked.clear()
         for timer in again:
             timer.cancel()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,7 +66,9 @@ def interruptible() -> Iterator[None]:
 
 
 def stopped(err: BaseException | None) -> bool:
-    """Whether Ctrl-C is the cause of an error."""
+    """Whether Ctrl-C is the cause of an error, so that nobody should mend it and go on."""
+    if _asked.is_set() and threading.current_thread() is threading.main_thread():
+        return True  # 0.27 hands on an error that says nothing of it
     while err is not None and not isinstance(err, (Stopped, KeyboardInterrupt)):
         err = err.__cause__ or err.__context__
     return err is not None

@@ -27,8 +27,10 @@ def listed(file: str) -> set[str]:
     return {n for n in (HERE / file).read_text().splitlines() if n[:1] not in ("", "#")}
 
 
-# What `make test` leaves out, by measurement, and what `make compatibility` is content with.
+# What `make test` leaves out, by measurement, and what `make compatibility` is content with. What
+# stands after "relay:" is slow there, and what it is about is tested with Relax each time.
 SLOW, QUICK = listed("slow.txt"), listed("quick.txt")
+SLOW = {n.removeprefix("relay: ") for n in SLOW if GENERATION == "relay" or n[:7] != "relay: "}
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
@@ -38,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name = item.nodeid.removeprefix("tests/")
         names = {name, name.partition("[")[0]}
-        if names & SLOW:
+        if names & SLOW or name.partition("::")[0] in SLOW:
             item.add_marker("slow")
         # Of a whole file what is not slow.
         if not names & QUICK and (names & SLOW or name.partition("::")[0] not in QUICK):
@@ -62,3 +64,80 @@ def vocabulary_as_before():
     for known, was in zip(held, before, strict=True):
         known.clear()
         known.update(was)
+
+
+# Packages of others are asked before the first test imports them, and one that is there and does
+# not load is no error of a test. Models from ONNX files are folded by ONNX Runtime.
+def importorskip(name, minversion=None, reason=None, *, exc_type=ImportError):
+    """pytest's own, in its place."""
+    __tracebackhide__ = True  # the test is where it was skipped
+    from selfbyoc.extra import does_not_serve
+
+    for needed in (name, *(["onnxruntime"] if name == "onnx" else [])):
+        if why := does_not_serve(needed):
+            pytest.skip(why, allow_module_level=True)
+    return _importorskip(name, minversion, reason, exc_type=exc_type)
+
+
+_importorskip, pytest.importorskip = pytest.importorskip, importorskip
+
+
+# What a test meets on its way, as the C++ compiler in `export_library`: its words are the reason.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    return (yield from _skipping())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    return (yield from _skipping())
+
+
+def _skipping():
+    from selfbyoc.errors import ToolError
+
+    try:
+        return (yield)
+    except ToolError as err:
+        pytest.skip(str(err))
+
+
+# Programs of others: asked when the first test needs one. They are skipped with its own words.
+
+
+@pytest.fixture(scope="session")
+def opencl():
+    """An OpenCL runtime that computes right."""
+    from harness import served
+
+    from selfbyoc.analysis.gpu.runtimes import cannot_run
+
+    served(cannot_run())
+
+
+@pytest.fixture(scope="session")
+def nvrtc():
+    """NVRTC, and headers for it."""
+    from harness import served
+
+    from selfbyoc.analysis.gpu.nvrtc import cannot_assemble
+
+    served(cannot_assemble())
+
+
+@pytest.fixture(scope="session")
+def compiler():
+    """The C++ compiler that libraries on disk are linked by."""
+    from harness import served
+
+    from selfbyoc.runtime.system_compiler import cannot_compile
+
+    served((why := cannot_compile()) and f"needs {why}")
+
+
+@pytest.fixture
+def asked_afresh(monkeypatch):
+    """Nobody is known to serve."""
+    from selfbyoc.asked import SERVES
+
+    monkeypatch.setenv(SERVES, "")

@@ -35,6 +35,15 @@ def needs(target: Any) -> Any:
     return pytest.mark.skipif(bool(why), reason=why or "this machine runs it")
 
 
+def served(why: str) -> None:
+    """Skip a test, or a file of tests, where a program or package of others does not serve here;
+    with its own words.
+    """
+    __tracebackhide__ = True
+    if why:
+        pytest.skip(why, allow_module_level=True)
+
+
 def cpus(*targets: Any) -> list[Any]:
     """Targets to parametrise a test with that runs what it builds; None is the host."""
     return [pytest.param(t, marks=() if t is None else needs(t), id=str(t)) for t in targets]

@@ -5,7 +5,7 @@ from harness import model, random_args
 
 from selfbyoc import BUILTIN, verify
 from selfbyoc._tvm import GENERATION, make_target
-from selfbyoc.analysis.gpu.opencl import TARGET, cannot_run
+from selfbyoc.analysis.gpu.opencl import TARGET
 
 HERE = [c for c in BUILTIN if any(GENERATION in case.generations for case in c.cases)]
 # One of each sort; `make gpu-smallest` has them all.
@@ -15,13 +15,13 @@ FEW = [
     if composite.name
     in ("attention", "conv2d", "dense_gelu_dense", "layer_norm_dense_int8", "softmax")
 ]
-needs_opencl = pytest.mark.skipif(bool(cannot_run()), reason=cannot_run() or "OpenCL is here")
+needs_opencl = pytest.mark.usefixtures("opencl")  # of conftest.py
 
 
 def verified(composite, case, kinds=None):
     """A case, built and run as OpenCL, against NumPy.
 
-    Never in this process: POCL's threads would be missing in a later fork, and it would hang.
+    Never in this process: a runtime's threads would be missing in a later fork, and it would hang.
     """
     mod = model(composite, case, random_args(case))
     return verify(mod, target=make_target(TARGET), composites=[composite], kinds=kinds)

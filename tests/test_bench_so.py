@@ -28,7 +28,7 @@ def written(folder, rows=5):
 
 
 @pytest.fixture(autouse=True)
-def few_windows(monkeypatch):
+def few_windows(compiler, monkeypatch):
     monkeypatch.setattr("selfbyoc.view.bench_files.QUICK", 2)
     monkeypatch.setattr("selfbyoc.view.bench_files.WINDOWS", 2)
 

@@ -51,7 +51,7 @@ def written(path, rows=5):
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def files(tmp_path_factory, compiler):
     """A model, its library, and composites."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "mine.py").write_text(MINE)

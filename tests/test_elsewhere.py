@@ -11,19 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness import served
 
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION, tir, tvm
+from selfbyoc.runtime.system_compiler import does_not_compile
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / f"run_{GENERATION}.cc"
 RNG = np.random.default_rng(0)
 X, W = RNG.standard_normal((9, 65), np.float32), RNG.standard_normal((20, 65), np.float32)
 NAMES = ["x"] if GENERATION == "relay" else []  # Relay's executor goes by names
-
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-
 
 KINDS = ("float32", "float16")  # of weights in the file
 
@@ -47,6 +46,7 @@ def compiled(folder, rows=9, weights="float32"):
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     """The example, built by the lines in its comment."""
+    served(does_not_compile("g++"))
     folder = tmp_path_factory.mktemp("cpp")
     text = EXAMPLE.read_text(encoding="utf-8")
     lines = re.search(r"^TVM=.*?(?=^\./run )", text, re.DOTALL | re.MULTILINE)[0]
@@ -66,7 +66,6 @@ def run(program, path, x, *names):
     return subprocess.run(command, input=x.tobytes(), cwd=path.parent, capture_output=True)
 
 
-@needs_compiler
 @pytest.mark.parametrize("weights", KINDS)
 def test_a_program_in_cpp(program, tmp_path, weights):
     done = run(program, compiled(tmp_path, weights=weights), X, *NAMES)
@@ -75,7 +74,6 @@ def test_a_program_in_cpp(program, tmp_path, weights):
     np.testing.assert_allclose(found, expected(X, weights), rtol=1e-4, atol=1e-6)
 
 
-@needs_compiler
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's graph executor has fixed sizes")
 def test_a_program_in_cpp_with_open_sizes(program, tmp_path):
     path = compiled(tmp_path, rows=tir.Var("rows", "int64"))
@@ -86,7 +84,6 @@ def test_a_program_in_cpp_with_open_sizes(program, tmp_path):
         np.testing.assert_allclose(found, expected(X[:rows]), rtol=1e-4, atol=1e-6)
 
 
-@needs_compiler
 def test_a_program_in_cpp_says_what_is_wrong(program, tmp_path):
     path = compiled(tmp_path)
     for x, told in ((X[:3], b"3 vs. 9" if GENERATION == "relax" else b""), (X[:, :3], b"")):
@@ -127,7 +124,7 @@ np.save("y.npy", model.get_output(0).numpy())
 
 
 @pytest.mark.parametrize("weights", KINDS)
-def test_python_with_the_runtime_alone(tmp_path, weights):
+def test_python_with_the_runtime_alone(compiler, tmp_path, weights):
     path = compiled(tmp_path, weights=weights)
     np.save(tmp_path / "x.npy", X)
     hide = "import sys; sys.modules['selfbyoc'] = None\n"
@@ -152,7 +149,7 @@ def test_the_document_quotes_the_example(generation):
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay calls no Python")
-def test_what_needs_python_is_named(tmp_path, capsys):
+def test_what_needs_python_is_named(compiler, tmp_path, capsys):
     from tvm import relax
 
     builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((9,), "float32"))
@@ -180,7 +177,7 @@ np.save("y.npy", selfbyoc.load(sys.argv[2])(np.load("x.npy"))[0])
 """
 
 
-def test_a_file_beside_one_whose_names_all_see(tmp_path):
+def test_a_file_beside_one_whose_names_all_see(compiler, tmp_path):
     """What a file widens is its own, not what another one has under the name that TVM looks for."""
     (tmp_path / "wide").mkdir()
     (tmp_path / "half").mkdir()

@@ -80,7 +80,7 @@ def test_data(path, tmp_path, capsys):
 
 
 def test_page(path, tmp_path, capsys):
-    pytest.importorskip("pygraphviz", exc_type=ImportError)
+    pytest.importorskip("pygraphviz")
     out = tmp_path / "out.html"
     printed(capsys, path, "--html", out)
     assert "<svg" in out.read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def test_times_are_for_the_page(path, capsys):
 
 
 def test_a_page_with_times(path, tmp_path, capsys):
-    pytest.importorskip("pygraphviz", exc_type=ImportError)
+    pytest.importorskip("pygraphviz")
     page = tmp_path / "page.html"
     printed(capsys, path, "--html", page, "--time")
     html = page.read_text(encoding="utf-8")

@@ -44,11 +44,11 @@ def test_without_a_compiler(tmp_path):
 
 @pytest.fixture
 def bad_compiler(tmp_path, monkeypatch):
-    """It writes half a library, as on a full disk."""
+    """It writes half of a large library, as on a full disk."""
     found = tmp_path / "bin" / "c++"
     found.parent.mkdir()
     found.write_text(
-        "#!/bin/sh\n"
+        '#!/bin/sh\ncase "$*" in *answer.cc*) exec g++ "$@";; esac\n'
         'while [ $# -gt 0 ]; do [ "$1" = -o ] && echo half > "$2"; shift; done\n'
         "echo '/usr/bin/ld: final link failed: No space left on device' >&2; exit 1\n"
     )

@@ -1,12 +1,11 @@
 """What is told of GPU kernels without running them: each check finds what is planted, no more."""
 
-import sys
 from dataclasses import replace
 
 import planted_gpu as planted
 import pytest
 from cells import smallest
-from on_gpu import FEW, verified
+from on_gpu import FEW
 
 from selfbyoc._tvm import GENERATION, make_target, tir
 from selfbyoc._tvm_rewrite import map_sequences, sequence
@@ -111,10 +110,3 @@ def test_a_built_in_composite(composite):
     found = check(kernel.lowered)
     assert found.kernels
     assert found.wrong == []
-
-
-def test_without_opencl_nothing_is_verified(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyopencl", None)
-    found = verified(FEW[0].values[0], smallest(FEW[0].values[0]), ["random"])
-    assert found.counts == {"refused": 1}
-    assert "selfbyoc[opencl]" in str(found)

@@ -8,10 +8,10 @@ from on_gpu import FEW
 from selfbyoc._tvm import make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.lowered import lowered
-from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled, cannot_assemble
+from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled
 from selfbyoc.errors import LoweringError
 
-pytestmark = pytest.mark.skipif(bool(cannot_assemble()), reason=cannot_assemble() or "it is here")
+pytestmark = pytest.mark.usefixtures("nvrtc")
 CUDA = {"kind": "cuda", "arch": ARCHES[0]}
 
 

@@ -1,4 +1,4 @@
-"""Kernels for a GPU compute what NumPy says: as OpenCL, which POCL runs on the CPU."""
+"""Kernels for a GPU compute what NumPy says: as OpenCL, which runs on the CPU."""
 
 import pytest
 from cells import smallest

@@ -39,7 +39,7 @@ def module(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def library(module):
+def library(module, compiler):
     path = module.with_name("net.so")
     assert main(["compile", str(module), "-o", str(path)]) == 0
     return path
@@ -66,7 +66,7 @@ def refused(capsys, *args):
     return found.err
 
 
-def test_compile(module, tmp_path, capsys, monkeypatch):
+def test_compile(module, compiler, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = printed(capsys, "compile", module)
     assert text.startswith("1 kernel of composites holds ")
@@ -76,7 +76,7 @@ def test_compile(module, tmp_path, capsys, monkeypatch):
     )
 
 
-def test_compile_for_a_target_with_composites(module, tmp_path, capsys):
+def test_compile_for_a_target_with_composites(module, compiler, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(MINE)
     path, target = tmp_path / "new" / "net.so", "llvm -mcpu=nehalem"
     mine = ("--composites", tmp_path / "mine.py")
@@ -131,7 +131,7 @@ def test_show_reads_the_note_alone(library, tmp_path, capsys, monkeypatch):
 # ---- models
 
 
-def test_an_onnx_model_with_open_sizes(tmp_path, capsys):
+def test_an_onnx_model_with_open_sizes(compiler, tmp_path, capsys):
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper
 
@@ -156,7 +156,7 @@ def test_an_onnx_model_with_open_sizes(tmp_path, capsys):
     assert "float32[7, 5]" in printed(capsys, "run", path, "--shape", "in.1=7x5")
 
 
-def test_an_exported_program(tmp_path, capsys):
+def test_an_exported_program(compiler, tmp_path, capsys):
     torch = pytest.importorskip("torch")
     if GENERATION == "relay":
         (tmp_path / "net.pt2").write_bytes(b"")
@@ -269,7 +269,7 @@ def test_what_needs_no_tvm(tmp_path, script):
     assert "TVM was imported" in done.stderr  # the test can fail
 
 
-def test_a_transcript(module, tmp_path):
+def test_a_transcript(module, compiler, tmp_path):
     """In processes of their own: the names that are imported late are the library's."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for args in (["compile", str(module)], ["show", "net.so"], ["run", "net.so", "--output", "."]):
@@ -279,7 +279,7 @@ def test_a_transcript(module, tmp_path):
     assert (tmp_path / "output.npy").exists()
 
 
-def test_the_readmes_lines(tmp_path):
+def test_the_readmes_lines(compiler, tmp_path):
     """From an ONNX file to numbers."""
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from harness import served
 
 import selfbyoc
 from selfbyoc import emit, op
@@ -15,6 +16,7 @@ from selfbyoc.errors import InputError, TargetError
 from selfbyoc.partition.source_names import NAMES, Names, names_of, with_names
 from selfbyoc.runtime.library import Library
 from selfbyoc.runtime.note import Note, read_note, write_note
+from selfbyoc.runtime.system_compiler import does_not_compile
 
 SHAPES = {"x": ((5, 33), "float32"), "y": ((5, 17), "float32"), "w": ((17, 33), "float32")}
 RNG = np.random.default_rng(0)
@@ -216,5 +218,6 @@ def test_names_of_any_letters(tmp_path):
     note = Note(inputs=tuple((name, (1, None), "float32") for name in NASTY))
     path, compiler = tmp_path / "note.so", os.environ.get("CXX", "g++")
     source = write_note(tmp_path, note)
+    served(does_not_compile(compiler))
     subprocess.run([compiler, "-shared", "-fPIC", source, "-o", str(path)], check=True)
     assert read_note(path) == note

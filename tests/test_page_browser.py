@@ -5,12 +5,14 @@ sizes are frames of one document, so that the browser starts once.
 import json
 import os
 import re
-import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from html import unescape
+from pathlib import Path
 
 import pytest
+from harness import served
 
 import selfbyoc
 from selfbyoc import emit, op
@@ -19,10 +21,10 @@ from selfbyoc.analysis.explain.grouping import left
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.view.page import Page, render
 
-pytest.importorskip("pygraphviz", exc_type=ImportError)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("no chromium on PATH", allow_module_level=True)
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+from browser import FLAGS, cannot_show, chromium  # isort: skip
+
+pytest.importorskip("pygraphviz")
 
 DESK, PHONE = (1440, 900), (390, 844)
 LONG = "a_module_with_a_long_name." * 5
@@ -122,6 +124,7 @@ STATES = [View("deep", "q=conv2d_77"), View("deep", "view=ops&q=log"), View("enc
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """What each view told."""
+    served(cannot_show())
     folder = tmp_path_factory.mktemp("pages")
     target = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
     for name, (program, shapes) in NETWORKS.items():
@@ -135,10 +138,9 @@ def seen(tmp_path_factory):
     frames = "".join(view.frame for view in (*SIZES, *SCHEMES, *STATES))
     harness = folder / "all.html"
     harness.write_text(HARNESS + frames, encoding="utf-8")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000"]
-    flags.append(f"--user-data-dir={folder / 'profile'}")
+    flags = [*FLAGS, "--virtual-time-budget=20000", f"--user-data-dir={folder / 'profile'}"]
     done = subprocess.run(
-        [CHROMIUM, *flags, "--dump-dom", harness.as_uri()],
+        [chromium(), *flags, "--dump-dom", harness.as_uri()],
         capture_output=True, text=True, timeout=200, check=True,
         env={**os.environ, "HOME": str(folder)},
     )  # fmt: skip

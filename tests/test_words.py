@@ -5,16 +5,17 @@ import os
 import pydoc
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from harness import served
 
 import selfbyoc
 from selfbyoc import declare, op
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION
+from selfbyoc.asked import ask
 from selfbyoc.ir.declare import BUILTIN
 from selfbyoc.ir.generation import writer
 from selfbyoc.ops.attr_words import ATTRIBUTES
@@ -171,8 +172,8 @@ WRONG = {
 @pytest.fixture(scope="module")
 def mypy(tmp_path_factory):
     """`mypy --strict` on a text, as for a file of a user's whose selfbyoc is installed."""
-    if find_spec("mypy") is None:
-        pytest.skip("mypy is not installed")
+    found = ask([sys.executable, "-m", "mypy", "--version"], "^mypy ")
+    served(found.why_not and f"mypy: {found.why_not}")
     folder = tmp_path_factory.mktemp("typed")
 
     def run(text):

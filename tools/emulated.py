@@ -25,6 +25,7 @@ from harness import expected, model, random_args  # type: ignore[import-not-foun
 import selfbyoc
 from selfbyoc import host
 from selfbyoc._tvm import GENERATION
+from selfbyoc.asked import program
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
@@ -84,6 +85,14 @@ def _verdict(path: Path) -> str:
     return next((f"WRONG: {text}" for text in wrong if text is not None), "right")
 
 
+def cannot_emulate(cpu: str) -> str:
+    """Why the emulator of a CPU does not serve, or ''."""
+    if shutil.which(EMULATOR) is None:
+        return f"{EMULATOR} is not installed (Debian, Ubuntu: apt install qemu-user)"
+    command = [EMULATOR, "-cpu", CPUS[cpu], sys.executable, "-c", "print(6 * 7)"]
+    return program(f"{EMULATOR} -cpu {CPUS[cpu]}", command, "^42\n")
+
+
 def emulate(cpu: str, names: list[str] | None) -> int:
     """Export for a CPU, and run it there."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -110,9 +119,9 @@ def main() -> int:
     args = parser.parse_args()
     if args.run:
         return run(args.run)
-    if shutil.which(EMULATOR) is None:
-        parser.error(f"{EMULATOR} is not installed (Debian, Ubuntu: apt install qemu-user)")
     wanted = args.cpu or [cpu for cpu in CPUS if host.runs(f"llvm -mcpu={cpu}")]
+    if why := next(filter(None, map(cannot_emulate, wanted)), ""):
+        parser.error(why)
     return 1 if any([emulate(cpu, args.composite) for cpu in wanted]) else 0
 
 

@@ -4,8 +4,10 @@
     python tools/gpu.py --smallest                       one case of each composite
     python tools/gpu.py --tables build/gpu/*.jsonl       what such files say, as Markdown
 
-Each case is built as OpenCL and run by POCL on edge inputs (`verify`), and built as CUDA, which is
-read for mistakes and compiled by NVRTC. The exit status counts what is wrong.
+Each case is built as OpenCL and run on the CPU on edge inputs (`verify`), and built as CUDA, which
+is read for mistakes and compiled by NVRTC. First it is said which OpenCL runtime serves here, or
+why none does, and the same of NVRTC; what is not run or not compiled is told as such, and is not
+wrong. The exit status counts what is wrong.
 """
 
 from __future__ import annotations
@@ -28,21 +30,19 @@ from on_gpu import HERE, verified  # type: ignore[import-not-found]
 from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
-from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled
+from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled, cannot_assemble
+from selfbyoc.analysis.gpu.runtimes import cannot_run, serving
 from selfbyoc.errors import one_line
 
-# The others say as much on one CPU as on another; POCL takes a minute for some of them.
+# The others say as much on one CPU as on another, and POCL takes a minute for some of them.
 KINDS = ("random", "borders")
 CUDA = {"kind": "cuda", "arch": ARCHES[0]}
 
 
 def of_case(composite: Any, case: Any) -> dict[str, Any]:
     """All that is found out of a case, as data."""
-    found = {"generation": GENERATION, "composite": composite.name, "case": case.name}
-    ran = verified(composite, case, KINDS)
-    wrong = [str(verdict) for verdict in ran.failed]
-    if set(ran.counts) != {"passed"}:
-        wrong = wrong or [f"OpenCL: {ran.summary}"]
+    found = {"generation": GENERATION, "composite": composite.name, "case": case.name, **served()}
+    wrong = [] if found["not_run"] else _run(composite, case)
     try:
         kernels = [_of_cuda(kernel) for kernel in made(composite, case, make_target(CUDA))]
     except Exception as err:  # a schedule, or TVM, raises what it likes; the sweep goes on
@@ -51,15 +51,36 @@ def of_case(composite: Any, case: Any) -> dict[str, Any]:
     return {**found, "kernels": kernels, "wrong": wrong}
 
 
+def served() -> dict[str, str]:
+    """Who runs kernels here, or why nobody does; why nothing is compiled as CUDA, or ''."""
+    not_run = cannot_run()
+    ran_by = "" if not_run else str(serving())
+    return {"ran_by": ran_by, "not_run": not_run, "not_compiled": cannot_assemble()}
+
+
+def told(served: dict[str, str]) -> str:
+    """The same for people, a line each."""
+    run = f"not run as OpenCL: {served['not_run']}" if served["not_run"] else ""
+    compiled = served["not_compiled"] and f"not compiled as CUDA: {served['not_compiled']}"
+    return "\n".join([run or f"OpenCL: {served['ran_by']}", compiled or "CUDA: NVRTC"])
+
+
+def _run(composite: Any, case: Any) -> list[str]:
+    """What is wrong with a case as OpenCL."""
+    ran = verified(composite, case, KINDS)
+    wrong = [str(verdict) for verdict in ran.failed]
+    return wrong or ([] if set(ran.counts) == {"passed"} else [f"OpenCL: {ran.summary}"])
+
+
 def _of_cuda(made: Any) -> dict[str, Any]:
-    checked = check(made.lowered)
-    used = {arch: [asdict(k) for k in assembled(made.lowered.source, arch)] for arch in ARCHES}
+    checked, source = check(made.lowered), made.lowered.source
+    arches = () if cannot_assemble() else ARCHES
     return {
         "level": made.level,
         "launches": len(made.lowered.launches),
         "workspaces": sum(made.lowered.workspaces),
         "checked": [asdict(kernel) for kernel in checked.kernels],
-        "assembled": used,
+        "assembled": {arch: [asdict(k) for k in assembled(source, arch)] for arch in arches},
         "slow": checked.slow,
         "wrong": checked.wrong,
     }
@@ -96,6 +117,7 @@ def main() -> int:
     if args.tables:
         print(tables([line for path in args.tables for line in read(path)]))
         return 0
+    print(told(served()), flush=True)
     before = read(args.json) if args.json else []
     failed = sum(bool(line["wrong"]) for line in before)
     for line in found(args, {(line["composite"], line["case"]) for line in before}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ def tables(found: Sequence[dict[str, Any]]) -> str:
     parts = []
     for generation in dict.fromkeys(line["generation"] for line in found):
         mine = [line for line in found if line["generation"] == generation]
-        parts.append(f"## {generation}\n\n{_headline(mine)}\n\n{_table(mine)}")
+        parts.append(f"## {generation}\n\n{_headline(mine)}\n\n{_who(mine)}\n\n{_table(mine)}")
         parts += _wrong(mine)
     return "\n\n".join(parts)
 
@@ -30,6 +31,15 @@ def _headline(found: Sequence[dict[str, Any]]) -> str:
         f"{len(found)} cases: {len(found) - wrong} right, {wrong} wrong; {one} are one `__global__`"
         f" function; {spilled} keep values of threads in memory."
     )
+
+
+def _who(found: Sequence[dict[str, Any]]) -> str:
+    """Who ran and compiled them, and how many were not, with the reason."""
+    who = Counter(f"run by {line['ran_by']}" for line in found if line["ran_by"])
+    who += Counter(f"not run as OpenCL: {line['not_run']}" for line in found if line["not_run"])
+    not_compiled = Counter(line["not_compiled"] for line in found if line["not_compiled"])
+    who += Counter({f"not compiled as CUDA: {why}": n for why, n in not_compiled.items()})
+    return "\n".join(f"- {count} {text}" for text, count in who.items())
 
 
 def _assembled(kernel: dict[str, Any]) -> list[dict[str, Any]]:
@@ -54,7 +64,7 @@ def _row(name: str, cases: Sequence[dict[str, Any]]) -> list[str]:
     kernels = [kernel for line in cases for kernel in line["kernels"]]
     each = [k for kernel in kernels for k in kernel["checked"]]
     registers = [
-        [k["registers"] for kernel in kernels for k in kernel["assembled"][arch]]
+        [k["registers"] for kernel in kernels for k in kernel["assembled"].get(arch, [])]
         for arch in ("sm_80", "sm_90")
     ]
     return [

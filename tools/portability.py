@@ -22,11 +22,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from other_cpus.aarch64 import check_tools
 from other_cpus.cpus import BY_NAME, CPU, CPUS
 from other_cpus.kernels import MAIN
-from other_cpus.mca import MissingTool, program
+from other_cpus.mca import program
 from other_cpus.runs import EMULATED, Result, chosen, compiled, run
 from other_cpus.table import details, markdown, rows
 
 import selfbyoc
+from selfbyoc.errors import ToolError
 
 
 def _arguments() -> argparse.Namespace:
@@ -83,7 +84,7 @@ def main() -> int:
     for name in [args.part] if args.part else PARTS:
         try:
             is_good &= PARTS[name](args, cpus)
-        except MissingTool as err:
+        except ToolError as err:
             print(f"{name}: {err}", file=sys.stderr)
             is_good = False
     return 0 if is_good else 1

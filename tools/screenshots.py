@@ -6,13 +6,14 @@ Needs Relax, torch, pygraphviz, Pillow, and Chromium on PATH. GoogLeNet's kernel
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from browser import FLAGS, cannot_show, chromium
 
 import selfbyoc
 from selfbyoc.analysis.explain.grouping import left
@@ -21,6 +22,7 @@ from selfbyoc.models.onnx_model import graph_of, light_model
 from selfbyoc.view.page import Page, render
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
+SECONDS = 120.0  # for one picture
 COLOURS = 255  # a page has few; more would make the files larger and look the same
 DESK, PHONE = (1280, 800), (390, 844)
 # picture -> (page, fragment, size)
@@ -76,15 +78,15 @@ def page(network: Callable[[], Any]) -> str:
 
 def shoot(html: Path, fragment: str, size: tuple[int, int], to: Path) -> None:
     """One picture, with few colours."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("screenshots: no chromium on PATH")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    if why := cannot_show():
+        sys.exit(f"screenshots: {why}")
+    flags = [*FLAGS, "--hide-scrollbars"]
     flags += ["--virtual-time-budget=3000", f"--window-size={size[0]},{size[1]}"]
     url = html.as_uri() + (f"#{fragment}" if fragment else "")
     subprocess.run(
-        [chromium, *flags, f"--screenshot={to}", url], check=True, stderr=subprocess.DEVNULL
-    )
+        [chromium(), *flags, f"--screenshot={to}", url],
+        check=True, stderr=subprocess.DEVNULL, timeout=SECONDS,
+    )  # fmt: skip
     picture = extra("PIL.Image").open(to).convert("RGB").quantize(COLOURS, dither=0)
     picture.save(to, optimize=True)
 

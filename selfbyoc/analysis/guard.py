@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import host
 from ..codegen.target import host_target
-from ..errors import InputError
+from ..errors import InputError, LoweringError
 from ..partition.guard import Place
 from ..partition.refusal import SLOWER, Refusal
 from ..runtime.build import build
@@ -71,7 +71,7 @@ def measured(trial: Trial) -> Times:
         return Times(0.0, math.inf)  # alone, its ops are not what they were read as: it stays
     try:
         other = build(trial.mod, trial.target, composites=trial.others)
-    except Exception:  # what TVM cannot build (QNN ops, one by one) is nothing to compare with
+    except LoweringError:  # what TVM cannot build (QNN ops, one by one) is nothing to compare with
         return Times(0.0, math.inf)
     runs = {"kernel": _call(kernel, trial), "other": _call(other, trial)}
     found = latency(runs, WINDOWS, SECONDS)

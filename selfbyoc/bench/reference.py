@@ -16,12 +16,12 @@ OLDEST_OPSET = 13
 
 
 def unoptimised(path: str, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs by ONNX Runtime, nothing fused and nothing rewritten; where it is not installed
-    or does not know the model, by ONNX's own implementation.
+    """The outputs by ONNX Runtime, nothing fused and nothing rewritten; where it is not there, does
+    not serve or does not know the model, by ONNX's own implementation.
     """
     try:
         return _runtime(path, inputs)
-    except Exception as err:  # MissingExtra, and all that ONNX Runtime raises for a model
+    except Exception as err:  # MissingExtra, ToolError, and all that ONNX Runtime raises
         reasons = [f"ONNX Runtime: {one_line(err)}"]
     onnx = extra("onnx")
     model = onnx.load(path)

@@ -39,7 +39,7 @@ def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any,
     """The answer, or what went wrong: every runtime raises errors of its own."""
     try:
         return function(*args), None
-    except Exception as err:
+    except Exception as err:  # every runtime raises errors of its own
         return None, _reason(err)
 
 

@@ -34,7 +34,7 @@ class Folder:
         part = self._written(data)
         try:
             os.replace(part, name, src_dir_fd=self.handle, dst_dir_fd=self.handle)
-        except BaseException:
+        except BaseException:  # Ctrl-C too
             self.drop(part)
             raise
 

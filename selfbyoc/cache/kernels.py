@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import InputError, one_line
 from ..files import expanded
+from ..interrupt import stopped
 from .assembly import module_of, text_of
 from .store import Store, warn
 
@@ -51,6 +52,8 @@ class KernelCache:
         try:
             module = module_of(text, symbol)
         except Exception as err:  # TVM raises plain errors; the kernel is compiled instead
+            if stopped(err):
+                raise
             logger.warning("a kernel in the compile cache cannot be loaded: %s", err)
             return None
         self.use.hits.append(symbol)
@@ -65,7 +68,9 @@ class KernelCache:
             return module
         try:
             assembled = module_of(text, symbol)
-        except Exception as err:  # what cannot be loaded is not kept
+        except Exception as err:  # TVM raises plain errors; what cannot be loaded is not kept
+            if stopped(err):
+                raise
             warn(f"kernels cannot be kept in the compile cache: {one_line(err)}")
             return module
         self.store.put(key, text, about)

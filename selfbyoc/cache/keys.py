@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import host
 from .._tvm import GENERATION, structural_hash, target_dict, tvm
+from ..asked import SERVES
 from ..graph import OpGraph, Value
 
 _PACKAGE = Path(__file__).parent.parent
@@ -142,10 +143,10 @@ _LOWERED_BY = _hash(_PACKAGE / name for name in _LOWERING)  # now, as they are i
 
 
 def _environment() -> dict[str, str]:
-    """The switches of this package. Those of the cache change no kernel; what a record says is in
-    the kernel's attributes.
+    """The switches of this package. Those of the cache, and who was asked, change no kernel; what a
+    record says is in the kernel's attributes.
     """
-    aside = ("SELFBYOC_CACHE", "SELFBYOC_RECORDS")
+    aside = ("SELFBYOC_CACHE", "SELFBYOC_RECORDS", SERVES)
     return {
         k: v for k, v in os.environ.items() if k.startswith("SELFBYOC_") and not k.startswith(aside)
     }

@@ -118,7 +118,7 @@ def kept_targets() -> Iterator[None]:
     top = tvm.target.Target.current(allow_none=True)
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C unwinds as well
         while (now := tvm.target.Target.current(allow_none=True)) is not None and not now.same_as(
             top
         ):

@@ -51,7 +51,7 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
         plain = replace(source, attrs={**attrs, NOT_OWN: reason})
         try:
             made = make(plain, target)
-        except Exception:
+        except Exception:  # as above
             _note(_ended, source.symbol, target, reason)
             raise err  # noqa: B904 (the second error follows from the first)
     _note(_fell, source.symbol, target, reason)

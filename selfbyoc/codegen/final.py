@@ -13,6 +13,7 @@ from .._tvm_config import kernel_config
 from .._tvm_gpu import with_exact_doubles
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
 from ..gpu import is_gpu
+from .carried import with_carried
 from .copies import with_copies
 from .ends import with_ends
 from .gathers import with_gathers
@@ -29,7 +30,7 @@ from .whole_tiles import with_whole_tiles
 def finished(func: Any, target: Any) -> Any:
     """A scheduled PrimFunc with what TensorIR has no step for."""
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
-    func = each_var_once(without_concatenates(func))
+    func = each_var_once(with_carried(without_concatenates(func)))
     if is_gpu(target):
         func = with_exact_doubles(func)
     if str(target.kind) == "c":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import current_target
 from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, numbered
+from ..interrupt import stopped
 from ..language.composite import Refused
 from ..language.decisions import undecided
 from ..match.match import Match, find_whole
@@ -68,7 +69,9 @@ def _fits_types(match: Match) -> bool:
         _trial(match, match.ops)
     except ComputeError:
         return False
-    except Exception:  # as in `_read`
+    except Exception as err:  # as in `_read`
+        if stopped(err):
+            raise
         logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
     return True
 
@@ -121,7 +124,9 @@ def _read(match: Match) -> set[Place] | None:
     ops = tuple(replace(call, attrs=n) for call, n in zip(match.ops, noted, strict=True))
     try:
         _trial(match, ops)
-    except Exception:  # whatever a user's function raises
+    except Exception as err:  # whatever a user's function raises
+        if stopped(err):
+            raise
         logger.debug("composite %s: no trial", match.composite.name, exc_info=True)
         return None
     return {(n, name) for n, attrs in enumerate(noted) for name in attrs.names}

@@ -84,7 +84,7 @@ def _compiled(external: External, made: _Functions, target: Any) -> Any:
     try:
         config = kernel_config(target, external.is_checked)
         module = machine_code(made.by_symbol, external.symbol, target, config=config)
-    except Exception as err:
+    except Exception as err:  # TVM's passes and LLVM raise what they like
         raise LoweringError(
             f"composite {made.composite}: TVM could not lower it with its {made.level}: "
             f"{reason(err)}"

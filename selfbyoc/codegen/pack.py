@@ -153,7 +153,7 @@ def _kernel(match: Match, name: str, func: Any, elements: int) -> Any:
     try:
         with tvm.transform.PassContext(opt_level=3, config=run_once_config()):
             module = build_module(tvm.IRModule({"pack": any_alignment(func)}), target)
-    except Exception as err:
+    except Exception as err:  # as when a kernel is lowered
         raise LoweringError(
             f"composite {match.composite.name}: packing of {name!r} failed: {err}"
         ) from err

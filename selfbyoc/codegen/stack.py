@@ -178,7 +178,7 @@ class Builder:
             return function(*args, **named)
         except SelfbyocError:
             raise
-        except Exception as err:
+        except Exception as err:  # a user's function raises what it likes
             name = self.composite.name
             raise ComputeError(
                 f"composite {name}: its {what} raised {type(err).__name__}: {in_words(err)}"

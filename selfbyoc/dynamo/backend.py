@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import RestartAnalysis, ShortenTraceback, SkipFrame
 from torch._guards import TracingContext
 
 from .._tvm import GENERATION, tvm
@@ -13,6 +14,10 @@ from ..errors import InputError, UnsupportedTVM, one_line
 from .eager import NEEDS_GRADIENTS, eagerly, random_op, why_not
 from .graph import Graph
 from .options import options_of
+
+# By these PyTorch has dynamo trace again (so a float that is only a scalar of an op becomes a
+# constant), leave out a frame, or end: they are no failures of a graph.
+CONTROL_FLOW = (RestartAnalysis, SkipFrame, ShortenTraceback)
 
 
 def backend(
@@ -55,7 +60,9 @@ def backend(
     )
     try:
         compiled: Callable[..., Any] = functional(module, inputs)
-    except Exception as err:  # whatever PyTorch's own tracing meets
+    except (*CONTROL_FLOW, Warning):
+        raise
+    except Exception as err:  # PyTorch's tracing raises what it likes, of ops that it lacks
         return eagerly(module, f"PyTorch cannot trace it: {one_line(err)}")
     return compiled
 

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import operator
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
+from .sizes import Place
 
-def with_constants(module: Any, fixed: Mapping[int, Any]) -> Any:
-    """A copy of the graph without these inputs, by position: tensors become buffers, sizes numbers.
-    What it returns beside tensors is left out.
+_size = torch.ops.aten.sym_size.int
+
+
+def with_constants(
+    module: Any,
+    fixed: Mapping[int, Any],
+    sizes: Mapping[int, Place],
+    equal: Collection[Sequence[Place]],
+) -> Any:
+    """A copy of the graph without these inputs, by position: tensors become buffers, sizes numbers,
+    and open sizes what is asked of the tensor that has them; extents that are `equal` are said to
+    be. What it returns beside tensors is left out.
+
+    A view is a reshape in it: attention's results lie otherwise once it is taken apart.
     """
     done = fx.GraphModule(module, copy.deepcopy(module.graph))
     inputs = done.graph.find_nodes(op="placeholder")
@@ -26,10 +39,34 @@ def with_constants(module: Any, fixed: Mapping[int, Any]) -> Any:
         else:
             _replace(node, value)
         done.graph.erase_node(node)
+    if sizes or equal:
+        after_inputs = done.graph.find_nodes(op="placeholder")[-1].next
+        with done.graph.inserting_before(after_inputs):
+            _ask_tensors(done.graph, inputs, sizes, equal)
     (last,) = done.graph.find_nodes(op="output")
     last.args = (tuple(n for n in last.args[0] if _is_tensor(n)),)
+    for node in done.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
+        node.target = torch.ops.aten.reshape.default
     done.recompile()
     return done.eval()
+
+
+def _ask_tensors(
+    graph: fx.Graph,
+    inputs: Sequence[Any],
+    sizes: Mapping[int, Place],
+    equal: Collection[Sequence[Place]],
+) -> None:
+    def size(place: Place) -> Any:
+        return graph.call_function(_size, (inputs[place[0]], place[1]))
+
+    for position, place in sizes.items():
+        inputs[position].replace_all_uses_with(size(place))
+        graph.erase_node(inputs[position])
+    for first, *others in equal:
+        for other in others:
+            is_equal = graph.call_function(operator.eq, (size(first), size(other)))
+            graph.call_function(torch._check, (is_equal,))
 
 
 def _replace(node: Any, number: Any) -> None:

@@ -5,6 +5,7 @@ in memory that belongs to the caller and is shared by the results that share it 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ _FLOAT, _INTEGER = 1e-3, 0.02  # of integers, how many may differ: places of equ
 
 
 class Results:
-    """How a graph's results are made of its library's; `are_plain` where nothing is to be done."""
+    """How a graph's results are made of its library's."""
 
     def __init__(
         self,
@@ -34,9 +35,32 @@ class Results:
         self._views = views(wanted)
         self._strides = [_other_strides(f, w) for f, w in zip(first, wanted, strict=True)]
         self._are_shared = _shared(first, second, live)
-        are_tensors = all(isinstance(r, torch.Tensor) for r in calls[0])
+        self._are_tensors = all(isinstance(r, torch.Tensor) for r in calls[0])
+
+    @property
+    def has_views(self) -> bool:
+        """Whether a result is a view of another one."""
+        return bool(self._views)
+
+    @cached_property
+    def are_plain(self) -> bool:
+        """Whether a library's results are the graph's."""
         is_changed = any(self._are_shared) or any(s is not None for s in self._strides)
-        self.are_plain = are_tensors and not (is_changed or self._others or self._views)
+        return self._are_tensors and not (is_changed or self._others or self._views)
+
+    def like(self, expected: Sequence[Any]) -> Results:
+        """The same for other sizes, where no result is a view; shape and strides of each tensor, or
+        the number.
+        """
+        other: Results = object.__new__(Results)
+        tensors = [e for e in expected if isinstance(e, tuple)]
+        other._others = [(n, e) for n, e in enumerate(expected) if not isinstance(e, tuple)]
+        other._strides = [
+            None if _dense(shape) == strides else strides for shape, strides in tensors
+        ]
+        other._views, other._are_shared = [], self._are_shared
+        other._are_tensors = self._are_tensors
+        return other
 
     def of(self, found: Sequence[Any]) -> list[Any]:
         """The graph's results."""
@@ -83,6 +107,15 @@ def _tensors(found: Sequence[Any]) -> list[Any]:
 def _other_strides(found: Any, wanted: Any) -> Any:
     """PyTorch's, where they are others."""
     return None if found.stride() == wanted.stride() else wanted.stride()
+
+
+def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides that PyTorch gives a new tensor."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
 
 
 def _copy(tensor: Any, strides: Sequence[int] | None) -> Any:

@@ -18,6 +18,7 @@ from .changes import contents, holders, written_uncounted
 from .constants import with_constants
 from .options import Options
 from .results import Results
+from .sizes import Open
 
 _BELOW = 63  # TVM's kernels read at multiples of 64 bytes
 _version, _pointer = attrgetter("_version"), torch.Tensor.data_ptr
@@ -29,35 +30,53 @@ class Specialised:
     """
 
     def __init__(
-        self, module: Any, given: Sequence[Any], weights: Sequence[int], options: Options
+        self,
+        module: Any,
+        given: Sequence[Any],
+        weights: Sequence[int],
+        options: Options,
+        sizes: Open | None = None,
     ) -> None:
-        self._module = module
+        self._module, self._compare = module, options.compare
         self._weights = _picking(weights)
         self.holds = self._weights(given)
         self._state = self._state_now()
         self._statistics = written_uncounted(self.holds)
         self._were = contents(self._statistics)
-        fixed = {n: v for n, v in enumerate(given) if not isinstance(v, torch.Tensor)}
+        numbers = [n for n, v in enumerate(given) if not isinstance(v, torch.Tensor)]
+        open_ = {} if sizes is None else sizes.sizes
+        fixed = {n: given[n] for n in numbers if n not in open_}
         fixed |= dict(zip(weights, self.holds, strict=True))
-        self._live = _picking([n for n in range(len(given)) if n not in fixed])
+        live = [n for n in range(len(given)) if n not in fixed and n not in open_]
+        self._live = _picking(live)
         self._executors = threading.local()
         # aot_autograd watches the first call by a mode of its own, in which nothing is exported.
         with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
-            live = [tensor.detach() for tensor in self._live(given)]
-            self._library = _library(with_constants(module, fixed), live, options)
-            expected = list(module(*given))
-            # The calls differ in memory where it is the library's to choose.
-            live = [_readable(tensor) for tensor in live]
-            calls = [self._session()(*live) for _ in range(2)]
-            self._results = Results(expected, calls, live, options.compare)
-        self._indices = _indices(self._library)
-        if options.on_library is not None:
-            options.on_library(self._library)
+            tensors = [tensor.detach() for tensor in self._live(given)]
+            equal = [] if sizes is None else list(sizes.places.values())
+            dims = None if sizes is None else sizes.dims(live)
+            bare = with_constants(module, fixed, open_, equal)
+            self.library = _library(bare, tensors, options, dims)
+        self._indices = _indices(self.library)
+        self._results = self._compared(given)
         holders.add(self)
+
+    def _compared(self, given: Sequence[Any]) -> Results:
+        """How the results lie for these inputs. Raises InputError where they are not PyTorch's."""
+        with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+            expected = list(self._module(*given))
+            # The calls differ in memory where it is the library's to choose.
+            live = [_readable(tensor.detach()) for tensor in self._live(given)]
+            calls = [self._session()(*live) for _ in range(2)]
+            return Results(expected, calls, live, self._compare)
 
     def fits(self, given: Sequence[Any]) -> bool:
         """Whether these are the weights that it holds, and nobody wrote them since."""
         return all(map(is_, self._weights(given), self.holds)) and not self.is_changed()
+
+    def serves(self, given: Sequence[Any]) -> bool:
+        """Whether it may be called with these at once."""
+        return self.fits(given)
 
     def is_changed(self) -> bool:
         """Whether somebody wrote the weights, or gave them other memory."""
@@ -79,13 +98,17 @@ class Specialised:
             t if not t.data_ptr() & _BELOW and t.is_contiguous() else _readable(t)
             for t in self._live(given)
         ])  # fmt: skip
-        return found if self._results.are_plain else self._results.of(found)
+        results = self._results_for(given)
+        return found if results.are_plain else results.of(found)
+
+    def _results_for(self, given: Sequence[Any]) -> Results:
+        return self._results
 
     def _session(self) -> Session:
         """This thread's executor."""
         mine = self._executors
         if not hasattr(mine, "session"):
-            mine.session = self._library.session()
+            mine.session = self.library.session()
         found: Session = mine.session
         return found
 
@@ -120,16 +143,23 @@ def _readable(tensor: Any) -> Any:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _library(module: Any, live: Sequence[Any], options: Options) -> Library:
+def _library(
+    module: Any, live: Sequence[Any], options: Options, dims: Sequence[Any] | None
+) -> Library:
     """Import and build; every error as one of ours."""
     try:
-        library = build(imported(module, live, bare=True), **options.for_build())
-    except SelfbyocError:
+        mod = imported(module, live, bare=True, dims=dims)
+        library = build(mod, **options.for_build())
+    except (SelfbyocError, Warning):  # a warning where the user, or `EverySize`, makes it an error
         raise
     except Exception as err:  # TVM's own, of ops that it does not lower
         raise InputError(f"TVM does not build it: {one_line(err)}") from err
     told = [(list(shape), dtype) for _, shape, dtype in library.inputs]
-    wanted = [(list(t.shape), str(t.dtype).removeprefix("torch.")) for t in live]
+    wanted = [
+        ([None if axis in (opened or ()) else extent for axis, extent in enumerate(t.shape)], dtype)
+        for t, opened in zip(live, dims or [None] * len(live), strict=True)
+        if (dtype := str(t.dtype).removeprefix("torch."))
+    ]
     if told != wanted:
         raise InputError(f"TVM's importer has other inputs: {told}, expected {wanted}")
     return library

@@ -8,13 +8,14 @@ from typing import Any
 from tvm import relax
 
 from .._tvm import GENERATION, attrs_dict, tvm
-from ..graph import OpCall, Shape
+from ..graph import OpCall
+from ..ops.kind import Typed
 from ..ops.vocabulary import KINDS, attrs_of
 from ._relax import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
 
-Rule = Callable[[Sequence[Shape], Sequence[str], Mapping[str, Any]], Any]
+Rule = Callable[[Sequence[Typed], Mapping[str, Any]], Sequence[Typed]]
 
 PREFIX = "relax."
 _rules: dict[str, Rule] = {}
@@ -27,8 +28,9 @@ def known_ops() -> list[str]:
 
 
 def register(name: str, kind: str, rule: Rule) -> None:
-    """An op of this name in TVM: its type, and the PrimFunc that it becomes. What a kind says is
-    looked up when it is asked for, so that it may be declared again.
+    """An op of this name in TVM: the types of its results, by those of its inputs, and the PrimFunc
+    that it becomes. What a kind says is looked up when it is asked for, so that it may be declared
+    again.
     """
     known = name in _rules
     _rules[name] = rule
@@ -43,11 +45,17 @@ def register(name: str, kind: str, rule: Rule) -> None:
 
 
 def _type(name: str, kind: str, call: relax.Call) -> Any:
-    values = [value for arg in call.args for value in _values(arg.ty)]
-    shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    shape, dtype = _rules[name](shapes, dtypes, attrs_of(kind, attrs_dict(call.attrs)))
-    # Open sizes are those of the only input.
-    return relax.TensorType(call.args[0].ty.shape if None in shape else shape, dtype)
+    fields = [ty for arg in call.args for ty in getattr(arg.ty, "fields", [arg.ty])]
+    found = _rules[name]([_typed(ty) for ty in fields], attrs_of(kind, attrs_dict(call.attrs)))
+    types = [relax.TensorType(shape, dtype) for shape, dtype in found]
+    return types[0] if len(types) == 1 else relax.TupleType(types)
+
+
+def _typed(ty: Any) -> Typed:
+    """A tensor's type; an open size is the expression that TVM has for it."""
+    (value,) = _values(ty)
+    extents = zip(value.shape, ty.shape, strict=True) if getattr(ty, "shape", None) else ()
+    return tuple(e if known is None else known for known, e in extents), value.dtype
 
 
 def _legalized(kind: str, builder: Any, call: relax.Call) -> Expr:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tvm import relay
+from tvm import relay, topi
 from tvm.relay.op import op as registry
 from tvm.relay.op._tensor import elemwise_shape_func
+from tvm.relay.op.strategy.generic import schedule_injective
 
 from .._tvm import GENERATION, attrs_dict, tvm
-from ..graph import OpCall, Shape
+from ..graph import OpCall
+from ..ops.kind import Typed
 from ..ops.vocabulary import KINDS, attrs_of
 from ._relay import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]
 
-Rule = Callable[[Sequence[Shape], Sequence[str], Mapping[str, Any]], Any]
+Rule = Callable[[Sequence[Typed], Mapping[str, Any]], Sequence[Typed]]
 
 _LEVEL = 10  # of registrations: a later one of the same level takes the place
 _PATTERNS = {
@@ -35,8 +37,9 @@ def known_ops() -> list[str]:
 
 
 def register(name: str, kind: str, rule: Rule) -> None:
-    """An op of this name in TVM: its type, its compute, how TVM schedules and fuses it. What a kind
-    says is looked up when it is asked for, so that it may be declared again.
+    """An op of this name in TVM: the types of its results, by those of its inputs, its compute, how
+    TVM schedules and fuses it. What a kind says is looked up when it is asked for, so that it may
+    be declared again.
     """
     known = name in _rules
     _rules[name] = rule
@@ -50,19 +53,33 @@ def register(name: str, kind: str, rule: Rule) -> None:
     fuses = KINDS[kind].fuses
     registry.register_pattern(name, _PATTERNS[fuses if isinstance(fuses, str) else fuses[0]])
     registry.register_compute(name, lambda attrs, ins, out: _compute(kind, attrs, ins, out))
-    registry.register_injective_schedule(name)
+    registry.register_schedule(name, _schedule)
     if fuses == "elemwise":  # open sizes go through
         registry.register_shape_func(name, False, elemwise_shape_func)
 
 
+@tvm.target.generic_func
+def _schedule(attrs: Any, outs: Sequence[Any], target: Any) -> Any:
+    """Of loop nests that the compute wrote itself: as they are."""
+    if any(isinstance(out.op, tvm.te.ExternOp) for out in outs):
+        return topi.generic.schedule_extern(outs)
+    return schedule_injective(attrs, outs, target)
+
+
 def _type(name: str, kind: str, types: Sequence[Any], attrs: Any) -> Any:
-    values = [value for ty in types for value in _values(ty)]
-    if any(value.dtype == "opaque" for value in values):
+    fields = [each for ty in types for each in getattr(ty, "fields", [ty])]
+    if any(value.dtype == "opaque" for ty in fields for value in _values(ty)):
         return None  # not inferred yet: asked again when more is known
-    shapes, dtypes = [v.shape for v in values], [v.dtype for v in values]
-    shape, dtype = _rules[name](shapes, dtypes, attrs_of(kind, attrs_dict(attrs)))
-    # Open sizes are those of the only input.
-    return relay.TensorType(types[0].shape if None in shape else shape, dtype)
+    found = _rules[name]([_typed(ty) for ty in fields], attrs_of(kind, attrs_dict(attrs)))
+    made = [relay.TensorType(shape, dtype) for shape, dtype in found]
+    return made[0] if len(made) == 1 else relay.TupleType(made)
+
+
+def _typed(ty: Any) -> Typed:
+    """A tensor's type; an open size is the expression that TVM has for it."""
+    (value,) = _values(ty)
+    extents = zip(value.shape, ty.shape, strict=True)
+    return tuple(e if known is None else known for known, e in extents), value.dtype
 
 
 def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Any) -> list[Any]:
@@ -70,7 +87,8 @@ def _compute(kind: str, attrs: Any, ins: Sequence[Any], out: Any) -> list[Any]:
     call = OpCall(kind, (), told, _values(out), kind)
     compute = KINDS[kind].compute
     assert compute is not None
-    return [compute(ins, call)]
+    found = compute(ins, call)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
 def call_of(name: str, args: Sequence[Expr], attrs: Mapping[str, Any], *, is_list: bool) -> Expr:

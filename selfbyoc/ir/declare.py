@@ -14,13 +14,16 @@ from ..graph import OpCall, Shape, type_text
 from ..language.nodes import Arg, Node, Op, as_node, reachable
 from ..language.pattern import op
 from ..ops.attrs import like
-from ..ops.kind import BROADCASTS, Array, Compute, Evaluate, OpKind, elementwise, form
+from ..ops.kind import BROADCASTS, OWN, Array, Compute, Evaluate, OpKind, Typed, elementwise, form
 from ..ops.reference import told_by
 from ..ops.vocabulary import FAMILIES, KINDS, add, is_declared, read_as
 from .generation import registrar
 
 BUILTIN = frozenset(kind.name for family in FAMILIES for kind in family.KINDS)
-OWN = "selfbyoc."  # before the name of an op that this library registers in TVM
+
+for _kind in KINDS.values():
+    if _kind.types is not None:
+        registrar.register(OWN + _kind.name, _kind.name, _kind.types)
 
 # What a user calls a kind -> TVM's pattern kind.
 _FUSES: dict[str, str | tuple[str, str]] = {
@@ -113,7 +116,7 @@ def line_for(name: str) -> str | None:
 
 
 class _Rule:
-    """The type of a declared op's result: from shapes, dtypes and attributes to shape and dtype."""
+    """The type of a declared op's result: from its inputs' types and attributes."""
 
     def __init__(
         self,
@@ -124,14 +127,12 @@ class _Rule:
     ) -> None:
         self.name, self.kind, self.shape, self.dtype = name, kind, shape, dtype
 
-    def __call__(
-        self, shapes: Sequence[Shape], dtypes: Sequence[str], attrs: Mapping[str, Any]
-    ) -> tuple[Shape, str]:
-        """The result's; an open size is None, which an elementwise op of one input may have."""
+    def __call__(self, ins: Sequence[Typed], attrs: Mapping[str, Any]) -> list[Typed]:
+        """The result's; an elementwise op of one input may have open sizes."""
+        shapes, dtypes = [shape for shape, _ in ins], [dtype for _, dtype in ins]
         try:
-            return self._shape(shapes, attrs), str(
-                self.dtype(*dtypes, **attrs) if self.dtype else dtypes[0]
-            )
+            dtype = str(self.dtype(*dtypes, **attrs) if self.dtype else dtypes[0])
+            return [(self._shape(shapes, attrs), dtype)]
         except Exception as err:  # whatever a user's function raises is its own error
             told = ", ".join(type_text(s, d) for s, d in zip(shapes, dtypes, strict=True))
             text = f"op {self.name}: no type of a result of {told}"
@@ -142,7 +143,7 @@ class _Rule:
             return tuple(int(e) for e in self.shape(*shapes, **attrs))
         if len(shapes) == 1:
             return shapes[0]
-        if any(None in shape for shape in shapes):
+        if not all(isinstance(extent, int) for shape in shapes for extent in shape):
             raise TypeError("an op of several inputs takes no open sizes")
         return tuple(int(e) for e in np.broadcast_shapes(*shapes))
 

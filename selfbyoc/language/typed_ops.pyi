@@ -434,6 +434,34 @@ class Ops:
         Relax: greater_equal
         """
 
+    def gru(
+        self,
+        gates: _In,
+        weight: _In,
+        hidden: _In,
+        bias: _In,
+        /,
+        *,
+        activations: _Is[str] = "sigmoid tanh",
+        direction: _Is[str] = "forward",
+        clip: _Is[float] = 0.0,
+        linear_before_reset: _Is[bool] = False,
+    ) -> Node:
+        """The states of all steps of a GRU, as of an LSTM, of gates update, reset and candidate;
+        bias [directions, units] is added to the candidate's product with the state.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          activations ('sigmoid tanh'): of each direction's gates, candidate and state, as
+              'sigmoid tanh tanh'; alpha and beta after a colon each, 'leaky_relu:0.1'
+          direction ('forward'): 'forward', 'reverse' (from the last step) or 'bidirectional'
+          clip (0.0): the limit of what goes into activations, on both sides; 0: none
+          linear_before_reset (False): whether the reset gate multiplies the state's product,
+              not the state
+
+        Relay: selfbyoc.gru
+        Relax: selfbyoc.gru
+        """
+
     def layer_norm(
         self,
         x: _In,
@@ -544,6 +572,36 @@ class Ops:
 
         Relay: nn.lrn
         Relax: the ops that importers write it as, a pool of squares; read only
+        """
+
+    def lstm(
+        self,
+        gates: _In,
+        weight: _In,
+        hidden: _In,
+        cell: _In,
+        /,
+        *,
+        activations: _Is[str] = "sigmoid tanh tanh",
+        direction: _Is[str] = "forward",
+        clip: _Is[float] = 0.0,
+        input_forget: _Is[bool] = False,
+    ) -> Node:
+        """The states of all steps of an LSTM, [length, directions, batch, units], and its cell
+        states. gates is [length, batch, directions * 4 * units], the products of all inputs:
+        input, output, forget and candidate of one direction after those of the other; weight
+        [directions, 4 * units, units]; hidden and cell [directions, batch, units], before the
+        first step.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          activations ('sigmoid tanh tanh'): of each direction's gates, candidate and state, as
+              'sigmoid tanh tanh'; alpha and beta after a colon each, 'leaky_relu:0.1'
+          direction ('forward'): 'forward', 'reverse' (from the last step) or 'bidirectional'
+          clip (0.0): the limit of what goes into activations, on both sides; 0: none
+          input_forget (False): whether the forget gate is one less the input gate
+
+        Relay: selfbyoc.lstm
+        Relax: selfbyoc.lstm
         """
 
     def max(
@@ -671,6 +729,33 @@ class Ops:
         Relax: not_equal
         """
 
+    def peephole_lstm(
+        self,
+        gates: _In,
+        weight: _In,
+        hidden: _In,
+        cell: _In,
+        peepholes: _In,
+        /,
+        *,
+        activations: _Is[str] = "sigmoid tanh tanh",
+        direction: _Is[str] = "forward",
+        clip: _Is[float] = 0.0,
+        input_forget: _Is[bool] = False,
+    ) -> Node:
+        """An LSTM whose gates see the cell state, by peepholes [directions, 3 * units].
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          activations ('sigmoid tanh tanh'): of each direction's gates, candidate and state, as
+              'sigmoid tanh tanh'; alpha and beta after a colon each, 'leaky_relu:0.1'
+          direction ('forward'): 'forward', 'reverse' (from the last step) or 'bidirectional'
+          clip (0.0): the limit of what goes into activations, on both sides; 0: none
+          input_forget (False): whether the forget gate is one less the input gate
+
+        Relay: selfbyoc.peephole_lstm
+        Relax: selfbyoc.peephole_lstm
+        """
+
     def power(
         self,
         x: _In,
@@ -796,6 +881,29 @@ class Ops:
 
         Relay: multiply(multiply(x, rsqrt(add(mean(multiply(x, x)), epsilon))), gamma)
         Relax: nn.rms_norm
+        """
+
+    def rnn(
+        self,
+        gates: _In,
+        weight: _In,
+        hidden: _In,
+        /,
+        *,
+        activations: _Is[str] = "tanh",
+        direction: _Is[str] = "forward",
+        clip: _Is[float] = 0.0,
+    ) -> Node:
+        """The states of all steps of a plain recurrent layer, as of an LSTM, with one gate.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          activations ('tanh'): of each direction's gates, candidate and state, as 'sigmoid tanh
+              tanh'; alpha and beta after a colon each, 'leaky_relu:0.1'
+          direction ('forward'): 'forward', 'reverse' (from the last step) or 'bidirectional'
+          clip (0.0): the limit of what goes into activations, on both sides; 0: none
+
+        Relay: selfbyoc.rnn
+        Relax: selfbyoc.rnn
         """
 
     def round(

@@ -35,9 +35,12 @@ def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
     return sized(mod, shapes, where)
 
 
-def from_torch(module: Any, inputs: Sequence[Any], bare: bool = False) -> Any:
+def from_torch(
+    module: Any, inputs: Sequence[Any], bare: bool = False, dims: Sequence[Any] | None = None
+) -> Any:
     """A module of PyTorch, exported with these inputs, or a program that is. `bare`: what it
-    returns, if that is one tensor, is no tuple of one, which takes 2 us to take apart.
+    returns, if that is one tensor, is no tuple of one, which takes 2 us to take apart. `dims`: of
+    each input the sizes that stay open, as torch.export takes them.
     """
     import torch
 
@@ -49,4 +52,5 @@ def from_torch(module: Any, inputs: Sequence[Any], bare: bool = False) -> Any:
             return converted(module, bare)
         if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
             module = exported_script(module, inputs)
-        return converted(torch.export.export(module, tuple(inputs)), bare)
+        shapes = None if dims is None else tuple(dims)
+        return converted(torch.export.export(module, tuple(inputs), dynamic_shapes=shapes), bare)

@@ -15,9 +15,12 @@ from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from .._tvm import tir
 from ..errors import InputError, SelfbyocError
+from ..ir._relax_register import call_of
+from ..ops.kind import OWN
 from ._relax_spans import with_spans
 from .dim_names import as_extents
 from .onnx import _relax_narrow, _relax_shapes
+from .onnx.build import own_attrs, without_own
 from .onnx.checks import told
 
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
@@ -50,7 +53,9 @@ def imported(model: Any) -> Any:
 
 
 class _Importer(ONNXGraphImporter):
-    """Notes which node each value is of; one without a name goes by its first output."""
+    """Notes which node each value is of; one without a name goes by its first output. Ops of this
+    library's own stand in the graph under their names in TVM.
+    """
 
     _nodes: dict[str, Any]
     names: Mapping[Any, str]
@@ -82,13 +87,16 @@ class _Importer(ONNXGraphImporter):
                 dict.__setitem__(self._nodes, name, shape)
 
     def _check_for_unsupported_ops(self, graph: Any) -> None:
-        missing = sorted({node.op_type for node in graph.node} - known_ops())
+        missing = sorted({node.op_type for node in without_own(graph).node} - known_ops())
         if missing:
             raise InputError(f"TVM's frontend does not have {', '.join(missing)}")
 
     def _convert_operator(
         self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
     ) -> Any:
+        if op_name.startswith(OWN):
+            own = own_attrs(op_name, attrs)
+            return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
         convert = _CONVERTERS.get(op_name)
         try:
             found = convert(self.bb, inputs, attrs) if convert is not None else None

@@ -91,6 +91,12 @@ def _cat(node: Any, importer: Any) -> Any:
     return emit(relax.op.concat(parts, axis=argument(node, 1, "dim", 0)))
 
 
+def _converted(node: Any, importer: Any) -> Any:
+    """A primitive of PyTorch's that dynamo writes where a float is not known when it traces."""
+    dtype = importer._convert_data_type(str(node.args[1]), importer.env)
+    return importer.block_builder.emit(relax.op.astype(importer.env[node.args[0]], dtype))
+
+
 def _cumsum(node: Any, importer: Any) -> Any:
     """Sums of bools and short integers are int64 in PyTorch. TVM keeps the type of the terms: a sum
     of bools does not compile, and one of int8 overflows.
@@ -152,6 +158,7 @@ _CONVERTERS = {
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),
     "cat.default": _cat,
+    "convert_element_type.default": _converted,
     "cumsum.default": _cumsum,
     "div.Scalar_mode": _divide,
     "div.Tensor_mode": _divide,

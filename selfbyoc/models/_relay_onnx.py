@@ -7,6 +7,11 @@ from typing import Any
 
 from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, rewrite, wildcard
+from tvm.relay.frontend.onnx import GraphProto
+
+from ..ir._relay_register import call_of
+from ..ops.kind import OWN
+from .onnx.build import own_attrs, without_own
 
 
 def imported(model: Any) -> Any:
@@ -14,9 +19,32 @@ def imported(model: Any) -> Any:
     with warnings.catch_warnings():
         # Of a reduction's axes, which are an attribute again (models/onnx/forms.py).
         warnings.filterwarnings("ignore", "Unrecognized attribute: axes")
-        mod = relay.frontend.from_onnx(_without_half_clips(model), freeze_params=True)[0]
+        mod = _imported(_without_half_clips(model))
     mod["main"] = rewrite([_LogOfSoftmax(), _LogOfExp()], mod["main"])
     return relay.transform.InferType()(mod)
+
+
+def _imported(model: Any) -> Any:
+    """As `relay.frontend.from_onnx` of frozen weights does it."""
+    opsets = {each.domain: each.version for each in model.opset_import}
+    importer = _Importer(None, "float32", freeze_params=True, op_type_dict={})
+    with importer:
+        mod, _ = importer.from_onnx(model.graph, opsets.get("", opsets.get("ai.onnx", 1)))
+    return relay.transform.DynamicToStatic()(mod)
+
+
+class _Importer(GraphProto):
+    """Ops of this library's own stand in the graph under their names in TVM."""
+
+    def _check_for_unsupported_ops(self, graph: Any) -> None:
+        super()._check_for_unsupported_ops(without_own(graph))
+
+    def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
+        if not op_name.startswith(OWN):
+            return super()._convert_operator(op_name, inputs, attrs, opset)
+        called = call_of(op_name, list(inputs), own_attrs(op_name, attrs), is_list=False)
+        count = attrs["tvm_custom"]["num_outputs"]
+        return called if count == 1 else relay.expr.TupleWrapper(called, count)
 
 
 def _without_half_clips(model: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtra, ModelWarning, one_line
+from ..errors import InputError, MissingExtra, ModelWarning, ToolError, one_line
 from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
 from .generation import tvm_road
@@ -135,7 +135,7 @@ def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
     """
     try:
         done = folded(proto)
-    except (InputError, MissingExtra) as err:
+    except (InputError, MissingExtra, ToolError) as err:
         if objection:
             text = f"{name} is no ONNX model that can be read: {objection}; {err}"
             raise InputError(text) from err

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, one_line
+from ..errors import InputError, SelfbyocError, one_line
 from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
 from .generation import tvm_road
@@ -38,7 +38,7 @@ def _parameters(module: Any) -> Iterator[tuple[str, np.ndarray]]:
             yield name, value.detach().cpu().numpy()
 
 
-def imported(module: Any, inputs: Sequence[Any], **how: bool) -> Any:
+def imported(module: Any, inputs: Sequence[Any], **how: Any) -> Any:
     """`from_torch`, with what the generation at hand may be told besides."""
     torch = extra("torch")
     kinds = (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction)
@@ -57,7 +57,7 @@ def imported(module: Any, inputs: Sequence[Any], **how: bool) -> Any:
             raise InputError(f"inputs: expected tensors, found {kind} at {number}")
     try:
         return tvm_road.from_torch(module, inputs, **how)
-    except InputError:
+    except (SelfbyocError, Warning):  # a warning that the user makes an error
         raise
     except Exception as err:  # PyTorch's exporter and TVM's frontend raise errors of many kinds
         op = op_of(err)

@@ -52,7 +52,7 @@ def import_onnx(model: Any, name: str = "the model") -> Any:
             return tvm_road.from_onnx(model)
     except InputError as err:
         raise InputError(f"{name}: {err}") from err
-    except Exception as err:  # TVM's frontends raise plain errors of many kinds
+    except Exception as err:  # TVM's frontends raise errors of many kinds: KeyError for unknown ops
         raise InputError(f"TVM's ONNX frontend cannot import {name}: {one_line(err)}") from err
 
 

@@ -18,6 +18,9 @@ _AXES = "int | tuple[int, ...] | None"
 ATTRIBUTES: dict[str, Words] = {
     "a_max": Words("float", "the upper limit"),
     "a_min": Words("float", "the lower limit"),
+    "activations": Words(
+        "str", "of each direction's gates, candidate and state, as 'sigmoid tanh tanh'; alpha and "
+               "beta after a colon each, 'leaky_relu:0.1'"),
     "alpha": Words("float", "a factor, as in the formula"),
     "axes": Words(_INTS, "the input's axes in the order of the result"),
     "axis": Words(_AXES, "the axis, counted from the end if negative; of a reduction one axis, "
@@ -26,12 +29,14 @@ ATTRIBUTES: dict[str, Words] = {
     "bias": Words("float", "a term, as in the formula"),
     "ceil_mode": Words("bool", "whether a last window that is not whole counts"),
     "count_include_pad": Words("bool", "whether the padding counts in the mean"),
+    "clip": Words("float", "the limit of what goes into activations, on both sides; 0: none"),
     "coordinate_transformation_mode": Words(
         "str", "where a pixel of the result lies in the image: 'half_pixel', 'align_corners', "
                "'asymmetric', 'pytorch_half_pixel' or 'tf_half_pixel_for_nn', as in ONNX"),
     "data_layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
                                 "W columns"),
     "dilation": Words(_PAIR, "distance of the elements under the window, (vertical, horizontal)"),
+    "direction": Words("str", "'forward', 'reverse' (from the last step) or 'bidirectional'"),
     "dtype": Words("str", "the result's"),
     "epsilon": Words("float", "added under the root"),
     "groups": Words("int", "groups of channels, each convolved by itself"),
@@ -39,6 +44,7 @@ ATTRIBUTES: dict[str, Words] = {
                              "model, for patterns only"),
     "indices_or_sections": Words("int | tuple[int, ...]", "how many equal parts, or where each "
                                                           "but the first begins"),
+    "input_forget": Words("bool", "whether the forget gate is one less the input gate"),
     "input_scale": Words("float", "of the input: value = scale * (integer - zero point)"),
     "input_zero_point": Words("int", "of the input"),
     "keepdims": Words("bool", "whether the reduced axes stay, with one element"),
@@ -46,6 +52,8 @@ ATTRIBUTES: dict[str, Words] = {
                                   "channels, H rows, W columns"),
     "layout": Words("str", "the order of the image's axes: N images, C channels, H rows, "
                            "W columns"),
+    "linear_before_reset": Words(
+        "bool", "whether the reset gate multiplies the state's product, not the state"),
     "method": Words("str", "'linear' or 'nearest_neighbor'"),
     "out_dtype": Words("str | None", "the result's; None: the input's"),
     "out_layout": Words("str", "the order of the result's axes; that of data_layout if not given"),

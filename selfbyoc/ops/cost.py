@@ -4,7 +4,7 @@ A multiply-add is 2 operations, any other operation on one element is 1, exp and
 (max, relu, clip) counts; moving data (reshape, transpose, concatenate, cast) does not. Softmax is 5
 an element (max, subtract, exp, sum, divide), layer_norm 8 (two sums, a difference, a square, two
 normalising and two affine operations), rms_norm 4 (a square, a sum, two products), resize2d 6 if it
-is linear.
+is linear; a recurrent layer has 20 beside its products.
 """
 
 from __future__ import annotations
@@ -82,13 +82,19 @@ def _lrn(op: Sizes) -> int:
     return op.size * (2 * int(op.attrs.get("size", 1)) + 4)
 
 
+def _recurrent(op: Sizes) -> int:
+    """The products of the states with the weights of all gates; some activations of each state."""
+    return 2 * math.prod(op.inputs[0]) * op.inputs[1][-1] + 20 * op.size
+
+
 _FLOPS: dict[str, Callable[[Sizes], int]] = {
     "argmax": _reduction, "argmin": _reduction, "avg_pool2d": _pool, "batch_matmul": _batch_matmul,
     "conv1d": _convolution, "conv1d_transpose": _transposed, "conv2d": _convolution,
     "conv2d_transpose": _transposed, "conv3d": _convolution, "dense": _dense,
-    "global_avg_pool2d": _reduction, "lrn": _lrn, "matmul": _dense, "max": _reduction,
-    "max_pool2d": _pool, "mean": _reduction, "min": _reduction, "prod": _reduction,
-    "resize2d": _resized, "sum": _reduction, "variance": _reduction,
+    "global_avg_pool2d": _reduction, "gru": _recurrent, "lrn": _lrn, "lstm": _recurrent,
+    "matmul": _dense, "max": _reduction, "max_pool2d": _pool, "mean": _reduction,
+    "min": _reduction, "peephole_lstm": _recurrent, "prod": _reduction, "resize2d": _resized,
+    "rnn": _recurrent, "sum": _reduction, "variance": _reduction,
 }  # fmt: skip
 PRODUCTS = tuple(
     kind for kind, count in _FLOPS.items()
@@ -98,7 +104,7 @@ PRODUCTS = tuple(
 
 def flops(op: Sizes) -> int:
     """Operations that an op asks for."""
-    kind = op.kind.removeprefix("nn.")
+    kind = op.kind.removeprefix("nn.").removeprefix("selfbyoc.")
     if kind in _FLOPS:
         return _FLOPS[kind](op)
     return 0 if kind in MOVES else op.size * _PER_ELEMENT.get(kind, 1)

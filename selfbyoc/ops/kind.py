@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..language.types import Expr, Tensor
 
 Array = np.ndarray
+OWN = "selfbyoc."  # before the names of ops that TVM has from this library
+Typed = tuple[tuple[Any, ...], str]  # shape and dtype; an open size is an expression of TVM's
 # From tensors, and the op with its attributes and result types, to its tensor or tensors.
 Compute = Callable[[Sequence["Tensor"], "OpCall"], Any]
 # The same in NumPy. Floating-point ops compute in float64 and keep it; integers in the op's dtype.
@@ -86,6 +88,8 @@ class OpKind:
     fuses: str | tuple[str, str] = "opaque"
     is_commutative: bool = False
     means: Callable[..., Any] | None = None  # a program of other ops that is read as this one
+    # Of an op that TVM has from this library: its results' types by its inputs' and attributes
+    types: Callable[[Sequence[Typed], Mapping[str, Any]], list[Typed]] | None = None
     primfunc: str = ""  # of a Relax module, a call of which is read as this op
     doc: str = ""
     takes: str = ""
@@ -110,10 +114,11 @@ def in_both(name: str, attrs: ReadAttrs = none, **others: Any) -> dict[str, Any]
 def broadcast(tensor: Tensor, out_index: Sequence[Any]) -> Expr:
     """Read a tensor at an index of a shape that it broadcasts to."""
     index = out_index[len(out_index) - len(tensor.shape) :]
-    return tensor(*(0 if _is_one(e) else i for e, i in zip(tensor.shape, index, strict=True)))
+    return tensor(*(0 if is_one(e) else i for e, i in zip(tensor.shape, index, strict=True)))
 
 
-def _is_one(extent: Any) -> bool:
+def is_one(extent: Any) -> bool:
+    """Whether an extent is the number 1, along which a tensor is broadcast."""
     return isinstance(extent, (int, tir.IntImm)) and int(extent) == 1
 
 

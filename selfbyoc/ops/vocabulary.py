@@ -16,6 +16,7 @@ from . import (
     pools,
     products,
     quantized,
+    recurrent,
     reductions,
     resize,
     transposed,
@@ -23,8 +24,8 @@ from . import (
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
-    elementwise, conditions, movement, normalization, pools, products, quantized, reductions,
-    resize, transposed,
+    elementwise, conditions, movement, normalization, pools, products, quantized, recurrent,
+    reductions, resize, transposed,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

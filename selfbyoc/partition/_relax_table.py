@@ -115,8 +115,11 @@ def _last(matches: Sequence[Match], bindings: _Bindings) -> dict[str, list[Any]]
     for match in matches:
         read = {v for call in match.ops for v in call.inputs}
         ends = [v for v in match.outputs if v not in read]
-        if len(ends) > 1:
-            found[match.root.name] = [_holder(match, v, bindings) for v in ends]
+        held = [_holder(match, v, bindings) for v in ends]
+        # An op of several results holds those that nobody reads.
+        read_ones = [h for h in held if _is_item(h)] if len(match.root.outputs) > 1 else held
+        if len(read_ones) > 1:
+            found[match.root.name] = read_ones
     return found
 
 

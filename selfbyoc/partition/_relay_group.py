@@ -24,7 +24,7 @@ class Group:
     def __init__(self, match: Match) -> None:
         self.match = match
         self.nodes = {source for call in match.ops for source in call.sources}
-        self.outputs = [_expr_of(match, value) for value in match.outputs]
+        self.outputs = _read_ones([_expr_of(match, value) for value in match.outputs])
         self.root = self.outputs[0] if len(self.outputs) == 1 else relay.Tuple(self.outputs)
         self.nodes.add(self.root)
         inside = postorder(self.root, inputs=lambda e: children(e) if e in self.nodes else [])
@@ -54,6 +54,12 @@ class Group:
         order = [position[arg] for arg in call.args]
         self.leaves = [self.leaves[i] for i in order]
         return call.op.with_attr(ROOT, self.match.root.name)
+
+
+def _read_ones(outputs: list[Any]) -> list[Any]:
+    """Without results of an op of several that nobody reads: the op itself holds them."""
+    read = [o for o in outputs if not isinstance(o.checked_type, relay.TupleType)]
+    return read or outputs
 
 
 def _pattern(expr: Any, done: Mapping[Any, Any]) -> Any:

@@ -86,7 +86,7 @@ def _hints(graph: OpGraph) -> tuple[Hints, tuple[str, ...]]:
     try:
         for each in declined(graph):
             found.setdefault(each.op, []).append(each)
-    except Exception as err:
+    except Exception as err:  # of whatever rule reads an importer's form
         return {}, (f"no hints about importers: {type(err).__name__}: {err}",)
     return found, ()
 

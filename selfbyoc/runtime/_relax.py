@@ -15,6 +15,7 @@ from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
+from ..interrupt import stopped
 from ._relax_computed import computed_sizes_first
 from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory
@@ -48,8 +49,8 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
     scheduled = without_empty_constants(rest(coded))
     try:
         return tvm.compile(scheduled, target), rest.unscheduled
-    except Exception:
-        wrong = failing(scheduled, target)
+    except Exception as err:  # TVM's own, of many kinds; it says seldom of which function
+        wrong = {} if stopped(err) else failing(scheduled, target)
         if not wrong:
             raise
     rest = ScheduleRest(target, keep=wrong)

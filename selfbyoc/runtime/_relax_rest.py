@@ -17,6 +17,7 @@ from .._tvm_indices import within_buffers
 from .._tvm_symbolic import symbols
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
+from ..interrupt import stopped
 from ..ir._relax_symbols import symbols as main_symbols
 from ..machine import machine_at_hand
 from ..partition import check_target
@@ -144,9 +145,9 @@ def schedule_rest(
                     done[name] = part
             else:
                 done.update_func(gv, one(func))
-        except (
-            Exception
-        ) as err:  # TVM raises plain errors for a primitive that does not fit: the function stays
+        except Exception as err:  # TVM's own, of a primitive that does not fit: the function stays
+            if stopped(err):
+                raise
             kept = with_sums_apart(func) if symbols(func) else func
             done.update_func(gv, any_alignment(kept))
             unscheduled[gv.name_hint] = _reason(err)
@@ -166,7 +167,9 @@ def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
             continue
         try:
             build_module(tvm.IRModule({gv.name_hint: func}), target)
-        except Exception as err:  # as above
+        except Exception as err:  # TVM's own, of many kinds
+            if stopped(err):
+                raise
             found[gv.name_hint] = _reason(err)
     return found
 

@@ -13,7 +13,7 @@ from ..cache.kernels import using
 from ..codegen.fallback import ended, reason_of
 from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, LoweringError, SelfbyocError, one_line
-from ..interrupt import interruptible
+from ..interrupt import interruptible, stopped
 from ..language.registry import listed
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
@@ -124,7 +124,9 @@ def _without_what_raises(
         parted = decided.finish(pack=True)
         try:
             return compiled(parted)
-        except Exception:
+        except Exception as err:  # a composite's: it is known which by what fell back and ended
+            if stopped(err):
+                raise
             raised = {
                 (r.composite, r.root): Refusal(FALLBACK, text)
                 for r in report(parted).matched

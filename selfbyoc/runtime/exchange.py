@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, one_line
 from .generation import runtime
 
 _CPU = 1  # DLPack's kDLCPU
@@ -28,15 +28,19 @@ def as_array(value: Any, what: str) -> np.ndarray:
         roads: tuple[Callable[[Any], Any], ...] = (shared, runtime.copied, np.asarray)
     else:
         roads = (np.asarray,)
+    why: Exception | None = None
     for road in roads:
         try:
             found: np.ndarray = road(value)
-        except Exception:  # each library has errors of its own for what it does not hand out
+        except Exception as err:  # each library has errors of its own for what it does not hand out
+            why = err
             continue
         if found.dtype != object:
             return found
     dtype = f" of {value.dtype}" if hasattr(value, "dtype") else ""
-    raise InputError(f"{what}: expected an array of numbers, found {type(value).__name__}{dtype}")
+    said = f": {one_line(why)}" if why is not None else ""
+    text = f"{what}: expected an array of numbers, found {type(value).__name__}{dtype}{said}"
+    raise InputError(text) from why
 
 
 def _check_device(value: Any, what: str) -> None:

@@ -141,8 +141,9 @@ class Library:
 
     def export_library(self, path: str | Path) -> None:
         """Write one shared library with the kernels, each weight once, and what `load` reads:
-        inputs, outputs, target, versions and report. It needs a C++ compiler (TargetError where
-        there is none). Whole or not at all: InputError where it cannot be written.
+        inputs, outputs, target, versions and report. It needs a C++ compiler: TargetError where
+        there is none, ToolError where it does not compile. Whole or not at all: InputError where it
+        cannot be written.
         """
         if self.file is not None:  # TVM cannot write what it loaded
             with written(expanded(path)) as part:

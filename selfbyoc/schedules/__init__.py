@@ -16,6 +16,7 @@ from .composites.lrn import lrn
 from .composites.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .composites.quantized_dense import layer_norm_dense_int8
+from .composites.recurrent import gru, lstm, peephole_lstm, rnn
 from .composites.residual import conv2d_add
 from .composites.resize import resize2d
 from .composites.rms_norm import rms_norm, rms_norm_dense
@@ -51,5 +52,9 @@ BUILTIN = (
     global_avg_pool2d,
     resize2d,
     lrn,
+    lstm,
+    peephole_lstm,
+    gru,
+    rnn,
 )
 """The built-in composites in order of priority, as partitioning takes them by default."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._tvm_tune import apply_steps, dlight
 from ..codegen.info.ops import Ops
-from ..errors import ScheduleError, one_line
+from ..errors import ScheduleError, SelfbyocError, one_line
 from ..language.te_schedule import declared_in_te
 from ..language.types import Schedule, Target
 
@@ -49,6 +49,8 @@ def _asked(rule: Any, func: Any, target: Target) -> Any:
     """The schedule that a rule makes, if it does."""
     try:
         found = rule.apply(func, target, False)
+    except SelfbyocError:  # of a `choose` in it
+        raise
     except Exception as err:  # whatever a rule raises
         raise ScheduleError(f"by_rules: {_name(rule)} raised {one_line(err)}") from err
     if isinstance(found, (list, tuple)):

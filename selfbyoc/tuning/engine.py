@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import tempfile
 import threading
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import host
-from .._tvm_tune import meta_schedule, xgboost_model
+from .._tvm_tune import meta_schedule
 from ..codegen.target import host_target
-from ..errors import InputError, MissingExtra, TuningError
+from ..errors import InputError, TuningError
 from ..files import expanded
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
 from .build import Builders
 from .contest import finish
+from .cost_model import chosen_model
 from .lane import DeviceLane, Lane
 from .measure import Local
 from .process import Pool
@@ -37,11 +37,9 @@ if TYPE_CHECKING:
     from ..language.composite import Composite
 
 SPACES = ("own", "metaschedule")
-MODELS = ("auto", "xgb", "random", "none")
 BATCH = {OWN: 8, METASCHEDULE: 16, DEFAULT: 1}
 BUILDERS = 0  # processes that compile, of 300 MB each; 0: one a core
 _RESERVED = 0.15  # of the time budget, for the last comparisons
-_WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100
 
 
 def tune(
@@ -75,7 +73,7 @@ def tune(
     progress      is called after each candidate
 
     Build within `apply_records(work_dir)`. A candidate that crashes, hangs or computes something
-    else is out. Raises InputError, TargetError, TuningError and MissingExtra.
+    else is out. Raises InputError, TargetError, TuningError, MissingExtra and ToolError.
     """
     _check(trials, seconds, space, tracker)
     ms = meta_schedule()
@@ -84,7 +82,7 @@ def tune(
     folder = _folder(work_dir)
     searches = _searches(tasks, trials, space, seed, folder, tracker.key if tracker else "")
     lanes = _lanes(tasks, tracker)
-    model = _cost_model(ms, cost_model, seed)
+    model = chosen_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
         run = Run(searches, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
         run.progress, run.begun, run.from_memory = progress, begun, from_memory(tasks)
@@ -157,24 +155,6 @@ def _searches(
         search.resume(known)
         found.append(search)
     return found
-
-
-def _cost_model(ms: Any, asked: Any, seed: int) -> Any:
-    if not isinstance(asked, str):
-        return asked
-    if asked not in MODELS:
-        raise InputError(f"cost_model: expected one of {MODELS}, found {asked!r}")
-    has_xgboost = importlib.util.find_spec("xgboost") is not None
-    if asked == "xgb" and not has_xgboost:
-        raise MissingExtra(
-            "xgboost is missing: pip install 'selfbyoc[cost-model]', or cost_model='none'"
-        )
-    if asked == "random":
-        return ms.cost_model.RandomModel(seed=seed)
-    if asked == "none" or not has_xgboost:
-        return None
-    cores = host.cores()
-    return xgboost_model(num_warmup_samples=_WARM_UP, num_tuning_cores=cores)
 
 
 def _search(ms: Any, run: Run, model: Any, seed: int) -> None:

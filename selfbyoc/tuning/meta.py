@@ -29,7 +29,7 @@ def kept(otherwise: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callab
         def call(self: Any, *args: Any) -> Any:
             try:
                 return callback(self, *args)
-            except BaseException as err:
+            except BaseException as err:  # TVM would drop it: the run raises it when it ends
                 self.run_.stop = self.run_.stop or err
                 return otherwise(*args)
 

@@ -170,7 +170,7 @@ class Run:
             return
         try:
             self.progress(self._now(search))
-        except BaseException as err:
+        except BaseException as err:  # a user's function; TVM is on the stack, so at the end
             self.stop = self.stop or err
 
     def _now(self, search: Search) -> Progress:

@@ -95,7 +95,8 @@ def _check_files(asked: Request, files: Sequence[Path]) -> None:
     _check_choice(asked)
     default = Request()
     for name in ONNX_ONLY:
-        if getattr(asked, name) != getattr(default, name):
+        given, usual = getattr(asked, name), getattr(default, name)
+        if given != usual and (given or usual):  # a list of none is ()
             raise InputError(f"--{name}: of ONNX models, and {files[0].name} is none")
     if len(files) < len(asked.own):
         other = next(path for path in asked.own if path not in files)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from .. import host
 from .._tvm import GENERATION
+from ..extra import extra
 from ..files import write_text
 from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
@@ -56,6 +57,9 @@ def run(console: Console, asked: Request) -> bool:
         found = replay(asked.replay, setting, asked.timeout)
         console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)
         return found is None
+    if asked.onnx:
+        for package in ("onnx", "onnxruntime"):  # one line, not a finding for each graph
+            extra(package)
     plan = Plan(
         asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout, asked.shrink,
         asked.output, setting, asked.onnx,

@@ -98,7 +98,7 @@ def _page(
     )
     try:
         melted = _melted(_partitioned(mod, asked) if parted is None else parted, asked)
-    except Exception as err:
+    except Exception as err:  # pictures are no reason for no page
         console.print(f"No loops on the page: {type(err).__name__}: {err}", markup=False)
         melted = None
     return render(page, graph_of(mod), found.report, melted)

@@ -127,7 +127,7 @@ def naming(model: Path) -> Iterator[None]:
         yield
     except SelfbyocError:
         raise
-    except Exception as err:
+    except Exception as err:  # TVM's passes raise what they like
         raise InputError(f"TVM cannot work on {model.name}: {one_line(err)}") from err
 
 

@@ -44,7 +44,7 @@ def run(console: Console, asked: Request) -> bool:
     with step(f"verifying {asked.model.name}"):
         mod = imported(asked.model, asked.shape, asked.input)
         found = _verified(mod, asked, lambda verdict: _print(console, verdict))
-    console.print(f"\n[bold]{escape(found.summary)}[/]")
+    console.print(f"\n[bold]{escape(found.summary)}[/]", soft_wrap=True)
     if asked.json is not None:
         _write(asked.json, found)
     return found.ok

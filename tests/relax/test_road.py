@@ -301,7 +301,7 @@ def test_onnx_sum_is_an_add():
 
 @pytest.mark.parametrize("around", [op.tanh, lambda x: x], ids=["neighbours", "alone"])
 @pytest.mark.parametrize("mode", ["bytecode", "compiled"])
-def test_modes_of_execution(around, mode, tmp_path):
+def test_modes_of_execution(around, mode, compiler, tmp_path):
     """Code that calls a kernel finds it in memory, and in a library on disk."""
     params = {"x": ((3, 17), "float32")}
     mod = emit(lambda x: around(op.softmax(around(x))), params)

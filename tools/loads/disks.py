@@ -24,6 +24,7 @@ from .models import model, ours
 
 OTHER = 65534  # nobody
 BLOCK = 64 << 10  # bytes of the full disk
+SECONDS = 30.0  # for a mount
 
 
 class Skipped(Exception):
@@ -163,7 +164,12 @@ def _mounted(folder: Path) -> None:
 
 
 def _mount(*options: str) -> None:
-    done = subprocess.run(["mount", *options], check=False, capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            ["mount", *options], check=False, capture_output=True, text=True, timeout=SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as err:
+        raise Skipped(f"mount: {err}") from err
     if done.returncode:
         raise Skipped(done.stderr.strip())
 
@@ -189,7 +195,7 @@ def tried(name: str, folder: Path) -> dict[str, object]:
             found["said"] = DISKS[name][0](folder)
         except Skipped as err:
             found["skipped"] = str(err)
-        except BaseException as err:
+        except BaseException as err:  # the finding, whatever it is
             found["error"] = f"{type(err).__name__}: {err}"
         os.write(writes, json.dumps(found).encode())
         os._exit(0)
@@ -206,7 +212,7 @@ def _own_mounts() -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(0x00020000) == 0:  # CLONE_NEWNS
-        subprocess.run(["mount", "--make-rprivate", "/"], check=True, capture_output=True)
+        _mount("--make-rprivate", "/")
 
 
 def judged(found: dict[str, object], name: str) -> str:

@@ -110,7 +110,7 @@ def child(work: Callable[[], None], log: Path) -> int:
         status = 0
     except KeyboardInterrupt:
         status = INTERRUPTED
-    except BaseException:
+    except BaseException:  # the finding, whatever it is
         log.write_text(traceback.format_exc(), encoding="utf-8")
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -6,16 +6,17 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from selfbyoc._tvm import GENERATION, packed_symbol
 from selfbyoc.analysis.verify.run import POISON
+from selfbyoc.asked import ask, once
 from selfbyoc.codegen.external import External
 from selfbyoc.codegen.lower import lower
-
-from .mca import MissingTool
+from selfbyoc.errors import ToolError
 
 GCC, QEMU, ROOT = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"
 PACKAGES = "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
@@ -24,10 +25,30 @@ _SECONDS = 600
 
 
 def check_tools() -> None:
-    """Raise MissingTool where AArch64 code cannot be linked or run."""
-    missing = [name for name in (GCC, QEMU) if shutil.which(name) is None]
+    """Raise ToolError where AArch64 code cannot be linked or run."""
+    if why := cannot_run():
+        raise ToolError(why)
+
+
+def cannot_run() -> str:
+    """Why no AArch64 code runs here, or ''."""
+    places = {name: shutil.which(name) for name in (GCC, QEMU)}
+    missing = [name for name, place in places.items() if place is None]
     if missing:
-        raise MissingTool(f"{' and '.join(missing)} not installed: apt-get install {PACKAGES}")
+        return f"{' and '.join(missing)} not installed: apt-get install {PACKAGES}"
+    return once("AArch64", [place for place in places.values() if place], _answers)
+
+
+def _answers() -> str:
+    """Why a small program is not compiled and run, or ''."""
+    with TemporaryDirectory() as folder:
+        source, program = Path(folder, "answer.c"), str(Path(folder, "answer"))
+        source.write_text('#include <stdio.h>\nint main(void) { return puts("42") < 0; }\n')
+        made = ask([GCC, "-o", program, str(source)], "")
+        if made.why_not:
+            return f"{GCC}: {made.why_not}"
+        found = ask([QEMU, "-L", ROOT, program], "^42\n")
+        return found.why_not and f"{QEMU}: {found.why_not}"
 
 
 class Emulated:

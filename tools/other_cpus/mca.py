@@ -12,7 +12,9 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 
+from selfbyoc import asked
 from selfbyoc._tvm import make_target
+from selfbyoc.errors import ToolError
 from selfbyoc.machine import machine
 
 from .cpus import CPU
@@ -20,11 +22,10 @@ from .loops import Loop
 
 _NEWEST = 19  # of Debian 12; older ones lack the models of the newest CPUs
 _TURNS = 50
+# 50 additions, each of which waits for the one before: a cycle each, and two or three around.
+_CHAIN, _ANSWER = "addl %eax, %eax\n", r"Total Cycles:\s+5[0-5]\n"
+_QUESTION = ("-mtriple=x86_64", "-mcpu=haswell", "-iterations=50")
 _AT_ONCE = 12  # multiply-adds: more than any latency times how many start in a cycle
-
-
-class MissingTool(Exception):
-    """A program is not installed; the text says in which Debian package it is."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,17 @@ class Share:
 
 @cache
 def program() -> str:
-    """The newest llvm-mca that is installed."""
+    """The newest llvm-mca that serves. Raises ToolError."""
+    broken = []
     for version in (_NEWEST + 2, _NEWEST + 1, _NEWEST):
-        if shutil.which(f"llvm-mca-{version}"):
-            return f"llvm-mca-{version}"
-    raise MissingTool(f"llvm-mca {_NEWEST} is not installed: apt-get install llvm-{_NEWEST}")
+        name = f"llvm-mca-{version}"
+        if shutil.which(name) is None:
+            continue
+        if not (why := asked.program(name, [name, *_QUESTION], _ANSWER, given=_CHAIN)):
+            return name
+        broken.append(why)
+    missing = f"llvm-mca {_NEWEST} is not installed: apt-get install llvm-{_NEWEST}"
+    raise ToolError("; ".join(broken) or missing)
 
 
 def cycles(code: str, cpu: CPU) -> float:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 
 def commit(root: Path) -> str:
-    """Of the code; the results themselves change while it runs."""
+    """Of the code; the results themselves change while it runs. Or "unknown"."""
+    from selfbyoc.asked import ask
+
     git = ["git", "-C", str(root)]
-    head = subprocess.run(
-        [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "selfbyoc"], check=False)
-    return head.stdout.strip() + (", changed" if changed.returncode else "")
+    head = ask([*git, "rev-parse", "--short", "HEAD"], r"^[0-9a-f]+\n$")
+    changed = ask([*git, "diff", "--quiet", "HEAD", "--", "selfbyoc"], "")
+    if head.why_not:
+        return "unknown"
+    return head.printed.strip() + (", changed" if changed.why_not else "")

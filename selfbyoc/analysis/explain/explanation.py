@@ -133,7 +133,7 @@ def _with_levels(decided: Report, target: Any, level: Leveler) -> Explanation:
                 record = replace(
                     record, level=found.name, level_reason=found.reason, plan=found.plan
                 )
-            except Exception as err:
+            except Exception as err:  # of a plan or a schedule: a report must not end by it
                 problems.append(f"level of {record.composite} at {record.root}: {err}")
         records.append(record)
     done = replace(decided, records=tuple(records), problems=tuple(problems))

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...errors import LoweringError, MissingExtra
+from ...asked import ask_python, once
+from ...errors import LoweringError, MissingExtra, ToolError
+from .nvrtc_library import compiled
 
 ARCHES = ("sm_80", "sm_90")
 # NVRTC, and headers that 0.27's source includes.
@@ -21,6 +23,8 @@ _USED = re.compile(
     re.DOTALL,
 )
 _SHARED = re.compile(r"(\d+) bytes smem")
+_QUESTION = Path(__file__).with_name("nvrtc_library.py")
+_RIGHT = r"(?s)entry function 'turned'.* 256 bytes smem"  # its 64 floats
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,16 @@ class Assembled:
 
 def cannot_assemble() -> str:
     """Why nothing is compiled here, or ''."""
-    found = all(_folder(package) for package in _PACKAGES)
-    return "" if found else "NVRTC is not installed: pip install 'selfbyoc[cuda]'"
+    if _not_installed():
+        return "NVRTC is not installed: pip install 'selfbyoc[cuda]'"
+    library, headers = _places()
+    asks = (str(library), str(headers), ARCHES[0])
+    code = _QUESTION.read_text(encoding="utf-8")
+    return once("NVRTC", [library], lambda: ask_python(code, _RIGHT, *asks).why_not)
+
+
+def _not_installed() -> bool:
+    return not all(_folder(package) for package in _PACKAGES)
 
 
 def _folder(package: str) -> Path | None:
@@ -65,38 +77,28 @@ def assembled(source: str, arch: str) -> list[Assembled]:
 
 
 def compile_cuda(source: str, arch: str) -> str:
-    """What NVRTC and its assembler say; LoweringError if they refuse it."""
-    (nvrtc, headers), program = _nvrtc(), ctypes.c_void_p()
-    options = [
-        f"--gpu-architecture={arch}", "--ptxas-options=-v", "--std=c++17", f"-I{headers}",
-    ]  # fmt: skip
-    argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
-    try:
-        status = nvrtc.nvrtcCompileProgram(program, len(options), argv)
-        log = _log(nvrtc, program)
-    finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    """What NVRTC and its assembler say. LoweringError if they refuse it; MissingExtra and ToolError
+    where they do not serve.
+    """
+    library, headers = _nvrtc()
+    status, log = compiled(library, str(headers), source, arch)
     if status:
         raise LoweringError(f"NVRTC does not compile it for {arch}: {log}")
     return log
-
-
-def _log(nvrtc: ctypes.CDLL, program: ctypes.c_void_p) -> str:
-    size = ctypes.c_size_t()
-    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    text = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetProgramLog(program, text)
-    return text.value.decode(errors="replace")
 
 
 @cache
 def _nvrtc() -> tuple[ctypes.CDLL, Path]:
     """The library, and where the headers are."""
     if why := cannot_assemble():
-        raise MissingExtra(why)
+        raise (MissingExtra if _not_installed() else ToolError)(why)
+    library, headers = _places()
+    return ctypes.CDLL(str(library)), headers
+
+
+def _places() -> tuple[Path, Path]:
     nvrtc, headers = (_folder(package) for package in _PACKAGES)
     assert nvrtc is not None
     assert headers is not None
-    (library,) = (nvrtc / "lib").glob("libnvrtc.so.*")
-    return ctypes.CDLL(str(library)), headers / "include"
+    known = sorted((nvrtc / "lib").glob("libnvrtc.so*"))
+    return next(iter(known), nvrtc / "lib" / "libnvrtc.so"), headers / "include"

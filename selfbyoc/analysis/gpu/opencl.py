@@ -1,8 +1,11 @@
-"""OpenCL kernels run on this CPU, by POCL: what a GPU would compute, without one."""
+"""OpenCL kernels run on this CPU: what a GPU would compute, without one."""
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -11,10 +14,11 @@ import numpy as np
 from ...codegen.external import External
 from ...codegen.final import finished
 from ...codegen.scheduled import schedule_external
-from ...errors import LoweringError, MissingExtra
+from ...errors import LoweringError, ToolError
 from .lowered import Launch, Lowered, lowered
+from .runtimes import OPTIONS, only, serving
 
-# What schedules may take of it is what a CUDA device has: POCL itself gives 4096 threads and 2 MB.
+# What schedules may take of it is what a CUDA device has; POCL itself gives more.
 TARGET = {
     "kind": "opencl",
     "max_num_threads": 1024,
@@ -22,18 +26,7 @@ TARGET = {
     "max_shared_memory_per_block": 48 * 1024,
 }
 
-# POCL 3.0's optimiser leaves out what comes after a loop of few turns that has barriers.
-OPTIONS = ["-cl-opt-disable"]
 POISON = 0xFF  # NaN: what no kernel wrote
-
-
-def cannot_run() -> str:
-    """Why nothing is run here, or ''."""
-    try:
-        import pyopencl  # noqa: F401
-    except ImportError as err:
-        return f"OpenCL is not installed ({err}): pip install 'selfbyoc[opencl]'"
-    return ""
 
 
 def program(source: External, target: Any) -> Program:
@@ -66,7 +59,7 @@ class Program:
         for launch in self.made.launches:
             self._launch(queue, launch, memory)
         for array, buffer in zip(arrays, memory, strict=False):
-            cl.enqueue_copy(queue, array, buffer)  # where it is not, POCL works on a copy
+            cl.enqueue_copy(queue, array, buffer)  # where it is not, it works on a copy
 
     def _launch(self, queue: Any, launch: Launch, memory: list[Any]) -> None:
         whole = tuple(g * b for g, b in zip(launch.grid, launch.block, strict=True))
@@ -76,23 +69,37 @@ class Program:
 
 def _built(cl: Any, context: Any, source: str) -> Any:
     try:
-        return cl.Program(context, source).build(options=OPTIONS)
+        return cl.Program(context, source).build(options=list(OPTIONS))
     except cl.RuntimeError as err:
         raise LoweringError(f"OpenCL does not compile it: {err}") from err
 
 
 @cache
 def _opencl() -> tuple[Any, Any]:
-    """pyopencl, and a context of its first CPU."""
-    try:
+    """pyopencl, and a context of the CPU whose runtime serves."""
+    runtime = serving()
+    with _environment(only(runtime.file)):  # read once, when OpenCL is first asked for platforms
         import pyopencl as cl
-    except ImportError as err:
-        raise MissingExtra(cannot_run()) from err
-    devices = [
-        device
-        for platform in cl.get_platforms()
-        for device in platform.get_devices(cl.device_type.CPU)
-    ]
-    if not devices:
-        raise MissingExtra("OpenCL has no CPU here: pip install 'selfbyoc[opencl]'")
-    return cl, cl.Context(devices[:1])
+
+        found = [
+            device
+            for platform in cl.get_platforms()
+            for device in platform.get_devices(cl.device_type.CPU)
+            if (platform.name, device.name) == (runtime.platform, runtime.device)
+        ]
+    if not found:
+        raise ToolError(f"{runtime} serves, and is not there: this process had loaded another one")
+    return cl, cl.Context(found[:1])
+
+
+@contextmanager
+def _environment(names: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value

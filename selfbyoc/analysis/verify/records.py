@@ -89,6 +89,7 @@ class Verification:
     verdicts: tuple[Verdict, ...]
     target: str
     seed: int
+    ran_by: str = ""  # the OpenCL runtime, where one took a GPU's place
 
     @property
     def failed(self) -> list[Verdict]:
@@ -108,7 +109,10 @@ class Verification:
     def to_json(self) -> str:
         """As JSON; numbers that JSON has no form for (NaN, infinity) are text."""
         kernels = [{**asdict(v), "status": v.status} for v in self.verdicts]
-        data = {"target": self.target, "seed": self.seed, "ok": self.ok, "kernels": kernels}
+        data = {
+            "target": self.target, "ran_by": self.ran_by, "seed": self.seed, "ok": self.ok,
+            "kernels": kernels,
+        }  # fmt: skip
         return json.dumps(_finite(data), indent=1)
 
     def __str__(self) -> str:
@@ -123,7 +127,8 @@ class Verification:
         found = ", ".join(f"{n} {status}" for status, n in sorted(self.counts.items()))
         count = len(self.verdicts)
         kernels = f"{count} kernel{'s' if count > 1 else ''}"
-        return f"{kernels}: {found}; {runs} runs agree with the reference"
+        by = f"; run by {self.ran_by}" if self.ran_by else ""
+        return f"{kernels}: {found}; {runs} runs agree with the reference{by}"
 
 
 def _finite(value: Any) -> Any:

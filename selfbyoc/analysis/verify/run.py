@@ -13,7 +13,7 @@ from ..._tvm import GENERATION, get_func, tvm
 from ...codegen.external import External
 from ...codegen.lower import lower
 from ...graph import OpGraph, Value
-from ..gpu import opencl
+from ..gpu import opencl, runtimes
 from .inputs import Array
 
 GUARD = 128  # bytes before and after each array: TVM wants multiples of 64, POCL of 128
@@ -56,7 +56,14 @@ class Runner:
 
 def cannot_run(target: Any) -> str:
     """Why this machine cannot run what is built for a target, or ''."""
-    return opencl.cannot_run() if str(target.kind) == "opencl" else host.cannot_run(target)
+    return runtimes.cannot_run() if str(target.kind) == "opencl" else host.cannot_run(target)
+
+
+def ran_by(target: Any) -> str:
+    """Who runs what is built for a target in the place of its device; '' where that is the CPU
+    itself. Raises ToolError and MissingExtra where nobody does.
+    """
+    return str(runtimes.serving()) if str(target.kind) == "opencl" else ""
 
 
 def _function(source: External, target: Any) -> Callable[..., None]:

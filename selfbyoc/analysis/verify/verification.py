@@ -11,6 +11,7 @@ from ...partition import check_module, check_target, is_partitioned, partitionin
 from .checks import TIMEOUT, Plan
 from .inputs import KINDS
 from .records import Verdict, Verification
+from .run import ran_by
 from .subjects import Subject, subjects
 from .worker import can_isolate, in_place, isolated
 
@@ -42,15 +43,16 @@ def verify(
     watch      called with each verdict as it comes
 
     A kernel that cannot be built or that computes something else is in `.failed`, and no error.
-    Raises InputError and TargetError, as partition_for_tefuse does.
+    Raises InputError and TargetError, as partition_for_tefuse does; for a target of the kind
+    "opencl" MissingExtra and ToolError, where no runtime serves here.
     """
     plan = Plan(verified_target(mod, target), check_kinds(kinds), seed, check_timeout(timeout))
-    found = []
+    runtime, found = ran_by(plan.target), []
     for verdict in run(subjects_of(mod, params, target, composites, seed), plan, isolate=isolate):
         found.append(verdict)
         if watch is not None:
             watch(verdict)
-    return Verification(tuple(found), str(plan.target), seed)
+    return Verification(tuple(found), str(plan.target), seed, runtime)
 
 
 def run(what: Sequence[Subject], plan: Plan, *, isolate: bool) -> Iterable[Verdict]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ...extra import does_not_serve, is_installed
 from ..setting import Setting
 
 Inputs = Mapping[str, np.ndarray]
@@ -32,7 +32,7 @@ class Contender:
     """`build(path of the ONNX model, inputs, setting)` runs in a process of its own.
 
     is_peer   whether it is somebody else's runtime, which ours is compared with
-    needs     packages; where one is missing it is skipped, and the report says so
+    needs     packages; where one is missing or does not serve it is skipped, and the report says so
     """
 
     name: str
@@ -43,5 +43,7 @@ class Contender:
 
     def missing(self) -> str | None:
         """Why it cannot take part, or None."""
-        lacking = [name for name in self.needs if importlib.util.find_spec(name) is None]
-        return f"{', '.join(lacking)} not installed" if lacking else None
+        lacking = [name for name in self.needs if not is_installed(name)]
+        if lacking:
+            return f"{', '.join(lacking)} not installed"
+        return next(filter(None, map(does_not_serve, self.needs)), None)

@@ -29,6 +29,7 @@ from .checks import where, why_not
 from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes
+from .recurrent import with_layers
 
 # What stands for a node, in its place; None: it is read right as it is, or nothing is known that
 # would be.
@@ -47,7 +48,7 @@ def readable(model: Any, name: str) -> Any:
     Raises InputError for a node that it would read as something else, by name, op and reason: also
     for one that could not be written otherwise, in a branch or for want of a shape.
     """
-    treated: set[tuple[str, str]] = set()
+    model, treated = with_layers(model), set[tuple[str, str]]()
     for _ in range(_ROUNDS):
         changed = _rewritten(model, treated)
         if changed is None:

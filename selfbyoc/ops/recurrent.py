@@ -1,0 +1,125 @@
+"""Recurrent layers over a whole sequence: LSTM, GRU, RNN, one direction or both.
+
+The products of the inputs of all steps (`gates`) are one product before the layer, which is no part
+of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph import OpCall
+from .attrs import Raw, like
+from .cells import DIRECTIONS, GATES, LSTM, Cell, cells
+from .kind import OWN, Array, OpKind, Typed, form
+from .recurrent_nest import plain
+
+
+def result_types(kind: str) -> Callable[[Sequence[Typed], Raw], list[Typed]]:
+    """The results' types: the states of all steps, and an LSTM's cell states."""
+
+    def types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
+        ((length, batch, width), dtype), ((directions, rows, units), _), *_ = ins
+        sides = len(DIRECTIONS[attrs["direction"]])
+        if directions != sides:
+            raise ValueError(f"weight: expected {sides} directions, found {directions}")
+        if rows != GATES[kind] * units or width != rows * sides:
+            text = f"expected {GATES[kind]} * {units} rows and {sides} times as many gates"
+            raise ValueError(f"{text}, found {rows} and {width}")
+        return [((length, directions, batch, units), dtype)] * (2 if kind in LSTM else 1)
+
+    return types
+
+
+def _numpy(ins: Sequence[Array], call: OpCall) -> Any:
+    """Step by step, as ONNX defines it."""
+    gates, weight, hidden = ins[:3]
+    made = cells(call.kind, call.attrs, arrays=True)
+    sides = zip(DIRECTIONS[call.attrs["direction"]], made, strict=True)
+    found = []
+    for d, (back, cell) in enumerate(sides):
+        width = weight.shape[1]
+        inputs = gates[::-1] if back else gates
+        inputs = inputs[:, :, d * width :][:, :, :width]
+        own = [array[d] for array in ins[3:]]
+        steps = list(_steps(cell, inputs, weight[d], hidden[d], own))
+        outs = [np.stack(out) for out in zip(*steps, strict=True)]
+        found.append([out[::-1] if back else out for out in outs])
+    results = [np.stack(out, axis=1) for out in zip(*found, strict=True)]
+    return results if len(results) > 1 else results[0]
+
+
+def _steps(
+    cell: Cell, inputs: Array, weight: Array, hidden: Array, own: Sequence[Array]
+) -> Iterator[tuple[Array, ...]]:
+    """What the steps of one direction give, in their order."""
+    units = hidden.shape[-1]
+    cell_state = own[0] if cell.kind in LSTM else None
+    for x in inputs:
+        sums = [x[:, g * units :][:, :units] for g in range(cell.gates)]
+        parts = [weight[g * units :][:units].T for g in range(cell.gates)]
+        if cell.kind == "gru":
+            hidden = _gru(cell, sums, parts, hidden, own[0])
+            yield (hidden,)
+            continue
+        sums = [s + hidden @ part for s, part in zip(sums, parts, strict=True)]
+        if cell_state is None:
+            hidden = cell.gate(0, sums[0])
+            yield (hidden,)
+            continue
+        looks = list(own[1].reshape(3, units)) if cell.kind == "peephole_lstm" else []
+        cell_state = cell.cell_state(sums, cell_state, looks)
+        hidden = cell.hidden_state(sums, cell_state, looks)
+        yield hidden, cell_state
+
+
+def _gru(cell: Cell, sums: list[Array], parts: list[Array], hidden: Array, bias: Array) -> Array:
+    seen = [s + hidden @ part for s, part in zip(sums[:2], parts[:2], strict=True)]
+    reset = cell.reset(seen)
+    if cell.attrs["linear_before_reset"]:
+        candidate = sums[2] + reset * (hidden @ parts[2] + bias)
+    else:
+        candidate = sums[2] + (reset * hidden) @ parts[2] + bias
+    mixed: Array = cell.mixed(seen, candidate, hidden)
+    return mixed
+
+
+_COMMON = {"direction": "forward", "clip": 0.0}
+_LSTM = {"activations": "sigmoid tanh tanh", **_COMMON, "input_forget": False}
+
+
+def _kind(name: str, takes: str, attrs: dict[str, Any], doc: str) -> OpKind:
+    own = form(OWN + name, like(attrs))
+    return OpKind(
+        name, plain, _numpy, inputs=len(takes.split()), attrs=attrs, relay=own, relax=own,
+        takes=takes, doc=doc, types=result_types(name),
+    )  # fmt: skip
+
+
+KINDS = (
+    _kind(
+        "lstm", "gates weight hidden cell", _LSTM,
+        "The states of all steps of an LSTM, [length, directions, batch, units], and its cell "
+        "states. gates is [length, batch, directions * 4 * units], the products of all inputs: "
+        "input, output, forget and candidate of one direction after those of the other; weight "
+        "[directions, 4 * units, units]; hidden and cell [directions, batch, units], before the "
+        "first step.",
+    ),
+    _kind(
+        "peephole_lstm", "gates weight hidden cell peepholes", _LSTM,
+        "An LSTM whose gates see the cell state, by peepholes [directions, 3 * units].",
+    ),
+    _kind(
+        "gru", "gates weight hidden bias",
+        {"activations": "sigmoid tanh", **_COMMON, "linear_before_reset": False},
+        "The states of all steps of a GRU, as of an LSTM, of gates update, reset and candidate; "
+        "bias [directions, units] is added to the candidate's product with the state.",
+    ),
+    _kind(
+        "rnn", "gates weight hidden", {"activations": "tanh", **_COMMON},
+        "The states of all steps of a plain recurrent layer, as of an LSTM, with one gate.",
+    ),
+)  # fmt: skip

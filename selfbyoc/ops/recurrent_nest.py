@@ -1,0 +1,155 @@
+"""A recurrent layer as one plain loop nest in the order of its steps: TE has no stage that reads
+itself, and ops left to TVM must be right under whatever schedule it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._tvm import dtype_of, te, tir
+from .._tvm_rewrite import sequence
+from ..graph import OpCall
+from .cells import DIRECTIONS, Cell, cells
+from .kind import is_one
+
+if TYPE_CHECKING:
+    from ..language.types import Expr, Tensor
+
+Read = Callable[["Expr"], "Expr"]  # an element of a state, by its unit
+Stmt = Any
+
+
+def plain(ins: Sequence[Tensor], call: OpCall) -> Any:
+    """The states of all steps, and an LSTM's cell states."""
+    (length, batch, _), (directions, _, units) = ins[0].shape, ins[1].shape
+    results = [(length, directions, batch, units)] * len(call.outputs)
+    made = cells(call.kind, call.attrs)
+
+    def nest(given: Sequence[Any], outs: Sequence[Any]) -> Stmt:
+        sides = DIRECTIONS[call.attrs["direction"]]
+        nests = [_Direction(d, back, made[d], given, outs) for d, back in enumerate(sides)]
+        return sequence([each.steps() for each in nests])
+
+    found = te.extern(
+        [*results, (made[0].gates, units)], list(ins), nest, name=call.name,
+        dtype=[call.outputs[0].dtype] * (len(results) + 1),
+    )  # fmt: skip
+    return found[0] if len(results) == 1 else list(found[:-1])
+
+
+class _Direction:
+    """The nest of one direction; `sums` [gate, unit] are those of a step."""
+
+    def __init__(
+        self, number: int, back: bool, cell: Cell, ins: Sequence[Any], outs: Sequence[Any]
+    ) -> None:
+        self.number, self.back, self.cell = number, back, cell
+        self.gates, self.weight, self.hidden, *self.own = ins
+        self.states, *self.cells, self.sums = outs
+        self.length, _, self.batch, self.units = self.states.shape  # numbers, or open sizes
+
+    def steps(self) -> Stmt:
+        return for_loop(
+            self.length, "t", lambda t: for_loop(self.batch, "b", lambda b: self._step(t, b))
+        )
+
+    def _step(self, t: Expr, b: Expr) -> Stmt:
+        place = self.length - 1 - t if self.back else t
+        before = self._before(t, b, self.states, self.hidden)
+        if self.cell.kind == "gru":
+            return self._gru(place, b, before)
+        products = [self._product(g, before, self._input(place, b, g)) for g in self._all()]
+        old = self._before(t, b, self.cells[0], self.own[0]) if self.cells else None
+        return sequence([*products, self._each(lambda j: self._updated(place, b, j, old))])
+
+    def _updated(self, place: Expr, b: Expr, j: Expr, old: Read | None) -> Stmt:
+        sums = [self._sum(g, j) for g in self._all()]
+        if old is None:
+            return self._store(self.states, (place, b, j), self.cell.gate(0, sums[0]))
+        looks = [self._look(n, j) for n in range(3)] if len(self.own) > 1 else ()
+        new = self.cell.cell_state(sums, old(j), looks)
+        kept = self._load(self.cells[0], (place, b, j))
+        return sequence([
+            self._store(self.cells[0], (place, b, j), new),
+            self._store(self.states, (place, b, j), self.cell.hidden_state(sums, kept, looks)),
+        ])  # fmt: skip
+
+    def _gru(self, place: Expr, b: Expr, before: Read) -> Stmt:
+        """The reset gate takes its sum's place, times the state where the product is of both."""
+        is_late = self.cell.attrs["linear_before_reset"]
+        products = [self._product(g, before, self._input(place, b, g)) for g in range(2)]
+
+        def gate(j: Expr) -> Stmt:
+            value = self.cell.reset([None, self._sum(1, j)])
+            value = value if is_late else value * before(j)
+            return tir.BufferStore(self.sums, value, [1, j])
+
+        def seen(k: Expr) -> Expr:
+            return before(k) if is_late else self._sum(1, k)
+
+        def mixed(j: Expr) -> Stmt:
+            product = self._sum(2, j) * self._sum(1, j) if is_late else self._sum(2, j)
+            candidate = self._input(place, b, 2)(j) + product
+            new = self.cell.mixed([self._sum(0, j)], candidate, before(j))
+            return self._store(self.states, (place, b, j), new)
+
+        def bias(j: Expr) -> Expr:
+            return tir.BufferLoad(self.own[0], [self.number, j])
+
+        last = self._product(2, seen, bias)
+        return sequence([*products, self._each(gate), last, self._each(mixed)])
+
+    def _product(self, gate: int, state: Read, first: Read) -> Stmt:
+        """The sums of a gate: what they begin with, and the state times its weights."""
+
+        def row(j: Expr) -> Stmt:
+            def step(k: Expr) -> Stmt:
+                weight = tir.BufferLoad(self.weight, [self.number, gate * self.units + j, k])
+                return tir.BufferStore(self.sums, self._sum(gate, j) + state(k) * weight, [gate, j])
+
+            start = tir.BufferStore(self.sums, first(j), [gate, j])
+            return sequence([start, for_loop(self.units, "k", step)])
+
+        return self._each(row)
+
+    def _before(self, t: Expr, b: Expr, states: Any, first: Any) -> Read:
+        """A state before a step: what was given, or that of the step before."""
+        earlier = self.length - t if self.back else t - 1
+        inside = tir.max(0, tir.min(self.length - 1, earlier))
+
+        def read(k: Expr) -> Expr:
+            row = 0 if is_one(first.shape[1]) else b  # one for the whole batch
+            given = tir.BufferLoad(first, [self.number, row, k])
+            return tir.if_then_else(t == 0, given, self._load(states, (inside, b, k)))
+
+        return read
+
+    def _input(self, place: Expr, b: Expr, gate: int) -> Read:
+        column = (self.number * self.cell.gates + gate) * self.units
+        return lambda j: tir.BufferLoad(self.gates, [place, b, column + j])
+
+    def _look(self, n: int, j: Expr) -> Expr:
+        return tir.BufferLoad(self.own[1], [self.number, n * self.units + j])
+
+    def _sum(self, gate: int, j: Expr) -> Expr:
+        return tir.BufferLoad(self.sums, [gate, j])
+
+    def _load(self, states: Any, at: tuple[Expr, Expr, Expr]) -> Expr:
+        return tir.BufferLoad(states, [at[0], self.number, at[1], at[2]])
+
+    def _store(self, states: Any, at: tuple[Expr, Expr, Expr], value: Expr) -> Stmt:
+        return tir.BufferStore(states, value, [at[0], self.number, at[1], at[2]])
+
+    def _all(self) -> range:
+        return range(self.cell.gates)
+
+    def _each(self, body: Callable[[Expr], Stmt]) -> Stmt:
+        return for_loop(self.units, "j", body)
+
+
+def for_loop(extent: Expr, name: str, body: Callable[[Any], Any]) -> Any:
+    """A serial loop from 0; `body` makes its statement of the variable."""
+    dtype = dtype_of(extent)
+    var = tir.Var(name, dtype)
+    return tir.For(var, tir.const(0, dtype), extent, tir.ForKind.SERIAL, body(var))

@@ -1,0 +1,159 @@
+"""LSTM, GRU and RNN: one kernel of all steps, from ONNX's layers and from the vocabulary's ops."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc._tvm import GENERATION
+from selfbyoc.errors import InputError
+from selfbyoc.runtime.tolerance import first_wrong
+
+onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
+runtime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+UNITS = 19  # a block of 16 and a tail
+TYPES = {"int32": TensorProto.INT32, "float32": TensorProto.FLOAT}
+
+
+def layer(
+    op, length=5, batch=3, direction="forward", left=(), given=(), lengths=None, outs=3, **attrs
+):
+    """An ONNX model of one layer and its inputs. `left`: of W R B, what the caller gives; `given`:
+    of hidden, cell and P, what there is.
+    """
+    rng, width = np.random.default_rng(0), 6
+    sides, rows = 1 + (direction == "bidirectional"), GATES[op] * UNITS
+
+    def random(*shape):
+        return (rng.standard_normal(shape) * 0.4).astype("float32")
+
+    arrays = {
+        "X": random(length, batch, width), "W": random(sides, rows, width),
+        "R": random(sides, rows, UNITS), "B": random(sides, 2 * rows),
+        "lengths": None if lengths is None else np.array(lengths, "int32"),
+        "hidden": random(sides, batch, UNITS), "cell": random(sides, batch, UNITS),
+        "P": random(sides, 3 * UNITS),
+    }  # fmt: skip
+    given = [name for name in given if op == "LSTM" or name == "hidden"]
+    there = {"X", "W", "R", "B", "lengths", *given} - {k for k, a in arrays.items() if a is None}
+    names = [name if name in there else "" for name in arrays]
+    while not names[-1]:
+        names.pop()
+    results = ["Y", "Y_h", "Y_c"][: min(outs, 3 if op == "LSTM" else 2)]
+    node = helper.make_node(
+        op, names, results, name="the_layer", hidden_size=UNITS, direction=direction, **attrs
+    )
+    feeds = {n: arrays[n] for n in names if n and n not in {"W", "R", "B", "P"} - set(left)}
+    weights = [numpy_helper.from_array(arrays[n], n) for n in names if n and n not in feeds]
+    graph = helper.make_graph(
+        [node], "g",
+        [helper.make_tensor_value_info(n, TYPES[str(a.dtype)], a.shape) for n, a in feeds.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in results], weights,
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(made), feeds
+
+
+def check(op, counts=1, **options):
+    """Ours against ONNX Runtime's; so many of the composite, but no other of the layers'."""
+    made, feeds = layer(op, **options)
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = session.run(None, feeds)
+    library = selfbyoc.build(selfbyoc.from_onnx(made), cache=False)
+    kind = "peephole_lstm" if "P" in options.get("given", ()) else op.lower()
+    assert library.report.counts.get(kind, 0) == counts
+    for found, expected in zip(library(**feeds), wanted, strict=True):
+        assert first_wrong(found, expected, "float32", 5 * UNITS) is None
+
+
+@pytest.mark.parametrize(
+    ("op", "options"),
+    [
+        ("LSTM", {"given": ["hidden", "cell"]}),
+        ("LSTM", {"direction": "reverse", "outs": 1}),
+        ("LSTM", {"direction": "bidirectional", "given": ["hidden", "cell", "P"], "clip": 0.3}),
+        ("LSTM", {"input_forget": 1, "length": 1, "batch": 1}),
+        ("GRU", {"direction": "bidirectional", "linear_before_reset": 1, "given": ["hidden"]}),
+        ("GRU", {"direction": "reverse", "batch": 1}),
+        ("RNN", {"direction": "bidirectional", "activations": ["Relu", "Affine"],
+                 "activation_alpha": [0.7], "activation_beta": [0.1]}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_layers_of_onnx(op, options):
+    check(op, **options)
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_sequences_of_several_lengths(op):
+    """Each direction is a layer of its own: the reverse one begins at the end of each sequence."""
+    check(op, counts=2, direction="bidirectional", lengths=[5, 1, 3], given=["hidden", "cell"])
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_weights_that_the_caller_gives(op):
+    """They are packed at each call."""
+    check(op, left=["R"], direction="bidirectional")
+
+
+@pytest.mark.parametrize(
+    "name", ["LeakyRelu", "Elu", "HardSigmoid", "Softsign", "Softplus", "ThresholdedRelu"]
+)
+def test_activations(name):
+    check("RNN", activations=[name], activation_alpha=[0.6], activation_beta=[0.3])
+
+
+@pytest.mark.filterwarnings("ignore:the model. constants are not folded")
+def test_batch_first():
+    """ONNX Runtime has no layout of 1: the same as axes in another order."""
+    made, feeds = layer("LSTM", direction="bidirectional", given=["hidden", "cell"])
+    other, _ = layer("LSTM", direction="bidirectional", given=["hidden", "cell"], layout=1)
+    for value in other.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        dims[0].dim_value, dims[1].dim_value = dims[1].dim_value, dims[0].dim_value
+    whole, *last = selfbyoc.build(selfbyoc.from_onnx(made), cache=False)(**feeds)
+    turned = {name: np.ascontiguousarray(a.swapaxes(0, 1)) for name, a in feeds.items()}
+    found = selfbyoc.build(selfbyoc.from_onnx(other), cache=False)(**turned)
+    np.testing.assert_array_equal(found[0], whole.transpose(2, 0, 1, 3))
+    for ours, expected in zip(found[1:], last, strict=True):
+        np.testing.assert_array_equal(ours, expected.swapaxes(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("attrs", "said"),
+    [
+        ({"activations": ["Gelu", "Tanh", "Tanh"]}, "no activation is called 'Gelu'"),
+        ({"activations": ["Tanh"]}, r"expected 3 activations, found \['Tanh'\]"),
+        ({"direction": "sideways"}, "direction is 'sideways'"),
+    ],
+)
+def test_what_is_no_layer(attrs, said):
+    made, _ = layer("LSTM")
+    node = made.graph.node[0]
+    kept = [a for a in node.attribute if a.name not in attrs]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(k, v) for k, v in attrs.items())])
+    with pytest.raises(InputError, match=f"LSTM 'the_layer': {said}"):
+        selfbyoc.from_onnx(made)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's graph executor has fixed sizes")
+@pytest.mark.parametrize(
+    ("op", "opened"), [("LSTM", ["steps"]), ("GRU", ["steps"]), ("RNN", ["steps", "rows"])]
+)
+def test_open_sizes(op, opened):
+    made, _ = layer(op, direction="bidirectional")
+    dims = made.graph.input[0].type.tensor_type.shape.dim
+    for dim, name in zip(dims, opened, strict=False):
+        dim.dim_param = name
+    del made.graph.value_info[:]
+    library = selfbyoc.build(selfbyoc.from_onnx(made), cache=False)
+    assert library.report.counts.get(op.lower(), 0) == (opened == ["steps"])
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    for steps, rows in ((1, 1), (4, 9), (11, 2)):
+        rows = rows if "rows" in opened else 3
+        x = np.random.default_rng(steps).standard_normal((steps, rows, 6)).astype("float32")
+        for found, expected in zip(library(x), session.run(None, {"X": x}), strict=True):
+            assert first_wrong(found, expected, "float32", steps * UNITS) is None
