@@ -12,7 +12,7 @@ from . import onnx_ops, windows
 from .program import ITEM, Program
 from .types import Attrs, Invalid, Type, axis_of, check
 
-__all__ = ["Invalid", "Type", "broadcast", "infer"]
+__all__ = ["Invalid", "Type", "broadcast", "infer", "result"]
 
 
 def infer(program: Program) -> list[tuple[Type, ...]]:
@@ -26,22 +26,23 @@ def infer(program: Program) -> list[tuple[Type, ...]]:
             found.append((found[node.inputs[0]][node.attrs["index"]],))
         else:
             ins = [found[i][0] for i in node.inputs]
-            found.append(_result(node.kind, ins, node.attrs))
+            found.append(result(node.kind, ins, node.attrs))
     for index in program.outputs:
         check(len(found[index]) == 1, "an op with several outputs is returned whole")
     return found
 
 
-def _result(kind: str, ins: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+def result(kind: str, ins: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    """The types of an op's outputs; raises Invalid."""
     rule = RULES.get(kind)
     check(rule is not None, f"no rule for {kind}")
     assert rule is not None
     known = complete(kind, attrs) if kind in KINDS else dict(attrs)
     try:
-        result = rule(ins, known)
+        made = rule(ins, known)
     except (IndexError, KeyError, ValueError, TypeError) as err:  # a rank that does not fit
         raise Invalid(f"{kind}: {err}") from err
-    outputs = tuple(result) if isinstance(result, list) else (result,)
+    outputs = tuple(made) if isinstance(made, list) else (made,)
     check(all(e > 0 for shape, _ in outputs for e in shape), f"{kind} is empty")
     return outputs
 

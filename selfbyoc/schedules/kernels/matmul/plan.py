@@ -10,6 +10,7 @@ from ....language.decisions import choose
 from ....language.types import Shape
 from ....machine import Machine
 from ...steps.candidates import best, divisors
+from ...steps.faults import Faults, outside, spilled, uncovered, undivided
 from ...steps.parallel import unevenness
 from ...steps.tiles import RegisterTile
 
@@ -63,6 +64,19 @@ class MatmulPlan:
         """Vectors of products, in all."""
         sums = self.tiles * self.panels * self.tile.sums
         return math.prod(self.batch) * sums * self.depth
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of this plan of a product."""
+        (matmul,) = ops.of("batch_matmul")
+        yield from spilled(self.tile, cpu)
+        yield from outside("rows of a tile", self.height, 1, min(MOST_ROWS, self.rows))
+        yield from undivided("tiles", self.tiles, self.groups)
+        yield from undivided("columns of a panel", self.width, self.vector)
+        shape = matmul.outputs[0][0]
+        yield from uncovered("rows", shape[-2], self.tiles * self.height)
+        yield from uncovered("columns", shape[-1], self.panels * self.width)
+        if not self.packed:  # nothing tells what is outside
+            yield from undivided("columns in place", shape[-1], self.width)
 
 
 def plan(ops: Ops, machine: Machine) -> MatmulPlan:

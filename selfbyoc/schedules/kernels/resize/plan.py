@@ -9,6 +9,7 @@ from ....language.decisions import choose
 from ....machine import Machine
 from ....ops.resampling import Resampling, axes_of
 from ...steps.blocks import divisor, stored_at_once
+from ...steps.faults import Faults, outside, undivided
 
 # Along the rows of the image, then down; or down to the rows of the result, then along these
 ALONG, DOWN, CHANNELS = "along", "down", "channels"
@@ -36,6 +37,13 @@ class ResizePlan:
         order = {ALONG: "along each row, then down", DOWN: "down, then along each row"}
         how = f"{self.width} columns at once" if self.width else "column by column"
         return f"{order[self.first]}, {how}, a task is {'an image' if self.by_image else 'a row'}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of this plan."""
+        yield from outside("images", self.images, 1, self.images)
+        yield from outside("lanes", self.lanes, cpu.lanes("float32"), cpu.lanes("float32"))
+        if self.width:
+            yield from undivided("a row of the result", self.along.out, self.width)
 
 
 def plan(ops: Ops, machine: Machine) -> ResizePlan:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...._tvm import tir
 from ....language.types import Expr
+from ...steps.faults import Faults, outside, undivided
 
 Pair = tuple[int, int]
 
@@ -23,6 +24,13 @@ class Form:
     rows: int  # output rows of a chunk
     padded: bool = False  # whether a frame has the rows of padding too: else the windows mask them
     together: int = 1  # neighbouring windows that are computed together
+
+    def faults(self) -> Faults:
+        """Of where the windows lie."""
+        yield from outside("rows of a chunk", self.rows, 1, self.out[0])
+        yield from outside("windows together", self.together, 1, self.out[1])
+        if self.chunks > 1 and not self.padded:
+            yield f"{self.chunks} chunks of rows without padding of their own"
 
     @property
     def chunks(self) -> int:
@@ -100,6 +108,13 @@ class Pixels:
     width: int
     band: int  # rows of a band
     tile: int  # pixels of a tile
+
+    def faults(self, rows: int, width: int) -> Faults:
+        """Of so many rows of pixels."""
+        yield from outside("rows", self.rows, rows, rows)
+        yield from outside("columns", self.width, width, width)
+        yield from undivided("rows of a band", self.rows, self.band)
+        yield from outside("pixels of a tile", self.tile, 1, self.band * self.width)
 
     @property
     def bands(self) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...._tvm import te
-from ....codegen.info.ops import Ops
+from ....codegen.info.ops import Ops, OpView
 from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
+from ...steps.faults import Faults
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel, staged
@@ -31,17 +32,28 @@ class StagedPlan:
     def __str__(self) -> str:
         return f"stage by stage; {self.convs}"
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the convolutions, packed as any plan reads them."""
+        for conv in ops.of("conv2d"):
+            found = self.convs.of(conv.name).faults(_packed(conv), cpu)
+            yield from (f"{conv.name}: {text}" for text in found)
+
     @classmethod
     def of(cls, ops: Ops, machine: Machine) -> StagedPlan:
         """The plan of a composite's convolutions."""
         found = []
         for conv in ops.of("conv2d"):
-            out, *inner = conv.inputs[1][0]
-            layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
-            each = out // conv.attrs["groups"]
+            layer = _packed(conv)
+            each = layer.out[1] // layer.groups
             grouped = paying_groups(layer, machine) if layer.is_depthwise and each == 1 else None
             found.append((conv.name, grouped or plan_direct(layer, machine)))
         return cls(ConvPlans(tuple(found), machine))
+
+
+def _packed(conv: OpView) -> Window:
+    """A convolution whose weight is packed in whole blocks."""
+    out, *inner = conv.inputs[1][0]
+    return Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
 
 
 def compute(

@@ -7,12 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ....._tvm import tir
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
+from ....steps.faults import Faults, outside, spilled, uncovered, undivided
 from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
@@ -92,6 +94,21 @@ class ChannelPlan:
             y, x = tir.floordiv(x, self.lanes.width), tir.floormod(x, self.lanes.width)
         return y * self.lanes.pitch + x
 
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
+        """Of this plan for a layer in the blocks that its weight is packed in."""
+        depth = self.depth or layer.kernel[1]
+        yield from spilled(self.tile, cpu)
+        yield from self.lanes.faults(layer, 1)
+        yield from undivided("blocks of a group", layer.blocks[0] // layer.groups, self.pair)
+        yield from outside("pixels of a tile", self.pixels, 1, self.width)
+        yield from undivided("a block", BLOCK, self.wide)
+        yield from undivided("channels of a tile", self.wide, self.vector)
+        yield from uncovered("channels", layer.out[1], layer.blocks[0] * BLOCK)
+        yield from undivided("input channels", layer.kernel[1], depth)
+        if self.prefetch:
+            yield from undivided("input channels at a time", depth, self.prefetch)
+            yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
+
 
 def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     """Plans of several register tiles, that which takes the least time first; none where blocks are
@@ -122,10 +139,16 @@ def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[Channel
     found = []
     for pair, wide in dict.fromkeys(((2, BLOCK), (3, BLOCK), (1, BLOCK), (1, vector))):
         plan = ChannelPlan(p, is_flat, pair, 1, wide, vector, group=group)
-        most = [r for r in range(1, 33) if replace(plan, pixels=r).tile.fits(cpu)]
+        most = _most_pixels(plan.tile.vectors, cpu)
         if most and layer.blocks[0] // layer.groups % pair == 0:
-            found.append(replace(plan, pixels=_even_part(plan.width, most[-1])))
+            found.append(replace(plan, pixels=_even_part(plan.width, most)))
     return found
+
+
+@lru_cache(maxsize=4096)  # every convolution asks for several, of few machines
+def _most_pixels(vectors: int, cpu: Machine) -> int:
+    """Pixels of a tile with so many vectors of channels, at most; 0: it fits no registers."""
+    return max((n for n in range(1, 33) if RegisterTile(n, vectors).fits(cpu)), default=0)
 
 
 def _even_part(extent: int, most: int) -> int:

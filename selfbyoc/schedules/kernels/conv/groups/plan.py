@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .....machine import Machine
 from ....steps.blocks import stored_at_once
 from ....steps.candidates import divisors
+from ....steps.faults import Faults, spilled, uncovered, undivided
 from ....steps.tiles import BLOCK, RegisterTile
 from ..layer import Layer
 from ..tiles import time_of
@@ -49,6 +50,18 @@ class GroupPlan:
     def is_padded(self) -> bool:
         """Whether windows read zeros around the image."""
         return self.framed != self.image or any(self.before)
+
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
+        """Of this plan for a layer."""
+        yield from spilled(_shape(self.tile), cpu, 1)
+        sizes = (layer.out[1] // layer.groups, *layer.out[2:])
+        for extent, part in zip(sizes, self.tile, strict=True):
+            yield from undivided("channels, rows or columns", extent, part)
+        yield from undivided("a block", BLOCK, self.vector)
+        yield from undivided("pixels", layer.out[2] * layer.out[3], self.row or 1)
+        if not self.is_padded:
+            yield from uncovered("rows under windows", self.framed[0], self.image[0])
+            yield from uncovered("columns under windows", self.framed[1], self.image[1])
 
 
 def planned_groups(layer: Layer, cpu: Machine) -> GroupPlan:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
+from ....steps.faults import Faults, outside, spilled, uncovered, undivided
 from ....steps.parallel import is_even
 from ....steps.tiles import RegisterTile
 from ..depth import depth_of
@@ -66,6 +67,22 @@ class PointwisePlan:
         """Tiles over the pixels of an image."""
         return -(-self.pixels // self.lanes)
 
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
+        """Of this plan for a layer."""
+        yield from spilled(self.tile, cpu)
+        yield from undivided("rows of a block", layer.blocks[1], self.tile.rows)
+        yield from uncovered("pixels", math.prod(layer.out[2:]), self.tiles * self.lanes)
+        yield from outside("tiles of a task", self.step, 1, min(self.tiles, MOST_TASK_TILES))
+        yield from undivided("input channels", layer.kernel[1], self.depth or layer.kernel[1])
+        if self.panels == IN_PLACE:  # nothing tells what is outside
+            yield from undivided("pixels in place", self.pixels, self.lanes)
+        if (self.padded is None) != layer.is_plain:
+            yield f"{self} of a window {layer.window}"
+        if self.padded is not None:
+            yield from self.padded.faults(layer, 1)
+            yield from undivided("a tile's lanes", self.lanes, self.unit)
+            yield from undivided("a row of the result", layer.out[3], self.unit)
+
 
 def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
     """Plans of several register tiles, that which takes the least time first; none where pixels of
@@ -75,15 +92,15 @@ def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
         return []
     found = [_timed(layer, tile, cpu) for tile in tiles_for(layer.blocks[1], cpu)]
     if not layer.is_plain:
-        found = [_windowed(layer, p, cpu) for p in found]
+        image = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+        image = replace(image.of_rows(image.height, 1, 1), copies=not image.is_whole)
+        found = [_windowed(layer, p, image, cpu) for p in found]
         found = [p for p in found if p.unit >= LEAST_UNIT]
     return sorted(found, key=lambda p: p.cycles)
 
 
-def _windowed(layer: Layer, p: PointwisePlan, cpu: Machine) -> PointwisePlan:
+def _windowed(layer: Layer, p: PointwisePlan, image: Lanes, cpu: Machine) -> PointwisePlan:
     """With the pixels under each tap of a window packed into the panels, from padded rows."""
-    image = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
-    image = replace(image.of_rows(image.height, 1, 1), copies=not image.is_whole)
     unit = math.gcd(p.lanes, layer.out[3])
     tiles = -(-layer.out[0] * p.tiles // cpu.cores)
     packing = tiles * p.lanes / min(unit, p.vector) * PACK
@@ -112,11 +129,12 @@ def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine
 
 def _timed(layer: Layer, tile: RegisterTile, cpu: Machine) -> PointwisePlan:
     pixels, vector = math.prod(layer.out[2:]), cpu.lanes("float32")
-    made = PointwisePlan(pixels, tile, vector, IN_PLACE, 1, False)
-    tasks = layer.out[0] * layer.blocks[0] * made.tiles
+    tiles = -(-pixels // (tile.vectors * vector))
+    tasks = layer.out[0] * layer.blocks[0] * tiles
     steps = -(-tasks // cpu.cores) * layer.blocks[1] // tile.rows
-    packing = -(-layer.out[0] * made.tiles // cpu.cores) * tile.vectors * PACK_IMAGE
-    return replace(made, cycles=steps * time_of(tile, cpu) + (packing if layer.is_plain else 0))
+    packing = -(-layer.out[0] * tiles // cpu.cores) * tile.vectors * PACK_IMAGE
+    cycles = steps * time_of(tile, cpu) + (packing if layer.is_plain else 0)
+    return PointwisePlan(pixels, tile, vector, IN_PLACE, 1, False, cycles)
 
 
 def _step(layer: Layer, p: PointwisePlan, by_channels: bool, cpu: Machine) -> int:

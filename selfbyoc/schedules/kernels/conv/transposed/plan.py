@@ -21,6 +21,7 @@ from .....codegen.info.ops import Ops, OpView
 from .....language.decisions import choose
 from .....machine import Machine
 from .....ops.transposed import Upsampling
+from ....steps.faults import Faults, outside, uncovered
 from ..layer import Layer
 from ..pack import row_blocks
 from ..pixels.plan import PixelPlan, decided_pixels, usual_pixels
@@ -77,6 +78,19 @@ class TransposedPlan:
         """Elements of the packed weights of all parts."""
         last = self.parts[-1]
         return last.start + math.prod(last.packed)
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the parts, and of what they are of the whole."""
+        u, start = self.upsampling, 0
+        for part in self.parts:
+            yield from (f"{part.name}: {text}" for text in part.plan.faults(part.layer, cpu))
+            yield from outside(f"start of {part.name}", part.start, start, start)
+            start += math.prod(part.packed)
+        weights = u.channels * u.out_channels * math.prod(u.window)
+        yield from uncovered("weights", weights, self.weights)
+        phases = sum(part.down.count * part.along.count for part in self.parts)
+        with_taps = min(u.window[0], u.strides[0]) * min(u.window[1], u.strides[1])
+        yield from outside("phases", phases, with_taps, with_taps)
 
 
 def sides(window: int, stride: int) -> list[Side]:
