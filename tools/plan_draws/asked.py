@@ -98,6 +98,8 @@ def draw(family: str, rng: Random) -> Draw | None:
 def taken(composite: Composite, program: Program) -> Draw | None:
     """The program if the composite takes it: its pattern, its check, and all attributes."""
     graph = _as_read(graph_of(program))
+    if not graph.ops:
+        return None
     match = find_whole(composite, graph)
     if not isinstance(match, Match) or not is_right(match):
         return None

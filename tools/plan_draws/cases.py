@@ -12,8 +12,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from selfbyoc import BUILTIN
-from selfbyoc.fuzz.program import Program, from_json
+from selfbyoc import BUILTIN, structured
+from selfbyoc.fuzz.program import Program
+from selfbyoc.fuzz.shapes import at_places, valid
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.decisions import Choice, deciding, for_every_size_of
 from selfbyoc.machine import Machine
@@ -23,6 +24,7 @@ from . import machines
 from .asked import Draw, Shapes, taken
 
 BUILT, TUNED, LASTING = "built", "tuned", "lasting"
+BATCHES = (0, 1, 2, 3, 5, 8, 17, 64, 131)
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Case:
     constants  the arguments that are packed ahead of time
     how        BUILT: nobody is asked; TUNED: as `told`, in one context; LASTING: for every size of
                symbols that have these `sizes`
+    batch      images or rows at which what was packed is read; 0: as many
     reader     the machine that reads what this one's plan packed; None: the same one
     """
 
@@ -43,6 +46,7 @@ class Case:
     how: str = BUILT
     told: Mapping[str, Any] = field(default_factory=dict)
     sizes: tuple[int, ...] = ()
+    batch: int = 0
     reader: Machine | None = None
 
     def both(self) -> AbstractContextManager[Any]:
@@ -63,13 +67,18 @@ class Case:
 def from_text(text: str) -> Case:
     """The case of a text."""
     data = json.loads(text)
-    program = from_json(json.dumps(data.pop("program")))
+    program = structured.checked(Program, data.pop("program"), "")
+    nodes = [replace(n, attrs={k: _tuples(v) for k, v in n.attrs.items()}) for n in program.nodes]
     told = {name: _tuples(value) for name, value in data.pop("told").items()}
     reader = data.pop("reader")
     made = Machine(**data.pop("machine"))
     data = {name: _tuples(value) for name, value in data.items()}
     return Case(
-        program=program, told=told, machine=made, reader=reader and Machine(**reader), **data
+        program=replace(program, nodes=tuple(nodes)),
+        told=told,
+        machine=made,
+        reader=reader and Machine(**reader),
+        **data,
     )
 
 
@@ -121,11 +130,27 @@ def _both(case: Case, draw: Draw, found: Outcome) -> None:
         if math.prod(shape) < weights:
             found.faults.append(f"{name}: {weights} weights packed as {shape}")
     with case.each():
-        second = _plan(case.reader or case.machine, draw, shapes, found)
+        second = _plan(case.reader or case.machine, _of_batch(draw, case.batch), shapes, found)
     if case.reader is None and case.how != LASTING and second != first:
         again = _packed(draw, case.constants, second)
         if again != shapes:
             found.faults.append(f"packed as {shapes}, read as {again}")
+
+
+def _of_batch(draw: Draw, batch: int) -> Draw:
+    """The same of so many images or rows, if it exists: kernels of symbolic sizes are planned at
+    many.
+    """
+    program = draw.program
+    weights = {id(draw.match.args[name]) for name in draw.packable}
+    values = [v for call in draw.match.ops for v in call.inputs if id(v) not in weights]
+    names = {v.name for v in values if v.ndim > 2}
+    leaves = [i for n, i in enumerate(program.leaves()) if f"x{n}" in names]
+    sizes = {program.nodes[i].shape[0] for i in leaves}
+    if not batch or len(sizes) != 1:
+        return draw
+    other = at_places(program, [(i, 0) for i in leaves], batch, "")
+    return (valid(other) and taken(draw.composite, other)) or draw
 
 
 def _plan(
@@ -175,7 +200,7 @@ def tried(draw: Draw, rng: Random) -> Iterator[tuple[Case, Outcome]]:
     if told := _told(outcome.choices, rng):
         other = replace(usual, told=told)
         yield other, checked(other, draw)
-    lasting = replace(case, how=LASTING, sizes=_sizes(draw, rng))
+    lasting = replace(case, how=LASTING, sizes=_sizes(draw, rng), batch=rng.choice(BATCHES))
     yield lasting, checked(lasting, draw)
     if constants:
         elsewhere = replace(case, reader=machines.draw(rng)[1])

@@ -241,6 +241,8 @@ def _matrix(d: Drawing, leaf: int) -> Shape:
 def _dense(d: Drawing, at: int) -> None:
     x, weight = d.node(at).inputs
     d.need(weight, (sizes.extent(d.rng, 4096), d.give(x)[-1]))
+    if "int" in d.node(x).dtype and d.rng.random() < 0.5:
+        d.set(at, out_dtype="int32")
 
 
 def _dense_to(d: Drawing, at: int, wanted: Wanted) -> None:

@@ -26,6 +26,8 @@ def extent(rng: Random, most: int) -> int:
     if pool is not None:
         return min(rng.choice(pool), most)
     few = rng.choice((10, 70, 70, 300, most))
+    if rng.random() < 0.01:  # huge, of whatever it is
+        return rng.randint(most, 20 * most)
     return rng.randint(1, min(few, most))
 
 

@@ -8,6 +8,7 @@ outside of its buffers, spill registers or leave elements out. No build asks; th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...machine import Machine
 from .tiles import RegisterTile
@@ -28,6 +29,12 @@ def undivided(what: str, extent: int, part: int) -> Faults:
     """Parts that are not equal, or none."""
     if part < 1 or extent % part:
         yield f"{what}: {part} does not divide {extent}"
+
+
+def unlike(what: str, found: Any, expected: Any) -> Faults:
+    """What the ops or the machine say otherwise."""
+    if found != expected:
+        yield f"{what}: {found}, expected {expected}"
 
 
 def outside(what: str, value: int, least: int, most: int) -> Faults:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ....codegen.info.ops import Ops
 from ....language.decisions import for_every_size
 from ....machine import Machine
-from ...steps.faults import Faults, outside, spilled, uncovered, undivided
-from ...steps.tiles import RegisterTile
+from ...steps.faults import Faults, outside, spilled, undivided, unlike
+from ...steps.tiles import BLOCK, RegisterTile
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,15 @@ class Shape:
     depth: int
     columns: int
     interleaved: bool  # [batch, sequence, heads, depth], as dense layers leave it
+
+    @classmethod
+    def of(cls, ops: Ops) -> Shape:
+        """From the two products."""
+        first, second = ops.of("batch_matmul")
+        *batch, queries, keys = first.outputs[0][0]
+        depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
+        columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
+        return cls(tuple(batch), queries, keys, depth, columns, bool(ops.of("transpose")))
 
     @property
     def products(self) -> int:
@@ -41,6 +50,8 @@ class FewPlan:
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
+        yield from unlike("extents", self.shape, Shape.of(ops))
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from undivided("depth", self.shape.depth, self.depth_lanes)
         yield from undivided("keys", self.shape.keys, self.key_lanes)
 
@@ -65,6 +76,9 @@ class BlockPlan:
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
         shape, vectors = self.shape, self.lanes // self.vector
+        yield from unlike("extents", shape, Shape.of(ops))
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
+        yield from outside("queries of a block", self.lanes, 1, max(3 * BLOCK, self.vector))
         yield from undivided("queries of a block", self.lanes, self.vector)
         if not for_every_size():  # of a copy of the last key more are computed than there are
             yield from outside("keys of a tile", self.scores.rows, 1, shape.keys)
@@ -73,7 +87,6 @@ class BlockPlan:
         yield from undivided("vectors of columns", self.width // self.vector, self.weighted.vectors)
         yield from undivided("depth", shape.depth, self.depth_steps)
         yield from undivided("keys", shape.keys, self.key_steps)
-        yield from uncovered("queries", shape.queries, self.blocks * self.lanes)
         for tile in (self.scores, self.weighted):
             yield from spilled(tile, cpu, min(tile.rows, tile.vectors))
 

@@ -34,7 +34,7 @@ LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     """The plan of the matched ops for a machine."""
-    shape, vector = shape_of(ops), machine.lanes("float32")
+    shape, vector = Shape.of(ops), machine.lanes("float32")
     if _few(shape.queries):
         parts = divisor(shape.depth, BLOCK), divisor(shape.keys, BLOCK)
         work = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth
@@ -63,15 +63,6 @@ def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
     lasting = 1 if plan.shape.keys % UNROLLED_STEPS else UNROLLED_STEPS
     key_steps = choose("unrolled_keys", steps, usual, (lasting,))
     return replace(plan, scores=RegisterTile(*size), key_steps=key_steps)
-
-
-def shape_of(ops: Ops) -> Shape:
-    """The extents, from the two products."""
-    first, second = ops.of("batch_matmul")
-    *batch, queries, keys = first.outputs[0][0]
-    depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
-    columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-    return Shape(tuple(batch), queries, keys, depth, columns, bool(ops.of("transpose")))
 
 
 def _few(queries: int) -> bool:

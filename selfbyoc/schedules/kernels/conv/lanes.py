@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from ...._tvm import te, tir
 from ....language.types import Attrs, Expr, Tensor
-from ...steps.faults import Faults, outside, uncovered
+from ...steps.faults import Faults, outside, unlike
 from ...steps.tensors import extents
 from .layer import Layer
 
@@ -42,6 +42,11 @@ class Lanes:
         return f"{self.rows} rows a task, {self.tiles} tiles of {self.lanes} pixels"
 
     @property
+    def _of_image(self) -> tuple[int, int, int, tuple[int, int], tuple[int, ...], bool]:
+        """What does not follow from tasks and tiles."""
+        return self.height, self.width, self.pitch, self.reach, self.phases, self.is_whole
+
+    @property
     def chunks(self) -> int:
         """Tasks that the rows of an image are split into."""
         return -(-self.height // self.rows)
@@ -60,10 +65,12 @@ class Lanes:
 
     def faults(self, layer: Layer, tile: int) -> Faults:
         """Of tiles of so many lanes at most: pixels left out, or a tap that meets the next row."""
+        same = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+        yield from unlike("the windows' lanes", self._of_image, same._of_image)
         yield from outside("rows of a task", self.rows, 1, self.height)
         yield from outside("lanes", self.lanes, 1, tile)
         used = (self.rows - 1) * self.pitch + self.width
-        yield from uncovered("lanes of a task", used, self.tiles * self.lanes)
+        yield from outside("tiles of a task", self.tiles, *[-(-used // self.lanes)] * 2)
         (_, step), (_, apart) = layer.attrs["strides"], layer.attrs["dilation"]
         left, wide = layer.attrs["padding"][1], layer.image[3]
         for tap in range(layer.window[1]):  # of the last pixel of a row
@@ -86,8 +93,7 @@ class Lanes:
 
     def of_rows(self, rows: int, tile: int, vector: int) -> Lanes:
         """With tasks of so many rows, in tiles of so many lanes at most."""
-        same = (self.height, self.width, self.pitch, self.reach, self.phases, self.is_whole)
-        made = Lanes(*same, rows, *self.cut(rows, tile, vector))
+        made = Lanes(*self._of_image, rows, *self.cut(rows, tile, vector))
         image = (self.height + self.reach[0]) * self.pitch  # where it is read as it lies
         return replace(made, copies=False) if self.is_whole and made.length <= image else made
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
 from ....machine import Machine
-from ...steps.faults import Faults, spilled, too_large, uncovered, undivided
+from ...steps.faults import Faults, spilled, too_large, undivided, unlike
+from ...steps.loops import CHUNK_STEPS
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .layout import Rows
 
@@ -48,12 +49,16 @@ class ProductPlan:
         *lead, units = dense.outputs[0][0]
         yield from spilled(self.tile, cpu, 1 if self.tile.rows == 1 else None)
         yield from self.rows.faults(lead)
-        yield from uncovered("columns", units, self.blocks * BLOCK)
+        depth = dense.inputs[0][0][-1]
+        yield from unlike("blocks of columns", self.blocks, paired_blocks(units))
+        yield from unlike("k", self.depth, depth)
+        each = BLOCK // self.lanes if self.lanes < BLOCK else 1
+        yield from unlike("a tile", self.tile, RegisterTile(self.rows.height, self.wide * each))
+        yield from undivided("k", depth, self.pieces)
         yield from undivided("blocks of columns", self.blocks, self.wide)
         yield from undivided("tiles", self.rows.each, self.group)
-        yield from undivided("k", dense.inputs[0][0][-1], self.pieces)
-        if self.tile.rows != self.rows.height:
-            yield f"a tile of {self.tile.rows} rows, {self.rows}"
+        prefetched = self.pieces > 1 and not self.melted
+        yield from unlike("steps between prefetches", self.chunk, CHUNK_STEPS if prefetched else 0)
         if self.group > 1:
             read = 4 * self.group * self.tile.rows * self.size
             yield from too_large("rows of a group", read, cpu.l2_bytes * 3 // 4)

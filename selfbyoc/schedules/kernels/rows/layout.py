@@ -10,7 +10,7 @@ from ...._tvm import tir
 from ....language.decisions import for_every_size
 from ....language.types import Expr
 from ...steps.blocks import divisor
-from ...steps.faults import Faults, uncovered, undivided
+from ...steps.faults import Faults, uncovered, undivided, unlike
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Rows:
 
     def faults(self, lead: Sequence[int]) -> Faults:
         """Of the rows of a tensor with these extents in front of its columns."""
-        if self.lead != tuple(lead):
-            yield f"rows {self.lead}, expected {tuple(lead)}"
+        yield from unlike("rows", self.lead, tuple(lead))
         yield from uncovered("rows", self.count, self.each * self.height)
         yield from undivided("tiles", self.each, self.parts)
 

@@ -17,7 +17,7 @@ from ....machine import Machine
 from ....ops import mathfn
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
-from ...steps.faults import Faults, outside, undivided
+from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.parallel import LEAST_NORMALISED, is_worth_it
 from ...steps.tensors import in_vectors, reduced_in_lanes
 
@@ -50,6 +50,7 @@ class RowwisePlan:
 
     def faults_of(self, rows: Sequence[int], count: int, cpu: Machine) -> Faults:
         """Of rows [..., last] of `count` elements."""
+        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
         yield from undivided("rows", rows[-1], self.at_once)
         if self.partial != self.lanes:  # of whole vectors the last one need not be full
             yield from undivided("elements of a row", count, self.partial)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...._tvm import tir
+from ....codegen.info.ops import OpView
 from ....language.types import Expr
-from ...steps.faults import Faults, outside, undivided
+from ...steps.faults import Faults, outside, undivided, unlike
 
 Pair = tuple[int, int]
 
@@ -25,8 +26,13 @@ class Form:
     padded: bool = False  # whether a frame has the rows of padding too: else the windows mask them
     together: int = 1  # neighbouring windows that are computed together
 
-    def faults(self) -> Faults:
-        """Of where the windows lie."""
+    def faults(self, depth: OpView) -> Faults:
+        """Of where the windows of a depthwise convolution lie."""
+        a, window = depth.attrs, depth.inputs[1][0][2:]
+        own = self.image, self.out, self.window, self.strides, self.dilation, self.before
+        image, out = depth.inputs[0][0][2:], depth.outputs[0][0][2:]
+        told = image, out, window, a["strides"], a["dilation"], a["padding"][:2]
+        yield from unlike("the windows", own, tuple(map(tuple, told)))
         yield from outside("rows of a chunk", self.rows, 1, self.out[0])
         yield from outside("windows together", self.together, 1, self.out[1])
         if self.chunks > 1 and not self.padded:
@@ -111,8 +117,7 @@ class Pixels:
 
     def faults(self, rows: int, width: int) -> Faults:
         """Of so many rows of pixels."""
-        yield from outside("rows", self.rows, rows, rows)
-        yield from outside("columns", self.width, width, width)
+        yield from unlike("rows and columns", (self.rows, self.width), (rows, width))
         yield from undivided("rows of a band", self.rows, self.band)
         yield from outside("pixels of a tile", self.tile, 1, self.band * self.width)
 

@@ -10,7 +10,7 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.candidates import best
-from ...steps.faults import Faults, too_large, uncovered, undivided
+from ...steps.faults import Faults, too_large, undivided, unlike
 from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
 from ..conv.depth import steps_at_a_time
@@ -42,13 +42,17 @@ class SeparablePlan:
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan."""
-        *expand, _, project = ops.of("conv2d")
+        *expand, depth, project = ops.of("conv2d")
         (out, channels), f = project.inputs[1][0][:2], self.form
-        yield from f.faults()
+        yield from f.faults(depth)
+        yield from unlike("whether it expands", self.expands, bool(expand))
+        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
         yield from self.frame.faults(f.framed, f.image[1], self.hidden, cpu if expand else None)
         yield from self.sums.faults(f.rows, f.pitch, self.outputs, cpu, in_pairs=True)
-        yield from uncovered("hidden channels", channels, self.hidden * self.lanes)
-        yield from uncovered("channels", out * self.fold, self.outputs * self.lanes)
+        vectors = -(-channels // self.lanes), -(-out * self.fold // self.lanes)
+        yield from unlike("vectors of channels", (self.hidden, self.outputs), vectors)
+        if self.in_squares:
+            yield from undivided("channels and pixels", math.gcd(out, f.out[1]), self.lanes)
         yield from undivided("input channels", channels, self.fold)
         yield from undivided("steps of the sums", channels // self.fold, self.parts * self.k[1])
         if expand:

@@ -9,7 +9,7 @@ from ...._tvm import te
 from ....codegen.info.ops import Ops, OpView
 from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
-from ...steps.faults import Faults
+from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel, staged
@@ -34,6 +34,7 @@ class StagedPlan:
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the convolutions, packed as any plan reads them."""
+        yield from unlike("folded and in vectors", (self.fold, self.lanes), (1, 1))
         for conv in ops.of("conv2d"):
             found = self.convs.of(conv.name).faults(_packed(conv), cpu)
             yield from (f"{conv.name}: {text}" for text in found)

@@ -11,7 +11,7 @@ from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.blocks import stored_at_once
 from ...steps.candidates import best
-from ...steps.faults import Faults, outside, uncovered, undivided
+from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.tiles import BLOCK, blocks_of
 from .cost import costs, near, usual_form
 from .tasks import Products, pays_as_blocks, usual_products, usual_tiling
@@ -64,12 +64,16 @@ class WinogradPlan:
         return blocks_of(self.out[1])
 
     def faults(self, layer: Any, cpu: Machine) -> Faults:
-        """Of this plan; a convolution's layer says nothing that it does not know."""
+        """Of this plan for a layer."""
         t, p, images = self.tiling, self.products, as_images(self.out, self.apart)
+        own = self.out, self.pads, self.apart, self.window
+        told = layer.out, layer.attrs["padding"][:2], apart(layer.attrs), layer.kernel[2]
+        yield from unlike("the windows", own, told)
+        yield from unlike("a vector", self.lanes, min(BLOCK, cpu.lanes("float32")))
+        yield from unlike("images", t.batch, images[0])
         if p != Products(1, 1, p.vector, p.vector) and not p.fits(cpu):
             yield f"{p} spills"
-        yield from uncovered("rows", images[2], t.down * t.m)
-        yield from uncovered("columns", images[3], t.along * t.m)
+        yield from unlike("tiles", (t.down, t.along), (-(-images[2] // t.m), -(-images[3] // t.m)))
         yield from undivided("images", t.batch, t.images)
         yield from outside("rows of tiles", t.rows, 1, t.down)
         yield from outside("tiles of a block", t.block, 1, max(MOST_WHOLE_TILES, t.along))

@@ -14,7 +14,7 @@ from ....._tvm import tir
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
-from ....steps.faults import Faults, outside, spilled, uncovered, undivided
+from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
 from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
@@ -97,6 +97,9 @@ class ChannelPlan:
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of this plan for a layer in the blocks that its weight is packed in."""
         depth = self.depth or layer.kernel[1]
+        of_group = layer.out[1] // layer.groups if layer.groups > 1 else 0
+        yield from unlike("channels of a group", self.group, of_group)
+        yield from unlike("a vector", self.vector, min(BLOCK, cpu.lanes("float32")))
         yield from spilled(self.tile, cpu)
         yield from self.lanes.faults(layer, 1)
         yield from undivided("blocks of a group", layer.blocks[0] // layer.groups, self.pair)

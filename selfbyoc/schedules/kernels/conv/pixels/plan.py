@@ -10,7 +10,7 @@ from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import stored_at_once
 from ....steps.candidates import best
-from ....steps.faults import Faults, spilled, too_large, undivided
+from ....steps.faults import Faults, outside, spilled, too_large, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
 from ..lanes import Lanes, lanes_of, tasks_of_rows
@@ -43,11 +43,14 @@ class PixelPlan:
 
     def faults(self, layer: Layer, cpu: Machine, *, in_l1: bool = True) -> Faults:
         """Of this plan for a layer, or a pool; `in_l1`: whether a task's sums are held there."""
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
         yield from spilled(self.tile, cpu)
         yield from self.lanes.faults(layer, self.tile.vectors * self.vector)
         yield from undivided("a tile's lanes", self.lanes.lanes, self.tile.vectors * self.vector)
         yield from undivided("rows of a block", layer.blocks[1], self.tile.rows)
-        yield from undivided("input channels", layer.kernel[1], self.depth or layer.kernel[1])
+        channels = layer.kernel[1]
+        yield from outside("input channels at a time", self.depth, 0, channels)
+        yield from undivided("input channels", channels, self.depth or channels)
         yield from undivided("a row of the result", layer.out[3], self.row or 1)
         if in_l1 and self.lanes.rows > 1:  # of fewer rows there is no task
             task = 4 * BLOCK * self.lanes.rows * self.lanes.pitch

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
-from ....steps.faults import Faults, outside, spilled, uncovered, undivided
+from ....steps.faults import Faults, outside, spilled, undivided, unlike
 from ....steps.parallel import is_even
 from ....steps.tiles import RegisterTile
 from ..depth import depth_of
@@ -69,9 +69,10 @@ class PointwisePlan:
 
     def faults(self, layer: Layer, cpu: Machine) -> Faults:
         """Of this plan for a layer."""
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
+        yield from unlike("pixels", self.pixels, math.prod(layer.out[2:]))
         yield from spilled(self.tile, cpu)
         yield from undivided("rows of a block", layer.blocks[1], self.tile.rows)
-        yield from uncovered("pixels", math.prod(layer.out[2:]), self.tiles * self.lanes)
         yield from outside("tiles of a task", self.step, 1, min(self.tiles, MOST_TASK_TILES))
         yield from undivided("input channels", layer.kernel[1], self.depth or layer.kernel[1])
         if self.panels == IN_PLACE:  # nothing tells what is outside
