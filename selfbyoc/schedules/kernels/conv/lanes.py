@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ...._tvm import te, tir
 from ....language.types import Attrs, Expr, Tensor
@@ -116,19 +117,20 @@ def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int
     return shared if zero else out + reach
 
 
+@lru_cache(maxsize=4096)  # a convolution asks for every register tile, packing and compute both
 def tasks_of_rows(
-    p: Lanes, tile: int, vector: int, most: int, time: Callable[[int, int], float]
-) -> list[int]:
-    """The rows of tasks of at most so many lanes, the least `time(tasks, lanes of each)` first; of
-    equal ones the most rows.
+    p: Lanes, tile: int, vector: int, most: int, images: int, cores: int
+) -> tuple[int, ...]:
+    """The rows of tasks of at most so many lanes, in the order of the vectors that the core with
+    most tasks computes; of equal ones the most rows.
     """
     times = {}
     for rows in range(1, max(1, min(p.height, most // p.pitch)) + 1):
         lanes, tiles = p.cut(rows, tile, vector)
-        times[rows] = time(-(-p.height // rows), tiles * lanes)
+        times[rows] = -(-images * -(-p.height // rows) // cores) * tiles * lanes
     # 3% are within the error of any such model; larger tasks stream their weights less often.
     least = 1.03 * min(times.values())
-    return sorted(times, key=lambda rows: (times[rows] > least, -rows))
+    return tuple(sorted(times, key=lambda rows: (times[rows] > least, -rows)))
 
 
 def padded(x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str) -> Tensor:

@@ -95,7 +95,7 @@ def _timed(
     rows, *_ = _tasks(layer, lanes, images, tile, cpu, most)
     found = lanes.of_rows(rows, tile.vectors * vector, vector)
     made = RegisterTile(tile.rows, max(1, found.lanes // vector))
-    vectors = _vectors(images * found.chunks, found.tiles * found.lanes, vector, cpu)
+    vectors = -(-images * found.chunks // cpu.cores) * (found.tiles * found.lanes / vector)
     cycles = vectors * time_of(made, cpu) / made.sums
     row = stored_at_once(layer.out[3], vector)
     time = cycles * layer.blocks[1] * SCATTERED_TIME
@@ -110,17 +110,13 @@ def _input_bytes(layer: Layer, p: Lanes) -> int:
 
 def _tasks(
     layer: Layer, lanes: Lanes, images: int, tile: RegisterTile, cpu: Machine, most: int = 0
-) -> list[int]:
+) -> tuple[int, ...]:
     """The rows that tasks may have, the best first."""
-    vector, cost = cpu.lanes("float32"), time_of(tile, cpu)
-
-    def time(chunks: int, count: int) -> float:
-        return _vectors(images * chunks, count, vector, cpu) * cost / tile.sums
-
+    vector = cpu.lanes("float32")
     # What a task computes is in about L1 until it is stored. More rows leave fewer lanes without
     # use (conv2d 64x56x56, one core of Zen 5: 512 lanes 1.09 ms, 832 0.97, 1700 0.98).
     most = most or min(2 * cpu.l1_bytes // (4 * BLOCK), _cached(layer, lanes, tile, cpu))
-    return tasks_of_rows(lanes, tile.vectors * vector, vector, most, time)
+    return tasks_of_rows(lanes, tile.vectors * vector, vector, most, images, cpu.cores)
 
 
 def _cached(layer: Layer, p: Lanes, tile: RegisterTile, cpu: Machine) -> int:
@@ -129,11 +125,6 @@ def _cached(layer: Layer, p: Lanes, tile: RegisterTile, cpu: Machine) -> int:
     """
     held = cpu.l2_bytes // (4 * layer.image[1] * math.prod(p.phases))
     return max(held, LEAST_TILES * tile.vectors * cpu.lanes("float32"))
-
-
-def _vectors(tasks: int, lanes: int, vector: int, cpu: Machine) -> float:
-    """Vectors of pixels that the core with most tasks computes, of so many lanes each."""
-    return -(-tasks // cpu.cores) * (lanes / vector)
 
 
 def _decided(layer: Layer, p: PixelPlan, blocks: int, cpu: Machine, most: int = 0) -> PixelPlan:

@@ -91,21 +91,28 @@ def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
     """
     if layer.attrs["groups"] > 1 or layer.dtype != "float32":
         return []
-    found = [_timed(layer, tile, cpu) for tile in tiles_for(layer.blocks[1], cpu)]
-    if not layer.is_plain:
-        image = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
-        image = replace(image.of_rows(image.height, 1, 1), copies=not image.is_whole)
-        found = [_windowed(layer, p, image, cpu) for p in found]
-        found = [p for p in found if p.unit >= LEAST_UNIT]
+    tiles = tiles_for(layer.blocks[1], cpu)
+    if layer.is_plain:
+        found = [_timed(layer, tile, cpu) for tile in tiles]
+    else:
+        found = _windowed(layer, tiles, cpu)
     return sorted(found, key=lambda p: p.cycles)
 
 
-def _windowed(layer: Layer, p: PointwisePlan, image: Lanes, cpu: Machine) -> PointwisePlan:
+def _windowed(layer: Layer, tiles: Sequence[RegisterTile], cpu: Machine) -> list[PointwisePlan]:
     """With the pixels under each tap of a window packed into the panels, from padded rows."""
-    unit = math.gcd(p.lanes, layer.out[3])
-    tiles = -(-layer.out[0] * p.tiles // cpu.cores)
-    packing = tiles * p.lanes / min(unit, p.vector) * PACK
-    return replace(p, padded=image, unit=unit, panels=IN_TASK, cycles=p.cycles + packing)
+    image = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+    image = replace(image.of_rows(image.height, 1, 1), copies=not image.is_whole)
+    vector, found = cpu.lanes("float32"), []
+    for tile in tiles:
+        unit = math.gcd(tile.vectors * vector, layer.out[3])
+        if unit < LEAST_UNIT:
+            continue
+        p = _timed(layer, tile, cpu)
+        panels = -(-layer.out[0] * p.tiles // cpu.cores)
+        cycles = p.cycles + panels * p.lanes / min(unit, vector) * PACK
+        found.append(replace(p, padded=image, unit=unit, panels=IN_TASK, cycles=cycles))
+    return found
 
 
 def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine) -> PointwisePlan:
