@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from random import Random
-from typing import Any
 
 from selfbyoc._tvm import make_target
 from selfbyoc.errors import TargetError
@@ -30,13 +29,12 @@ ODD = 0.2  # of the machines have other caches than their CPU
 @cache
 def usual(cpu: str) -> Machine:
     """A CPU as the table has it."""
-    return machine(target(cpu))
+    return replace(machine(make_target(text(cpu))), cores=1)
 
 
-def target(cpu: str, cores: int = 1) -> Any:
-    """The target of a CPU with so many cores."""
-    triple = {"mtriple": CPUS[cpu]} if CPUS[cpu] else {}
-    return make_target({"kind": "llvm", "mcpu": cpu, "num-cores": cores, **triple})
+def text(cpu: str) -> str:
+    """The target of a CPU."""
+    return f"llvm -mcpu={cpu}" + (f" -mtriple={CPUS[cpu]}" if CPUS[cpu] else "")
 
 
 @cache
