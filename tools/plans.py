@@ -3,6 +3,8 @@ machines; nothing is built. docs/plans.md
 
     python tools/plans.py --json build/plans/relax.jsonl      goes on where it was interrupted
     python tools/plans.py --family conv --plans 20000         some of one family
+    python tools/plans.py --build 200 --json build/plans/built.jsonl    programs a family, built
+                                                              and, where the CPU can be, run
     python tools/plans.py --tables build/plans/relax.jsonl    what such files say, as Markdown
     python tools/plans.py --replay build/plans/relax.jsonl    the faults of their findings by now
 
@@ -26,6 +28,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+from plan_draws import builds
 from plan_draws.asked import families
 from plan_draws.chunks import PLANS, Chunk, replayed, run
 from plan_draws.table import tables
@@ -43,6 +46,7 @@ def _arguments() -> argparse.Namespace:
     add("--seed", type=int, default=0)
     add("--jobs", type=int, default=os.cpu_count() or 1, help="processes; default: one a core")
     add("--json", type=Path, metavar="FILE", help="of lines, which are added to")
+    add("--build", type=int, default=0, metavar="COUNT", help="programs of each family")
     add("--tables", type=Path, nargs="+", metavar="FILE")
     add("--replay", type=Path, nargs="+", metavar="FILE")
     return parser.parse_args()
@@ -91,6 +95,8 @@ def main() -> int:
         return 0
     if args.replay:
         return _replay([line for path in args.replay for line in read(path)])
+    if args.build:
+        return _build(args)
     before = read(args.json) if args.json else []
     failed = sum(bool(line["findings"]) for line in before)
     for chunk in chunks(args, before):
@@ -101,11 +107,34 @@ def main() -> int:
         )
         for finding in chunk.findings:
             print(f"  {finding['fault']}\n  {json.dumps(finding['case'])}", flush=True)
-        if args.json:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            with args.json.open("a", encoding="utf-8") as file:
-                file.write(chunk.line() + "\n")
+        add_line(args.json, chunk.line())
     return min(failed, 1)
+
+
+def add_line(path: Path | None, line: str) -> None:
+    """One more line of a file, if there is one."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def _build(args: argparse.Namespace) -> int:
+    """Build programs of each family, in one process; the exit status is 1 if one is wrong."""
+    lines = read(args.json) if args.json else []
+    judge = builds.Judge(builds.Setting(), builds.SECONDS)
+    try:
+        for family, number in builds.waiting(args.family or families(), args.build, lines):
+            line = builds.built(family, args.seed, number, judge)
+            lines.append(line)
+            told = f": {line['text']}\n  {json.dumps(line['program'])}" if line["text"] else ""
+            print(f"{family} {number} {line['target']}: {line['status']}{told}", flush=True)
+            add_line(args.json, json.dumps(line))
+    finally:
+        judge.end()
+    print(builds.summary(lines))
+    return min(sum(bool(line["text"]) for line in lines), 1)
 
 
 def _replay(lines: list[Line]) -> int:
