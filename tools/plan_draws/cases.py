@@ -142,8 +142,8 @@ def _of_batch(draw: Draw, batch: int) -> Draw:
     many.
     """
     program = draw.program
-    weights = {id(draw.match.args[name]) for name in draw.packable}
-    values = [v for call in draw.match.ops for v in call.inputs if id(v) not in weights]
+    weights = {draw.match.args[name] for name in draw.packable}
+    values = [v for call in draw.match.ops for v in call.inputs if v not in weights]
     names = {v.name for v in values if v.ndim > 2}
     leaves = [i for n, i in enumerate(program.leaves()) if f"x{n}" in names]
     sizes = {program.nodes[i].shape[0] for i in leaves}
