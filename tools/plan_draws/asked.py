@@ -21,6 +21,7 @@ from selfbyoc.fuzz.seeds import case_program
 from selfbyoc.graph import OpGraph
 from selfbyoc.language.composite import Composite
 from selfbyoc.match.match import Match, find_whole
+from selfbyoc.partition.extents import beyond
 
 from .drawing import drawn
 
@@ -96,9 +97,11 @@ def draw(family: str, rng: Random) -> Draw | None:
 
 
 def taken(composite: Composite, program: Program) -> Draw | None:
-    """The program if the composite takes it: its pattern, its check, and all attributes."""
+    """The program if the composite takes it: its pattern, its check, all attributes, and as many
+    elements as kernels can index.
+    """
     graph = _as_read(graph_of(program))
-    if not graph.ops:
+    if not graph.ops or beyond(graph.ops, [(v.name, v) for v in graph.inputs])[0]:
         return None
     match = find_whole(composite, graph)
     if not isinstance(match, Match) or not is_right(match):

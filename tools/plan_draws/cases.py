@@ -18,6 +18,7 @@ from selfbyoc.fuzz.shapes import at_places, valid
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.decisions import Choice, deciding, for_every_size_of
 from selfbyoc.machine import Machine
+from selfbyoc.partition.extents import LARGEST
 from selfbyoc.schedules.steps.faults import CACHE
 
 from . import machines
@@ -127,7 +128,7 @@ def _both(case: Case, draw: Draw, found: Outcome) -> None:
     shapes = _packed(draw, case.constants, first)
     for name, shape in shapes.items():
         weights = math.prod(draw.match.args[name].shape)
-        if math.prod(shape) < weights:
+        if not weights <= math.prod(shape) <= LARGEST:
             found.faults.append(f"{name}: {weights} weights packed as {shape}")
     with case.each():
         second = _plan(case.reader or case.machine, _of_batch(draw, case.batch), shapes, found)
