@@ -21,12 +21,12 @@ def chain(first, second):
     return lambda x, w1, w2: op.relu(op.conv2d(op.relu(op.conv2d(x, w1, **first)), w2, **second))
 
 
-def found(composite, program, cpu, *, how=(), constants=None, told=None, machine=None, **args):
+def found(composite, program, cpu, *, how=(), constants=None, told=None, reader=None, **args):
     """A case of a composite, its arguments but the first constants; `how` by default all."""
     weights = tuple(list(args)[1:]) if constants is None else constants
     case = Case(program, constants=weights, **args)
     hows = how or (cases.BUILT, cases.TUNED, cases.LASTING)
-    return composite, case, cpu, hows, told or {}, machine or {}
+    return composite, case, cpu, hows, told or {}, reader and machines.usual(reader)
 
 
 def separable(x, w_depth, w_point):
@@ -57,19 +57,21 @@ FOUND = {
     ),
     "the tuner was offered steps side by side that no packing knew": found(
         "depthwise_pointwise", separable, "haswell", how=(cases.TUNED,),
-        told={"steps_side_by_side": 2}, x=(1, 48, 27, 25), w_depth=(48, 1, 3, 3), w_point=(68, 48, 1, 1),
+        told={"steps_side_by_side": 2},
+        x=(1, 48, 27, 25), w_depth=(48, 1, 3, 3), w_point=(68, 48, 1, 1),
     ),
     "L2 held no group of rows: k is a prime number": found(
         "dense", lambda x, weight: op.dense(x, weight), "haswell",
         x=(256, 4099), weight=(40, 4099),
     ),
     "L2 held no rows of a task that normalises them": found(
-        "layer_norm_dense", lambda x, gamma, beta, weight: op.dense(op.layer_norm(x, gamma, beta), weight),
-        "haswell", machine={"cores": 1}, x=(72, 1600), gamma=(1600,), beta=(1600,), weight=(16, 1600),
+        "layer_norm_dense",
+        lambda x, gamma, beta, weight: op.dense(op.layer_norm(x, gamma, beta), weight),
+        "haswell", x=(72, 1600), gamma=(1600,), beta=(1600,), weight=(16, 1600),
     ),
     "melted, the blocks of a weight packed for another machine were not looked at": found(
         "conv2d_relu_conv2d_relu", chain({"padding": 1}, {"padding": 1}), "skylake-avx512",
-        how=(cases.BUILT,), machine={"reader": "nehalem"},
+        how=(cases.BUILT,), reader="nehalem",
         x=(64, 20, 14, 14), w1=(20, 20, 3, 3), w2=(20, 20, 3, 3),
     ),
 }  # fmt: skip
@@ -77,10 +79,9 @@ FOUND = {
 
 @pytest.mark.parametrize("what", FOUND)
 def test_the_plan(what):
-    name, case, cpu, hows, told, machine = FOUND[what]
+    name, case, cpu, hows, told, reader = FOUND[what]
     program, constants = case_program(COMPOSITES[name], case), case.constants
     packed = [c for c in constants if COMPOSITES[name].pack_for(c) is not None]
-    reader = machines.usual(machine["reader"]) if "reader" in machine else None
     for how in hows:
         asked = cases.Case(
             name, program, cpu, machines.usual(cpu), tuple(packed), how, told, (131,), reader=reader
