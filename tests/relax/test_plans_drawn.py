@@ -11,14 +11,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import tvm_ffi
 from randomly import RANDOM, hypothesis
 
 from selfbyoc import BUILTIN
+from selfbyoc._tvm import tir
 from selfbyoc.machine import Machine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
-from plan_draws import asked, cases, machines
+from plan_draws import asked, builds, cases, machines
 
 st = hypothesis.strategies
 FAMILIES = list(asked.families())
@@ -52,6 +54,29 @@ def test_a_case_is_text(family):
     (drawn,) = some(family, rng, 1)
     for case, _ in cases.tried(drawn, rng):
         assert cases.from_text(case.to_json()) == replace(case, told=dict(case.told))
+
+
+def test_a_program_is_proved(monkeypatch):
+    """What is wrong with its accesses is told, and nothing falls back."""
+    (drawn,) = some("pool", Random(2), 1)
+    asked_for = drawn.program.to_json(), "llvm -mcpu=haswell"
+    assert builds.proved(*asked_for) == (builds.PROVED, "")
+
+    real = builds.finished  # each store one element further
+    monkeypatch.setattr(builds, "finished", lambda func, target: moved(real(func, target)))
+    status, told = builds.proved(*asked_for)
+    assert status == builds.OUTSIDE
+    assert "element" in told
+
+
+def moved(func):
+    """A finished function whose stores are all one element further on, in the last axis."""
+
+    def change(store):
+        *first, last = store.indices
+        return tir.BufferStore(store.buffer, store.value, [*first, last + 1])
+
+    return tvm_ffi.structural_map(func, ((tir.BufferStore, change),))
 
 
 # Decisions of which any is right: what runs in parallel, which loop is outside, what is unrolled.
