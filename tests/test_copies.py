@@ -5,14 +5,11 @@ that moves back, a first one that moves forward, and what is left as it is.
 import numpy as np
 import pytest
 
-from selfbyoc import Case, op
 from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor, tir
 from selfbyoc._tvm_rewrite import map_loops, with_body
-from selfbyoc.analysis.bounds.bounds import Plan, check, of_case
 from selfbyoc.codegen import copies as module
 from selfbyoc.codegen import final
 from selfbyoc.codegen.final import machine_code
-from selfbyoc.language.known import default_registry
 from selfbyoc.schedules.steps.loops import transpose
 
 
@@ -103,23 +100,6 @@ def test_the_first_elements_are_not_copied(copies, without_first, across, first,
     run(*((8, across) if read_rows else (across, 8)), read_rows, first=first)
     (copy,) = copies
     assert (copy is not None) == (across - first >= 8)
-
-
-def test_a_part_of_an_image_is_copied():
-    """Padding before it, and pixels that no window reads: TVM 0.17 copies from before its buffer
-    on, under a condition.
-    """
-    conv = op.conv2d
-
-    def separable(x, w_depth, w_point):
-        return conv(conv(x, w_depth, groups=48, padding=(5, 4, 0, 0), strides=2), w_point)
-
-    separables = default_registry()["depthwise_pointwise"]
-    case = Case(separable, x=(1, 48, 3, 10), w_depth=(48, 1, 2, 7), w_point=(1, 48, 1, 1))
-    plan = Plan(make_target("llvm -mcpu=haswell"), is_run=False)
-    (subject,) = of_case(separables, case, plan, ("w_point",))
-    found = check(subject, "", plan)
-    assert (found.ok, list(found.listed)) == (True, [])
 
 
 def test_what_is_no_copy_stays(copies):

@@ -8,6 +8,8 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
+from selfbyoc._tvm import make_target
+from selfbyoc.analysis.bounds.bounds import Plan, check, of_case
 from selfbyoc.fuzz.seeds import case_program
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -101,3 +103,30 @@ def test_the_kernel(what):
     run = run_case(COMPOSITES[name], case, target=target)
     assert run.counts == {name: 1}
     assert_close(run)
+
+
+def before_others(**attrs):
+    return lambda x, w_depth, w_point: op.conv2d(op.conv2d(x, w_depth, **attrs), w_point)
+
+
+OUTSIDE = {
+    # TVM 0.17 copies such an image from before its buffer on, under a condition.
+    "padding before an image of which the last pixels are not read": found(
+        "depthwise_pointwise", before_others(groups=48, padding=(5, 4, 0, 0), strides=2), "haswell",
+        constants=("w_point",), x=(1, 48, 3, 10), w_depth=(48, 1, 2, 7), w_point=(1, 48, 1, 1),
+    ),
+    # A Select reads both sides; TVM folds none of vectors.
+    "most taps of a window are in the padding": found(
+        "depthwise_pointwise", before_others(groups=2, padding=(1, 4, 5, 4)), "nehalem",
+        x=(3, 2, 1, 1), w_depth=(2, 1, 6, 5), w_point=(32, 2, 1, 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_accesses(what):
+    name, case, cpu, *_ = OUTSIDE[what]
+    plan = Plan(make_target(f"llvm -mcpu={cpu}"), is_run=False)
+    (subject,) = of_case(COMPOSITES[name], case, plan, case.constants)
+    proved = check(subject, "", plan)
+    assert (proved.ok, list(proved.listed)) == (True, [])
