@@ -52,6 +52,13 @@ FOUND = {
         ),
         "skylake-avx512", x=(1, 33, 48, 16), w1=(9, 33, 1, 3), w2=(36, 1, 3, 3),
     ),
+    "channels of two groups in a block were taken for a block of each": found(
+        "depthwise_pointwise",
+        lambda x, w_depth, w_point: op.conv2d(
+            op.relu(op.conv2d(x, w_depth, groups=38, padding=1)), w_point, groups=2
+        ),
+        "haswell", x=(1, 38, 5, 6), w_depth=(38, 1, 3, 3), w_point=(18, 19, 1, 1),
+    ),
     "of a packed weight the tuner was asked among other lanes": found(
         "conv2d",
         lambda x, weight: op.conv2d(x, weight, strides=(1, 3), padding=(3, 0, 1, 2)),
@@ -93,7 +100,7 @@ def test_the_plan(what):
         assert outcome.faults == [], how
 
 
-@pytest.mark.parametrize("what", list(FOUND)[:2])
+@pytest.mark.parametrize("what", list(FOUND)[:3])
 def test_the_kernel(what):
     """Nothing falls back: a warning would be an error."""
     name, case, cpu, *_ = FOUND[what]

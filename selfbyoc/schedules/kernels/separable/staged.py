@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...._tvm import te
 from ....codegen.info.ops import Ops, OpView
@@ -52,9 +52,10 @@ class StagedPlan:
 
 
 def _packed(conv: OpView) -> Window:
-    """A convolution whose weight is packed in whole blocks."""
+    """A convolution whose weight is packed in whole blocks, whatever its groups."""
     out, *inner = conv.inputs[1][0]
-    return Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
+    layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
+    return replace(layer, is_across=layer.groups > 1 and out // layer.groups % BLOCK > 0)
 
 
 def compute(

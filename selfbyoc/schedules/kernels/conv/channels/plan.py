@@ -107,6 +107,8 @@ class ChannelPlan:
         yield from undivided("a block", BLOCK, self.wide)
         yield from undivided("channels of a tile", self.wide, self.vector)
         yield from uncovered("channels", layer.out[1], layer.blocks[0] * BLOCK)
+        if layer.is_across:
+            yield f"{self.group} channels of a group, packed in blocks across groups"
         yield from undivided("input channels", layer.kernel[1], depth)
         if self.prefetch:
             yield from undivided("input channels at a time", depth, self.prefetch)
@@ -132,7 +134,7 @@ def _is_of_groups(layer: Layer) -> bool:
     """Whether each block of the weight is of one group, as it is packed."""
     whole = layer.blocks == whole_blocks(layer.out[1], layer.groups)
     has_size = rows_of_one(layer.out[1] // layer.groups) > 0
-    return whole and has_size and not layer.is_depthwise
+    return whole and has_size and not layer.is_depthwise and not layer.is_across
 
 
 def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[ChannelPlan]:
