@@ -91,6 +91,7 @@ class TransposedPlan:
                 yield from outside("phases", side.first + side.count, 1, u.strides[n])
                 taps = -(-(u.window[n] - side.first) // u.strides[n])
                 yield from unlike("taps", side.taps, taps)
+            yield from unlike("blocks across groups", part.layer.is_across, False)
             yield from (f"{part.name}: {text}" for text in part.plan.faults(part.layer, cpu))
             yield from outside(f"start of {part.name}", part.start, start, start)
             start += math.prod(part.packed)
