@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from selfbyoc.fuzz.infer import Invalid
+from selfbyoc.ops.cells import GATES
 from selfbyoc.ops.resampling import MODES, ROUNDINGS
 
 from . import sizes
+from .recurrent import recurrent
 
 if TYPE_CHECKING:
     from .drawing import Drawing, Wanted
@@ -311,4 +313,5 @@ RULES: dict[str, Rule] = {
     "batch_matmul": Rule(_batch_matmul, _cannot, _matrices),
     "transpose": Rule(_transpose, _transpose_to, _heads),
     "concatenate": Rule(_concatenate, _cannot),
+    **dict.fromkeys(GATES, Rule(recurrent, _cannot)),
 }  # fmt: skip
