@@ -23,7 +23,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz verify load matrix portability emulate compatibility zoo files onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -34,6 +34,8 @@ help:
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
 	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
 	@echo 'make fuzz         programs grown from the composites, and as ONNX, both TVMs, N=600 seconds each'
+	@echo 'make plans        a million plans of each kernel family, nothing built: hours; PLANS=20000 for fewer'
+	@echo 'make plans-built  N=20 programs of each family built and proved, with both TVMs'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
@@ -103,6 +105,15 @@ fuzz: venv venv-relay
 	$(RELAY)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0)
 	$(RELAX)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0) --onnx
 	$(RELAY)/bin/python -m selfbyoc fuzz --seconds $(or $(N),600) --seed $(or $(SEED),0) --onnx
+
+# Goes on where it was interrupted; FAMILY=conv for one of them.
+plans: venv
+	$(RELAX)/bin/python tools/plans.py --plans $(or $(PLANS),1000000) --json build/plans/plans.jsonl \
+	  $(if $(FAMILY),--family $(FAMILY))
+
+plans-built: venv venv-relay
+	$(RELAX)/bin/python tools/plans.py --build $(or $(N),20) --json build/plans/built-relax.jsonl
+	$(RELAY)/bin/python tools/plans.py --build $(or $(N),20) --json build/plans/built-relay.jsonl
 
 # Minutes: NumPy computes whole models seven times over.
 verify: venv venv-relay

@@ -8,6 +8,7 @@ host's own CPU. What is not known is the least of the CPU's kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from . import host
@@ -40,13 +41,17 @@ class Machine:
 
     def lanes(self, dtype: str) -> int:
         """Elements of a dtype in one vector register."""
-        bits = int("".join(c for c in str(dtype) if c.isdigit()) or 32)
-        return max(1, self.vector_bytes * 8 // bits)
+        return max(1, self.vector_bytes * 8 // _bits(str(dtype)))
 
     @property
     def in_flight(self) -> int:
         """Multiply-adds under way at once: a register tile needs as many sums to keep busy."""
         return self.multiply_adds * self.latency
+
+
+@cache
+def _bits(dtype: str) -> int:
+    return int("".join(c for c in dtype if c.isdigit()) or 32)
 
 
 def machine(target: Any) -> Machine:
@@ -78,10 +83,13 @@ def machine(target: Any) -> Machine:
     )
 
 
+LEAST = Machine(16, 16)  # whatever it runs all of these CPUs run
+
+
 def machine_at_hand() -> Machine:
     """What a compute is stacked for: the current target's machine, or the least one of all."""
     target = current_target()
-    return Machine(16, 16) if target is None else machine(target)
+    return LEAST if target is None else machine(target)
 
 
 def _vectors(features: frozenset[str], architecture: str) -> tuple[int, int]:

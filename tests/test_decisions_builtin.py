@@ -76,6 +76,9 @@ SEPARABLE = {"w_depth": (48, 1, 3, 3), "b_depth": (48,), "w_point": (40, 48, 1, 
 SEPARABLE["b_point"] = (40,)
 
 
+FOLDED = {**SEPARABLE, "w_point": (136, 48, 1, 1), "b_point": (136,)}  # two steps fill vectors
+
+
 def separable(x, w_depth, b_depth, w_point, b_point):
     return conv(conv(x, w_depth, b_depth, groups=48, padding=1, strides=2), w_point, b_point)
 
@@ -96,6 +99,7 @@ CASES = {
     "depthwise_pointwise": Case(
         separable, x=(1, 48, 27, 25), **SEPARABLE, constants=tuple(SEPARABLE)
     ),
+    "depthwise_pointwise folded": Case(separable, x=(1, 48, 27, 25), **FOLDED),
     "attention": Case(attended(0.2), q=(2, 75, 24), k=(2, 50, 24), v=(2, 50, 40)),
     "attention few": Case(attended(0.3), q=(3, 7, 32), k=(3, 33, 32), v=(3, 33, 20)),
     "dense": Case(dense, x=(2, 45, 130), weight=(70, 130), bias=(70,), constants=("weight",)),
@@ -188,7 +192,7 @@ def single(name):
 
 SINGLE = (
     "attention", "conv2d direct", "max_pool2d", "avg_pool2d by rows", "layer_norm_dense",
-    "resize2d",
+    "resize2d", "depthwise_pointwise folded",
     "conv2d_relu_conv2d_relu blocks of rows",
 )  # fmt: skip
 

@@ -7,12 +7,14 @@ import pytest
 
 import selfbyoc
 from selfbyoc import explain, op, partition_for_tefuse, report
+from selfbyoc._tvm import GENERATION, tir
 from selfbyoc.analysis.melting.report import melting
 from selfbyoc.codegen import lower
-from selfbyoc.errors import ComputeError, FallbackWarning, ScheduleError
+from selfbyoc.errors import ComputeError, FallbackWarning, RecordWarning, ScheduleError
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.known import default_registry
+from selfbyoc.machine import LEAST
 
 ROWS, WIDTH = 13, 37
 X = {"x": ((ROWS, WIDTH), "float32")}
@@ -29,8 +31,9 @@ class Broken:
     def __init__(self):
         self.old = []
 
-    def __call__(self, composite, part):
-        kernel = replace(composite.kernel, **{part: planted(composite.kernel, part)})
+    def __call__(self, composite, part, planted=None):
+        new = planted or faulty(composite.kernel, part)
+        kernel = replace(composite.kernel, **{part: new})
         schedule = dict.fromkeys(kernel.targets, kernel.schedule)
         new = {"schedule": schedule, "compute": kernel.compute, "pack": kernel.pack}
         for name, value in {"kernel": kernel, **new}.items():
@@ -49,7 +52,7 @@ def broken():
     made.undo()
 
 
-def planted(kernel, part):
+def faulty(kernel, part):
     if part in ("compute", "pack"):
         found = getattr(kernel, part)
         return dict.fromkeys(found, fault) if not callable(found) else fault
@@ -179,6 +182,119 @@ def test_a_build_that_is_right_again_is_not_reported(broken):
     broken.undo()
     library = selfbyoc.build(model(False))
     assert library.report.matched[0].level == ""
+
+
+def conv(constants=True, batch=2):
+    """A convolution, its weight a constant; a batch that is not known."""
+    w = np.random.default_rng(2).standard_normal((20, 17, 3, 3)).astype("float32")
+    types = {"x": ((batch, 17, 9, 11), "float32"), "w": (w.shape, "float32")}
+    return emit(lambda x, w: op.conv2d(x, w, padding=1), types, {"w": w} if constants else {})
+
+
+UNKNOWN = tir.Var("n", "int64") if GENERATION == "relax" else tir.Any()
+IMAGES = np.random.default_rng(3).standard_normal((2, 17, 9, 11)).astype("float32")
+
+
+def raises_where(is_so):
+    """A plan of convolutions that raises where that holds of how a weight comes and the machine."""
+    real = default_registry()["conv2d"].kernel.plan
+
+    def plan(ops, machine):
+        (op,) = ops.of("conv2d")
+        if is_so(ops.packing(op, 1), machine):
+            raise ZeroDivisionError("planted")
+        return real(ops, machine)
+
+    return plan
+
+
+ALWAYS = raises_where(lambda packing, machine: True)
+WHERE_PACKED = raises_where(lambda packing, machine: packing.shape is not None)
+BUT_LEAST = raises_where(lambda packing, machine: machine != LEAST)
+
+
+def planned(broken, plan):
+    """Convolutions by this plan; what they give without it is right."""
+    right = selfbyoc.build(conv(False), composites=[])
+    w = np.random.default_rng(2).standard_normal((20, 17, 3, 3)).astype("float32")
+    broken(default_registry()["conv2d"], "plan", plan)
+    return right(IMAGES, w)[0]
+
+
+def is_close(library, expected):
+    np.testing.assert_allclose(library(IMAGES)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_plan_that_raises_on_what_it_packed_itself(broken):
+    """Nobody else could read the weight: it stays as it is, and the kernel with it."""
+    expected = planned(broken, WHERE_PACKED)
+    with pytest.warns(FallbackWarning, match="its weights are not packed: .*planted"):
+        parted = partition_for_tefuse(conv())
+    library = selfbyoc.build(parted, cache=False)
+    is_close(library, expected)
+    (record,) = library.report.matched
+    assert (record.composite, record.level) == ("conv2d", "")
+
+
+def test_a_plan_that_raises_on_what_another_machine_packed(broken):
+    """The plan of the least machine reads it too; the schedule is the default one."""
+    parted = partition_for_tefuse(conv())
+    expected = planned(broken, BUT_LEAST)
+    with pytest.warns(FallbackWarning, match="planted; the default schedule takes over"):
+        library = selfbyoc.build(parted, cache=False)
+    is_close(library, expected)
+    assert library.report.matched[0].level == "default schedule"
+
+
+def test_a_plan_of_symbolic_sizes_that_raises(broken):
+    expected = planned(broken, ALWAYS)
+    with pytest.warns(FallbackWarning) as caught:
+        library = selfbyoc.build(partition_for_tefuse(conv(batch=UNKNOWN)), cache=False)
+    assert "the default schedule takes over" in str(caught[-1].message)
+    is_close(library, expected)
+    (record,) = library.report.matched
+    assert (record.composite, record.level) == ("conv2d", "default schedule")
+
+
+def test_a_plan_that_raises_is_verified_melted_and_explained(broken):
+    planned(broken, ALWAYS)
+    with pytest.warns(FallbackWarning):
+        parted = partition_for_tefuse(conv())
+    verdict = selfbyoc.verify(parted)
+    assert [v.status for v in verdict.verdicts] == ["raised"]
+    with pytest.warns(FallbackWarning):
+        (kernel,) = melting(parted).kernels
+    assert kernel.level.name == "default schedule"
+    (record,) = [r for r in explain(parted).records if r.status == "matched"]
+    assert (record.level, "planted" in record.level_reason) == ("default schedule", True)
+
+
+def test_a_plan_that_raises_is_not_tuned(broken, tmp_path):
+    planned(broken, ALWAYS)
+    with pytest.warns(FallbackWarning) as caught:
+        tuning = selfbyoc.tune(conv(), trials=1, work_dir=tmp_path)
+    assert "conv2d: float32[2, 17, 9, 11]" in (told := str(caught[-1].message))
+    assert "it is not tuned" in told
+    assert tuning.outcomes == ()
+
+
+def test_records_of_a_plan_that_raises(broken, tmp_path):
+    selfbyoc.tune(conv(False), trials=1, work_dir=tmp_path)
+    planned(broken, ALWAYS)
+    with (
+        selfbyoc.apply_records(tmp_path),
+        pytest.warns(RecordWarning, match="its record is not used: .*planted"),
+        pytest.warns(FallbackWarning, match="the default schedule takes over"),
+    ):
+        selfbyoc.build(conv(False), cache=False)
+
+
+def test_a_users_own_plan_is_an_error():
+    kernel = replace(default_registry()["conv2d"].kernel, plan=WHERE_PACKED)
+    own = Composite("mine", lambda x, w: op.conv2d(x, w), kernel=replace(kernel, pack={}))
+    own = replace(own, kernel=replace(kernel, pack={"w": kernel.pack["weight"]}))
+    with pytest.raises(ComputeError, match="composite mine: its plan raised ZeroDivisionError"):
+        selfbyoc.build(conv(), composites=[own])
 
 
 def test_a_users_own_is_an_error():

@@ -86,6 +86,7 @@ FLOORS = (
                 "rewrite",
                 "rpc",
                 "script",
+                "selects",
                 "symbolic",
                 "tags",
                 "tune",

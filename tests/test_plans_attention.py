@@ -7,7 +7,8 @@ import pytest
 from selfbyoc._tvm import make_target
 from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import Machine, machine
-from selfbyoc.schedules.kernels.attention.plan import BlockPlan, FewPlan, plan
+from selfbyoc.schedules.kernels.attention.forms import BlockPlan, FewPlan
+from selfbyoc.schedules.kernels.attention.plan import plan
 
 CPUS = {
     "sse": Machine(16, 16, fused=False),

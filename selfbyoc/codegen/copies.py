@@ -7,8 +7,9 @@ changes them once they are lowered:
     for tile, i, j: if tile * J + j < elements: a[.., i, tile * J + j] = b[.., tile * J + j, i]
 
 or the other way, with what is contiguous in j read. The last tile is moved back where it would hang
-over, and copies some elements again. What is read may be selected, whole tiles at a time: else they
-are filled with a number.
+over, and copies some elements again; the tiles begin with the first element for which the condition
+holds, as TVM 0.17 copies from before a padded image on. What is read may be selected, whole tiles
+at a time: else they are filled with a number.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from .._tvm import Analyzer, dtype_of, region_buffer, tir
 from .._tvm_rewrite import (
@@ -26,6 +29,7 @@ from .._tvm_rewrite import (
     with_body,
     with_names,
 )
+from .._tvm_values import Unknown, evaluated
 from .vectors import found_in
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
@@ -36,19 +40,19 @@ def with_copies(func: Any) -> Any:
     """A lowered PrimFunc whose annotated loops transpose in registers."""
 
     def changed(loop: Any) -> Any:
-        elements = (loop.annotations or {}).get(TRANSPOSE)
-        copy = None if elements is None else _copy_of(loop, int(elements))
-        return loop if copy is None else with_body(loop, copy.in_registers())
+        copy = _copy_of(loop) if TRANSPOSE in (loop.annotations or {}) else None
+        return loop if copy is None else with_body(loop, copy.in_registers(), copy.tiles)
 
     return map_loops(func, changed)
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """A tile of a copy by its loops: along `inner` lies together what is read, along `outer` what
-    is written.
+    """A tile of a copy, one of so many, by its loops: along `inner` lies together what is read,
+    along `outer` what is written.
     """
 
+    tiles: int
     store: Any
     inner: Any
     outer: Any
@@ -124,31 +128,41 @@ def _shuffled(vectors: Sequence[Any], lanes: Sequence[int], name: Name) -> Any:
     return name(tir.Shuffle(list(vectors), [tir.const(i) for i in lanes]), len(lanes))
 
 
-def _copy_of(tile: Any, elements: int) -> _Copy | None:
+def _copy_of(tile: Any) -> _Copy | None:
     """The copy that a loop over tiles is; None for any other loop, which stays as it is."""
     down: Any = tile.body
     across: Any = getattr(down, "body", None)
     if type(down).__name__ != "For" or type(across).__name__ != "For":
         return None
-    extents, over = [int(loop.extent) for loop in (down, across)], 0
-    store = across.body
+    width, store = int(across.extent), across.body
+    elements = range(int(tile.extent) * width)
     if type(store).__name__ == "IfThenElse":
-        over = int(tile.extent) * extents[1] - elements
-        if not _cuts(store.condition, tile, across, over):
+        elements = _where(store.condition, tile, across)
+        if store.else_case is not None or len(elements) < width:
             return None
         store = store.then_case
     load: Any = getattr(store, "value", None)
     choice = None
     if is_conditional(load) and not _reads(load.args[0], (down, across)):
         load, choice = load.args[1], (load.args[0], load.args[2])
-    if type(load).__name__ not in ("BufferLoad", "TensorLoad") or any(n & n - 1 for n in extents):
+    is_load = type(load).__name__ in ("BufferLoad", "TensorLoad")
+    if not is_load or any(n & n - 1 for n in (int(down.extent), width)):
         return None
-    last = tir.EQ(tile.loop_var, tile.extent - 1)
-    back = (across, tir.Select(last, tir.const(over), tir.const(0)) if over else tir.const(0))
+    tiles = -(-len(elements) // width)
+    back = across, _moved(tile, tiles, tiles * width - len(elements), elements.start)
     for inner, outer in ((across, down), (down, across)):
         if _is_contiguous(load, inner) and _is_contiguous(store, outer):
-            return _Copy(store, inner, outer, back, load, choice)
+            return _Copy(tiles, store, inner, outer, back, load, choice)
     return None
+
+
+def _moved(tile: Any, tiles: int, over: int, first: int) -> Any:
+    """How far a tile is moved back: the last one by what hangs over, all by less than nothing where
+    the first element is not copied.
+    """
+    last = tir.EQ(tile.loop_var, tir.const(tiles - 1, dtype_of(tile.loop_var)))
+    back = tir.Select(last, tir.const(over), tir.const(0)) if over else tir.const(0)
+    return back - first if first else back
 
 
 def _reads(condition: Any, loops: Sequence[Any]) -> bool:
@@ -163,17 +177,17 @@ def _is_contiguous(node: Any, loop: Any) -> bool:
     return bool(getattr(step, "value", None) == 1)
 
 
-def _cuts(condition: Any, tile: Any, across: Any, over: int) -> bool:
-    """Whether a condition is false for the last elements of the last tile, and for nothing else."""
-    extent = int(across.extent)
-    if not 0 < over < extent or (over > extent and int(tile.extent) == 1):
-        return False
-    dtype = dtype_of(tile.loop_var)
-    last = {tile.loop_var: tir.const(int(tile.extent) - 1, dtype)}
-
-    def at(i: int) -> bool | None:
-        found = substitute(substitute(condition, last), {across.loop_var: tir.const(i, dtype)})
-        value = getattr(Analyzer().simplify(found), "value", None)
-        return None if value is None else bool(value)
-
-    return all(at(i) is (i < extent - over) for i in range(extent))
+def _where(condition: Any, tile: Any, across: Any) -> range:
+    """The elements of the tiles for which a condition holds; none if they are not side by side, or
+    it depends on something else.
+    """
+    numbers, width = np.arange(int(tile.extent) * int(across.extent)), int(across.extent)
+    known = {tile.loop_var: numbers // width, across.loop_var: numbers % width}
+    try:
+        holds = np.broadcast_to(evaluated(condition, known), numbers.shape)
+    except (KeyError, Unknown):  # KeyError: another variable
+        return range(0)
+    held = numbers[holds]
+    if held.size == 0 or held[-1] - held[0] >= held.size:
+        return range(0)
+    return range(int(held[0]), int(held[-1]) + 1)

@@ -12,6 +12,7 @@ from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
 from .._tvm_gpu import with_exact_doubles
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
+from .._tvm_selects import without_decided
 from ..gpu import is_gpu
 from .carried import with_carried
 from .copies import with_copies
@@ -42,7 +43,7 @@ def finished(func: Any, target: Any) -> Any:
 
 def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
-    func = with_whole_tiles(with_constant_allocations(func))
+    func = with_whole_tiles(with_constant_allocations(without_decided(func)))
     func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
     func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))

@@ -102,6 +102,8 @@ def packers(
     """By position, what packs a constant: from a tensor to a tensor."""
     asked = frozenset(positions)
     wanted = {i: name for i, name in packable(graph, match).items() if i in asked}
+    if not wanted:
+        return {}
     plan = plan_of(match, dict.fromkeys(wanted.values()))
     return {
         i: _packer(match, name, _pack_stages(graph, match, i, name, plan))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall
-from ..machine import machine_at_hand
+from ..machine import Machine, machine_at_hand
 from ..ops.attrs import Noted
 from .info.op_record import OpInfo, describe
 from .info.ops import Ops, Packing
@@ -28,8 +28,19 @@ def bare(call: OpCall) -> OpInfo:
     return replace(info, attrs=Noted(info.attrs, call.attrs.names))
 
 
-def plan_of(match: Match, packed: Mapping[str, Shape | None]) -> Any:
-    """The plan for the machine at hand, or None where the composite has no kernel.
+def ops_of(match: Match, packed: Mapping[str, Shape | None]) -> Ops:
+    """The ops of a match as its plan sees them; `packed` as for `plan_of`."""
+    operands = {
+        (call.name, i): Packing(name, name in packed, packed.get(name))
+        for call in match.ops
+        for i in range(len(call.inputs))
+        if (name := match.role(call, i))
+    }
+    return Ops([bare(call) for call in match.ops], operands=operands)
+
+
+def plan_of(match: Match, packed: Mapping[str, Shape | None], cpu: Machine | None = None) -> Any:
+    """The plan for a machine, or that at hand; None where the composite has no kernel.
 
     `packed` are the arguments that the caller passes packed: in this shape, or None where this very
     plan decides it. Elementwise ops that joined the kernel are none of the plan's.
@@ -38,14 +49,8 @@ def plan_of(match: Match, packed: Mapping[str, Shape | None]) -> Any:
     kernel = match.composite.kernel
     if kernel is None:
         return None
-    operands = {
-        (call.name, i): Packing(name, name in packed, packed.get(name))
-        for call in match.ops
-        for i in range(len(call.inputs))
-        if (name := match.role(call, i))
-    }
     try:
-        return kernel.plan(Ops([bare(c) for c in match.ops], operands=operands), machine_at_hand())
+        return kernel.plan(ops_of(match, packed), cpu or machine_at_hand())
     except SelfbyocError:
         raise
     except Exception as err:  # whatever a user's function raises is the composite's error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..errors import ComputeError
+from ..machine import LEAST
 from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .external import NOT_OWN, External, is_for, match_of, packed_params, takes_plain_ops
@@ -27,10 +29,23 @@ def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
     what the composite computes otherwise was written for that schedule. So is what a kernel
     computes, but weights that came packed nobody else can read.
     """
-    match = match_of(external)
-    may = match.composite.kernel is not None and not external.attrs.get(PACKED)
-    plain = may and (NOT_OWN in external.attrs or not is_for(match.composite, target))
-    if plain or takes_plain_ops(match.composite, target, tuned):
+    match, packed = match_of(external), packed_params(external)
+    if not takes_own_compute(external, target) or takes_plain_ops(match.composite, target, tuned):
         bare = replace(match.composite, kernel=None, compute=None, pack={})
         match = replace(match, composite=bare)
-    return stack(external.graph, match, packed_params(external))
+    try:
+        return stack(external.graph, match, packed)
+    except ComputeError:
+        if NOT_OWN not in external.attrs or not packed or match.composite.kernel is None:
+            raise
+        # The default schedule needs no plan of this machine, only a compute that reads them.
+        return stack(external.graph, match, packed, LEAST)
+
+
+def takes_own_compute(external: External, target: Any) -> bool:
+    """Whether the composite's compute serves, by its kernel's plan if it has one; else its ops are
+    stacked one by one.
+    """
+    composite = match_of(external).composite
+    is_own = NOT_OWN not in external.attrs and is_for(composite, target)
+    return composite.kernel is None or is_own or bool(external.attrs.get(PACKED))

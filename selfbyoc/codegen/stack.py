@@ -29,6 +29,7 @@ from .te_blocks import block_names, te_order
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
+    from ..machine import Machine
     from ..match.match import Match
 
 
@@ -56,13 +57,19 @@ class Packed:
     value: Value
 
 
-def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = None) -> Stacked:
+def stack(
+    graph: OpGraph,
+    match: Match,
+    packed: Mapping[int, Packed] | None = None,
+    cpu: Machine | None = None,
+) -> Stacked:
     """Graph of exactly one composite -> PrimFunc of its inputs and then its outputs.
 
-    `packed` says, by position, which parameters the caller passes packed.
+    `packed` says, by position, which parameters the caller passes packed; `cpu` whose plan it is
+    computed by, None: that of the machine at hand.
     """
     composite = match.composite
-    builder = Builder(graph, match, packed or {})
+    builder = Builder(graph, match, packed or {}, cpu)
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
     names = block_names([*builder.params, *outputs])
     ops = infos(builder, names)
@@ -76,7 +83,13 @@ def stack(graph: OpGraph, match: Match, packed: Mapping[int, Packed] | None = No
 class Builder:
     """Builds each value's tensor once."""
 
-    def __init__(self, graph: OpGraph, match: Match, packed: Mapping[int, Packed]) -> None:
+    def __init__(
+        self,
+        graph: OpGraph,
+        match: Match,
+        packed: Mapping[int, Packed],
+        cpu: Machine | None = None,
+    ) -> None:
         self.graph, self.match, self.composite = graph, match.own, match.composite
         self.joined = Joined(match)
         self.name_of = {value: name for name, value in match.args.items()}
@@ -86,7 +99,8 @@ class Builder:
         self.params: list[Any] = []
         self.described: list[OpCall] = []
         self.packed = packed
-        self.plan = plan_of(self.match, {p.arg: p.value.shape for p in packed.values()})
+        shapes = {p.arg: p.value.shape for p in packed.values()}
+        self.plan = plan_of(self.match, shapes, cpu)
         self.found: Any = {}  # what the kernel's compute returned: all of it, or by op
         for position, value in enumerate(graph.inputs):
             self._input(position, value)

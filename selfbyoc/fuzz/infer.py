@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .._tvm import GENERATION
+from ..ops.cells import DIRECTIONS, GATES, LSTM
 from ..ops.vocabulary import KINDS, complete
 from . import onnx_ops, windows
 from .program import ITEM, Program
 from .types import Attrs, Invalid, Type, axis_of, check
 
-__all__ = ["Invalid", "Type", "broadcast", "infer"]
+__all__ = ["Invalid", "Type", "broadcast", "infer", "result"]
 
 
 def infer(program: Program) -> list[tuple[Type, ...]]:
@@ -26,22 +28,23 @@ def infer(program: Program) -> list[tuple[Type, ...]]:
             found.append((found[node.inputs[0]][node.attrs["index"]],))
         else:
             ins = [found[i][0] for i in node.inputs]
-            found.append(_result(node.kind, ins, node.attrs))
+            found.append(result(node.kind, ins, node.attrs))
     for index in program.outputs:
         check(len(found[index]) == 1, "an op with several outputs is returned whole")
     return found
 
 
-def _result(kind: str, ins: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+def result(kind: str, ins: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    """The types of an op's outputs; raises Invalid."""
     rule = RULES.get(kind)
     check(rule is not None, f"no rule for {kind}")
     assert rule is not None
     known = complete(kind, attrs) if kind in KINDS else dict(attrs)
     try:
-        result = rule(ins, known)
+        made = rule(ins, known)
     except (IndexError, KeyError, ValueError, TypeError) as err:  # a rank that does not fit
         raise Invalid(f"{kind}: {err}") from err
-    outputs = tuple(result) if isinstance(result, list) else (result,)
+    outputs = tuple(made) if isinstance(made, list) else (made,)
     check(all(e > 0 for shape, _ in outputs for e in shape), f"{kind} is empty")
     return outputs
 
@@ -190,6 +193,24 @@ _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_
 _OF_FLOATS = (
     "exp", "gelu_tanh", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt", "tanh",
 )  # fmt: skip
+
+
+def _recurrent(kind: str, ins: Sequence[Type], attrs: Attrs) -> Any:
+    """Gates of all steps, weights of each direction, and states as these have them."""
+    (length, batch, width), (sides, rows, units) = ins[0][0], ins[1][0]
+    gates = GATES[kind] * units
+    check(sides == len(DIRECTIONS[attrs["direction"]]), "weights of other directions")
+    check((width, rows) == (sides * gates, gates), "gates of other units")
+    state = (sides, batch, units)
+    rest = {"gru": [(sides, units)], "rnn": []}.get(kind, [state, (sides, 3 * units)])
+    expected = [state, *rest][: len(ins) - 2]
+    check([shape for shape, _ in ins[2:]] == expected, "states of other sizes")
+    check(len({dtype for _, dtype in ins}) == 1, "several dtypes")
+    _floats(ins[:1], attrs)
+    made = (length, *state), ins[0][1]
+    return [made, made] if kind in LSTM else made
+
+
 RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum"), _binary),
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
@@ -207,5 +228,6 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "resize2d": windows.resize, "softmax": _one_axis, "split": _split,
     "transpose": _transpose,
+    **{kind: partial(_recurrent, kind) for kind in GATES},
     **onnx_ops.RULES,
 }  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from ..ops.cells import GATES
 from .infer import Invalid, Type, infer
 from .program import Draft, Program
 
@@ -26,6 +27,8 @@ def work(program: Program, types: Sequence[tuple[Type, ...]]) -> int:
             size *= math.prod(weight) // weight[layout.index("O")]
         elif node.kind in ("dense", "batch_matmul", "matmul"):
             size *= max(types[node.inputs[0]][0][0][-2:])
+        elif node.kind in GATES:
+            size *= types[node.inputs[1]][0][0][1]
         total += size
     return total
 

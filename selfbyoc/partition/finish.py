@@ -34,6 +34,7 @@ from ..codegen.external import (
 from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
 from ..codegen.pack import described, packable, packed_types, packers
+from ..codegen.planned import plan_of
 from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
@@ -149,6 +150,7 @@ def _packed(
     if wanted:
         types = packed_types(source.graph, match_of(source), wanted)
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
+        _check_read(source)
     source = wired.with_record(source, target, packed=False)
     positions = packed_params(source)
     if not positions:
@@ -156,6 +158,15 @@ def _packed(
     with told_by(Tuned.of(source.attrs)):
         pack = packers(source.graph, match_of(source), positions)
     return source, [{i: partial(pack[i], site[i]) for i in pack} for site in sites]
+
+
+def _check_read(source: External) -> None:
+    """Raise what the plan of the hook would, which is told how weights are packed: it is too late
+    then to leave them as they are.
+    """
+    shapes = {p.arg: p.value.shape for p in packed_params(source).values()}
+    with for_every_size_of(source.sizes.values()):  # the hook asks its questions by itself
+        plan_of(match_of(source), shapes)
 
 
 def _wanted(source: External, target: Any | None, sites: Sequence[Tensors]) -> dict[int, str]:

@@ -24,11 +24,11 @@ from .lane import DeviceLane, Lane
 from .measure import Local
 from .process import Pool
 from .progress import Outcome, Progress, Tuning
-from .records import FAILED, begin, read
+from .records import FAILED, begin
 from .remote_lane import remote_lanes
 from .run import Run
 from .search import DEFAULT, METASCHEDULE, OWN, Search
-from .space import Space
+from .searches import searches
 from .tasks import Task, extract_tasks
 from .tracker import Tracker
 from .weights import from_memory
@@ -80,18 +80,18 @@ def tune(
     begun = time.monotonic()
     tasks = _tasks(mod, target, params, composites, include_simple_tasks, min_ops)
     folder = _folder(work_dir)
-    searches = _searches(tasks, trials, space, seed, folder, tracker.key if tracker else "")
+    found = searches(tasks, trials, space, seed, folder, tracker.key if tracker else "")
     lanes = _lanes(tasks, tracker)
     model = chosen_model(ms, cost_model, seed)
     with tempfile.TemporaryDirectory(prefix="selfbyoc-tune-") as scratch:
-        run = Run(searches, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
+        run = Run(found, folder, Path(scratch), Builders(BUILDERS or host.cores()), Pool(lanes))
         run.progress, run.begun, run.from_memory = progress, begun, from_memory(tasks)
         run.deadline = None if seconds is None else begun + seconds * (1 - _RESERVED)
         with closing(run):
             _search(ms, run, model, seed)
     if run.stop is not None:
         raise run.stop
-    return Tuning(tuple(map(_outcome, searches)), time.monotonic() - begun)
+    return Tuning(tuple(map(_outcome, found)), time.monotonic() - begun)
 
 
 def _check(trials: Any, seconds: Any, space: Any, tracker: Any) -> None:
@@ -139,22 +139,6 @@ def _lanes(tasks: Sequence[Task], tracker: Tracker | None) -> Sequence[Lane]:
     if why := next((w for t in targets if (w := host.cannot_run(t))), ""):
         raise TuningError(f"target: {why}")
     return [DeviceLane(Local())]
-
-
-def _searches(
-    tasks: Sequence[Task], trials: int, space: str, seed: int, folder: Path, key: str
-) -> list[Search]:
-    """One search a task, with what is on record. Raises what a default schedule raises."""
-    known, found = read(folder), []
-    for number, task in enumerate(tasks):
-        default = task.variant()
-        own = space == "own" and task.has_space
-        kind = METASCHEDULE if not own else OWN if default.choices else DEFAULT
-        search = Search(task, kind, trials, Space(seed + number + len(known)), default, key)
-        search.space.learn(default.choices)
-        search.resume(known)
-        found.append(search)
-    return found
 
 
 def _search(ms: Any, run: Run, model: Any, seed: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from ..codegen.external import PACKED, External
 from ..codegen.symbolic.ranges import representatives
 from ..codegen.tuned import TUNED, TUNED_AT, Tuned
-from ..errors import DecisionError, InputError, RecordWarning
+from ..errors import DecisionError, InputError, RecordWarning, SelfbyocError
 from ..graph import sizes_text
 from .records import Record, best, read
 from .workload import about, packing, place_of, variant, with_tuned, workload_key
@@ -116,7 +116,7 @@ def with_record(source: External, target: Any | None, *, packed: bool) -> Extern
         return source
     try:
         told = _fitting(applied.records[key], source, target, packed)
-    except DecisionError as err:
+    except SelfbyocError as err:  # it does not fit, or its kernel raises, as it would without
         _refuse(applied, key, f"{about(source)}: its record is not used: {err}")
         return source
     applied.used[key] = told.reason
@@ -134,7 +134,7 @@ def _with_ranges(applied: Applied, source: External, target: Any) -> External:
             continue
         try:
             told = _fitting_all_sizes(applied.records[key], sized, target)
-        except DecisionError as err:
+        except SelfbyocError as err:
             _refuse(applied, key, f"{about(sized)}: its record is not used: {err}")
             continue
         applied.used[key] = told.reason

@@ -49,8 +49,8 @@ class Kernel:
         return arrays[-self.outputs :]
 
 
-def built(func: Any, target: Any, inputs: Sequence[np.ndarray], outputs: int) -> Kernel:
-    """The machine code of a finished function, and what it was made of."""
+def compiled(func: Any, target: Any) -> tuple[Any, Any, Any]:
+    """A finished function by the name that it is called by, lowered, and its machine code."""
     func = func.with_attr("global_symbol", SYMBOL)
     lowered: list[Any] = []
 
@@ -58,8 +58,14 @@ def built(func: Any, target: Any, inputs: Sequence[np.ndarray], outputs: int) ->
         lowered.append(at_last(made))
         return lowered[-1]
 
-    function = get_func(machine_code(func, SYMBOL, target, last), SYMBOL)
-    return Kernel(func, lowered[-1], function, target, inputs, outputs)
+    module = machine_code(func, SYMBOL, target, last)
+    return func, lowered[-1], module
+
+
+def built(func: Any, target: Any, inputs: Sequence[np.ndarray], outputs: int) -> Kernel:
+    """A finished function that can be called, and what it was made of."""
+    func, lowered, module = compiled(func, target)
+    return Kernel(func, lowered, get_func(module, SYMBOL), target, inputs, outputs)
 
 
 def _fence_after(kernel: Kernel) -> Run:

@@ -66,7 +66,12 @@ class OpView:
         self.info, self._get = info, block
         self.name, self.kind, self.attrs = info.name, info.kind, info.attrs
         self.inputs, self.outputs = info.inputs, info.outputs
-        self.pattern, self.layout_sensitive = info.pattern, info.layout_sensitive
+        self.pattern = info.pattern
+
+    @property
+    def layout_sensitive(self) -> tuple[str, ...]:
+        """The attributes whose meaning depends on a layout."""
+        return self.info.layout_sensitive
 
     @property
     def blocks(self) -> list[Block]:

@@ -11,7 +11,7 @@ from ...graph import sizes_text
 from ...language.decisions import deciding
 from ..external import External, match_of, packed_params
 from ..planned import plan_of
-from ..scheduled import schedule_external
+from ..scheduled import schedule_external, takes_own_compute
 from .formula import Sizes
 from .learn import Example
 from .ranges import decisions_at
@@ -85,9 +85,9 @@ class Maker:
         )
 
     def _plan(self, source: External) -> None:
-
-        packed = {p.arg: p.value.shape for p in packed_params(source).values()}
-        plan_of(match_of(source), packed)
+        if takes_own_compute(source, self.target):
+            packed = {p.arg: p.value.shape for p in packed_params(source).values()}
+            plan_of(match_of(source), packed)
 
     def _scheduled(self, source: External) -> Any:
 

@@ -16,8 +16,9 @@ from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ...ops import mathfn
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
+from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight
-from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
+from ..kernels.rows.plan import lead_of, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
 from .sizes import check_sizes
 

@@ -18,11 +18,13 @@ from ...language.types import Expr, Schedule, Tensor
 from ...machine import Machine
 from ...ops import mathfn
 from ..kernels.rows.compute import Dense, Product, epilogue, in_tiles, product, result
+from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight
-from ..kernels.rows.plan import ProductPlan, lead_of, plan_rows, product_plan
+from ..kernels.rows.plan import lead_of, plan_rows, product_plan
 from ..kernels.rows.product import product_at
 from ..kernels.rows.schedule import dense_tiles, in_parallel, prepare
 from ..kernels.rows.tiles import tile_rows
+from ..steps.faults import Faults
 from ..steps.tiles import BLOCK
 from .dense import check_bias, check_residual
 
@@ -53,6 +55,13 @@ class ChainPlan:
 
     def __str__(self) -> str:
         return f"first dense: {self.first}; second: {self.second}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of both plans."""
+        for dense, plan in ((ops.dense, self.first), (ops.dense_1, self.second)):
+            yield from (f"{dense.name}: {text}" for text in plan.faults_of(dense, cpu))
+        if self.first.rows != self.second.rows:
+            yield f"{self.first.rows}, then {self.second.rows}"
 
 
 @dataclass(frozen=True)

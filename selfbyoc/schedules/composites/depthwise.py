@@ -110,7 +110,7 @@ depthwise_pointwise = Composite(
         plan,
         compute.depthwise_pointwise,
         schedule,
-        {"w_depth": pack.pack_blocks, "w_point": pack.pack_blocks},
+        {"w_depth": pack.pack_blocks, "w_point": pack.pack_projection},
     ),
     epilogue=True,
     why="the depthwise result is read from cache by the pointwise convolution",

@@ -16,8 +16,8 @@ from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
 from ....ops import mathfn
 from .few import FewStages, attention_of_few
+from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
-from .plan import AttentionPlan, BlockPlan, FewPlan
 
 
 @dataclass(frozen=True)

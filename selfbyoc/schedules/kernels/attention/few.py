@@ -15,8 +15,8 @@ from ....ops import mathfn
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tensors import reduced_in_lanes
+from .forms import FewPlan
 from .operands import Read, laid_out
-from .plan import FewPlan
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
-from .plan import Shape
+from .forms import Shape
 
 Read = Callable[..., Expr]  # index -> element
 

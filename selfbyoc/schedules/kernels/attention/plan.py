@@ -17,6 +17,7 @@ from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.parallel import LEAST_FEW_PRODUCTS, LEAST_PRODUCTS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
+from .forms import AttentionPlan, BlockPlan, FewPlan, Shape
 
 FEW_QUERIES = 4  # queries that fill no vector: a row of keys times a query each is as fast
 # Vector instructions of a power, its part of the sum and of the largest score.
@@ -31,85 +32,9 @@ MANY_KEYS = 1 << 16  # of which a tile leaves no part over
 LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Extents of one attention."""
-
-    batch: tuple[int, ...]
-    queries: int
-    keys: int
-    depth: int
-    columns: int
-    interleaved: bool  # [batch, sequence, heads, depth], as dense layers leave it
-
-    @property
-    def products(self) -> int:
-        """Multiplications of both products."""
-        return math.prod(self.batch) * self.queries * self.keys * (self.depth + self.columns)
-
-
-@dataclass(frozen=True)
-class FewPlan:
-    """Few queries: lanes are columns, and a query is a task."""
-
-    shape: Shape
-    vector: int  # floats of a machine vector
-    depth_lanes: int  # partial sums of a score
-    key_lanes: int  # partial results of a row of scores
-    parallel: bool
-
-    def __str__(self) -> str:
-        return f"a query a task, {self.depth_lanes} partial sums a score"
-
-
-@dataclass(frozen=True)
-class BlockPlan:
-    """Blocks of queries: a query is a lane."""
-
-    shape: Shape
-    vector: int  # floats of a machine vector
-    lanes: int  # queries of a block
-    scores: RegisterTile  # keys x vectors of queries
-    weighted: RegisterTile  # queries x vectors of columns
-    depth_steps: int  # of a score's sum, unrolled
-    key_steps: int  # of a result's sum, unrolled
-    panels_outside: bool  # columns outside of the tiles of queries
-    parallel: bool
-
-    def __str__(self) -> str:
-        return (
-            f"{self.lanes} queries a task, {self.tasks} tasks, register tiles "
-            f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
-            f"{self.weighted.rows} queries x {self.weighted.vectors} vectors"
-        )
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of queries of one batch."""
-        return -(-self.shape.queries // self.lanes)
-
-    @property
-    def tasks(self) -> int:
-        """Blocks of queries of all batches."""
-        return math.prod(self.shape.batch) * self.blocks
-
-    @property
-    def key_rows(self) -> int:
-        """Keys with the copies of the last one, so that they come in whole tiles."""
-        return -(-self.shape.keys // self.scores.rows) * self.scores.rows
-
-    @property
-    def width(self) -> int:
-        """Columns of the values in whole vectors."""
-        return -(-self.shape.columns // self.vector) * self.vector
-
-
-AttentionPlan = FewPlan | BlockPlan
-
-
 def plan(ops: Ops, machine: Machine) -> AttentionPlan:
     """The plan of the matched ops for a machine."""
-    shape, vector = shape_of(ops), machine.lanes("float32")
+    shape, vector = Shape.of(ops), machine.lanes("float32")
     if _few(shape.queries):
         parts = divisor(shape.depth, BLOCK), divisor(shape.keys, BLOCK)
         work = math.prod(shape.batch) * shape.queries * shape.keys * shape.depth
@@ -138,15 +63,6 @@ def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
     lasting = 1 if plan.shape.keys % UNROLLED_STEPS else UNROLLED_STEPS
     key_steps = choose("unrolled_keys", steps, usual, (lasting,))
     return replace(plan, scores=RegisterTile(*size), key_steps=key_steps)
-
-
-def shape_of(ops: Ops) -> Shape:
-    """The extents, from the two products."""
-    first, second = ops.of("batch_matmul")
-    *batch, queries, keys = first.outputs[0][0]
-    depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
-    columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-    return Shape(tuple(batch), queries, keys, depth, columns, bool(ops.of("transpose")))
 
 
 def _few(queries: int) -> bool:

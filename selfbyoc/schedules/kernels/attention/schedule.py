@@ -8,7 +8,7 @@ from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tiles import RegisterTile
 from .compute import BlockStages
 from .few import FewStages, schedule_few
-from .plan import AttentionPlan, BlockPlan, FewPlan
+from .forms import AttentionPlan, BlockPlan, FewPlan
 
 
 def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan) -> None:

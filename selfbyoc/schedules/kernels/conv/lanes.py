@@ -12,10 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ...._tvm import te, tir
 from ....language.types import Attrs, Expr, Tensor
+from ...steps.faults import Faults, outside, unlike
 from ...steps.tensors import extents
+from .layer import Layer
 
 Pair = Sequence[int]
 Reader = Callable[[Expr, Expr, Expr, Expr, Expr], Expr]
@@ -40,6 +43,11 @@ class Lanes:
         return f"{self.rows} rows a task, {self.tiles} tiles of {self.lanes} pixels"
 
     @property
+    def _of_image(self) -> tuple[int, int, int, tuple[int, int], tuple[int, ...], bool]:
+        """What does not follow from tasks and tiles."""
+        return self.height, self.width, self.pitch, self.reach, self.phases, self.is_whole
+
+    @property
     def chunks(self) -> int:
         """Tasks that the rows of an image are split into."""
         return -(-self.height // self.rows)
@@ -56,13 +64,39 @@ class Lanes:
         last += self.reach[0] * self.pitch + self.reach[1]
         return -(-(last + 1) // self.pitch) * self.pitch
 
-    def of_rows(self, rows: int, tile: int, vector: int) -> Lanes:
-        """With tasks of so many rows, in tiles of so many lanes at most."""
+    def faults(self, layer: Layer, tile: int) -> Faults:
+        """Of tiles of so many lanes at most: pixels left out, or a tap that meets the next row."""
+        same = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+        yield from unlike("the windows' lanes", self._of_image, same._of_image)
+        yield from outside("rows of a task", self.rows, 1, self.height)
+        yield from outside("lanes", self.lanes, 1, tile)
+        used = (self.rows - 1) * self.pitch + self.width
+        yield from outside("tiles of a task", self.tiles, *[-(-used // self.lanes)] * 2)
+        (_, step), (_, apart) = layer.attrs["strides"], layer.attrs["dilation"]
+        left, wide = layer.attrs["padding"][1], layer.image[3]
+        for tap in range(layer.window[1]):  # of the last pixel of a row
+            column = (self.width - 1) * step + tap * apart
+            wrapped = column // step - self.pitch
+            if wrapped < 0:
+                continue
+            met = wrapped * step + column % step - left
+            if column - left < wide or met >= 0:
+                yield f"tap {tap} of the last pixel meets column {met} of the next row"
+        image = (self.height + self.reach[0]) * self.pitch
+        if not self.copies and (self.length > image or self.pitch != wide):
+            yield f"{self.length} lanes of an image of {image} that is not copied"
+
+    def cut(self, rows: int, tile: int, vector: int) -> tuple[int, int]:
+        """Lanes of a tile, of so many at most, and tiles of a task of so many rows."""
         used = (rows - 1) * self.pitch + self.width
         lanes = min(tile, -(-used // vector) * vector)
-        made = replace(self, rows=rows, lanes=lanes, tiles=-(-used // lanes))
+        return lanes, -(-used // lanes)
+
+    def of_rows(self, rows: int, tile: int, vector: int) -> Lanes:
+        """With tasks of so many rows, in tiles of so many lanes at most."""
+        made = Lanes(*self._of_image, rows, *self.cut(rows, tile, vector))
         image = (self.height + self.reach[0]) * self.pitch  # where it is read as it lies
-        return replace(made, copies=not self.is_whole or made.length > image)
+        return replace(made, copies=False) if self.is_whole and made.length <= image else made
 
 
 def lanes_of(image: Pair, out: Pair, window: Pair, attrs: Attrs) -> Lanes:
@@ -83,15 +117,20 @@ def _pitch(width: int, out: int, reach: int, stride: int, phases: int, left: int
     return shared if zero else out + reach
 
 
+@lru_cache(maxsize=4096)  # a convolution asks for every register tile, packing and compute both
 def tasks_of_rows(
-    p: Lanes, tile: int, vector: int, most: int, time: Callable[[Lanes], float]
-) -> list[Lanes]:
-    """The tasks of at most so many lanes, the least time first; of equal ones that of most rows."""
-    sizes = [r for r in range(1, p.height + 1) if r == 1 or r * p.pitch <= most]
-    found = [p.of_rows(rows, tile, vector) for rows in sizes]
-    least = min(map(time, found))
+    p: Lanes, tile: int, vector: int, most: int, images: int, cores: int
+) -> tuple[int, ...]:
+    """The rows of tasks of at most so many lanes, in the order of the vectors that the core with
+    most tasks computes; of equal ones the most rows.
+    """
+    times = {}
+    for rows in range(1, max(1, min(p.height, most // p.pitch)) + 1):
+        lanes, tiles = p.cut(rows, tile, vector)
+        times[rows] = -(-images * -(-p.height // rows) // cores) * tiles * lanes
     # 3% are within the error of any such model; larger tasks stream their weights less often.
-    return sorted(found, key=lambda o: (time(o) > 1.03 * least, -o.rows))
+    least = 1.03 * min(times.values())
+    return tuple(sorted(times, key=lambda rows: (times[rows] > least, -rows)))
 
 
 def padded(x: Tensor, p: Lanes, attrs: Attrs, fill: Expr, name: str) -> Tensor:

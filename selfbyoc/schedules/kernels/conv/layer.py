@@ -20,6 +20,7 @@ class Layer:
     attrs: Attrs
     dtype: str  # of what is multiplied and added
     blocks: tuple[int, int]  # of packed weights, and output channels in each
+    is_across: bool = False  # whether a block may hold channels of several groups
 
     @classmethod
     def of(cls, op: OpView, dtype: str = "float32", packed: Shape | None = None) -> Layer:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....codegen.info.ops import Ops, OpView
-from ....language.decisions import choose, undecided
+from ....language.decisions import choose, for_every_size, undecided
+from ....language.types import Shape
 from ....machine import Machine
+from ...steps.faults import Faults
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan
 from .channels.plan import ChannelPlan, decided_channels, usual_channels
@@ -45,6 +47,27 @@ class ConvPlans:
         """The plan of an op, or None where it is computed as any other one."""
         return dict(self.plans).get(name)
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of all plans."""
+        for op in (view for view in ops if self.of(view.name) is not None):
+            found = self.of(op.name)
+            layer = pool_layer(op) if op.kind.endswith("pool2d") else _planned_layer(ops, op, found)
+            yield from (f"{op.name}: {text}" for text in found.faults(layer, cpu))
+
+
+def _planned_layer(ops: Ops, conv: OpView, plan: ConvPlan) -> Layer:
+    """A layer in the blocks that a plan packs its weight in, or that it came packed in."""
+    packed = ops.packing(conv, 1).shape if isinstance(plan, DirectPlan) else None
+    layer = Layer.of(conv, packed=packed)
+    return layer if packed is not None else replace(layer, blocks=packed_blocks(layer, plan))
+
+
+def packed_blocks(layer: Layer, plan: ConvPlan) -> tuple[int, int]:
+    """The blocks that a direct plan packs a weight in; `layer` has those of pixels as lanes."""
+    if isinstance(plan, ChannelPlan):
+        return whole_blocks(layer.out[1], layer.groups)
+    return layer.blocks
+
 
 def plan(ops: Ops, machine: Machine) -> ConvPlans:
     """The plans of every conv2d and max_pool2d among the ops."""
@@ -60,10 +83,22 @@ def _plan_conv(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
     if grouped is not None:
         return grouped
     found = plan_winograd(ops, conv, machine)
-    if found is not None:
-        return found
-    packed = ops.packing(conv, 1).shape
-    return plan_direct(Layer.of(conv, packed=packed), machine, free=packed is None)
+    return found or _direct(conv, ops.packing(conv, 1).shape, machine)
+
+
+def _direct(conv: OpView, packed: Shape | None, machine: Machine) -> DirectPlan:
+    """The direct form. Of a weight that came packed it is that which packed it, as far as blocks
+    say: whoever tunes answers the questions of both plans at once. Else, as it was packed for
+    another machine, whatever is best of its blocks.
+    """
+    if packed is not None and for_every_size():  # packed for all, and asked for each by itself
+        return plan_direct(Layer.of(conv, packed=packed), machine)
+    layer = Layer.of(conv)
+    made = plan_direct(layer, machine, free=True)
+    if packed is None or (packed[0], packed[-1]) == packed_blocks(layer, made):
+        return made
+    layer = Layer.of(conv, packed=packed)
+    return plan_direct(replace(layer, name=f"{layer.name}_as_packed"), machine)
 
 
 def plan_groups(ops: Ops, conv: OpView, machine: Machine) -> GroupPlan | None:
@@ -128,9 +163,13 @@ def plan_direct(layer: Layer, machine: Machine, free: bool = False) -> DirectPla
 
 def plan_pool(pool: OpView, machine: Machine) -> PixelPlan | None:
     """The plan of a pool over padded rows; None where these would leave most lanes without use."""
-    image, out = pool.inputs[0][0], pool.outputs[0][0]
-    layer = Layer(
-        pool.name, image, (1, 1, *pool.attrs["pool_size"]), out, pool.attrs, "float32", (1, 1)
-    )
-    made = plan_window(layer, out[1], machine, POOL_LANES)
+    layer = pool_layer(pool)
+    made = plan_window(layer, layer.out[1], machine, POOL_LANES)
     return made if made.lanes.use >= LEAST_USE else None
+
+
+def pool_layer(pool: OpView) -> Layer:
+    """A pool as a convolution of each channel by itself."""
+    image, out = pool.inputs[0][0], pool.outputs[0][0]
+    kernel = (1, 1, *pool.attrs["pool_size"])
+    return Layer(pool.name, image, kernel, out, pool.attrs, "float32", (1, 1))

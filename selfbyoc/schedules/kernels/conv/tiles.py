@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ....machine import Machine
 from ...steps.candidates import divisors
 from ...steps.tiles import RegisterTile, register_tiles
@@ -11,10 +13,11 @@ MOST_VECTORS = 4  # of a tile: longer ones only fill more lanes that nobody read
 TRANSPOSE_CYCLES = 1.5
 
 
-def tiles_for(rows: int, cpu: Machine) -> list[RegisterTile]:
+@lru_cache(maxsize=4096)  # every convolution asks several times, for few rows and machines
+def tiles_for(rows: int, cpu: Machine) -> tuple[RegisterTile, ...]:
     """The tiles for blocks of so many rows, the best first."""
     found = register_tiles(cpu, divisors(rows, rows), range(1, MOST_VECTORS + 1))
-    return sorted(found, key=lambda tile: time_of(tile, cpu) / tile.sums)
+    return tuple(sorted(found, key=lambda tile: time_of(tile, cpu) / tile.sums))
 
 
 def time_of(tile: RegisterTile, cpu: Machine) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ....codegen.info.ops import Ops
+from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....language.types import Shape
 from ....machine import Machine
 from ...steps.candidates import best, divisors
+from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.parallel import unevenness
 from ...steps.tiles import RegisterTile
 
@@ -64,17 +65,34 @@ class MatmulPlan:
         sums = self.tiles * self.panels * self.tile.sums
         return math.prod(self.batch) * sums * self.depth
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of this plan of a product."""
+        (matmul,) = ops.of("batch_matmul")
+        *batch, rows, columns = matmul.outputs[0][0]
+        own = self.batch, self.rows, self.columns, self.depth
+        yield from unlike("extents", own, (tuple(batch), rows, columns, _depth(matmul)))
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
+        yield from spilled(self.tile, cpu)
+        yield from outside("rows of a tile", self.height, 1, min(MOST_ROWS, self.rows))
+        yield from undivided("tiles", self.tiles, self.groups)
+        yield from undivided("columns of a panel", self.width, self.vector)
+        if not self.packed:  # nothing tells what is outside
+            yield from undivided("columns in place", columns, self.width)
+
 
 def plan(ops: Ops, machine: Machine) -> MatmulPlan:
     """The plan of the composite's batch_matmul."""
     (matmul,) = ops.of("batch_matmul")
     shape = matmul.outputs[0][0]
-    depth = matmul.inputs[0][0][-2 if matmul.attrs["transpose_a"] else -1]
-    found = usual(shape, depth, matmul.attrs["transpose_b"], machine)
+    found = usual(shape, _depth(matmul), matmul.attrs["transpose_b"], machine)
     sizes = [(p.height, p.width, p.packed, p.groups) for p in found]
     lasting = [size for size in sizes if size[-1] == 1]  # one group fits every number of rows
     made = choose(f"{matmul.name}.tile", best(sizes, sizes[0]), sizes[0], lasting)
     return next(p for p, size in zip(found, sizes, strict=True) if size == made)
+
+
+def _depth(matmul: OpView) -> int:
+    return int(matmul.inputs[0][0][-2 if matmul.attrs["transpose_a"] else -1])
 
 
 def usual(shape: Shape, depth: int, turned: bool, cpu: Machine) -> list[MatmulPlan]:

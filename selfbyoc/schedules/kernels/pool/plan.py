@@ -10,8 +10,9 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....language.types import Expr
 from ....machine import Machine
+from ...steps.faults import Faults, outside, uncovered, unlike
 from ..conv.pixels.plan import PixelPlan
-from ..conv.plan import plan_pool
+from ..conv.plan import plan_pool, pool_layer
 
 MOST_TAPS = 8  # terms are written one by one; a larger window is a reduction
 LEAST_VECTORS = 2  # vectors of an image; narrower ones without a stride are faster as flat lanes
@@ -83,6 +84,16 @@ class RowPlan:
         task = "an image" if self.by_image else "a row"
         return f"row by row, {self.columns} columns of a row, a task is {task}"
 
+    def faults(self, pool: OpView, cpu: Machine) -> Faults:
+        """Of a pool by rows."""
+        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
+        out = pool.outputs[0][0]
+        yield from unlike("windows", (self.down, self.along), windows_of(pool))
+        yield from uncovered("columns", self.along.used, self.columns)
+        if not self.along.is_padded:
+            yield from outside("columns", self.columns, 1, self.along.extent)
+        yield from unlike("images", self.images, out[0] * out[1])
+
 
 @dataclass(frozen=True)
 class WholePlan:
@@ -105,6 +116,14 @@ class PoolPlan:
 
     def __str__(self) -> str:
         return "the default schedule" if self.form is None else str(self.form)
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the form."""
+        (pool,) = ops
+        if isinstance(self.form, PixelPlan):
+            yield from self.form.faults(pool_layer(pool), cpu)
+        if isinstance(self.form, RowPlan):
+            yield from self.form.faults(pool, cpu)
 
 
 def plan(ops: Ops, machine: Machine) -> PoolPlan:

@@ -10,6 +10,7 @@ from ....language.decisions import choose, is_symbolic
 from ....machine import LINE, Machine
 from ....ops.cells import DIRECTIONS, GATES
 from ...steps.candidates import best, divisors
+from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 
 MOST_WIDE = 4  # blocks of units of a tile
@@ -71,6 +72,20 @@ class RecurrentPlan:
         whole = self.units == self.blocks * BLOCK and self.batch == self.padded_batch
         return whole and self.reversed == (False,)
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of this plan for a layer."""
+        (op,) = ops
+        (length, _, batch, units), dtype = op.outputs[0]
+        found = self.kind, self.length, self.batch, self.units
+        yield from unlike("sizes", found, (op.kind, length, batch, units))
+        yield from unlike("directions", self.reversed, DIRECTIONS[op.attrs["direction"]])
+        yield from unlike("products", self.products, _products(op))
+        yield from unlike("a vector", self.lanes, cpu.lanes(dtype))
+        yield from outside("rows", self.rows, 1, min(MOST_ROWS, batch))
+        yield from undivided("blocks of units", self.blocks, self.wide)
+        for tile in self.tiles if (self.rows, self.wide) != (1, 1) else ():
+            yield from spilled(tile, cpu, 1)
+
 
 def plan(ops: Ops, machine: Machine) -> RecurrentPlan:
     """The plan of the composite's layer."""
@@ -87,9 +102,7 @@ def _plans(op: OpView, cpu: Machine) -> Iterator[RecurrentPlan]:
     """Every tile that fits, with every way to share the work among cores; at least one."""
     (length, directions, batch, units), _ = op.outputs[0]
     back = DIRECTIONS[op.attrs["direction"]]
-    late = op.kind != "gru" or op.attrs["linear_before_reset"]
-    gates = tuple(range(GATES[op.kind]))
-    products = (gates,) if late else (gates[:2], gates[2:])
+    products = _products(op)
     ways = [SERIAL, UNITS] + [DIRECTION] * (directions > 1)
     # Of an open batch tiles of one row: tiles for all its sizes are a minute of compiling.
     rows = [1] if is_symbolic(batch) else range(1, min(MOST_ROWS, batch) + 1)
@@ -102,6 +115,13 @@ def _plans(op: OpView, cpu: Machine) -> Iterator[RecurrentPlan]:
                 )
                 if height == wide == 1 or all(tile.fits(cpu, 1) for tile in made.tiles):
                     yield made
+
+
+def _products(op: OpView) -> tuple[tuple[int, ...], ...]:
+    """The gates of each product of a step."""
+    late = op.kind != "gru" or op.attrs["linear_before_reset"]
+    gates = tuple(range(GATES[op.kind]))
+    return (gates,) if late else (gates[:2], gates[2:])
 
 
 def _cycles(plan: RecurrentPlan, cpu: Machine) -> float:

@@ -9,6 +9,7 @@ from ....language.decisions import choose
 from ....machine import Machine
 from ....ops.resampling import Resampling, axes_of
 from ...steps.blocks import divisor, stored_at_once
+from ...steps.faults import Faults, undivided, unlike
 
 # Along the rows of the image, then down; or down to the rows of the result, then along these
 ALONG, DOWN, CHANNELS = "along", "down", "channels"
@@ -36,6 +37,17 @@ class ResizePlan:
         order = {ALONG: "along each row, then down", DOWN: "down, then along each row"}
         how = f"{self.width} columns at once" if self.width else "column by column"
         return f"{order[self.first]}, {how}, a task is {'an image' if self.by_image else 'a row'}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of this plan."""
+        (resize,) = ops
+        shape = resize.inputs[0][0]
+        apart = shape[3] if self.first == CHANNELS else shape[1]
+        yield from unlike("axes", (self.down, self.along), tuple(axes_of(resize.attrs, shape)))
+        yield from unlike("images", self.images, shape[0] * apart)
+        yield from unlike("lanes", self.lanes, cpu.lanes("float32"))
+        if self.width:
+            yield from undivided("a row of the result", self.along.out, self.width)
 
 
 def plan(ops: Ops, machine: Machine) -> ResizePlan:

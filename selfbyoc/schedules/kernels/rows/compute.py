@@ -15,8 +15,8 @@ from ....codegen.info.op_record import TensorInfo
 from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
+from .forms import ProductPlan
 from .layout import Rows
-from .plan import ProductPlan
 from .rowwise import Rowwise
 
 

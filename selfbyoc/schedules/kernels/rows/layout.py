@@ -10,6 +10,7 @@ from ...._tvm import tir
 from ....language.decisions import for_every_size
 from ....language.types import Expr
 from ...steps.blocks import divisor
+from ...steps.faults import Faults, uncovered, undivided, unlike
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,12 @@ class Rows:
 
     def __str__(self) -> str:
         return f"{math.prod(self.lead)} rows in {math.prod(self.tiles)} tiles of {self.height}"
+
+    def faults(self, lead: Sequence[int]) -> Faults:
+        """Of the rows of a tensor with these extents in front of its columns."""
+        yield from unlike("rows", self.lead, tuple(lead))
+        yield from uncovered("rows", self.count, self.each * self.height)
+        yield from undivided("tiles", self.each, self.parts)
 
     @property
     def outer(self) -> tuple[int, ...]:

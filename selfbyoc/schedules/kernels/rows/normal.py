@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....codegen.info.ops import Ops
 from ....language.types import Shape
 from ....machine import Machine
+from ...steps.faults import Faults
+from .forms import ProductPlan
 from .layout import Rows
-from .plan import ProductPlan, lead_of, melted_tiles, plan_rows, product_plan
+from .plan import lead_of, melted_tiles, plan_rows, product_plan
 from .rowwise import RowwisePlan, rowwise_plan
 
 
@@ -22,6 +25,12 @@ class NormalPlan:
     def __str__(self) -> str:
         where = "in front of its task" if self.product.melted else "first"
         return f"{self.product}; normalised {where}: {self.normal}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of both plans."""
+        yield from self.product.faults(ops, cpu)
+        rows = (*self.rows.tiles, self.rows.height)
+        yield from self.normal.faults_of(rows, self.product.depth, cpu)
 
     @property
     def rows(self) -> Rows:

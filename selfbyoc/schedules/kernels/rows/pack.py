@@ -8,8 +8,8 @@ from ...._tvm import te
 from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
+from .forms import paired_blocks
 from .normal import NormalPlan
-from .plan import paired_blocks
 
 
 def pack_weight(weight: Tensor, plan: Any) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ....language.decisions import choose, for_every_size
 from ....language.types import Shape
@@ -13,7 +12,8 @@ from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
 from ...steps.loops import CHUNK_STEPS
 from ...steps.parallel import LEAST_STEPS, is_even, is_worth_it
-from ...steps.tiles import BLOCK, RegisterTile, blocks_of
+from ...steps.tiles import BLOCK, RegisterTile
+from .forms import ProductPlan, block_vectors, paired_blocks
 from .layout import Rows, rows_in_tiles
 
 MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
@@ -28,59 +28,6 @@ LEAST_ROWS = 16
 MOST_PARTS = 8  # of a symbolic number of rows: each number of them is another kernel
 MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
-
-
-@dataclass(frozen=True)
-class ProductPlan:
-    """A product of rows with a packed weight, [outer, tile, block, row, lane].
-
-    `group` tiles of rows share a panel of `wide` blocks of columns, piece by piece of k.
-    """
-
-    rows: Rows
-    tile: RegisterTile
-    lanes: int  # of a vector of sums
-    blocks: int  # of columns of the packed weight
-    wide: int
-    depth: int
-    pieces: int
-    group: int
-    rows_first: bool  # a group of rows goes over all panels, else a panel over all groups
-    melted: bool  # a task is a group of rows, and computes what it reads itself
-    chunk: int  # steps of k between prefetches of the next piece; 0: none are made
-    parallel: bool
-
-    def __str__(self) -> str:
-        piece = f", {self.depth // self.pieces} of k at a time" if self.pieces > 1 else ""
-        order = "all columns" if self.melted else f"{self.wide * BLOCK} columns"
-        rows = f"{self.group * self.tile.rows} rows x {order}"
-        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}"
-
-    @property
-    def groups(self) -> int:
-        """Groups of tiles."""
-        return math.prod(self.rows.tiles) // self.group
-
-    @property
-    def tasks(self) -> int:
-        """What runs in parallel."""
-        return self.groups * (1 if self.melted else self.blocks // self.wide)
-
-    @property
-    def size(self) -> int:
-        """Steps of a piece of k."""
-        return self.depth // self.pieces
-
-
-def paired_blocks(units: int) -> int:
-    """Blocks of columns; two at a time make a tile, so many of them come in pairs."""
-    blocks = blocks_of(units)
-    return blocks + blocks % 2 if blocks > 8 else blocks
-
-
-def block_vectors(cpu: Machine, dtype: str) -> int:
-    """Vectors of a block of columns."""
-    return max(1, BLOCK // cpu.lanes(dtype))
 
 
 def plan_rows(
@@ -119,7 +66,7 @@ def _fits_rows(height: int, dtype: str, cpu: Machine) -> bool:
 
 def _in_tiles(lead: Shape, height: int, depth: int, cpu: Machine, parts: int = 1) -> Rows:
     """Tiles in even groups."""
-    size = depth if _pays_rows_first(math.prod(lead), depth, cpu) else MOST_PIECE
+    size = depth if _pays_rows_first(math.prod(lead), depth, cpu) else _at_a_time(depth, cpu)
     return rows_in_tiles(lead, height, max(1, _rows_held(size, cpu) // height), parts)
 
 
@@ -161,7 +108,7 @@ def product_plan(
     """The plan of one product. `melted`: tiles of a task that computes its rows itself."""
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
-    sizes = [melted] if melted else _groups(rows, cpu, MOST_PIECE)
+    sizes = [melted] if melted else _groups(rows, cpu, _at_a_time(depth, cpu))
     tile, group = _panels(rows, blocks, dtype, cpu, sizes)
     orders = [True] if melted else [False, True]
     pays = bool(melted) or _pays_rows_first(math.prod(rows.lead), depth, cpu)
@@ -199,10 +146,21 @@ def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
     """Pieces of k, where several tiles of rows can share one: half of L1 holds it."""
     if rows.each == 1 and not for_every_size():
         return 1
-    size = divisor(depth, min(MOST_PIECE, cpu.l1_bytes // (wide * LINE)))
+    size = _piece(depth, wide, cpu)
     usual = depth // size if size >= LEAST_PIECE else 1
     most = max(1, depth // LEAST_PIECE)
     return choose(f"{name}.pieces", next_to(divisors(depth, most), usual), usual)
+
+
+def _at_a_time(depth: int, cpu: Machine) -> int:
+    """Of k, at most: a piece, or all where it is cut into none, such as a prime number of steps."""
+    sizes = [_piece(depth, wide, cpu) for wide in range(1, MOST_WIDE_BLOCKS + 1)]
+    return MOST_PIECE if min(sizes) >= LEAST_PIECE else max(MOST_PIECE, depth)
+
+
+def _piece(depth: int, wide: int, cpu: Machine) -> int:
+    """Steps of k of which half of L1 holds a panel of so many blocks."""
+    return divisor(depth, min(MOST_PIECE, cpu.l1_bytes // (wide * LINE)))
 
 
 def _groups(rows: Rows, cpu: Machine, size: int) -> list[int]:
@@ -234,7 +192,8 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
     where they are short, leave a core idle for long, or the weight does not stay in L2.
     """
     tasks = max(1, -(-cpu.cores // rows.tasks))
-    tiles = divisor(rows.each, max(1, min(MOST_TASK_ROWS // rows.height, rows.each // tasks)))
+    most = min(MOST_TASK_ROWS, _rows_held(depth, cpu))
+    tiles = divisor(rows.each, max(1, min(most // rows.height, rows.each // tasks)))
     count = rows.tasks * rows.each // tiles
     even = is_even(count, cpu, MOST_UNEVEN_ROWS)
     held = paired_blocks(units) * LINE * depth <= cpu.l2_bytes // 2

@@ -8,7 +8,7 @@ from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.loops import Finish, prefetch_next, start_sums, vectorize
 from .compute import Product
-from .plan import ProductPlan
+from .forms import ProductPlan
 from .tiles import Loops
 
 

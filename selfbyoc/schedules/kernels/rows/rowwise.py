@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...._tvm import te, tir
+from ....codegen.info.ops import Ops
 from ....language.decisions import choose, is_symbolic
 from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ....ops import mathfn
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
+from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.parallel import LEAST_NORMALISED, is_worth_it
 from ...steps.tensors import in_vectors, reduced_in_lanes
 
@@ -39,6 +41,20 @@ class RowwisePlan:
 
     def __str__(self) -> str:
         return f"{self.at_once} rows at once, {self.partial} partial sums each"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of rows by themselves."""
+        (call,) = ops
+        *rows, count = call.outputs[0][0]
+        yield from self.faults_of(rows, count, cpu)
+
+    def faults_of(self, rows: Sequence[int], count: int, cpu: Machine) -> Faults:
+        """Of rows [..., last] of `count` elements."""
+        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
+        yield from undivided("rows", rows[-1], self.at_once)
+        if self.partial != self.lanes:  # of whole vectors the last one need not be full
+            yield from undivided("elements of a row", count, self.partial)
+        yield from outside("partial results", self.partial, 1, 2 * cpu.lanes("float32"))
 
 
 def rowwise_plan(

@@ -8,9 +8,9 @@ from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.loops import Finish, vectorize, vectorize_copy
 from .compute import Dense
+from .forms import ProductPlan
 from .melt import melt_rows
 from .normal import NormalPlan
-from .plan import ProductPlan
 from .product import product_at
 from .tiles import Loops, tile_rows
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.loops import vectorize
-from .plan import ProductPlan
+from .forms import ProductPlan
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...._tvm import tir
+from ....codegen.info.ops import OpView
 from ....language.types import Expr
+from ...steps.faults import Faults, outside, undivided, unlike
 
 Pair = tuple[int, int]
 
@@ -23,6 +25,18 @@ class Form:
     rows: int  # output rows of a chunk
     padded: bool = False  # whether a frame has the rows of padding too: else the windows mask them
     together: int = 1  # neighbouring windows that are computed together
+
+    def faults(self, depth: OpView) -> Faults:
+        """Of where the windows of a depthwise convolution lie."""
+        a, window = depth.attrs, depth.inputs[1][0][2:]
+        own = self.image, self.out, self.window, self.strides, self.dilation, self.before
+        image, out = depth.inputs[0][0][2:], depth.outputs[0][0][2:]
+        told = image, out, window, a["strides"], a["dilation"], a["padding"][:2]
+        yield from unlike("the windows", own, tuple(map(tuple, told)))
+        yield from outside("rows of a chunk", self.rows, 1, self.out[0])
+        yield from outside("windows together", self.together, 1, self.out[1])
+        if self.chunks > 1 and not self.padded:
+            yield f"{self.chunks} chunks of rows without padding of their own"
 
     @property
     def chunks(self) -> int:
@@ -100,6 +114,12 @@ class Pixels:
     width: int
     band: int  # rows of a band
     tile: int  # pixels of a tile
+
+    def faults(self, rows: int, width: int) -> Faults:
+        """Of so many rows of pixels."""
+        yield from unlike("rows and columns", (self.rows, self.width), (rows, width))
+        yield from undivided("rows of a band", self.rows, self.band)
+        yield from outside("pixels of a tile", self.tile, 1, self.band * self.width)
 
     @property
     def bands(self) -> int:

@@ -10,6 +10,7 @@ from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
 from ...steps.candidates import best
+from ...steps.faults import Faults, too_large, undivided, unlike
 from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
 from ..conv.depth import steps_at_a_time
@@ -38,6 +39,31 @@ class SeparablePlan:
     fold: int  # steps of the projection side by side in a vector
     in_squares: bool  # the result is whole vectors, of its pixels and of its channels
     parallel: bool  # whether it is worth tasks
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of this plan."""
+        *expand, depth, project = ops.of("conv2d")
+        (out, channels), f = project.inputs[1][0][:2], self.form
+        yield from f.faults(depth)
+        yield from unlike("whether it expands", self.expands, bool(expand))
+        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
+        yield from self.frame.faults(f.framed, f.image[1], self.hidden, cpu if expand else None)
+        yield from self.sums.faults(f.rows, f.pitch, self.outputs, cpu, in_pairs=True)
+        vectors = -(-channels // self.lanes), -(-out * self.fold // self.lanes)
+        yield from unlike("vectors of channels", (self.hidden, self.outputs), vectors)
+        if self.in_squares:
+            yield from undivided("channels and pixels", math.gcd(out, f.out[1]), self.lanes)
+        yield from undivided("input channels", channels, self.fold)
+        yield from undivided("steps of the sums", channels // self.fold, self.parts * self.k[1])
+        if expand:
+            yield from undivided("steps of the expansion", expand[0].inputs[1][0][1], self.k[0])
+        packed = ops.packing(project, 1).shape
+        if packed is not None and packed[1] != channels // self.fold:
+            yield f"{self.fold} steps side by side of a weight packed as {packed}"
+        if 1 < f.rows < f.out[0]:
+            at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
+            kept = tiles.chunk_bytes(f, f.rows, channels, at_a_time)
+            yield from too_large("a chunk", kept, cpu.l2_bytes * 3 // 4)
 
     @property
     def chunked(self) -> bool:

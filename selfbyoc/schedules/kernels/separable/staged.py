@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...._tvm import te
-from ....codegen.info.ops import Ops
+from ....codegen.info.ops import Ops, OpView
 from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
+from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel, staged
@@ -31,17 +32,30 @@ class StagedPlan:
     def __str__(self) -> str:
         return f"stage by stage; {self.convs}"
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the convolutions, packed as any plan reads them."""
+        yield from unlike("folded and in vectors", (self.fold, self.lanes), (1, 1))
+        for conv in ops.of("conv2d"):
+            found = self.convs.of(conv.name).faults(_packed(conv), cpu)
+            yield from (f"{conv.name}: {text}" for text in found)
+
     @classmethod
     def of(cls, ops: Ops, machine: Machine) -> StagedPlan:
         """The plan of a composite's convolutions."""
         found = []
         for conv in ops.of("conv2d"):
-            out, *inner = conv.inputs[1][0]
-            layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
-            each = out // conv.attrs["groups"]
+            layer = _packed(conv)
+            each = layer.out[1] // layer.groups
             grouped = paying_groups(layer, machine) if layer.is_depthwise and each == 1 else None
             found.append((conv.name, grouped or plan_direct(layer, machine)))
         return cls(ConvPlans(tuple(found), machine))
+
+
+def _packed(conv: OpView) -> Window:
+    """A convolution whose weight is packed in whole blocks, whatever its groups."""
+    out, *inner = conv.inputs[1][0]
+    layer = Window.of(conv, packed=(blocks_of(out), *inner, BLOCK))
+    return replace(layer, is_across=layer.groups > 1 and out // layer.groups % BLOCK > 0)
 
 
 def compute(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ....machine import Machine
+from ...steps.faults import Faults, undivided
 from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile
 from .form import Form, Pixels
@@ -23,6 +24,16 @@ class Run:
 
     pixels: Pixels
     vectors: int
+
+    def faults(
+        self, rows: int, width: int, count: int, cpu: Machine | None, *, in_pairs: bool = False
+    ) -> Faults:
+        """Of so many rows of pixels and vectors; without a machine these are no registers."""
+        yield from self.pixels.faults(rows, width)
+        yield from undivided("vectors", count, self.vectors)
+        tile = RegisterTile(self.pixels.tile, self.vectors)
+        if cpu is not None and not _fits(tile, cpu, in_pairs=in_pairs):
+            yield f"{tile} of {cpu.vector_registers} registers spill"
 
     @property
     def by_pixel(self) -> bool:
@@ -102,14 +113,8 @@ def chunk_rows(
     peak in one chunk, 76 in two; 512x14x14, 0.4 MB, 85 in one, 77 in two.
     """
 
-    def framed_bytes(rows: int) -> int:
-        return 4 * at_a_time * replace(f, rows=rows).high * f.image[1]
-
-    def hidden_bytes(rows: int) -> int:
-        return 4 * rows * f.out[1] * channels
-
     def fits(rows: int) -> bool:
-        return framed_bytes(rows) + hidden_bytes(rows) <= cpu.l2_bytes * 3 // 4
+        return chunk_bytes(f, rows, channels, at_a_time) <= cpu.l2_bytes * 3 // 4
 
     def cost(rows: int) -> float:
         g = replace(f, rows=rows)
@@ -119,11 +124,24 @@ def chunk_rows(
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
     alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
-    held = framed_bytes(f.out[0]) <= cpu.l2_bytes // 4
-    held = held and batch * hidden_bytes(f.out[0]) <= cpu.l2_bytes
+    held = _framed_bytes(f, f.out[0], at_a_time) <= cpu.l2_bytes // 4
+    held = held and batch * _hidden_bytes(f, f.out[0], channels) <= cpu.l2_bytes
     if held and alone <= MOST_WHOLE_TIME * cost(fitting[0]):
         return list(dict.fromkeys([f.out[0], *fitting]))
     return [rows for rows in fitting if rows < f.out[0]] or fitting
+
+
+def chunk_bytes(f: Form, rows: int, channels: int, at_a_time: int) -> int:
+    """What is kept of a chunk: the rows under its windows, and its windows."""
+    return _framed_bytes(f, rows, at_a_time) + _hidden_bytes(f, rows, channels)
+
+
+def _framed_bytes(f: Form, rows: int, at_a_time: int) -> int:
+    return 4 * at_a_time * replace(f, rows=rows).high * f.image[1]
+
+
+def _hidden_bytes(f: Form, rows: int, channels: int) -> int:
+    return 4 * rows * f.out[1] * channels
 
 
 def pays_transposing(outputs: int, cpu: Machine) -> bool:

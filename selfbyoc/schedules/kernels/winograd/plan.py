@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ....language.decisions import choose, is_symbolic
 from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.blocks import stored_at_once
 from ...steps.candidates import best
-from ...steps.tiles import blocks_of
+from ...steps.faults import Faults, outside, undivided, unlike
+from ...steps.tiles import BLOCK, blocks_of
 from .cost import costs, near, usual_form
 from .tasks import Products, pays_as_blocks, usual_products, usual_tiling
 from .tiling import MOST_WHOLE_TILES, Tiling, apart, as_images
 
 Shape = Sequence[int]
 
+RANK = 5  # of a packed weight
 BATCHES = (1, 2, 4, 8)  # that weights are packed for, where the batch is symbolic
 
 
@@ -59,6 +62,25 @@ class WinogradPlan:
     def out_blocks(self) -> int:
         """Blocks of 16 output channels."""
         return blocks_of(self.out[1])
+
+    def faults(self, layer: Any, cpu: Machine) -> Faults:
+        """Of this plan for a layer."""
+        t, p, images = self.tiling, self.products, as_images(self.out, self.apart)
+        own = self.out, self.pads, self.apart, self.window
+        told = layer.out, layer.attrs["padding"][:2], apart(layer.attrs), layer.kernel[2]
+        yield from unlike("the windows", own, told)
+        yield from unlike("a vector", self.lanes, min(BLOCK, cpu.lanes("float32")))
+        yield from unlike("images", t.batch, images[0])
+        if p != Products(1, 1, p.vector, p.vector) and not p.fits(cpu):
+            yield f"{p} spills"
+        yield from unlike("tiles", (t.down, t.along), (-(-images[2] // t.m), -(-images[3] // t.m)))
+        yield from undivided("images", t.batch, t.images)
+        yield from outside("rows of tiles", t.rows, 1, t.down)
+        yield from outside("tiles of a block", t.block, 1, max(MOST_WHOLE_TILES, t.along))
+        yield from undivided("blocks of channels", self.out_blocks, p.blocks)
+        yield from undivided("a block", BLOCK, p.lanes)
+        yield from undivided("lanes of a tile", p.lanes, p.vector)
+        yield from undivided("a row of the result", self.out[3], self.row or 1)
 
 
 def plan(
@@ -108,9 +130,10 @@ def plan(
 
 def form_of(packed: Shape, kernel: Shape) -> int:
     """The m of the form that a weight is packed for: [tile, tile, O/16, I, 16] for F(m, r), and 0
-    of [O/16, I, H, W, 16] for the direct convolution.
+    of [O/16, I, H, W, 16] for the direct convolution and of [G/16, O/G, I, H, W, 16] for groups.
     """
-    return 0 if tuple(packed[2:4]) == tuple(kernel[2:]) else packed[0] - kernel[2] + 1
+    is_direct = len(packed) != RANK or tuple(packed[2:4]) == tuple(kernel[2:])
+    return 0 if is_direct else packed[0] - kernel[2] + 1
 
 
 def _decided(t: Tiling, name: str) -> Tiling:

@@ -19,6 +19,7 @@ from .....codegen.info.ops import Ops
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
+from ....steps.faults import Faults, outside, too_large
 from ..lanes import Lanes
 from ..layer import Layer
 from ..pixels.plan import PixelPlan, usual_pixels
@@ -52,6 +53,17 @@ class Melted:
         last = p.tiles * p.lanes - 1 + p.reach[0] * p.pitch + p.reach[1]
         return max(self.rows, -(-(last + 1) // p.pitch)) * p.pitch
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of both plans, and of the intermediate of a block."""
+        layers = _layers(ops)
+        for layer, each in zip(layers, (self.first, self.second), strict=True):
+            found = each.faults(layer, cpu, in_l1=False)
+            yield from (f"{layer.name}: {text}" for text in found)
+        yield from outside("rows of the first", self.first.lanes.rows, 1, 1)
+        if self.second.lanes.rows > 1:
+            hidden = 4 * layers[0].out[1] * self.lanes
+            yield from too_large("the intermediate", hidden, cpu.l2_bytes // 2)
+
 
 ChainPlan = Melted | ConvPlans
 
@@ -71,9 +83,15 @@ def melts(ops: Ops, cpu: Machine) -> bool:
     hidden = first.outputs[0][0]
     plain = tuple(second.attrs["strides"]) == (1, 1)
     plain = plain and first.attrs["groups"] == second.attrs["groups"] == 1
-    can = plain and all(_of_tiles(Layer.of(conv), cpu) for conv in (first, second))
+    can = plain and all(_of_tiles(layer, cpu) for layer in _layers(ops))
     pays = can and 4 * math.prod(hidden) > LEAVES * cpu.l2_bytes * cpu.cores
     return choose("melted", (True, False) if can else (False,), pays)
+
+
+def _layers(ops: Ops) -> list[Layer]:
+    """Both convolutions, in the blocks that their weights came packed in."""
+    convs = ops.conv2d, ops.conv2d_1
+    return [Layer.of(conv, packed=ops.packing(conv, 1).shape) for conv in convs]
 
 
 def _of_tiles(layer: Layer, cpu: Machine) -> list[PixelPlan]:
@@ -86,7 +104,7 @@ def _of_tiles(layer: Layer, cpu: Machine) -> list[PixelPlan]:
 
 def melted(ops: Ops, cpu: Machine) -> Melted:
     """Single rows, and as many rows in a block as cost the fewest steps and fit in the cache."""
-    layers = [Layer.of(conv) for conv in (ops.conv2d, ops.conv2d_1)]
+    layers = _layers(ops)
     usual = [_of_tiles(layer, cpu)[0] for layer in layers]
     first, second = (
         replace(p, window=window_of(layer, p.tile)) for layer, p in zip(layers, usual, strict=True)

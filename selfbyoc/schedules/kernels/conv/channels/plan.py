@@ -7,12 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from ....._tvm import tir
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
+from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
 from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
@@ -92,6 +94,26 @@ class ChannelPlan:
             y, x = tir.floordiv(x, self.lanes.width), tir.floormod(x, self.lanes.width)
         return y * self.lanes.pitch + x
 
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
+        """Of this plan for a layer in the blocks that its weight is packed in."""
+        depth = self.depth or layer.kernel[1]
+        of_group = layer.out[1] // layer.groups if layer.groups > 1 else 0
+        yield from unlike("channels of a group", self.group, of_group)
+        yield from unlike("a vector", self.vector, min(BLOCK, cpu.lanes("float32")))
+        yield from spilled(self.tile, cpu)
+        yield from self.lanes.faults(layer, 1)
+        yield from undivided("blocks of a group", layer.blocks[0] // layer.groups, self.pair)
+        yield from outside("pixels of a tile", self.pixels, 1, self.width)
+        yield from undivided("a block", BLOCK, self.wide)
+        yield from undivided("channels of a tile", self.wide, self.vector)
+        yield from uncovered("channels", layer.out[1], layer.blocks[0] * BLOCK)
+        if layer.is_across:
+            yield f"{self.group} channels of a group, packed in blocks across groups"
+        yield from undivided("input channels", layer.kernel[1], depth)
+        if self.prefetch:
+            yield from undivided("input channels at a time", depth, self.prefetch)
+            yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
+
 
 def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
     """Plans of several register tiles, that which takes the least time first; none where blocks are
@@ -112,7 +134,7 @@ def _is_of_groups(layer: Layer) -> bool:
     """Whether each block of the weight is of one group, as it is packed."""
     whole = layer.blocks == whole_blocks(layer.out[1], layer.groups)
     has_size = rows_of_one(layer.out[1] // layer.groups) > 0
-    return whole and has_size and not layer.is_depthwise
+    return whole and has_size and not layer.is_depthwise and not layer.is_across
 
 
 def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[ChannelPlan]:
@@ -122,10 +144,16 @@ def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[Channel
     found = []
     for pair, wide in dict.fromkeys(((2, BLOCK), (3, BLOCK), (1, BLOCK), (1, vector))):
         plan = ChannelPlan(p, is_flat, pair, 1, wide, vector, group=group)
-        most = [r for r in range(1, 33) if replace(plan, pixels=r).tile.fits(cpu)]
+        most = _most_pixels(plan.tile.vectors, cpu)
         if most and layer.blocks[0] // layer.groups % pair == 0:
-            found.append(replace(plan, pixels=_even_part(plan.width, most[-1])))
+            found.append(replace(plan, pixels=_even_part(plan.width, most)))
     return found
+
+
+@lru_cache(maxsize=4096)  # every convolution asks for several, of few machines
+def _most_pixels(vectors: int, cpu: Machine) -> int:
+    """Pixels of a tile with so many vectors of channels, at most; 0: it fits no registers."""
+    return max((n for n in range(1, 33) if RegisterTile(n, vectors).fits(cpu)), default=0)
 
 
 def _even_part(extent: int, most: int) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .....machine import Machine
 from ....steps.blocks import stored_at_once
 from ....steps.candidates import divisors
+from ....steps.faults import Faults, spilled, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile
 from ..layer import Layer
 from ..tiles import time_of
@@ -49,6 +50,24 @@ class GroupPlan:
     def is_padded(self) -> bool:
         """Whether windows read zeros around the image."""
         return self.framed != self.image or any(self.before)
+
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
+        """Of this plan for a layer."""
+        own = self.groups, self.inner, self.image, self.before, self.strides, self.dilation
+        a, (high, wide) = layer.attrs, layer.out[2:]
+        image, before = layer.image[2:], a["padding"][:2]
+        told = layer.groups, layer.kernel[1], image, before, a["strides"], a["dilation"]
+        yield from unlike("the windows", own, told)
+        last = [(n - 1) * step for n, step in zip((high, wide), self.strides, strict=True)]
+        reach = [(n - 1) * step for n, step in zip(layer.window, self.dilation, strict=True)]
+        under = tuple(first + more + 1 for first, more in zip(last, reach, strict=True))
+        yield from unlike("rows and columns under windows", self.framed, under)
+        yield from unlike("a vector", self.vector, min(BLOCK, cpu.lanes("float32")))
+        yield from spilled(_shape(self.tile), cpu, 1)
+        sizes = (layer.out[1] // layer.groups, *layer.out[2:])
+        for extent, part in zip(sizes, self.tile, strict=True):
+            yield from undivided("channels, rows or columns", extent, part)
+        yield from undivided("pixels", high * wide, self.row or 1)
 
 
 def planned_groups(layer: Layer, cpu: Machine) -> GroupPlan:

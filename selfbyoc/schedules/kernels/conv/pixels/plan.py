@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import stored_at_once
 from ....steps.candidates import best
+from ....steps.faults import Faults, outside, spilled, too_large, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
 from ..lanes import Lanes, lanes_of, tasks_of_rows
@@ -41,13 +41,29 @@ class PixelPlan:
     def __str__(self) -> str:
         return f"padded rows of pixels, register tile {self.tile}, {self.lanes}"
 
+    def faults(self, layer: Layer, cpu: Machine, *, in_l1: bool = True) -> Faults:
+        """Of this plan for a layer, or a pool; `in_l1`: whether a task's sums are held there."""
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
+        yield from spilled(self.tile, cpu)
+        yield from self.lanes.faults(layer, self.tile.vectors * self.vector)
+        yield from undivided("a tile's lanes", self.lanes.lanes, self.tile.vectors * self.vector)
+        yield from undivided("rows of a block", layer.blocks[1], self.tile.rows)
+        channels = layer.kernel[1]
+        yield from outside("input channels at a time", self.depth, 0, channels)
+        yield from undivided("input channels", channels, self.depth or channels)
+        yield from undivided("a row of the result", layer.out[3], self.row or 1)
+        if in_l1 and self.lanes.rows > 1:  # of fewer rows there is no task
+            task = 4 * BLOCK * self.lanes.rows * self.lanes.pitch
+            yield from too_large("a task's sums", task, 2 * cpu.l1_bytes)
+
 
 def usual_pixels(layer: Layer, cpu: Machine) -> list[PixelPlan]:
     """Plans of several register tiles, that which takes the least time first."""
+    lanes = _lanes(layer)
     if layer.is_depthwise:
-        return [_timed(layer, layer.out[0] * layer.out[1], DEPTHWISE, cpu)]
-    blocks, rows = layer.blocks
-    found = [_timed(layer, layer.out[0] * blocks, tile, cpu) for tile in tiles_for(rows, cpu)]
+        return [_timed(layer, lanes, layer.out[0] * layer.out[1], DEPTHWISE, cpu)]
+    images, tiles = layer.out[0] * layer.blocks[0], tiles_for(layer.blocks[1], cpu)
+    found = [_timed(layer, lanes, images, tile, cpu) for tile in tiles]
     return sorted(found, key=lambda p: (round(p.cycles), -p.lanes.rows))
 
 
@@ -63,18 +79,27 @@ def decided_pixels(layer: Layer, found: Sequence[PixelPlan], cpu: Machine) -> Pi
 
 def plan_window(layer: Layer, channels: int, cpu: Machine, most: int = 0) -> PixelPlan:
     """The plan of a window over each channel by itself; `most` lanes of a task, if it says so."""
-    made = _timed(layer, layer.out[0] * channels, DEPTHWISE, cpu, most)
+    made = _timed(layer, _lanes(layer), layer.out[0] * channels, DEPTHWISE, cpu, most)
     return _decided(layer, made, channels, cpu, most)
 
 
-def _timed(layer: Layer, images: int, tile: RegisterTile, cpu: Machine, most: int = 0) -> PixelPlan:
+def _lanes(layer: Layer) -> Lanes:
+    return lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
+
+
+def _timed(
+    layer: Layer, lanes: Lanes, images: int, tile: RegisterTile, cpu: Machine, most: int = 0
+) -> PixelPlan:
     """The plan of one tile, and its time."""
     vector = cpu.lanes("float32")
-    found = _tasks(layer, images, tile, cpu, most)[0]
-    made = replace(tile, vectors=max(1, found.lanes // vector))
-    cycles = partial(_time, images=images, tile=made, vector=vector, cpu=cpu)(found)
-    plain = PixelPlan(found, made, vector, UNROLLED, stored_at_once(layer.out[3], vector))
-    return replace(plain, cycles=cycles * layer.blocks[1] * SCATTERED_TIME)
+    rows, *_ = _tasks(layer, lanes, images, tile, cpu, most)
+    found = lanes.of_rows(rows, tile.vectors * vector, vector)
+    made = RegisterTile(tile.rows, max(1, found.lanes // vector))
+    vectors = -(-images * found.chunks // cpu.cores) * (found.tiles * found.lanes / vector)
+    cycles = vectors * time_of(made, cpu) / made.sums
+    row = stored_at_once(layer.out[3], vector)
+    time = cycles * layer.blocks[1] * SCATTERED_TIME
+    return PixelPlan(found, made, vector, UNROLLED, row, time)
 
 
 def _input_bytes(layer: Layer, p: Lanes) -> int:
@@ -84,15 +109,14 @@ def _input_bytes(layer: Layer, p: Lanes) -> int:
 
 
 def _tasks(
-    layer: Layer, images: int, tile: RegisterTile, cpu: Machine, most: int = 0
-) -> list[Lanes]:
+    layer: Layer, lanes: Lanes, images: int, tile: RegisterTile, cpu: Machine, most: int = 0
+) -> tuple[int, ...]:
+    """The rows that tasks may have, the best first."""
     vector = cpu.lanes("float32")
-    lanes = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
-    time = partial(_time, images=images, tile=tile, vector=vector, cpu=cpu)
     # What a task computes is in about L1 until it is stored. More rows leave fewer lanes without
     # use (conv2d 64x56x56, one core of Zen 5: 512 lanes 1.09 ms, 832 0.97, 1700 0.98).
     most = most or min(2 * cpu.l1_bytes // (4 * BLOCK), _cached(layer, lanes, tile, cpu))
-    return tasks_of_rows(lanes, tile.vectors * vector, vector, most, time)
+    return tasks_of_rows(lanes, tile.vectors * vector, vector, most, images, cpu.cores)
 
 
 def _cached(layer: Layer, p: Lanes, tile: RegisterTile, cpu: Machine) -> int:
@@ -103,18 +127,14 @@ def _cached(layer: Layer, p: Lanes, tile: RegisterTile, cpu: Machine) -> int:
     return max(held, LEAST_TILES * tile.vectors * cpu.lanes("float32"))
 
 
-def _time(p: Lanes, images: int, tile: RegisterTile, vector: int, cpu: Machine) -> float:
-    """Cycles of the core with most tasks for a row of a tile, each input channel and tap."""
-    vectors = p.tiles * p.lanes / vector
-    return -(-images * p.chunks // cpu.cores) * vectors * time_of(tile, cpu) / tile.sums
-
-
 def _decided(layer: Layer, p: PixelPlan, blocks: int, cpu: Machine, most: int = 0) -> PixelPlan:
     """A plan with the rows of a task and the unrolled loops that are chosen."""
-    found = _tasks(layer, layer.out[0] * blocks, p.tile, cpu, most)
-    sizes = sorted(best((o.rows for o in found if o.lanes == p.lanes.lanes), p.lanes.rows, 4))
-    rows = choose(f"{layer.name}.rows", sizes, p.lanes.rows)
-    lanes = next(o for o in found if o.rows == rows)
+    image = _lanes(layer)
+    found = _tasks(layer, image, layer.out[0] * blocks, p.tile, cpu, most)
+    size = p.tile.vectors * p.vector, p.vector
+    same = (rows for rows in found if image.cut(rows, *size)[0] == p.lanes.lanes)
+    sizes = sorted(best(same, p.lanes.rows, 4))
+    lanes = image.of_rows(choose(f"{layer.name}.rows", sizes, p.lanes.rows), *size)
     depth = 0 if layer.blocks[1] == 1 or layer.is_depthwise else _depth(layer, lanes, cpu)
     return replace(p, lanes=lanes, window=window_of(layer, p.tile), depth=depth)
 

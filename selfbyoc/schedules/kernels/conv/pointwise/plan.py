@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
+from ....steps.faults import Faults, outside, spilled, undivided, unlike
 from ....steps.parallel import is_even
 from ....steps.tiles import RegisterTile
 from ..depth import depth_of
@@ -66,6 +67,23 @@ class PointwisePlan:
         """Tiles over the pixels of an image."""
         return -(-self.pixels // self.lanes)
 
+    def faults(self, layer: Layer, cpu: Machine) -> Faults:
+        """Of this plan for a layer."""
+        yield from unlike("a vector", self.vector, cpu.lanes("float32"))
+        yield from unlike("pixels", self.pixels, math.prod(layer.out[2:]))
+        yield from spilled(self.tile, cpu)
+        yield from undivided("rows of a block", layer.blocks[1], self.tile.rows)
+        yield from outside("tiles of a task", self.step, 1, min(self.tiles, MOST_TASK_TILES))
+        yield from undivided("input channels", layer.kernel[1], self.depth or layer.kernel[1])
+        if self.panels == IN_PLACE:  # nothing tells what is outside
+            yield from undivided("pixels in place", self.pixels, self.lanes)
+        if (self.padded is None) != layer.is_plain:
+            yield f"{self} of a window {layer.window}"
+        if self.padded is not None:
+            yield from self.padded.faults(layer, 1)
+            yield from undivided("a tile's lanes", self.lanes, self.unit)
+            yield from undivided("a row of the result", layer.out[3], self.unit)
+
 
 def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
     """Plans of several register tiles, that which takes the least time first; none where pixels of
@@ -73,21 +91,28 @@ def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
     """
     if layer.attrs["groups"] > 1 or layer.dtype != "float32":
         return []
-    found = [_timed(layer, tile, cpu) for tile in tiles_for(layer.blocks[1], cpu)]
-    if not layer.is_plain:
-        found = [_windowed(layer, p, cpu) for p in found]
-        found = [p for p in found if p.unit >= LEAST_UNIT]
+    tiles = tiles_for(layer.blocks[1], cpu)
+    if layer.is_plain:
+        found = [_timed(layer, tile, cpu) for tile in tiles]
+    else:
+        found = _windowed(layer, tiles, cpu)
     return sorted(found, key=lambda p: p.cycles)
 
 
-def _windowed(layer: Layer, p: PointwisePlan, cpu: Machine) -> PointwisePlan:
+def _windowed(layer: Layer, tiles: Sequence[RegisterTile], cpu: Machine) -> list[PointwisePlan]:
     """With the pixels under each tap of a window packed into the panels, from padded rows."""
     image = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
     image = replace(image.of_rows(image.height, 1, 1), copies=not image.is_whole)
-    unit = math.gcd(p.lanes, layer.out[3])
-    tiles = -(-layer.out[0] * p.tiles // cpu.cores)
-    packing = tiles * p.lanes / min(unit, p.vector) * PACK
-    return replace(p, padded=image, unit=unit, panels=IN_TASK, cycles=p.cycles + packing)
+    vector, found = cpu.lanes("float32"), []
+    for tile in tiles:
+        unit = math.gcd(tile.vectors * vector, layer.out[3])
+        if unit < LEAST_UNIT:
+            continue
+        p = _timed(layer, tile, cpu)
+        panels = -(-layer.out[0] * p.tiles // cpu.cores)
+        cycles = p.cycles + panels * p.lanes / min(unit, vector) * PACK
+        found.append(replace(p, padded=image, unit=unit, panels=IN_TASK, cycles=cycles))
+    return found
 
 
 def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine) -> PointwisePlan:
@@ -112,11 +137,12 @@ def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine
 
 def _timed(layer: Layer, tile: RegisterTile, cpu: Machine) -> PointwisePlan:
     pixels, vector = math.prod(layer.out[2:]), cpu.lanes("float32")
-    made = PointwisePlan(pixels, tile, vector, IN_PLACE, 1, False)
-    tasks = layer.out[0] * layer.blocks[0] * made.tiles
+    tiles = -(-pixels // (tile.vectors * vector))
+    tasks = layer.out[0] * layer.blocks[0] * tiles
     steps = -(-tasks // cpu.cores) * layer.blocks[1] // tile.rows
-    packing = -(-layer.out[0] * made.tiles // cpu.cores) * tile.vectors * PACK_IMAGE
-    return replace(made, cycles=steps * time_of(tile, cpu) + (packing if layer.is_plain else 0))
+    packing = -(-layer.out[0] * tiles // cpu.cores) * tile.vectors * PACK_IMAGE
+    cycles = steps * time_of(tile, cpu) + (packing if layer.is_plain else 0)
+    return PointwisePlan(pixels, tile, vector, IN_PLACE, 1, False, cycles)
 
 
 def _step(layer: Layer, p: PointwisePlan, by_channels: bool, cpu: Machine) -> int:

@@ -21,6 +21,7 @@ from .....codegen.info.ops import Ops, OpView
 from .....language.decisions import choose
 from .....machine import Machine
 from .....ops.transposed import Upsampling
+from ....steps.faults import Faults, outside, uncovered, unlike
 from ..layer import Layer
 from ..pack import row_blocks
 from ..pixels.plan import PixelPlan, decided_pixels, usual_pixels
@@ -78,6 +79,28 @@ class TransposedPlan:
         last = self.parts[-1]
         return last.start + math.prod(last.packed)
 
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the parts, and of what they are of the whole."""
+        u, start = upsampling_of(_transposed(ops)), 0
+        yield from unlike("the upsampling", self.upsampling, u)
+        for part in self.parts:
+            for n, side in enumerate((part.down, part.along)):
+                # Pixels that the phases reach, from the first on.
+                last = (u.before[n] // u.strides[n] + part.layer.out[2 + n]) * u.strides[n]
+                yield from uncovered("pixels", u.out[n], last - u.before[n])
+                yield from outside("phases", side.first + side.count, 1, u.strides[n])
+                taps = -(-(u.window[n] - side.first) // u.strides[n])
+                yield from unlike("taps", side.taps, taps)
+            yield from unlike("blocks across groups", part.layer.is_across, False)
+            yield from (f"{part.name}: {text}" for text in part.plan.faults(part.layer, cpu))
+            yield from outside(f"start of {part.name}", part.start, start, start)
+            start += math.prod(part.packed)
+        weights = u.channels * u.out_channels * math.prod(u.window)
+        yield from uncovered("weights", weights, self.weights)
+        phases = sum(part.down.count * part.along.count for part in self.parts)
+        with_taps = min(u.window[0], u.strides[0]) * min(u.window[1], u.strides[1])
+        yield from outside("phases", phases, with_taps, with_taps)
+
 
 def sides(window: int, stride: int) -> list[Side]:
     """The phases of an axis: those with one tap more, the others."""
@@ -88,8 +111,8 @@ def sides(window: int, stride: int) -> list[Side]:
 
 def plan(ops: Ops, machine: Machine) -> TransposedPlan:
     """The plan of the one transposed convolution among the ops."""
-    (op,) = (view for view in ops if view.kind.endswith("d_transpose"))
-    u = Upsampling.of([op.inputs[0][0], op.inputs[1][0]], op.outputs[0][0], op.attrs)
+    op = _transposed(ops)
+    u = upsampling_of(op)
     parts: list[Part] = []
     start = 0
     for down in sides(u.window[0], u.strides[0]):
@@ -98,6 +121,16 @@ def plan(ops: Ops, machine: Machine) -> TransposedPlan:
             parts.append(_part(op, name, u, down, along, start, machine))
             start += math.prod(parts[-1].packed)
     return TransposedPlan(u, tuple(parts), machine)
+
+
+def _transposed(ops: Ops) -> OpView:
+    (op,) = (view for view in ops if view.kind.endswith("d_transpose"))
+    return op
+
+
+def upsampling_of(op: OpView) -> Upsampling:
+    """Where the pixels of a transposed convolution come from."""
+    return Upsampling.of([op.inputs[0][0], op.inputs[1][0]], op.outputs[0][0], op.attrs)
 
 
 def _part(

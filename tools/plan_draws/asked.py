@@ -1,0 +1,123 @@
+"""A drawn program as what a plan is asked for, without any IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+from typing import Any
+
+from selfbyoc import BUILTIN
+from selfbyoc._tvm import te
+from selfbyoc.codegen.arguments import run_pack
+from selfbyoc.codegen.honoured import is_right
+from selfbyoc.codegen.info.ops import Ops
+from selfbyoc.codegen.planned import ops_of
+from selfbyoc.fuzz.infer import Invalid
+from selfbyoc.fuzz.meaning import graph_of
+from selfbyoc.fuzz.program import Program
+from selfbyoc.fuzz.seeds import case_program
+from selfbyoc.graph import OpGraph
+from selfbyoc.language.composite import Composite
+from selfbyoc.match.match import Match, find_whole
+from selfbyoc.partition.extents import beyond
+
+from .drawing import drawn
+
+Shapes = Mapping[str, tuple[int, ...] | None]
+TRIES = 12
+
+
+@cache
+def families() -> dict[str, tuple[Composite, ...]]:
+    """The built-in composites that have a kernel, by the function that plans them."""
+    found: dict[str, list[Composite]] = {}
+    for composite in BUILTIN:
+        if composite.kernel is not None:
+            found.setdefault(_name(composite.kernel.plan), []).append(composite)
+    return {name: tuple(members) for name, members in found.items()}
+
+
+def _name(plan: Any) -> str:
+    """Where it stands: `conv`, `conv.chain`, `dense`, `layer_norm.rows`."""
+    parts = [*plan.__module__.split(".")[3:], plan.__name__.removesuffix("_plan")]
+    return ".".join(part for part in parts if not part.startswith(("plan", "_plan")) and part)
+
+
+@cache
+def templates(family: str) -> tuple[tuple[Composite, Program], ...]:
+    """The programs of its composites' cases, of any generation."""
+    return tuple((c, case_program(c, case)) for c in families()[family] for case in c.cases)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A program that a composite takes, and its match."""
+
+    composite: Composite
+    program: Program
+    match: Match
+
+    @property
+    def packable(self) -> list[str]:
+        """The arguments that are packed where they are constants."""
+        return [name for name in self.match.args if self.composite.pack_for(name) is not None]
+
+    def ops(self, packed: Shapes) -> Ops:
+        """What the plan sees; `packed` are the arguments that are constants, in their shape where
+        they are packed by now.
+        """
+        return ops_of(self.match, packed)
+
+    def packed(self, names: Iterable[str], plan: Any) -> dict[str, tuple[int, ...]]:
+        """The shapes that arguments have, packed by a plan."""
+        return {name: self._packed(name, plan) for name in names}
+
+    def _packed(self, name: str, plan: Any) -> tuple[int, ...]:
+        value = self.match.args[name]
+        tensor = te.placeholder(value.shape, value.dtype, name=name)
+        pack = self.composite.pack_for(name)
+        assert pack is not None
+        found = run_pack(pack, tensor, self.match, name, plan, ahead=True)
+        return tuple(int(extent) for extent in found.shape)
+
+
+def draw(family: str, rng: Random) -> Draw | None:
+    """A program of a family; None where nothing that is drawn is one."""
+    composite, template = rng.choice(templates(family))
+    for _ in range(TRIES):
+        try:
+            program = drawn(template, rng)
+        except Invalid:
+            continue
+        if (found := taken(composite, program)) is not None:
+            return found
+    return None
+
+
+def taken(composite: Composite, program: Program) -> Draw | None:
+    """The program if the composite takes it: its pattern, its check, all attributes, and as many
+    elements as kernels can index.
+    """
+    graph = _as_read(graph_of(program))
+    if not graph.ops or beyond(graph.ops, [(v.name, v) for v in graph.inputs])[0]:
+        return None
+    match = find_whole(composite, graph)
+    if not isinstance(match, Match) or not is_right(match):
+        return None
+    return Draw(composite, program, match)
+
+
+def _as_read(graph: OpGraph) -> OpGraph:
+    """The graph as if its ops were read from IR: those without a source do not count, and results
+    have a layout.
+    """
+    ops = tuple(replace(c, sources=(c,), attrs=_with_layout(c.attrs)) for c in graph.ops)
+    return OpGraph(graph.inputs, ops, graph.outputs)
+
+
+def _with_layout(attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "kernel_layout" not in attrs:
+        return attrs
+    return {**attrs, "out_layout": attrs.get("out_layout") or attrs["data_layout"]}
