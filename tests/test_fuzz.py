@@ -13,6 +13,7 @@ from selfbyoc import BUILTIN
 from selfbyoc.analysis.verify.reference import Question
 from selfbyoc.analysis.verify.rounding import Rounding, rounding
 from selfbyoc.errors import InputError
+from selfbyoc.fuzz.attempt import Setting
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.fuzz.grow import grown, twin
 from selfbyoc.fuzz.infer import infer
@@ -25,6 +26,7 @@ from selfbyoc.fuzz.seeds import seeds
 from selfbyoc.fuzz.shapes import LIMIT, work
 from selfbyoc.fuzz.shrink import shrunk
 from selfbyoc.fuzz.spell import ALL, TWINS, respelled
+from selfbyoc.fuzz.targets import others
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import all_values
 
@@ -64,8 +66,33 @@ def test_programs_are_many_and_small():
     assert len({p.to_json() for p in GROWN}) == len(GROWN)
     assert all(work(p, infer(p)) <= 4 * LIMIT for p in GROWN)
     told = " ".join(" ".join(p.grown[1:]) for p in (grown(SEEDS, 1, n) for n in range(300)))
-    for change in ("spelled", "then", "twice", "two roles", "leaf", "reader", "returned", "-> 1"):
+    for change in (
+        "spelled", "then", "twice", "two roles", "leaf", "reader", "returned", "-> 1", "branches",
+        "an image of 1 x", "conv2d of (1, 3) in 2 groups", "dilation (1, 3)",
+    ):  # fmt: skip
         assert change in told
+
+
+def test_windows_are_drawn_side_by_side():
+    """Each of four pads, two strides and two dilations by itself: what models do not have."""
+    convs = [n for i in range(400) for n in grown(SEEDS, 2, i).nodes if n.kind == "conv2d"]
+    pads = [n.attrs["padding"] for n in convs if isinstance(n.attrs.get("padding"), tuple)]
+    assert sum(len(p) == 4 and p[0] != p[2] for p in pads) > 10
+    for name in ("strides", "dilation"):
+        assert sum(np.unique(n.attrs.get(name, 1)).size == 2 for n in convs) > 20
+    assert len({n.attrs.get("groups", 1) for n in convs}) > 5
+
+
+def test_a_third_is_for_other_targets():
+    known = others()
+    programs = [grown(SEEDS, 5, n, targets=known) for n in range(60)]
+    found = [p for p in programs if p.target]
+    assert len(known) > 1
+    assert 10 < len(found) < 30
+    assert {p.target for p in found} <= set(known)
+    assert from_json(found[0].to_json()) == found[0]
+    assert Setting().of(found[0]) == found[0].target
+    assert not any(p.target for p in (grown(SEEDS, 5, n) for n in range(20)))
 
 
 def test_a_case_is_text_and_back():

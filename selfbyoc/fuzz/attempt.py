@@ -49,6 +49,10 @@ class Setting:
     target: str | None = None
     composites: tuple[str, ...] = ()
 
+    def of(self, program: Program) -> str | None:
+        """The target of a program; None is the host."""
+        return program.target or self.target
+
 
 @dataclass
 class Ours:
@@ -126,13 +130,14 @@ def _built(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
 def _built_anyhow(mod: Any, program: Program, setting: Setting, result: Ours) -> Any:
     composites = composites_of(setting.composites)
     result.stage = "partition"
-    parted = partition_for_tefuse(mod, target=setting.target, composites=composites)
+    target = setting.of(program)
+    parted = partition_for_tefuse(mod, target=target, composites=composites)
     result.counts = dict(report(parted).counts)
     other = twin(program)
     if other is not None:
         result.twin_counts = _matched(other, composites)
     result.stage = "build"
-    return build(parted, setting.target, cache=False)
+    return build(parted, target, cache=False)
 
 
 def _matched(other: Program, composites: Sequence[Composite]) -> dict[str, int] | None:
@@ -207,7 +212,8 @@ def _moved(program: Program, graph: OpGraph, known: Wanted, kind: str) -> list[R
 def _by_tvm(
     program: Program, setting: Setting, names: Sequence[str]
 ) -> Callable[[Mapping[str, Array]], list[Array]]:
-    target = host_target() if setting.target is None else check_target(setting.target)
+    told = setting.of(program)
+    target = host_target() if told is None else check_target(told)
     mod = model(program, numbers(program, graph_of(program), "random"))
     call = runtime.bound_arrays(tvm_road.default_build(mod, target), names)
     return lambda given: call([given[name] for name in names])

@@ -6,24 +6,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from . import compose, onnx_ops, shapes, spell
+from . import compose, onnx_ops, shapes, spell, window_edits
 from .edits import EDITS as OPS
 from .edits import Types
 from .infer import Invalid, infer
 from .plant import with_plant
 from .program import Program
+from .targets import SHARE
 
 _TRIES = 30
 _CHANGES = (0, 1, 1, 1, 2, 2, 3, 4)
 _PAIRS = 0.2  # of the programs are made of two
 _PLANTED = 0.15  # have an attribute of TVM's at another value
 EDITS: tuple[shapes.Edit, ...] = (
-    *OPS, *shapes.EDITS, spell.spell, spell.spell, compose.twice,
+    *OPS, *shapes.EDITS, *window_edits.EDITS, spell.spell, spell.spell, compose.twice,
 )  # fmt: skip
 
 
-def grown(seeds: Sequence[Program], seed: int, number: int, onnx: bool = False) -> Program:
-    """One of the seeds, made small, joined to another one, and changed a few times."""
+def grown(
+    seeds: Sequence[Program],
+    seed: int,
+    number: int,
+    onnx: bool = False,
+    targets: Sequence[str] = (),
+) -> Program:
+    """One of the seeds, made small, joined to another one, and changed a few times; a part of them
+    are for one of the `targets`.
+    """
+    found = _one(seeds, seed, number, onnx)
+    rng = Random(f"target {seed} {number}")
+    is_other = targets and rng.random() < SHARE
+    return replace(found, target=rng.choice(targets)) if is_other else found
+
+
+def _one(seeds: Sequence[Program], seed: int, number: int, onnx: bool) -> Program:
     for attempt in range(_TRIES):
         rng = Random(f"{seed} {number} {attempt}")
         found = _grown(seeds, rng, (*EDITS, *onnx_ops.EDITS) if onnx else EDITS)

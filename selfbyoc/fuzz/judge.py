@@ -115,7 +115,7 @@ class Judge:
         return None
 
     def _is_limited(self, program: Program) -> bool:
-        return saturates(program, self.setting.target) or narrows(program)
+        return saturates(program, self.setting.of(program)) or narrows(program)
 
     def _raised(self, program: Program, done: Ours) -> Finding | None:
         if done.undefined or limit_of(done.raised) is not None:

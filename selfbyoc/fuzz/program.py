@@ -67,6 +67,7 @@ class Program:
     grown: tuple[str, ...] = ()
     plant: Plant | None = None
     onnx: bool = False  # written as an ONNX model, which TVM's frontend reads
+    target: str = ""  # built for this one; "": what the run is for
 
     def to_json(self) -> str:
         """A line for each node."""
@@ -74,6 +75,7 @@ class Program:
         told = json.dumps(list(self.grown))
         more = f' "plant": {json.dumps(asdict(self.plant))},\n' if self.plant else ""
         more += ' "onnx": true,\n' if self.onnx else ""
+        more += f' "target": {json.dumps(self.target)},\n' if self.target else ""
         return (
             f'{{"seed": {self.seed}, "grown": {told},\n{more} "nodes": [\n  {nodes}],\n'
             f' "outputs": {json.dumps(list(self.outputs))}}}\n'

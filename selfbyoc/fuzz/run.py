@@ -22,6 +22,7 @@ from .judge import Finding, Judge
 from .program import Program, from_json
 from .seeds import seeds
 from .shrink import shrunk
+from .targets import others
 from .writing import write
 
 SAME = 3  # of findings that may be one fault, so many are shrunk and written
@@ -84,7 +85,9 @@ def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
     if not start:
         raise InputError("the composites have no cases to grow programs from")
     numbers = itertools.count() if plan.count is None else range(plan.count)
-    return ((n, grown(start, plan.seed, n, plan.onnx)) for n in numbers)
+    # Who names a target means that one.
+    targets = () if plan.setting.target is not None else others()
+    return ((n, grown(start, plan.seed, n, plan.onnx, targets)) for n in numbers)
 
 
 def fuzz(plan: Plan, watch: Callable[[Finding], None] = lambda finding: None) -> Result:

@@ -51,6 +51,8 @@ def smaller(program: Program) -> Iterator[Program]:
     yield from _plain_attributes(program)
     yield from _extents(program)
     yield from _plain_leaves(program)
+    if program.target:
+        yield replace(program, target="")
     if program.plant is not None:
         yield replace(program, plant=None)
         for index in range(program.plant.index):
