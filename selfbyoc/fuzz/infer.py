@@ -201,10 +201,11 @@ def _recurrent(kind: str, ins: Sequence[Type], attrs: Attrs) -> Any:
     gates = GATES[kind] * units
     check(sides == len(DIRECTIONS[attrs["direction"]]), "weights of other directions")
     check((width, rows) == (sides * gates, gates), "gates of other units")
-    state = (sides, batch, units)
-    rest = {"gru": [(sides, units)], "rnn": []}.get(kind, [state, (sides, 3 * units)])
-    expected = [state, *rest][: len(ins) - 2]
-    check([shape for shape, _ in ins[2:]] == expected, "states of other sizes")
+    state, of_all = (sides, batch, units), (sides, 1, units)
+    states = 1 + (kind in LSTM)
+    check(all(s in (state, of_all) for s, _ in ins[2 : 2 + states]), "states of other sizes")
+    looks = (sides, units if kind == "gru" else 3 * units)
+    check(all(shape == looks for shape, _ in ins[2 + states :]), "vectors of other units")
     check(len({dtype for _, dtype in ins}) == 1, "several dtypes")
     _floats(ins[:1], attrs)
     made = (length, *state), ins[0][1]

@@ -27,7 +27,8 @@ def recurrent(d: Drawing, at: int) -> None:
     units = sizes.extent(d.rng, 1024)
     d.need(gates, (length, batch, sides * count * units))
     d.need(weight, (sides, count * units, units))
-    d.need(hidden, (sides, batch, units))
-    others = [(sides, batch, units), (sides, 3 * units)] if kind in LSTM else [(sides, units)]
+    states = [(sides, d.rng.choice((1, batch)), units) for _ in range(2)]
+    d.need(hidden, states[0])
+    others = [states[1], (sides, 3 * units)] if kind in LSTM else [(sides, units)]
     for value, shape in zip(more, others, strict=False):
         d.need(value, shape)
