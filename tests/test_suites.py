@@ -36,9 +36,10 @@ def test_both(tmp_path, broken):
     assert done.returncode == int(broken)
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    told = [line.split() for line in lines if line.startswith(("one ", "two "))]
-    for name in ("one", "two"):
-        assert [[n, p] for n, p, _ in told if n == name][-1] == [name, "100%"]
+    told = [line.split(maxsplit=2) for line in lines if line.startswith(("one ", "two "))]
+    ends = {name: [(p, text) for n, p, text in told if n == name][-1] for name in ("one", "two")}
+    assert ends["one"] == ("100%", "not passed: status 1" if broken else "passed")
+    assert ends["two"] == ("100%", "passed")
     ends = [line for line in lines if " in " in line and "passed" in line]
     assert len(ends) == 2
     # What failed comes last.
@@ -49,3 +50,4 @@ def test_a_suite_that_ends_without_a_word(tmp_path):
     done = run(tmp_path, one="import os; os._exit(3)\n", two="def test_b(): pass\n")
     assert done.returncode == 1
     assert "5 passed" in done.stdout
+    assert "one    100%  not passed: status 3" in done.stdout

@@ -33,7 +33,9 @@ class Suite:
     status: int = -1
 
     def run(self, tell: Callable[[Suite, int, str], None]) -> None:
-        """Runs it to the end; `tell` hears of each percentage, and of the file that it is in."""
+        """Runs it to the end; `tell` hears of each percentage and of the file that it is in, and
+        of the end.
+        """
         process = subprocess.Popen(
             self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -46,6 +48,8 @@ class Suite:
             if percent:
                 tell(self, int(percent[1]), file)
         self.status = process.wait()
+        passed = "passed" if self.status == 0 else f"not passed: status {self.status}"
+        tell(self, 100, passed)
 
 
 def main(args: list[str]) -> int:
@@ -89,7 +93,7 @@ def _with_lines(console: Console, suites: list[Suite]) -> None:
     told = {suite.name: 0 for suite in suites}
 
     def tell(suite: Suite, percent: int, file: str) -> None:
-        if percent >= told[suite.name] + STEP:
+        if percent >= told[suite.name] + STEP or suite.status >= 0:
             told[suite.name] = percent
             console.print(f"{suite.name:<6} {percent:>3}%  {file}", highlight=False)
 
