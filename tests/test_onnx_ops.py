@@ -94,7 +94,7 @@ PLAIN = {
         "Split", (X, np.array([0, 5])), {"axis": 2, "count": 2, "constants": [1]},
     ),
     "an eye": ("EyeLike", (INTS,), {"k": 1, "dtype": TensorProto.FLOAT}),
-    "a norm of sizes": ("LpNormalization", (X,), {"p": 1, "axis": 1}),
+    "a norm of sizes": ("LpNormalization", (np.abs(X),), {"p": 1, "axis": 1}),
     "another norm": ("LpNormalization", (X,), {"p": 2}),
     "a power of integers": ("Pow", (INTS, np.array(3)), {}),
     "a power by integers": ("Pow", (X, np.arange(5)), {}),

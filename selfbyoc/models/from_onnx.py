@@ -139,8 +139,6 @@ def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
         if objection:
             text = f"{name} is no ONNX model that can be read: {objection}; {err}"
             raise InputError(text) from err
-        return resolved(computed(proto)), [
-            f"ONNX Runtime does not open it: {str(err).partition(': ')[2]}"
-        ]
+        return resolved(computed(proto)), [f"not folded by ONNX Runtime: {err}"]
     said = f"onnx's checker objects, ONNX Runtime opens it: {objection}"
     return done, [said] if objection else []
