@@ -22,6 +22,10 @@ class InputError(SelfbyocError, TypeError):
     """An argument is of the wrong type, or IR of the other TVM generation."""
 
 
+class DamagedFile(InputError):
+    """A file is not as it was written: it was cut off, or holds other bytes."""
+
+
 class CompositeError(SelfbyocError, ValueError):
     """A composite is badly declared: its pattern, its argument names, its cases."""
 
@@ -127,6 +131,7 @@ class UnsupportedTVM(SelfbyocError, ImportError):
 
 ALL: tuple[type[SelfbyocError], ...] = (
     InputError,
+    DamagedFile,
     CompositeError,
     OpError,
     RegistryError,

@@ -22,11 +22,12 @@ from .exchange import road_to
 from .generation import runtime
 from .half import packed
 from .index_bounds import check_indices
-from .native import native_module
+from .native import Stamp, native_module, stamp
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
 from .sizes import Size, check_sizes
 from .system_compiler import check_compiler
+from .whole import sealed
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
@@ -70,6 +71,7 @@ class Library:
     sizes: dict[str, Size] = field(default_factory=dict, repr=False)
     memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
+    _stamp: Stamp | None = field(default=None, repr=False)  # of that file
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(
@@ -147,7 +149,7 @@ class Library:
         """
         if self.file is not None:  # TVM cannot write what it loaded
             with written(expanded(path)) as part:
-                shutil.copyfile(self.file, part)
+                self._copy(self.file, part)
             return
         check_compiler("export_library")
         calls = runtime.python_functions(self.native)
@@ -165,6 +167,12 @@ class Library:
                 )
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
+            sealed(part)
+
+    def _copy(self, file: Path, part: Path) -> None:
+        shutil.copyfile(file, part)
+        if stamp(file) != self._stamp:
+            raise InputError(f"{file} is not the file any more that was loaded")
 
 
 class Session:
@@ -209,11 +217,12 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     """A library that `export_library` wrote, which can be called at once. `like` gives the inputs
     and outputs of a file that does not say them: another tool's.
 
-    Raises, before any of its code is loaded: TargetError if it was built for another CPU than this
-    machine's or by the other generation of TVM, InputError if it is no library.
+    Raises, before any of its code is loaded: DamagedFile if it was cut off or holds other bytes
+    than were written, TargetError if it was built for another CPU than this machine's or by the
+    other generation of TVM, InputError if it is no library.
     """
     path = expanded(path)
-    note = read_note(path)
+    note, now = read_note(path), stamp(path)
     built_by = note.versions.get("generation", GENERATION)
     if built_by != GENERATION:
         raise TargetError(
@@ -223,14 +232,16 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     if note.target is not None:
         host.check_runs(note.target, str(path))
     try:
-        native = native_module(path)
+        native = native_module(path, now)
+    except InputError:
+        raise
     except Exception as err:  # TVM's own, with what the system's loader said
         raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
     known = note if like is None else like
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
         versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
-        sizes=note.sizes, memory=note.memory, file=path,
+        sizes=note.sizes, memory=note.memory, file=path, _stamp=now,
     )  # fmt: skip
 
 
