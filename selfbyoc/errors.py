@@ -125,6 +125,10 @@ class ToolError(SelfbyocError, RuntimeError):
     """
 
 
+class OutOfMemory(SelfbyocError, MemoryError):
+    """A model asks for more memory than there is."""
+
+
 class UnsupportedTVM(SelfbyocError, ImportError):
     """The TVM that is installed, or apache-tvm-ffi, is not one that this library runs on."""
 
@@ -148,6 +152,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     UnknownValue,
     MissingExtra,
     ToolError,
+    OutOfMemory,
     UnsupportedTVM,
 )
 

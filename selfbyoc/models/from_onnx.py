@@ -12,9 +12,10 @@ from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
 from .branches import resolved
 from .expanding import expanded
-from .folding import folded
+from .folding import contradiction, folded
 from .generation import tvm_road
 from .onnx_model import import_onnx, load_onnx
+from .onnx_sound import check_sound
 from .real_inputs import check_initializers, keep_constants, real_inputs
 from .shapes import Shape, check_known, give_shapes, open_inputs
 from .trees import without_trees
@@ -90,6 +91,7 @@ def _copied(model: Any) -> Any:
         )
     copy = type(model)()
     copy.CopyFrom(model)
+    check_sound(copy, "the model is none of ONNX's")
     return copy
 
 
@@ -134,6 +136,7 @@ def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
     try:
         done = folded(proto)
     except (InputError, MissingExtra, ToolError) as err:
+        objection = objection or contradiction(proto)
         if objection:
             text = f"{name} is no ONNX model that can be read: {objection}; {err}"
             raise InputError(text) from err

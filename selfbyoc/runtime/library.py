@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 
 from .. import host
 from .._tvm import GENERATION, tvm
-from ..errors import InputError, TargetError, one_line
+from ..errors import InputError, OutOfMemory, TargetError, one_line
 from ..files import expanded, written
 from ..interrupt import interruptible
 from . import forked
@@ -22,7 +21,7 @@ from .exchange import road_to
 from .generation import runtime
 from .half import packed
 from .index_bounds import check_indices
-from .native import Stamp, native_module, stamp
+from .native import Stamp, copy_loaded, native_module, stamp
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
 from .sizes import Size, check_sizes
@@ -89,12 +88,18 @@ class Library:
 
         Several threads may call at once; each gets an executor of its own.
 
-        Raises InputError for a wrong count, name, dtype or shape, or an index of nothing.
+        Raises InputError for a wrong count, name, dtype or shape, or an index of nothing;
+        OutOfMemory where there is not as much as the model needs.
         """
         given = self._ordered(arrays, named)
         memory = None if out is None else places(self.outputs, out)
         make = None if results == "numpy" else road_to(results, _first(arrays, named))
-        found = forked.run(self._call(), given)
+        try:
+            found = forked.run(self._call(), given)
+        except RuntimeError as err:  # TVM hands on what C++ throws
+            if "bad_alloc" not in str(err):
+                raise
+            raise OutOfMemory("the model needs more memory than there is") from err
         if memory is not None:
             filling(found, memory)
             return list(out.values() if isinstance(out, dict) else _as_list(out))
@@ -149,7 +154,7 @@ class Library:
         """
         if self.file is not None:  # TVM cannot write what it loaded
             with written(expanded(path)) as part:
-                self._copy(self.file, part)
+                copy_loaded(self.file, part, self._stamp)
             return
         check_compiler("export_library")
         calls = runtime.python_functions(self.native)
@@ -168,11 +173,6 @@ class Library:
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
             sealed(part)
-
-    def _copy(self, file: Path, part: Path) -> None:
-        shutil.copyfile(file, part)
-        if stamp(file) != self._stamp:
-            raise InputError(f"{file} is not the file any more that was loaded")
 
 
 class Session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,13 @@ def stamp(path: Path) -> Stamp:
     except OSError as err:
         raise InputError(f"{path} cannot be read: {err.strerror}") from err
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def copy_loaded(path: Path, to: Path, then: Stamp | None) -> None:
+    """Copy a file that was loaded. Raises InputError where it is another one by now."""
+    shutil.copyfile(path, to)
+    if stamp(path) != then:
+        raise InputError(f"{path} is not the file any more that was loaded")
 
 
 def native_module(path: Path, now: Stamp) -> Any:
