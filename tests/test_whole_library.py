@@ -58,10 +58,8 @@ def place_of(path, kind):
 
 
 def test_cut_at_any_length(copy):
-    """A sample of all; `make damage` takes each."""
     size = copy.stat().st_size
-    lengths = [*range(size - 1, size - 200, -1), *range(size - 200, 300, -97), *range(300, -1, -1)]
-    for length in lengths:
+    for length in reversed(range(size)):
         os.truncate(copy, length)
         with pytest.raises(DamagedFile) as raised:
             read_note(copy)
