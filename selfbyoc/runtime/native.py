@@ -33,6 +33,13 @@ def copy_loaded(path: Path, to: Path, then: Stamp | None) -> None:
         raise InputError(f"{path} is not the file any more that was loaded")
 
 
+def copy_loaded(path: Path, to: Path, was: Stamp | None) -> None:
+    """Copy a file that was loaded. Raises InputError where it is another one by now."""
+    shutil.copyfile(path, to)
+    if stamp(path) != was:
+        raise InputError(f"{path} is not the file any more that was loaded")
+
+
 def native_module(path: Path, now: Stamp) -> Any:
     """The file as a module of TVM's. Under a name that it knows, the system's loader hands out the
     file that was there before, so the second time it gets another one.
