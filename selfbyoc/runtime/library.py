@@ -231,12 +231,7 @@ def load(path: str | Path, like: Library | None = None) -> Library:
         )
     if note.target is not None:
         host.check_runs(note.target, str(path))
-    try:
-        native = native_module(path, now)
-    except InputError:
-        raise
-    except Exception as err:  # TVM's own, with what the system's loader said
-        raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
+    native = native_module(path, now)
     known = note if like is None else like
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._tvm import load_shared, tvm
-from ..errors import InputError
+from ..errors import InputError, one_line
 
 Stamp = tuple[int, int, int, int]  # what tells a file from its next version
 _loaded: set[Path] = set()
@@ -33,19 +33,12 @@ def copy_loaded(path: Path, to: Path, then: Stamp | None) -> None:
         raise InputError(f"{path} is not the file any more that was loaded")
 
 
-def copy_loaded(path: Path, to: Path, was: Stamp | None) -> None:
-    """Copy a file that was loaded. Raises InputError where it is another one by now."""
-    shutil.copyfile(path, to)
-    if stamp(path) != was:
-        raise InputError(f"{path} is not the file any more that was loaded")
-
-
 def native_module(path: Path, now: Stamp) -> Any:
     """The file as a module of TVM's. Under a name that it knows, the system's loader hands out the
     file that was there before, so the second time it gets another one.
 
-    Raises InputError where the file was written into since it was loaded: the loader would hand out
-    what it has, which is code of two files by now.
+    Raises InputError where it cannot be loaded, or was written into since it was: the loader would
+    hand out what it has, which is code of two files by now.
     """
     place, file = path.resolve(), now[:2]
     if _stamps.get(file, now) != now and _is_mapped(*file, place):
@@ -53,7 +46,10 @@ def native_module(path: Path, now: Stamp) -> Any:
             f"{path} was written into while this process has it loaded, which is no longer safe to "
             f"use: start it again, and rename new files to their places (mv, not cp)"
         )
-    native = _module(path, place)
+    try:
+        native = _module(path, place)
+    except Exception as err:  # TVM's own, with what the system's loader said
+        raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
     _loaded.add(place)
     _stamps[file] = now
     return native
