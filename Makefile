@@ -38,6 +38,7 @@ help:
 	@echo 'make plans-built  N=20 programs of each family built and proved, with both TVMs'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
 	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
+	@echo 'make damage       files of every kind, damaged: 10 minutes a kind, with both TVMs; docs/damage.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
 	@echo 'make gpu          every case as a kernel of a GPU, without one: run as OpenCL, compiled as CUDA'
 	@echo 'make gpu-smallest the same, one case of each composite'
@@ -124,6 +125,11 @@ verify: venv venv-relay
 load: venv venv-relay
 	$(RELAX)/bin/python tools/load.py --write docs/load.md
 	$(RELAY)/bin/python tools/load.py --write docs/load.md
+
+# Two hours of one core: libraries, entries of the cache, records, models, damaged in every way.
+damage: venv venv-relay
+	$(RELAX)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/damage.md
+	$(RELAY)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/damage.md
 
 # Half an hour of one core: every case for three CPUs, a line of JSON a kernel; prints docs/reports/bounds.md.
 # Goes on where it was interrupted.

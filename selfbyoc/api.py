@@ -35,6 +35,7 @@ from .partition.unfuse import unfuse
 from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.library import Library, load, weights_once
+from .runtime.whole import seal
 from .schedules import BUILTIN
 from .schedules.by_meta_schedule import by_meta_schedule
 from .schedules.by_rules import by_rules
@@ -106,6 +107,7 @@ __all__ = [
     "repeat",
     "report",
     "require",
+    "seal",
     "show",
     "transform_layout",
     "tune",

@@ -22,6 +22,10 @@ class InputError(SelfbyocError, TypeError):
     """An argument is of the wrong type, or IR of the other TVM generation."""
 
 
+class DamagedFile(InputError):
+    """A file is not as it was written: it was cut off, or holds other bytes."""
+
+
 class CompositeError(SelfbyocError, ValueError):
     """A composite is badly declared: its pattern, its argument names, its cases."""
 
@@ -121,12 +125,17 @@ class ToolError(SelfbyocError, RuntimeError):
     """
 
 
+class OutOfMemory(SelfbyocError, MemoryError):
+    """A model asks for more memory than there is."""
+
+
 class UnsupportedTVM(SelfbyocError, ImportError):
     """The TVM that is installed, or apache-tvm-ffi, is not one that this library runs on."""
 
 
 ALL: tuple[type[SelfbyocError], ...] = (
     InputError,
+    DamagedFile,
     CompositeError,
     OpError,
     RegistryError,
@@ -143,6 +152,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     UnknownValue,
     MissingExtra,
     ToolError,
+    OutOfMemory,
     UnsupportedTVM,
 )
 

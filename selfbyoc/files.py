@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, Literal
 
 from .errors import InputError
 
@@ -36,17 +37,28 @@ def read_text(path: Path, limit: int = LARGEST) -> str:
 
 def read_bytes(path: Path, limit: int) -> bytes:
     """A file's content. Raises InputError for what is no file, or is too large."""
-    try:
-        handle = os.open(path, os.O_RDONLY | _OPEN)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InputError(f"{path} cannot be read: expected a regular file")
-            data = file.read(limit + 1)
-    except (OSError, ValueError) as err:  # ValueError: a path with NUL in it
-        raise InputError(f"{path} cannot be read: {_why(err)}") from err
+    with opened(path) as file:
+        data = file.read(limit + 1)
     if len(data) > limit:
         raise InputError(f"{path} cannot be read: expected at most {limit} bytes, found more")
     return data
+
+
+@contextmanager
+def opened(path: Path, mode: Literal["rb", "r+b"] = "rb") -> Iterator[BinaryIO]:
+    """A regular file. Raises InputError, also for what goes wrong while it is read."""
+    flags = os.O_RDONLY if mode == "rb" else os.O_RDWR
+    try:
+        with os.fdopen(os.open(path, flags | _OPEN), mode) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{path} cannot be read: expected a regular file")
+            yield file
+    except OSError as err:
+        raise InputError(f"{path} cannot be read: {_why(err)}") from err
+    except ValueError as err:
+        if "\0" not in str(path):
+            raise
+        raise InputError(f"{path} cannot be read: {_why(err)}") from err
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,7 +14,8 @@ from .generation import tvm_road
 from .onnx.branches import resolved
 from .onnx.computing import computed
 from .onnx.expanding import expanded
-from .onnx.folding import folded
+from .onnx.folding import contradiction, folded
+from .onnx.sound import check_sound
 from .onnx.trees import without_trees
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
@@ -92,6 +93,7 @@ def _copied(model: Any) -> Any:
         )
     copy = type(model)()
     copy.CopyFrom(model)
+    check_sound(copy, "the model is none of ONNX's")
     return copy
 
 
@@ -136,6 +138,7 @@ def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
     try:
         done = folded(proto)
     except (InputError, MissingExtra, ToolError) as err:
+        objection = objection or contradiction(proto)
         if objection:
             text = f"{name} is no ONNX model that can be read: {objection}; {err}"
             raise InputError(text) from err

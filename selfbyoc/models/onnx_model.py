@@ -15,16 +15,22 @@ from ..graph import OpGraph
 from ..ir.generation import ir
 from ..partition.generation import ir as partitioner
 from .generation import tvm_road
+from .onnx.beside import with_weights
 from .onnx.forms import readable
+from .onnx.sound import check_sound
 
 
 def load_onnx(path: str | Path) -> Any:
     """An ONNX model file with its weights, as it is."""
     onnx = extra("onnx")
     try:
-        model = onnx.load(str(path))
+        model = onnx.load(str(path), load_external_data=False)
+        with_weights(model, Path(path))
+    except InputError:
+        raise
     except Exception as err:  # protobuf's, the system's, and onnx's for weights beside it
         raise InputError(f"{path} is no ONNX model that can be read: {one_line(err)}") from err
+    check_sound(model, f"{path} is no ONNX model that can be read")
     if not model.graph.node and not model.graph.output:
         raise InputError(f"{path} is no ONNX model that can be read: it holds no graph")
     return model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 
 from .. import host
 from .._tvm import GENERATION, tvm
-from ..errors import InputError, TargetError, one_line
+from ..errors import InputError, OutOfMemory, TargetError, one_line
 from ..files import expanded, written
 from ..interrupt import interruptible
 from . import forked
@@ -22,11 +21,12 @@ from .exchange import road_to
 from .generation import runtime
 from .half import packed
 from .index_bounds import check_indices
-from .native import native_module
+from .native import Stamp, copy_loaded, native_module, stamp
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
 from .sizes import Size, check_sizes
 from .system_compiler import check_compiler
+from .whole import sealed
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
@@ -70,6 +70,7 @@ class Library:
     sizes: dict[str, Size] = field(default_factory=dict, repr=False)
     memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
+    _stamp: Stamp | None = field(default=None, repr=False)  # of that file
     _executors: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(
@@ -87,12 +88,18 @@ class Library:
 
         Several threads may call at once; each gets an executor of its own.
 
-        Raises InputError for a wrong count, name, dtype or shape, or an index of nothing.
+        Raises InputError for a wrong count, name, dtype or shape, or an index of nothing;
+        OutOfMemory where there is not as much as the model needs.
         """
         given = self._ordered(arrays, named)
         memory = None if out is None else places(self.outputs, out)
         make = None if results == "numpy" else road_to(results, _first(arrays, named))
-        found = forked.run(self._call(), given)
+        try:
+            found = forked.run(self._call(), given)
+        except RuntimeError as err:  # TVM hands on what C++ throws
+            if "bad_alloc" not in str(err):
+                raise
+            raise OutOfMemory("the model needs more memory than there is") from err
         if memory is not None:
             filling(found, memory)
             return list(out.values() if isinstance(out, dict) else _as_list(out))
@@ -147,7 +154,7 @@ class Library:
         """
         if self.file is not None:  # TVM cannot write what it loaded
             with written(expanded(path)) as part:
-                shutil.copyfile(self.file, part)
+                copy_loaded(self.file, part, self._stamp)
             return
         check_compiler("export_library")
         calls = runtime.python_functions(self.native)
@@ -165,6 +172,7 @@ class Library:
                 )
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
+            sealed(part)
 
 
 class Session:
@@ -209,11 +217,12 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     """A library that `export_library` wrote, which can be called at once. `like` gives the inputs
     and outputs of a file that does not say them: another tool's.
 
-    Raises, before any of its code is loaded: TargetError if it was built for another CPU than this
-    machine's or by the other generation of TVM, InputError if it is no library.
+    Raises, before any of its code is loaded: DamagedFile if it was cut off or holds other bytes
+    than were written, TargetError if it was built for another CPU than this machine's or by the
+    other generation of TVM, InputError if it is no library.
     """
     path = expanded(path)
-    note = read_note(path)
+    note, now = read_note(path), stamp(path)
     built_by = note.versions.get("generation", GENERATION)
     if built_by != GENERATION:
         raise TargetError(
@@ -222,15 +231,12 @@ def load(path: str | Path, like: Library | None = None) -> Library:
         )
     if note.target is not None:
         host.check_runs(note.target, str(path))
-    try:
-        native = native_module(path)
-    except Exception as err:  # TVM's own, with what the system's loader said
-        raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
+    native = native_module(path, now)
     known = note if like is None else like
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
         versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
-        sizes=note.sizes, memory=note.memory, file=path,
+        sizes=note.sizes, memory=note.memory, file=path, _stamp=now,
     )  # fmt: skip
 
 

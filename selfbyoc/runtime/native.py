@@ -2,25 +2,79 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from .._tvm import load_shared, tvm
+from ..errors import InputError, one_line
 
+Stamp = tuple[int, int, int, int]  # what tells a file from its next version
 _loaded: set[Path] = set()
+_stamps: dict[tuple[int, int], Stamp] = {}  # of what was loaded, by device and number
 
 
-def native_module(path: Path) -> Any:
+def stamp(path: Path) -> Stamp:
+    """Device, number, bytes and time of a file. Raises InputError where it is gone."""
+    try:
+        found = path.stat()
+    except OSError as err:
+        raise InputError(f"{path} cannot be read: {err.strerror}") from err
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def copy_loaded(path: Path, to: Path, then: Stamp | None) -> None:
+    """Copy a file that was loaded. Raises InputError where it is another one by now."""
+    shutil.copyfile(path, to)
+    if stamp(path) != then:
+        raise InputError(f"{path} is not the file any more that was loaded")
+
+
+def native_module(path: Path, now: Stamp) -> Any:
     """The file as a module of TVM's. Under a name that it knows, the system's loader hands out the
     file that was there before, so the second time it gets another one.
+
+    Raises InputError where it cannot be loaded, or was written into since it was: the loader would
+    hand out what it has, which is code of two files by now.
     """
-    place = path.resolve()
+    place, file = path.resolve(), now[:2]
+    if _stamps.get(file, now) != now and _is_mapped(*file, place):
+        raise InputError(
+            f"{path} was written into while this process has it loaded, which is no longer safe to "
+            f"use: start it again, and rename new files to their places (mv, not cp)"
+        )
+    try:
+        native = _module(path, place)
+    except Exception as err:  # TVM's own, with what the system's loader said
+        raise InputError(f"{path} cannot be loaded: {one_line(err)}") from err
+    _loaded.add(place)
+    _stamps[file] = now
+    return native
+
+
+def _module(path: Path, place: Path) -> Any:
     if place not in _loaded:
-        native = tvm.runtime.load_module(str(path))
-        _loaded.add(place)
-        return native
+        return tvm.runtime.load_module(str(path))
     with tempfile.TemporaryDirectory() as folder:
         link = Path(folder) / path.name
         link.symlink_to(place)
         return load_shared(str(link))
+
+
+def _is_mapped(device: int, number: int, place: Path) -> bool:
+    """Numbers of files that are gone are given again. Not every file system tells the loader the
+    device that it tells others.
+    """
+    disk = f"{os.major(device):02x}:{os.minor(device):02x}"
+    with suppress(OSError):  # no Linux
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        mapped = [line.split(maxsplit=5) for line in lines]
+        return any(
+            m[4] == str(number) and (m[3] == disk or m[5] == str(place))
+            for m in mapped
+            if len(m) > 5
+        )
+    return False

@@ -1,5 +1,5 @@
 """What an exported library says of itself, as a note in the file: what it was built for, its inputs
-and outputs, versions, the report.
+and outputs, versions, the report. A second note has the checksum of the file (`whole.py`).
 
 It is read from the file's bytes: a library for another architecture cannot be loaded, and one for
 another CPU should not be.
@@ -8,20 +8,36 @@ another CPU should not be.
 from __future__ import annotations
 
 import json
-import mmap
+import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .. import __version__, structured
 from .._tvm import GENERATION, make_target, target_dict, tvm
-from ..errors import InputError, TargetError, one_line
+from ..errors import DamagedFile, TargetError, one_line
+from ..files import opened
 from ..partition.report import Report
 from .signature import Tensor
 from .sizes import Size
+from .whole import GONE, OWNER, SEAL, TEXT, read_whole
 
 _BEGIN = b'selfbyoc.note={"'  # compiled; the source below has a backslash before the quote
 _LONGEST = 64 << 20  # the report of SqueezeNet, 93 ops, has 0.2 MB
+_AT_ONCE = 1 << 20  # bytes of a reading
+
+# ELF's notes, which `strip` and `patchelf` keep: sizes of owner and content, the type, and these.
+# The checksum comes first: in a file with zeros from somewhere on it is still there. Elsewhere the
+# text is a string.
+_SOURCE = """#ifdef __ELF__
+__asm__(".pushsection .note.selfbyoc,\\"a\\",%%note\\n.balign 4\\n"
+        ".4byte %(owner)d, 16, %(seal)d\\n.asciz \\"%(name)s\\"\\n.balign 4\\n.zero 16\\n"
+        ".4byte %(owner)d, 2f - 1f, %(text)d\\n.asciz \\"%(name)s\\"\\n.balign 4\\n"
+        "1: .incbin \\"%(file)s\\"\\n2: .balign 4\\n.popsection\\n");
+#else
+static const char selfbyoc_note[] __attribute__((used)) = %(quoted)s;
+#endif
+"""
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,7 @@ class _Written:
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
     memory: int | None = None
+    is_sealed: bool = False  # another note has the checksum
 
 
 def versions() -> dict[str, str]:
@@ -81,23 +98,35 @@ def write_note(folder: Path, note: Note) -> str:
             note.index_bounds,
             note.sizes,
             note.memory,
+            is_sealed=True,
         )
     )
     text = _BEGIN.decode()[:-2] + json.dumps(data)
-    # What JSON escapes in a string, C does in the same way; `??/` would be a backslash in old C.
-    quoted = json.dumps(text).replace("?", "\\?")
+    content = folder / "selfbyoc_note.json"
+    content.write_bytes(text.encode() + b"\0")
+    names = {
+        "owner": len(OWNER) + 1, "name": OWNER.decode(), "text": TEXT, "seal": SEAL,
+        # What JSON escapes in a string, C does too; `??/` would be a backslash in old C.
+        "quoted": json.dumps(text).replace("?", "\\?"),
+        # For the assembler, in a string of C's.
+        "file": _quoted(_quoted(str(content))),
+    }  # fmt: skip
     path = folder / "selfbyoc_note.c"
-    path.write_text(
-        f"static const char selfbyoc_note[] __attribute__((used)) = {quoted};\n", encoding="utf-8"
-    )
+    path.write_text(_SOURCE % names, encoding="utf-8")
     return str(path)
 
 
+def _quoted(text: str) -> str:
+    """Inside of a string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
 def read_note(path: Path) -> Note:
-    """What a library says of itself. Raises TargetError where its note is damaged, InputError where
-    the file cannot be read.
+    """What a library says of itself, once it is known to be whole. Raises DamagedFile where it is
+    not, TargetError where its note is damaged, InputError where the file cannot be read.
     """
-    found = _text(path)
+    told = read_whole(path)
+    found = _scanned(path) if told.text is None else told.text[len(_BEGIN) - 2 :].rstrip(b"\0")
     if not found:
         return Note()
     try:
@@ -113,21 +142,31 @@ def read_note(path: Path) -> Note:
             note = replace(note, target=make_target(written.target))
     except Exception as err:  # TVM raises plain errors of many kinds for what is no target
         raise TargetError(f"{path}: its note cannot be read: {one_line(err)}") from err
+    if written.is_sealed and told.is_elf and not told.is_sealed:  # nor was the text a note
+        raise DamagedFile(f"{path} is damaged: {GONE}")
     return note
 
 
-def _text(path: Path) -> bytes:
-    """The JSON of the note, or nothing."""
-    try:
-        with path.open("rb") as file:
-            if not path.stat().st_size:
-                return b""
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                start = data.find(_BEGIN)
-                if start < 0:
-                    return b""
-                start += len(_BEGIN) - 2
-                return data[start : data.find(b"\0", start, start + _LONGEST)]
-    except (OSError, ValueError) as err:  # ValueError: a path with NUL in it
-        why = (err.strerror if isinstance(err, OSError) else None) or str(err)
-        raise InputError(f"{path} cannot be read: {why}") from err
+def _scanned(path: Path) -> bytes:
+    """The JSON of a note wherever it is: files of ours before there was a checksum, and those of
+    other systems. Nothing where there is none.
+    """
+    with opened(path) as file:
+        before = b""
+        while data := file.read(_AT_ONCE):
+            data = before + data
+            if (start := data.find(_BEGIN)) >= 0:
+                file.seek(start - len(data), os.SEEK_CUR)
+                return _text(file)
+            before = data[1 - len(_BEGIN) :]
+    return b""
+
+
+def _text(file: BinaryIO) -> bytes:
+    """What begins here, up to its zero."""
+    found = bytearray()
+    while b"\0" not in found[-_AT_ONCE:] and len(found) < _LONGEST:
+        if not (data := file.read(_AT_ONCE)):
+            break
+        found += data
+    return bytes(found[len(_BEGIN) - 2 :].partition(b"\0")[0])

@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..asked import ask_beside
 from ..errors import InputError, SelfbyocError, one_line
 from ..files import read_text
 from ..models.shapes import parse_shapes
@@ -136,18 +138,32 @@ def _module(path: Path) -> Any:
     from .._tvm import tvm
     from ..partition import check_module
 
+    text = read_text(path, _LARGEST)
+    # Where a node is part of itself, 0.27 follows it until the stack ends.
+    if died := ask_beside(partial(_read_and_say, text), "read").why_not:
+        raise InputError(f"{path} is no module in TVM's JSON: TVM's reader {died}")
     try:
-        mod = tvm.ir.load_json(read_text(path, _LARGEST))
+        mod = tvm.ir.load_json(text)
         check_module(mod)
     except Exception as err:  # TVM's own, for what is no JSON, or none of its
         raise InputError(f"{path} is no module in TVM's JSON: {one_line(err)}") from err
     return mod
 
 
+def _read_and_say(text: str) -> None:
+    """What it raises is told where it is read again."""
+    from .._tvm import tvm
+
+    with suppress(Exception):
+        tvm.ir.load_json(text)
+    print("read")
+
+
 def _exported(path: Path) -> Any:
     """What `torch.export.save` wrote."""
     from .._tvm import GENERATION, tvm
     from ..extra import extra
+    from ..models.archive import check_archive
     from ..models.from_torch import from_torch
 
     if GENERATION == "relay":
@@ -156,6 +172,7 @@ def _exported(path: Path) -> Any:
             f"expected an ONNX file, or apache-tvm 0.26 or newer"
         )
     torch = extra("torch")
+    check_archive(path, "exported program")
     log = logging.getLogger("torch.export")  # it prints a traceback before it raises
     was, log.disabled = log.disabled, True
     try:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
+from zipfile import BadZipFile
 
 import numpy as np
 from rich.console import Console
 
 from ..bench.inputs import made_up
-from ..errors import InputError, did_you_mean
+from ..errors import InputError, did_you_mean, one_line
 from ..files import written
 from ..models.shapes import Shape, parse_shapes
 from ..runtime.library import Library, load
@@ -109,11 +111,18 @@ def made(
     return made_up(rng, [int(e or 1) for e in given or shape], np.dtype(dtype), None)
 
 
+# Of np.load: an array's header is Python, which it reads by tokenize and ast.literal_eval.
+_BAD = (
+    BadZipFile, EOFError, LookupError, MemoryError, OSError, RecursionError, SyntaxError,
+    TokenError, TypeError, ValueError,
+)  # fmt: skip
+
+
 def _read(path: Path) -> np.ndarray:
     try:
         found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as err:
-        raise InputError(f"{path} is no .npy file that can be read: {err}") from err
+    except _BAD as err:
+        raise InputError(f"{path} is no .npy file that can be read: {one_line(err)}") from err
     if not isinstance(found, np.ndarray):
         raise InputError(f"{path}: expected one array (.npy), found an archive of them")
     return found

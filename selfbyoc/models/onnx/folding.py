@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, one_line
 from ...extra import extra
 from .graph import nodes
 
@@ -54,6 +54,19 @@ def folded(model: Any) -> Any:
         except Exception as err:  # its own classes, one an error code, under RuntimeError or none
             raise InputError(f"ONNX Runtime does not open it: {_line(err)}") from err
     return _with_weights(_tidied(done, model), weights)
+
+
+def contradiction(model: Any) -> str:
+    """What a model says that cannot be, such as an output of another type than its node's: what
+    onnx infers, its weights aside. '' where nothing is known to be wrong.
+    """
+    bare, _ = _without_weights(model)
+    inference = extra("onnx").shape_inference
+    try:
+        inference.infer_shapes(bare, check_type=True, strict_mode=True)
+    except (inference.InferenceError, ValueError, RuntimeError) as err:
+        return one_line(err)
+    return ""
 
 
 def _without_weights(model: Any) -> tuple[Any, dict[str, Any]]:

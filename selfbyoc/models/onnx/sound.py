@@ -1,0 +1,94 @@
+"""Is an ONNX model what it may be: its names are texts, and its tensors hold what their shapes say.
+
+ONNX has no checksum: of a damaged file nothing but this shows, and all who read it later, here and
+in other packages, take it for granted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import InputError
+from ...extra import extra
+
+# Bytes of an element, and the field that has it where raw_data does not; of other types nobody
+# computes anything.
+_TYPES = {
+    "FLOAT": (4, "float_data"), "DOUBLE": (8, "double_data"), "FLOAT16": (2, "int32_data"),
+    "BFLOAT16": (2, "int32_data"), "BOOL": (1, "int32_data"), "INT8": (1, "int32_data"),
+    "UINT8": (1, "int32_data"), "INT16": (2, "int32_data"), "UINT16": (2, "int32_data"),
+    "INT32": (4, "int32_data"), "INT64": (8, "int64_data"), "UINT32": (4, "uint64_data"),
+    "UINT64": (8, "uint64_data"),
+}  # fmt: skip
+
+
+def check_sound(model: Any, what: str) -> None:
+    """Raise InputError, with the place in the model, where it is not; `what` begins the text."""
+    try:
+        for place, message in _messages(model):
+            if _is_tensor(message):
+                _check_tensor(message, f"{place} {message.name!r}")
+            else:
+                _check_texts(message, place)
+    except ValueError as err:
+        raise InputError(f"{what}: {err}") from err
+
+
+def tensors(model: Any) -> Iterator[Any]:
+    """All of them: weights, and those in attributes."""
+    return (found for _, found in _messages(model) if _is_tensor(found))
+
+
+def _is_tensor(message: Any) -> bool:
+    return bool(message.DESCRIPTOR.name == "TensorProto")
+
+
+def _messages(model: Any) -> Iterator[tuple[str, Any]]:
+    """All that it consists of, outer ones first, and where they are. Of a tensor nothing is asked
+    that would copy it.
+    """
+    waiting = [("model", model)]
+    while waiting:  # no recursion: they may be nested as deep as protobuf lets them
+        place, found = waiting.pop()
+        yield place, found
+        if _is_tensor(found):
+            continue
+        for field, value in found.ListFields():
+            if field.message_type is not None:
+                inner = value if hasattr(value, "__len__") else [value]
+                waiting += [(f"{place}.{field.name}", each) for each in inner]
+
+
+def _check_texts(message: Any, place: str) -> None:
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            for text in [value] if isinstance(value, (str, bytes)) else value:
+                _check_text(text, f"{place}.{field.name}")
+
+
+def _check_text(text: Any, place: str) -> None:
+    if not isinstance(text, str):  # so protobuf hands out what is no text
+        raise ValueError(f"{place} is no UTF-8: {text!r:.60}")
+
+
+def _check_tensor(tensor: Any, place: str) -> None:
+    types = extra("onnx").TensorProto
+    _check_text(tensor.name, f"{place}.name")
+    if tensor.data_type not in types.DataType.values():
+        raise ValueError(f"{place} has elements of type {tensor.data_type}, which ONNX has not")
+    if min(tensor.dims, default=0) < 0:
+        raise ValueError(f"{place} has the shape {list(tensor.dims)}")
+    kind, count = types.DataType.Name(tensor.data_type), math.prod(tensor.dims)
+    if tensor.data_location == types.EXTERNAL or kind not in _TYPES:
+        return
+    size, field = _TYPES[kind]
+    is_raw = tensor.HasField("raw_data")
+    found = len(tensor.raw_data) if is_raw else len(getattr(tensor, field))
+    expected = count * size if is_raw else count
+    if found != expected:
+        text = (
+            f"{kind.lower()}{list(tensor.dims)}, has {found:,} {'bytes' if is_raw else 'numbers'}"
+        )
+        raise ValueError(f"{place}, {text}; expected {expected:,}")

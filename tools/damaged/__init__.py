@@ -1,0 +1,1 @@
+"""What `tools/damage.py` damages, how, and how it judges what then happens."""
