@@ -7,6 +7,7 @@ from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, Composite, op
 from selfbyoc._tvm import make_target
+from selfbyoc.codegen.info.ops import Packing
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv.chain.plan import melted, melts
 
@@ -65,6 +66,9 @@ class View:
 class Pair:
     conv2d: View
     conv2d_1: View
+
+    def packing(self, view, index):
+        return Packing("", False)
 
 
 def views(height, width, strides=(1, 1), groups=1):

@@ -167,8 +167,8 @@ def test_min_ops():  # C10, C12
 
 NOT_SIMPLE = {
     "avg_pool2d", "batch_matmul", "batch_norm", "conv1d_transpose", "conv2d", "conv2d_transpose",
-    "dense", "global_avg_pool2d", "layer_norm", "lrn", "max", "max_pool2d", "mean",
-    "rms_norm", "softmax", "sum",
+    "dense", "global_avg_pool2d", "gru", "layer_norm", "lrn", "lstm", "max", "max_pool2d", "mean",
+    "peephole_lstm", "rms_norm", "rnn", "softmax", "sum",
 }  # fmt: skip
 # Relax has no such op, and one that no convolution or product is before is an addition.
 ADDITIONS = {"bias_add"} if GENERATION == "relax" else set()
@@ -186,7 +186,7 @@ def alone(kind):
     """A composite of one op, whatever its attributes."""
     args = [f"a{i}" for i in range(KINDS[kind].inputs or 2)]
     inputs = f"[{', '.join(args)}]" if kind == "concatenate" else ", ".join(args)
-    item = "[0]" if kind in ("split", "batch_norm") else ""
+    item = "[0]" if kind in ("split", "batch_norm", "lstm", "peephole_lstm") else ""
     pattern = eval(f"lambda {', '.join(args)}: op.{kind}({inputs}){item}", {"op": op})
     return Composite("alone", pattern)
 

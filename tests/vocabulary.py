@@ -16,8 +16,12 @@ SHAPES = {
     "conv2d": [X, (8, 4, 3, 3)],
     "conv2d_transpose": [X, (4, 8, 3, 3)],
     "dense": [(4, 8), (6, 8)],
+    "gru": [(3, 2, 18), (1, 18, 6), (1, 2, 6), (1, 6)],
     "layer_norm": [(4, 8), (8,), (8,)],
+    "lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6)],
+    "peephole_lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6), (1, 18)],
     "rms_norm": [(4, 8), (8,)],
+    "rnn": [(3, 2, 6), (1, 6, 6), (1, 2, 6)],
 }
 ATTRS = {
     "batch_matmul": {"transpose_b": False},
@@ -41,7 +45,7 @@ def model(kind):
     shapes = SHAPES.get(kind, [X] * count)
     dtype = "int32" if kind in ("left_shift", "right_shift", "requantize") else "float32"
     names = [f"a{i}" for i in range(len(shapes))]
-    several = kind in ("split", "batch_norm")
+    several = kind in ("split", "batch_norm", "lstm", "peephole_lstm")
     inputs = f"[{', '.join(names)}]" if kind == "concatenate" else ", ".join(names)
     text = f"lambda {', '.join(names)}: op.{kind}({inputs}, **attrs){'[0]' if several else ''}"
     program = eval(text, {"op": op, "attrs": ATTRS.get(kind, {})})

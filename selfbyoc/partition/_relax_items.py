@@ -27,3 +27,15 @@ class WithoutItemCalls(relax.PyExprMutator):
         if isinstance(call.op, tvm.ir.Op) and call.op.name == f"relax.{ITEM}":
             return self.visit_expr(call.args[0])
         return super().visit_call_(call)
+
+
+@relax.expr_functor.mutator
+class ItemsOfTuples(relax.PyExprMutator):
+    """Reads what a tuple was made of, where that is known."""
+
+    def visit_tuple_getitem_(self, item: relax.TupleGetItem) -> relax.Expr:
+        of = self.visit_expr(item.tuple_value)
+        made = self.lookup_binding(of) if isinstance(of, relax.Var) else of
+        if isinstance(made, relax.Tuple):
+            return made.fields[item.index]
+        return super().visit_tuple_getitem_(item)

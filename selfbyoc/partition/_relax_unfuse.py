@@ -13,6 +13,7 @@ from ..graph import type_text
 from ..ir._relax import Constant
 from ._relax import without_item_calls
 from ._relax_inline import inlined, is_op
+from ._relax_items import ItemsOfTuples
 from .originals import Unpack
 
 Expr = Any  # relax.Expr: TVM ships no types
@@ -34,7 +35,11 @@ def unfused(
     )
     done = builder.get()
     done.update_func(done.get_global_var("main"), main)
-    done = relax.transform.DeadCodeElimination()(without_item_calls(done))  # tuples of results
+    done = without_item_calls(done)
+    main = ItemsOfTuples(done).visit_expr(done["main"])  # of several results of one function
+    done.update_func(done.get_global_var("main"), main)
+    done = relax.transform.CanonicalizeBindings()(done)
+    done = relax.transform.DeadCodeElimination()(done)
     for name, value in (mod.attrs or {}).items():
         done = done.with_attr(name, value)
     return done

@@ -39,7 +39,7 @@ from ..codegen.target import host_target
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
 from ..graph import type_text
-from ..language.decisions import for_every_size_of
+from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
 from ..language.registry import Registry
 from ..wiring import wired
@@ -165,7 +165,8 @@ def _check_read(source: External) -> None:
     then to leave them as they are.
     """
     shapes = {p.arg: p.value.shape for p in packed_params(source).values()}
-    with for_every_size_of(source.sizes.values()):  # the hook asks its questions by itself
+    # The hook asks its questions by itself, not among those of whoever packs.
+    with undecided(), for_every_size_of(source.sizes.values()):
         plan_of(match_of(source), shapes)
 
 

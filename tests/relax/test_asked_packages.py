@@ -74,7 +74,7 @@ def test_a_package_that_serves(name):
 def test_a_model_whose_constants_nobody_folds(planted):
     onnx = pytest.importorskip("onnx")
     planted("onnxruntime", broken.IMPORTED["crashes"])
-    told = r"constants are not folded: onnxruntime: ended by Aborted"
+    told = r"not folded by ONNX Runtime: onnxruntime: ended by Aborted"
     with pytest.warns(ModelWarning, match=told):
         mod = selfbyoc.from_onnx(onnx.parser.parse_model(ADD))
     found = selfbyoc.build(mod, cache=False)(np.array([1, 20], "float32"))

@@ -83,5 +83,5 @@ def test_open_sizes_go_through():
 
 def test_open_sizes_of_several_inputs():
     declare("minus", compute=lambda x, y: x - y, numpy=np.subtract, inputs=2)
-    with pytest.raises(Exception, match=r"float32\[dynamic, 3\].*takes no open sizes"):
+    with pytest.raises(Exception, match=r"float32\[.*, 3\].*takes no open sizes"):
         open_length("minus")

@@ -182,7 +182,11 @@ def test_a_pattern_across_a_layout_transform():
     assert first_wrong(found, run(relay.build(mod, "llvm"), data), "float32", 36) is None
 
 
-@pytest.mark.parametrize("kind", sorted(set(written()) - {"batch_norm", "layer_norm"}))
+# TVM 0.17 makes no PrimFunc of a nest that is written out (te.extern).
+NESTS = {"gru", "lstm", "peephole_lstm", "rnn"}
+
+
+@pytest.mark.parametrize("kind", sorted(set(written()) - {"batch_norm", "layer_norm"} - NESTS))
 def test_every_op_of_the_vocabulary(kind):
     """Its info owns all blocks of its function; the two left out are rewritten before fusion."""
     mod = relay.transform.InferType()(vocabulary_model(kind))
