@@ -97,8 +97,8 @@ def test_onnx_runtime_is_asked_for_what_numpy_does_not_know():
 
 
 def test_a_short_run_finds_nothing(tmp_path):
-    small = {"relax": 9, "relay": 21}[GENERATION]  # two small programs
-    done = fuzz(Plan(600.0, count=2, seed=small, jobs=1, folder=tmp_path, onnx=True))
+    # Two small programs.
+    done = fuzz(Plan(600.0, count=2, seed=21, jobs=1, folder=tmp_path, onnx=True))
     assert [f.text for f in done.findings] == []
     assert done.counts["graphs"] == 2
     assert done.counts["builds"] >= 2

@@ -16,6 +16,7 @@ from .._tvm import GENERATION
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..files import read_text
+from ..ops.vocabulary import KINDS
 from .attempt import Setting, composites_of
 from .grow import grown
 from .judge import Finding, Judge
@@ -80,8 +81,9 @@ class Result:
 def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
     """The programs of a plan with their numbers, without end unless it says how many."""
     start = seeds(composites_of(plan.setting.composites))
-    if plan.onnx:  # which has quantised ops of its own
+    if plan.onnx:  # which has quantised ops of its own, and nothing like ours
         start = [p for p in start if all("float" in p.nodes[i].dtype for i in p.leaves())]
+        start = [p for p in start if not any(KINDS[kind].types for kind in p.kinds())]
     if not start:
         raise InputError("the composites have no cases to grow programs from")
     numbers = itertools.count() if plan.count is None else range(plan.count)
