@@ -36,8 +36,13 @@ def _built(folder: Path) -> Any:
 
 
 def _read(folder: Path) -> list[np.ndarray]:
-    logging.getLogger("selfbyoc").setLevel(logging.ERROR)  # it says what it drops
-    return list(_built(folder)(X))
+    log = logging.getLogger("selfbyoc")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it says what it drops
+    try:
+        return list(_built(folder)(X))
+    finally:
+        log.setLevel(level)
 
 
 def _hits(folder: Path) -> int:
