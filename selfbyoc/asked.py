@@ -94,6 +94,11 @@ def once(name: str, files: Sequence[str | Path], asking: Callable[[], str]) -> s
     return _broken[key]
 
 
+def complaints() -> tuple[str, ...]:
+    """What `once` found out of those that do not serve."""
+    return tuple(_broken.values())
+
+
 def program(name: str, command: Sequence[str], right: str, *, given: str = "") -> str:
     """Why a program does not serve, by one question, or ''."""
     found = shutil.which(command[0])

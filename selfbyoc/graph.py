@@ -16,7 +16,9 @@ def type_text(shape: Iterable[int | None], dtype: str) -> str:
 
 
 class Symbol(int):
-    """A size at which a symbol is read, that messages call by the symbol's name."""
+    """A size at which a symbol is read, that messages call by the symbol's name; or what follows
+    from such sizes, by its text: `n + 1`.
+    """
 
     name: str
 
@@ -37,7 +39,8 @@ class Symbol(int):
 def symbols_in(values: Iterable[Value]) -> dict[str, int]:
     """The symbols among the extents of some values, with the sizes at which they are read."""
     found = (extent for value in values for extent in value.shape)
-    return {extent.name: int(extent) for extent in found if isinstance(extent, Symbol)}
+    symbols = (e for e in found if isinstance(e, Symbol) and e.name.isidentifier())
+    return {symbol.name: int(symbol) for symbol in symbols}
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

@@ -94,11 +94,15 @@ def pytest_runtest_call(item):
 
 
 def _skipping():
+    from harness import is_of_others
+
     from selfbyoc.errors import ToolError
 
     try:
         return (yield)
     except ToolError as err:
+        if not is_of_others(err):
+            raise
         pytest.skip(str(err))
 
 

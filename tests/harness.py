@@ -13,6 +13,7 @@ import pytest
 import selfbyoc
 from selfbyoc import host
 from selfbyoc._tvm import GENERATION
+from selfbyoc.asked import complaints
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
@@ -42,6 +43,14 @@ def served(why: str) -> None:
     __tracebackhide__ = True
     if why:
         pytest.skip(why, allow_module_level=True)
+
+
+def is_of_others(err: Exception) -> bool:
+    """Whether an error says that a tool of others is not there, or hands on its words: then a test
+    is skipped. Without such it is a fault of ours.
+    """
+    said = str(err)
+    return "is not installed" in said or any(words in said for words in complaints())
 
 
 def cpus(*targets: Any) -> list[Any]:

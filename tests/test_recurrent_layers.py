@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc import emit, op
 from selfbyoc._tvm import GENERATION
-from selfbyoc.errors import InputError
+from selfbyoc.errors import CompositeError, InputError
 from selfbyoc.runtime.tolerance import first_wrong
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
@@ -141,6 +142,29 @@ def test_what_is_no_layer(attrs, said):
     node.attribute.extend([*kept, *(helper.make_attribute(k, v) for k, v in attrs.items())])
     with pytest.raises(InputError, match=f"LSTM 'the_layer': {said}"):
         selfbyoc.from_onnx(made)
+
+
+GOOD = {"gates": (3, 2, 24), "weight": (1, 24, 6), "hidden": (1, 2, 6), "cell": (1, 2, 6)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"weight": (2, 24, 6)}, "weight: expected 1 directions, found 2"),
+        ({"gates": (3, 2, 23)}, "expected 4 \\* 6 rows and 1 times as many gates"),
+        (
+            {"hidden": (1, 3, 6)},
+            r"hidden: expected \[1, 2, 6\], or a batch of 1, found",
+        ),
+        ({"cell": (1, 2, 5)}, r"cell: expected \[1, 2, 6\]"),
+    ],
+)
+def test_sizes_that_do_not_fit(wrong, said):
+    def program(gates, weight, hidden, cell):
+        return op.lstm(gates, weight, hidden, cell)[0]
+
+    with pytest.raises(CompositeError, match=said):
+        emit(program, {**GOOD, **wrong})
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's graph executor has fixed sizes")

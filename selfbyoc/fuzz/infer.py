@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from .._tvm import GENERATION
-from ..ops.cells import DIRECTIONS, GATES, LSTM
 from ..ops.vocabulary import KINDS, complete
 from . import onnx_ops, windows
 from .program import ITEM, Program
@@ -36,7 +34,7 @@ def infer(program: Program) -> list[tuple[Type, ...]]:
 
 def result(kind: str, ins: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
     """The types of an op's outputs; raises Invalid."""
-    rule = RULES.get(kind)
+    rule = RULES.get(kind) or (KINDS[kind].types if kind in KINDS else None)
     check(rule is not None, f"no rule for {kind}")
     assert rule is not None
     known = complete(kind, attrs) if kind in KINDS else dict(attrs)
@@ -195,23 +193,6 @@ _OF_FLOATS = (
 )  # fmt: skip
 
 
-def _recurrent(kind: str, ins: Sequence[Type], attrs: Attrs) -> Any:
-    """Gates of all steps, weights of each direction, and states as these have them."""
-    (length, batch, width), (sides, rows, units) = ins[0][0], ins[1][0]
-    gates = GATES[kind] * units
-    check(sides == len(DIRECTIONS[attrs["direction"]]), "weights of other directions")
-    check((width, rows) == (sides * gates, gates), "gates of other units")
-    state, of_all = (sides, batch, units), (sides, 1, units)
-    states = 1 + (kind in LSTM)
-    check(all(s in (state, of_all) for s, _ in ins[2 : 2 + states]), "states of other sizes")
-    looks = (sides, units if kind == "gru" else 3 * units)
-    check(all(shape == looks for shape, _ in ins[2 + states :]), "vectors of other units")
-    check(len({dtype for _, dtype in ins}) == 1, "several dtypes")
-    _floats(ins[:1], attrs)
-    made = (length, *state), ins[0][1]
-    return [made, made] if kind in LSTM else made
-
-
 RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum"), _binary),
     **dict.fromkeys(("divide", "power"), lambda ins, a: (_floats(ins, a), _binary(ins, a))[1]),
@@ -229,6 +210,5 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     "matmul": _product, "requantize": lambda ins, a: (ins[0][0], a["out_dtype"]),
     "reshape": _reshape, "resize2d": windows.resize, "softmax": _one_axis, "split": _split,
     "transpose": _transpose,
-    **{kind: partial(_recurrent, kind) for kind in GATES},
     **onnx_ops.RULES,
 }  # fmt: skip

@@ -15,6 +15,7 @@ from tvm import relax
 
 from .._tvm import Analyzer, dtype_of, tir, tvm
 from .._tvm_rewrite import substitute
+from ..graph import Symbol
 from .symbols import usual_sizes as numbers
 
 BOUNDS = "tir_var_upper_bound"  # TVM's attribute of a function: {symbol: largest size}
@@ -98,7 +99,7 @@ def number(extent: Any) -> Any:
     if isinstance(extent, tir.IntImm):
         return int(extent)
     if _by_name.get() and isinstance(extent, tvm.ir.Node):
-        return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent))
+        return _text(extent)
     sizes = _sizes.get()
     if sizes and isinstance(extent, tir.Var) and extent in sizes:
         return sizes[extent]
@@ -106,4 +107,9 @@ def number(extent: Any) -> Any:
         return None
     known = {var: tir.IntImm(dtype_of(var), int(size)) for var, size in sizes.items()}
     found = Analyzer().simplify(substitute(extent, known))
-    return int(found) if isinstance(found, tir.IntImm) else None
+    return Symbol(int(found), _text(extent)) if isinstance(found, tir.IntImm) else None
+
+
+def _text(extent: Any) -> str:
+    """`n`, `n * 2`, without the types of numbers."""
+    return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent))

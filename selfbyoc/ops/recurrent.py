@@ -22,16 +22,41 @@ def result_types(kind: str) -> Callable[[Sequence[Typed], Raw], list[Typed]]:
     """The results' types: the states of all steps, and an LSTM's cell states."""
 
     def types(ins: Sequence[Typed], attrs: Raw) -> list[Typed]:
-        ((length, batch, width), dtype), ((directions, rows, units), _), *_ = ins
+        ((length, batch, width), dtype), ((directions, rows, units), _), *rest = ins
         sides = len(DIRECTIONS[attrs["direction"]])
         if directions != sides:
             raise ValueError(f"weight: expected {sides} directions, found {directions}")
         if rows != GATES[kind] * units or width != rows * sides:
             text = f"expected {GATES[kind]} * {units} rows and {sides} times as many gates"
             raise ValueError(f"{text}, found {rows} and {width}")
+        if len({dtype for _, dtype in ins}) > 1 or not dtype.startswith("float"):
+            raise ValueError(f"expected floats of one dtype, found {[d for _, d in ins]}")
+        _check_rest(kind, [shape for shape, _ in rest], (sides, batch, units))
         return [((length, directions, batch, units), dtype)] * (2 if kind in LSTM else 1)
 
     return types
+
+
+def _check_rest(kind: str, shapes: Sequence[Sequence[Any]], state: tuple[Any, ...]) -> None:
+    """Raise ValueError for states, a bias or peepholes of other sizes."""
+    sides, _, units = state
+    states = 2 if kind in LSTM else 1
+    for name, shape in zip(("hidden", "cell"), shapes[:states], strict=False):
+        if not _is_state(shape, state):
+            text = f"{name}: expected {list(state)}, or a batch of 1"
+            raise ValueError(f"{text}, found {list(shape)}")
+    wanted = (sides, units if kind == "gru" else 3 * units)
+    for shape in shapes[states:]:
+        if tuple(shape) != wanted:
+            name = "bias" if kind == "gru" else "peepholes"
+            raise ValueError(f"{name}: expected {list(wanted)}, found {list(shape)}")
+
+
+def _is_state(shape: Sequence[Any], expected: tuple[Any, ...]) -> bool:
+    """Whether a state is of these directions, rows and units, as far as sizes are numbers."""
+    sides, rows, units = shape
+    is_known = isinstance(rows, int) and isinstance(expected[1], int)
+    return (sides, units) == expected[::2] and (not is_known or rows in (1, expected[1]))
 
 
 def _numpy(ins: Sequence[Array], call: OpCall) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import OpCall, OpGraph, Value
+from ..graph import OpCall, OpGraph, Symbol, Value
 from ..match.match import Match
 from ..match.miss import READER
 from .extents import MOST, PRODUCTS, beyond
@@ -18,6 +19,7 @@ CHECK, TIED, CYCLE, SHAPE, EMPTY, OVERLAP, LARGER, RAISED, VERIFIED, PREDICATE, 
     "check raised", "verification", "predicate raised", "dataflow blocks", "read by context",
 )  # fmt: skip
 SLOWER = "profitability"
+_NAMES = re.compile(r"[A-Za-z_]\w*")  # of symbols, in an extent's text
 OUTSIDE = "beside a kernel"  # an elementwise op that did not join it
 
 
@@ -138,7 +140,21 @@ def _shape(match: Match) -> Refusal | None:
             return Refusal(SHAPE, text, name, "every extent known", value.type)
         if 0 in value.shape:  # plans divide by extents, and there is nothing to compute
             return Refusal(EMPTY, f"{name} is empty: {value.type}", name, "elements", value.type)
-    return _huge(match)
+    return _unbound(match) or _huge(match)
+
+
+def _unbound(match: Match) -> Refusal | None:
+    """A kernel finds the size of a symbol where it is the extent of an argument: not in `n + 1`."""
+    extents = [e for value in match.args.values() for e in value.shape if isinstance(e, Symbol)]
+    alone = {extent.name for extent in extents}
+    for name, value in match.args.items():
+        for extent in value.shape:
+            used = set(_NAMES.findall(extent.name)) if isinstance(extent, Symbol) else set()
+            if used <= alone:
+                continue
+            text = f"{name} has the extent {extent}, and no argument {min(used - alone)} alone"
+            return Refusal(SHAPE, text, name, "a symbol alone", value.type)
+    return None
 
 
 def _huge(match: Match) -> Refusal | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import broken
 import pytest
-from harness import served
+from harness import is_of_others, served
 from scripts import tool
 
 import selfbyoc
@@ -55,6 +55,12 @@ def test_a_right_answer():
 )
 def test_no_right_answer(tmp_path, text, told):
     assert ask([str(broken.script(tmp_path, "it", text))], "^42\n$").why_not == told
+
+
+def test_a_fault_of_ours_skips_no_test():
+    why = once("a tool of nobody's", [], lambda: "it sleeps")
+    assert is_of_others(ToolError(f"export_library needs {why}"))
+    assert not is_of_others(ToolError("a context that is not there"))
 
 
 def test_what_does_not_start(tmp_path):

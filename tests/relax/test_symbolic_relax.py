@@ -122,3 +122,25 @@ def test_no_rows_to_reduce_as_tvm_has_it(monkeypatch):
     assert library.unscheduled == {"sum": "not today"}
     library(np.full((7, 33), 5, "float32"))  # what the memory was
     np.testing.assert_array_equal(library(np.zeros((0, 33), "float32"))[0], np.zeros(33))
+
+
+def test_an_extent_that_follows_from_a_symbol():
+    """Keys of a cache that grows. A kernel cannot find n in n + 1: that was a TypeError."""
+    n = tir.Var("n", "int64")
+    types = {"x": (2, 3, 8), "y": (2, n, 8), "z": (2, 1, 8)}
+    x, y, z = (relax.Var(k, relax.TensorType(t, "float32")) for k, t in types.items())
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, y, z]):
+        with builder.dataflow():
+            rows = builder.emit(relax.op.concat([y, z], axis=1))
+            columns = builder.emit(relax.op.permute_dims(rows, [0, 2, 1]))
+            out = builder.emit_output(builder.emit(relax.op.matmul(x, columns)))
+        builder.emit_func_output(out)
+    library = selfbyoc.build(builder.get())
+    (record,) = (r for r in library.report.records if r.composite == "batch_matmul")
+    assert "has the extent n + 1, and no argument n alone" in record.reason
+    for n in (1, 5, 40):
+        rng, shapes = np.random.default_rng(n), ((2, 3, 8), (2, n, 8), (2, 1, 8))
+        x, y, z = (rng.standard_normal(shape).astype("float32") for shape in shapes)
+        expected = x @ np.concatenate([y, z], axis=1).transpose(0, 2, 1)
+        assert first_wrong(library(x, y, z)[0], expected, "float32", 8) is None

@@ -4,7 +4,7 @@ they read it right, or refused. Found with ONNX's own tests of its ops (docs/onn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from . import (
     parts,
     places,
     quantized,
+    recurrent,
     reductions,
     resampling,
     spectra,
@@ -29,7 +30,6 @@ from .checks import where, why_not
 from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes
-from .recurrent import with_layers
 
 # What stands for a node, in its place; None: it is read right as it is, or nothing is known that
 # would be.
@@ -48,12 +48,15 @@ def readable(model: Any, name: str) -> Any:
     Raises InputError for a node that it would read as something else, by name, op and reason: also
     for one that could not be written otherwise, in a branch or for want of a shape.
     """
-    model, treated = with_layers(model), set[tuple[str, str]]()
+    treated: set[tuple[str, str]] = set()
     for _ in range(_ROUNDS):
-        changed = _rewritten(model, treated)
+        changed = _rewritten(model, _FORMS, treated)
         if changed is None:
             break
         model = _computed(changed)
+    # Last: nobody but us can compute with what these write.
+    if (layered := _rewritten(model, recurrent.FORMS, treated)) is not None:
+        model = _rewritten(layered, _FORMS, treated) or layered
     graph = Graph(model)
     for node in nodes(model.graph):
         if reason := is_of_onnx(node) and why_not(node, graph):
@@ -62,16 +65,16 @@ def readable(model: Any, name: str) -> Any:
     return model
 
 
-def _rewritten(model: Any, treated: set[tuple[str, str]]) -> Any | None:
-    """The model with the forms of its nodes, but for those treated already; None: none has one."""
-    if not any(node.op_type in _FORMS for node in model.graph.node):
+def _rewritten(model: Any, forms: Mapping[str, Form], treated: set[tuple[str, str]]) -> Any | None:
+    """The model with these forms of its nodes, but of those treated already; None: none has any."""
+    if not any(node.op_type in forms for node in model.graph.node):
         return None
     changed = type(model)()
     changed.CopyFrom(model)
     graph, done, is_new = Graph(changed), list[Any](), False
     for node in changed.graph.node:
         key = (node.op_type, node.output[0] if node.output else "")
-        form = _FORMS.get(node.op_type) if is_of_onnx(node) and key not in treated else None
+        form = forms.get(node.op_type) if is_of_onnx(node) and key not in treated else None
         found = form(node, graph) if form is not None else None
         if found is not None:
             treated.add(key)

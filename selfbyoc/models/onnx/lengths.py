@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .build import Nodes
+from .build import Folding
 
 
 class Lengths:
@@ -19,7 +19,7 @@ class Lengths:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: Folding,
         lengths: str,
         sizes: Sequence[str],
         sides: Sequence[bool],
@@ -36,10 +36,13 @@ class Lengths:
     def called(self, gates: str, states: Sequence[str]) -> tuple[list[str], list[str]]:
         """The results over all steps, zeros after the ends; and the last ones."""
         nodes = self.nodes
-        steps = nodes.unsqueeze(nodes.range(self.rows), 1)
-        self.inside = nodes.add("Less", steps, nodes.unsqueeze(self.lengths, 0))
-        turned = nodes.add("Sub", nodes.minus_one(nodes.unsqueeze(self.lengths, 0)), steps)
-        self.turned = nodes.add("Where", self.inside, turned, nodes.expand_like(steps, turned))
+        steps, lengths = (
+            nodes.unsqueeze(nodes.range(self.rows), 1),
+            nodes.unsqueeze(self.lengths, 0),
+        )
+        self.inside = nodes("Less", steps, lengths)
+        turned = nodes("Sub", nodes("Sub", lengths, np.int64(1)), steps)
+        self.turned = nodes("Where", self.inside, turned, self._like(steps, turned))
         sides = [self._one(gates, states, d, back) for d, back in enumerate(self.sides)]
         whole = [nodes.concat([s[0][n] for s in sides], 1) for n in range(len(sides[0][0]))]
         last = [nodes.concat([s[1][n] for s in sides], 0) for n in range(len(sides[0][1]))]
@@ -57,7 +60,7 @@ class Lengths:
         flat = [self._turned(value) if back else value for value in flat]
         zero = nodes.constant(np.zeros((), self.dtype))
         inside = nodes.unsqueeze(self.inside, 2)
-        hidden = [nodes.add("Where", inside, value, zero) for value in flat]
+        hidden = [nodes("Where", inside, value, zero) for value in flat]
         return [nodes.unsqueeze(v, 1) for v in hidden], [nodes.unsqueeze(v, 0) for v in last]
 
     def _turned(self, values: str) -> str:
@@ -67,15 +70,18 @@ class Lengths:
     def _picked(self, values: str, steps: str) -> str:
         """Of each sequence the steps [n, batch]."""
         nodes = self.nodes
-        batch = nodes.expand_like(nodes.unsqueeze(nodes.range(self.batch), 0), steps)
+        batch = self._like(nodes.unsqueeze(nodes.range(self.batch), 0), steps)
         places = nodes.concat([nodes.unsqueeze(steps, 2), nodes.unsqueeze(batch, 2)], 2)
-        return nodes.add("GatherND", values, places)
+        return nodes("GatherND", values, places)
 
     def _ends(self, values: str, first: str) -> str:
         """[batch, units] after the last step of each; of an empty sequence what it began with."""
         nodes = self.nodes
-        zero = nodes.constant(np.zeros((), np.int64))
-        steps = nodes.add("Max", nodes.minus_one(self.lengths), zero)
+        steps = nodes("Max", nodes("Sub", self.lengths, np.int64(1)), np.int64(0))
         last = nodes.squeeze(self._picked(values, nodes.unsqueeze(steps, 0)), 0)
-        is_empty = nodes.unsqueeze(nodes.add("Equal", self.lengths, zero), 1)
-        return nodes.add("Where", is_empty, first, last)
+        is_empty = nodes.unsqueeze(nodes("Equal", self.lengths, np.int64(0)), 1)
+        return nodes("Where", is_empty, first, last)
+
+    def _like(self, x: str, like: str) -> str:
+        """Broadcast to the shape of another value of int64."""
+        return self.nodes("Add", x, self.nodes("Mul", like, np.int64(0)))
