@@ -18,6 +18,7 @@ pytestmark = [
 RNG = np.random.default_rng(3)
 KINDS = {
     "float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "uint8": TensorProto.UINT8,
+    "int8": TensorProto.INT8,
 }  # fmt: skip
 
 
@@ -180,3 +181,67 @@ def test_a_scan_of_few_steps(back):
         state = state + column
         np.testing.assert_allclose(told[:, n], state * column, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", ["none", "true"])
+def test_a_loop_of_few_steps(given):
+    """Its number of steps is known, and nothing ends it before."""
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Cast", ["n"], ["f"], to=TensorProto.FLOAT),
+            helper.make_node("Add", ["s", "f"], ["t"]), helper.make_node("Mul", ["t", "x1"], ["o"]),
+        ],
+        "body",
+        [value("n", TensorProto.INT64, []), value("go", TensorProto.BOOL, []),
+         value("s", TensorProto.FLOAT, [3])],
+        [value("on", TensorProto.BOOL, []), value("t", TensorProto.FLOAT, [3]),
+         value("o", TensorProto.FLOAT, [3])],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["count", "go" if given == "true" else "", "x0"], ["y0", "y1"],
+                          body=body)],
+        "g", [value(n, TensorProto.FLOAT, [3]) for n in ("x0", "x1")],
+        [value("y0", TensorProto.FLOAT, [3]), value("y1", TensorProto.FLOAT, [4, 3])],
+        [numpy_helper.from_array(np.array(4), "count"),
+         numpy_helper.from_array(np.array(True), "go")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 18)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    state, x = random(3), random(3)
+    last, told = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)(state, x)
+    for n in range(4):
+        state = state + n
+        np.testing.assert_allclose(told[n], state * x, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-6)
+
+
+def test_a_scatter_from_the_end():
+    """TVM counts so; indices below zero were refused."""
+    check("ScatterElements", X, np.array([[[1, -1, 0]]]), random(1, 1, 3), axis=1)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_frames_of_a_signal(half):
+    frames = (random(2, 19, 1), np.array(5), random(8), np.array(8))
+    check("STFT", *frames, opset=17, constants=[1, 2, 3], onesided=half)
+
+
+def test_a_quantized_convolution():
+    weight = RNG.integers(-9, 9, (3, 2, 3, 3)).astype("int8")
+    scales = np.float32(0.1), np.uint8(7), weight, np.float32([0.1, 0.2, 0.3])
+    more = np.zeros(3, "int8"), np.float32(0.9), np.uint8(120)
+    check("QLinearConv", BYTES, *scales, *more, constants=range(1, 8), pads=[1, 0, 1, 0])
+
+
+@RELAX_ALONE
+def test_quantized_in_blocks():
+    scales = np.abs(random(2, 2, 5)) + 0.1
+    given = X[:, :2], scales[:, :1], np.zeros((2, 1, 5), "uint8")
+    check("QuantizeLinear", *given, opset=21, constants=[1, 2], axis=1, block_size=2)
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_depth_to_space(mode):
+    check("DepthToSpace", random(1, 8, 2, 3), blocksize=2, mode=mode)

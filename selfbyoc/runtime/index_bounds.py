@@ -19,6 +19,7 @@ Bounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest num
 # The mode of a take that was given none.
 _USUAL = "clip" if GENERATION == "relay" else "fast"
 _ALONG_AN_AXIS = ("take", "gather", "gather_elements", "scatter_elements")
+_FROM_THE_END = ("scatter_elements",)  # TVM counts negative numbers so, on both generations
 _SAME_NUMBERS = (
     "cast", "reshape", "expand_dims", "squeeze", "transpose", "flatten", "broadcast_to",
 )  # fmt: skip
@@ -36,7 +37,7 @@ def index_bounds(graph: OpGraph, names: Sequence[str]) -> dict[str, tuple[int, i
         if value in places and value.dtype.startswith(("int", "uint")):
             name = names[places[value]]
             low, high = found.get(name, (-extent, extent - 1))
-            least = -extent if from_the_end else 0
+            least = -extent if from_the_end or call.kind in _FROM_THE_END else 0
             found[name] = max(low, least), min(high, extent - 1)
     return found
 
