@@ -107,3 +107,24 @@ def test_a_zero_point_of_the_image_is_refused(data):
     assert report.counts == {}
     assert any("qnn_conv2d" in r.reason for r in report.records)
     np.testing.assert_array_equal(build_and_run(parted, **data), build_and_run(mod, **data))
+
+
+def test_onnx_keeps_its_convolutions_of_bytes():
+    """TVM's frontend has them as qnn.conv2d; by ONNX's formula one was twenty times slower."""
+    onnx = pytest.importorskip("onnx")
+    make, bytes_ = onnx.helper, onnx.TensorProto.UINT8
+    rng = np.random.default_rng(0)
+    constants = {
+        "xs": np.float32(0.1), "xz": np.uint8(7),
+        "w": rng.integers(-9, 9, (5, 6, 3, 3)).astype("int8"), "ws": np.float32(0.02),
+        "wz": np.int8(0), "ys": np.float32(0.5), "yz": np.uint8(120),
+    }  # fmt: skip
+    node = make.make_node("QLinearConv", ["x", *constants], ["y"])
+    graph = make.make_graph(
+        [node], "g", [make.make_tensor_value_info("x", bytes_, [1, 6, 9, 8])],
+        [make.make_tensor_value_info("y", bytes_, [1, 5, 7, 6])],
+        [onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()],
+    )  # fmt: skip
+    opsets = [make.make_opsetid("", 13)]
+    mod = selfbyoc.from_onnx(make.make_model(graph, opset_imports=opsets, ir_version=8))
+    assert "qnn.conv2d" in str(mod["main"])
