@@ -57,6 +57,11 @@ CASES = {
         {"x": (N, 24), "w1": (512, 24), "b1": (512,), "w2": (40, 512), "b2": (40,)},
         ("w1", "b1", "w2", "b2"),
     ),
+    "after other axes": (
+        "dense",
+        lambda x, weight, bias: op.bias_add(op.dense(x, op.transpose(weight)), bias, axis=-1),
+        {"x": (5, N, 6), "weight": (6, 76), "bias": (76,)}, ("weight", "bias"),
+    ),
     "heads": (
         "attention_of_heads", _heads,
         {"q": (1, N, 2, 16), "k": (1, N, 2, 16), "v": (1, N, 2, 16), "mask": (1, 1, 1, N)}, (),
@@ -242,6 +247,12 @@ OF_TWO = {
     "dense": (
         {"dense": 1}, lambda x, w: op.add(op.relu(op.dense(x, w)), x),
         {"x": (B, N, 33), "w": (33, 33)},
+    ),
+    "a weight turned": (
+        {"dense": 1}, lambda x, w: op.dense(x, op.transpose(w)), {"x": (B, N, 6), "w": (6, 38)},
+    ),
+    "a batch between": (
+        {"dense": 1}, lambda x, w: op.dense(x, w), {"x": (B, 3, N, 6), "w": (38, 6)},
     ),
     "layer_norm": (
         {"layer_norm": 1}, lambda x, g, b: op.layer_norm(x, g, b, axis=2),

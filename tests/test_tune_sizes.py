@@ -1,6 +1,7 @@
 """Kernels of symbolic sizes: a task for each range, and its record for the sizes of that range."""
 
 import timeit
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ from test_symbolic import UNKNOWN, N, named
 import selfbyoc
 from selfbyoc import Composite, choose, op
 from selfbyoc._tvm import te, tir
+from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.symbolic import ranges
+from selfbyoc.codegen.symbolic.rows import ROWS, of_rows
+from selfbyoc.codegen.tuned import TUNED_AT, Tuned
 from selfbyoc.errors import RecordWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import engine, run
@@ -81,6 +85,22 @@ def test_a_record_serves_its_range(folder):
         call = library.prepared(np.ones((rows, 16), "float32"))
         times[rows] = min(timeit.repeat(call, number=1, repeat=3))
     assert times[128] * 3 < times[129]  # one waits 26 ms
+
+
+@pytest.mark.parametrize(("shape", "at", "rows"), [((5, N, 6), "n=83", 415), ((N, 3, 6), None, 0)])
+def test_the_records_of_several_axes_serve_their_rows(shape, at, rows):
+    """Such a kernel is of the number of its rows (rows.py), and keeps what was tuned."""
+    unknown = tuple(UNKNOWN if extent == N else extent for extent in shape)
+    weight = {"w": np.ones((38, 6), "float32")}
+    mod = named(emit(lambda x, w: op.dense(x, w), {"x": unknown}, weight), {"x": shape})
+    (kernel,) = kernels(selfbyoc.partition_for_tefuse(mod))
+    told = {TUNED_AT: {at: Tuned({"tile": (2, 3)}).attr()}}
+    flat = of_rows(replace(kernel.source, attrs={**kernel.source.attrs, **told}))
+    if at is None:
+        assert flat is None
+        return
+    assert ranges.decisions_at(flat, {ROWS: rows}) == {"tile": (2, 3)}
+    assert ranges.decisions_at(flat, {ROWS: 100}) == {}
 
 
 def test_without_records_it_is_built_as_ever(folder):

@@ -87,15 +87,23 @@ def _parts(source: External, target: Any) -> Parts:
     flat = of_rows(source)
     if flat is None:
         return _served(maker, sizes, signature)
-    rows, every = size_variable(ROWS), math.prod(sizes.values())
+    rows = size_variable(ROWS)
     maker = Maker(flat, target)
     found = _served(maker, {ROWS: rows}, _signature(maker, {ROWS: rows}))
+    every = _rows(signature, found.signature)
     which = tir.Select(every == 0, NONE, substitute(found.which, {rows: every}))
     shapes = [
         [substitute(extent, {rows: every}) for extent in buffer.shape]
         for buffer in param_buffers(found.signature)
     ]
     return Parts(found.functions, signature, which, (), shapes)
+
+
+def _rows(signature: Any, flat: Any) -> Any:
+    """How many rows there are, from the leading extents that are one in a function of rows."""
+    pairs = zip(param_buffers(signature), param_buffers(flat), strict=True)
+    ranks = ((list(buffer.shape), len(of_rows.shape)) for buffer, of_rows in pairs)
+    return next(math.prod(s[: len(s) - rank + 1]) for s, rank in ranks if rank < len(s))
 
 
 def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts:

@@ -30,7 +30,8 @@ class Maker:
     def decided(self, sizes: Sizes) -> dict[str, Any]:
         """What its plan decides for these sizes, that fits others too; tuning, for their range."""
         tuned = decisions_at(self.source, sizes)
-        with deciding(tuned, fitted=True, lasting=True) as asked, self.target:
+        at = deciding(tuned, fitted=True, lasting=True, sizes=sizes.values())
+        with at as asked, self.target:
             self._plan(self.source.at(sizes))
         return {**tuned, **asked.taken}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...graph import sizes_text
@@ -30,6 +30,22 @@ def decisions_at(source: External, sizes: Mapping[str, int]) -> dict[str, Any]:
     at[main] = _representative(RANGES, sizes[main])
     tuned = source.attrs.get(TUNED_AT, {}).get(sizes_text(at))
     return {} if tuned is None else dict(Tuned(**tuned).decisions)
+
+
+def tuned_by(
+    source: External, name: str, size: Callable[[Mapping[str, int]], int]
+) -> dict[str, Any]:
+    """What tuning decided for a kernel's sizes, by the range of one other symbol, `size` of them:
+    where several are of one range, the first.
+    """
+    tuned = source.attrs.get(TUNED_AT, {})
+    found: dict[str, Any] = {}
+    for sizes in representatives(source) if tuned else ():
+        text = sizes_text(sizes)
+        if text in tuned:
+            at = _representative(RANGES, size(sizes))
+            found.setdefault(sizes_text({name: at}), tuned[text])
+    return found
 
 
 def _representative(ranges: tuple[tuple[int | None, int], ...], size: int) -> int:

@@ -1,8 +1,8 @@
-"""Several symbolic axes as one: of a batch and a length, a product of rows knows only how many rows
+"""Several leading axes as one: of a batch and a length, a product of rows knows only how many rows
 there are.
 
 Where all ops of a kernel treat leading axes alike, it is learnt for the number of its rows: one
-symbol in place of several, each row in its tile whatever the batch is.
+symbol in place of several, or of one after fixed axes, each row in its tile whatever the batch is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from ...errors import CompositeError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
 from ..external import External, match_of
+from ..tuned import TUNED_AT
+from .ranges import tuned_by
 
 ROWS = "rows"
 ALONG_AXIS = ("bias_add", "layer_norm", "log_softmax", "rms_norm", "softmax")
@@ -23,7 +25,7 @@ ALONG_AXIS = ("bias_add", "layer_norm", "log_softmax", "rms_norm", "softmax")
 
 def of_rows(source: External) -> External | None:
     """The same kernel of one symbol, the number of its rows; None where there is no such one."""
-    lead = _lead(source.graph) if len(source.symbols) > 1 else 0
+    lead = _lead(source.graph)
     open_ones = [_is_open(value) for value in _values(source.graph)]
     if not lead or not all(_is_of_rows(call, lead) for call in source.graph.ops):
         return None
@@ -31,11 +33,20 @@ def of_rows(source: External) -> External | None:
 
     def read_at(sizes: Mapping[str, int]) -> OpGraph:
         assert source.read_at is not None, "it has symbols"
-        read = source.read_at({**dict.fromkeys(others, 1), main: sizes[ROWS]})
-        return _merged(read, open_ones, lead)
+        rows = sizes[ROWS]
+        read = source.read_at({**dict.fromkeys(others, 1), main: rows})
+        return _merged(read, open_ones, lead, rows)
+
+    def count(sizes: Mapping[str, int]) -> int:
+        values = _values(source.at(sizes).graph)
+        shape = next(v.shape for v, is_open in zip(values, open_ones, strict=True) if is_open)
+        return math.prod(extent or 0 for extent in shape[:lead])
 
     sizes = {ROWS: Symbol(source.sizes[main], ROWS)}
-    found = replace(source, graph=read_at(sizes), symbols=(ROWS,), sizes=sizes, read_at=read_at)
+    found = replace(
+        source, graph=read_at(sizes), symbols=(ROWS,), sizes=sizes, read_at=read_at,
+        attrs={**source.attrs, TUNED_AT: tuned_by(source, ROWS, count)},
+    )  # fmt: skip
     try:
         match_of(found)
     except CompositeError:  # it asks for an axis that is gone
@@ -55,18 +66,26 @@ def _is_open(value: Value) -> bool:
 
 
 def _lead(graph: OpGraph) -> int:
-    """How many leading axes all open values have in common, if these are all that is open; or 0."""
+    """How many leading axes, the last of them open, all open values have in common, if nothing else
+    of them is; 0 where the others are axes of one, or there are none.
+    """
     shapes = [value.shape for value in _values(graph) if _is_open(value)]
-    lead = sum(isinstance(extent, Symbol) for extent in shapes[0])
-    first = [str(extent) for extent in shapes[0][:lead]]
-    alike = all([str(e) for e in shape[:lead]] == first for shape in shapes)
+    lead = max(n for n, extent in enumerate(shapes[0], 1) if isinstance(extent, Symbol))
+    first = shapes[0][:lead]
+    symbols = [str(extent) for extent in first if isinstance(extent, Symbol)]
+    alike = all(list(map(str, shape[:lead])) == list(map(str, first)) for shape in shapes)
     closed = all(not isinstance(e, Symbol) for shape in shapes for e in shape[lead:])
-    distinct = len(set(first)) == lead and all(isinstance(e, Symbol) for e in shapes[0][:lead])
-    return lead if alike and closed and distinct else 0
+    distinct = len(set(symbols)) == len(symbols)
+    several = any(isinstance(extent, Symbol) or extent != 1 for extent in first[:-1])
+    return lead if alike and closed and distinct and several else 0
 
 
 def _is_of_rows(call: OpCall, lead: int) -> bool:
-    """Whether an op does the same in every row, and what is no row is for all of them."""
+    """Whether an op does the same in every row, and what is no row is for all of them: a weight,
+    transposed in the kernel, too.
+    """
+    if not any(_is_open(value) for value in (*call.inputs, *call.outputs)):
+        return True
     out, first = call.outputs[0], call.inputs[0]
     if len(call.outputs) > 1 or not _is_open(out):
         return False
@@ -81,7 +100,7 @@ def _is_of_rows(call: OpCall, lead: int) -> bool:
     return call.kind == "dense" and first.ndim == lead + 1
 
 
-def _merged(graph: OpGraph, open_ones: list[bool], lead: int) -> OpGraph:
+def _merged(graph: OpGraph, open_ones: list[bool], lead: int, rows: int) -> OpGraph:
     """The graph with one axis in place of the leading ones of its open values."""
     values = list(_values(graph))
     if len(values) != len(open_ones):
@@ -89,8 +108,6 @@ def _merged(graph: OpGraph, open_ones: list[bool], lead: int) -> OpGraph:
     new: dict[Value, Value] = {}
     for value, is_open in zip(values, open_ones, strict=True):
         if is_open and value not in new:
-            rows = math.prod(extent or 0 for extent in value.shape[:lead])
-            rows = _named(rows, value.shape[:lead])
             new[value] = replace(value, shape=(rows, *value.shape[lead:]))
 
     def swapped(found: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -104,11 +121,6 @@ def _merged(graph: OpGraph, open_ones: list[bool], lead: int) -> OpGraph:
         for call in graph.ops
     )  # fmt: skip
     return OpGraph(swapped(graph.inputs), ops, swapped(graph.outputs), graph.absorbed)
-
-
-def _named(rows: int, lead: tuple[Any, ...]) -> int:
-    """The number of rows, by name where the last axis has one."""
-    return Symbol(rows, ROWS) if isinstance(lead[-1], Symbol) else rows
 
 
 def _attrs(call: OpCall, lead: int) -> Mapping[str, Any]:
