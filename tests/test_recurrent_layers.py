@@ -167,6 +167,71 @@ def test_sizes_that_do_not_fit(wrong, said):
         emit(program, {**GOOD, **wrong})
 
 
+def quantized(length, batch, direction="forward", per_channel=False, kind="int8", **options):
+    """ONNX Runtime's layer of weights of 8 bits, made of one of floats, and its inputs."""
+    made, feeds = layer("LSTM", length, batch, direction, **options)
+    (node,) = made.graph.node
+    arrays = {i.name: numpy_helper.to_array(i) for i in made.graph.initializer}
+    node.op_type, node.domain = "DynamicQuantizeLSTM", "com.microsoft"
+    node.input.extend([""] * (8 - len(node.input)))
+    for name in "WR":
+        weight = arrays[name].transpose(0, 2, 1)
+        most = np.abs(weight).max(axis=1 if per_channel else (1, 2)) / 120
+        middle = 130 if kind == "uint8" else 0 if per_channel else 3  # the runtime wants it so
+        point = np.full(most.shape, middle, kind)
+        scale = most.reshape(len(weight), 1, -1)
+        whole = np.rint(weight / scale) + point.reshape(len(weight), 1, -1)
+        for suffix, array in (("q", whole.astype(kind)), ("s", most), ("z", point)):
+            made.graph.initializer.append(numpy_helper.from_array(array, name + suffix))
+    node.input[1], node.input[2] = "Wq", "Rq"
+    node.input.extend(["Ws", "Wz", "Rs", "Rz"])
+    kept = [i for i in made.graph.initializer if i.name not in "WR"]
+    del made.graph.initializer[:]
+    made.graph.initializer.extend(kept)
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return made, feeds
+
+
+def by_onnx_runtime(model, feeds):
+    """With one thread: several share the rows of a batch, and each rounds its own."""
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, feeds)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length": 7, "batch": 1, "direction": "bidirectional", "per_channel": True},
+        {"length": 3, "batch": 2, "given": ("hidden", "cell", "P"), "kind": "uint8"},
+        {"length": 1, "batch": 1, "direction": "reverse"},
+    ],
+    ids=lambda options: f"{options['length']} steps",
+)
+def test_weights_of_8_bits(options):
+    """The state is rounded anew at each step: without that the results differ by a hundredth."""
+    model, feeds = quantized(**options)
+    library = selfbyoc.build(selfbyoc.from_onnx(model), cache=False)
+    assert "lstm" not in library.report.counts
+    assert any("rounded to 8 bits" in record.reason for record in library.report.records)
+    wanted = by_onnx_runtime(model, feeds)
+    for found, expected in zip(library(**feeds), wanted, strict=True):
+        assert first_wrong(found, expected, "float32", options["length"] * UNITS) is None
+
+
+def test_weights_of_8_bits_that_are_computed():
+    model, _ = quantized(2, 1)
+    (weight,) = [i for i in model.graph.initializer if i.name == "Rq"]
+    model.graph.initializer.remove(weight)
+    given = helper.make_tensor_value_info("Rq", TensorProto.INT8, weight.dims)
+    model.graph.input.append(given)
+    with pytest.raises(InputError, match="DynamicQuantizeLSTM 'the_layer': 'Rq', its scale"):
+        selfbyoc.from_onnx(model)
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="Relay's graph executor has fixed sizes")
 @pytest.mark.parametrize(
     ("op", "opened"), [("LSTM", ["steps"]), ("GRU", ["steps"]), ("RNN", ["steps", "rows"])]

@@ -586,12 +586,14 @@ class Ops:
         direction: _Is[str] = "forward",
         clip: _Is[float] = 0.0,
         input_forget: _Is[bool] = False,
+        quantized_state: _Is[bool] = False,
     ) -> Node:
         """The states of all steps of an LSTM, [length, directions, batch, units], and its cell
         states. gates is [length, batch, directions * 4 * units], the products of all inputs:
         input, output, forget and candidate of one direction after those of the other; weight
         [directions, 4 * units, units]; hidden and cell [directions, batch, units], before the
-        first step.
+        first step. quantized_state is ONNX Runtime's DynamicQuantizeLSTM: what goes into a
+        step's product is the state of the whole batch as 8 bits give it back.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
           activations ('sigmoid tanh tanh'): of each direction's gates, candidate and state, as
@@ -599,6 +601,7 @@ class Ops:
           direction ('forward'): 'forward', 'reverse' (from the last step) or 'bidirectional'
           clip (0.0): the limit of what goes into activations, on both sides; 0: none
           input_forget (False): whether the forget gate is one less the input gate
+          quantized_state (False): whether a step's product is of the state rounded to 8 bits
 
         Relay: selfbyoc.lstm
         Relax: selfbyoc.lstm
@@ -742,6 +745,7 @@ class Ops:
         direction: _Is[str] = "forward",
         clip: _Is[float] = 0.0,
         input_forget: _Is[bool] = False,
+        quantized_state: _Is[bool] = False,
     ) -> Node:
         """An LSTM whose gates see the cell state, by peepholes [directions, 3 * units].
 
@@ -751,6 +755,7 @@ class Ops:
           direction ('forward'): 'forward', 'reverse' (from the last step) or 'bidirectional'
           clip (0.0): the limit of what goes into activations, on both sides; 0: none
           input_forget (False): whether the forget gate is one less the input gate
+          quantized_state (False): whether a step's product is of the state rounded to 8 bits
 
         Relay: selfbyoc.peephole_lstm
         Relax: selfbyoc.peephole_lstm

@@ -44,6 +44,7 @@ ATTRIBUTES: dict[str, Words] = {
                              "model, for patterns only"),
     "indices_or_sections": Words("int | tuple[int, ...]", "how many equal parts, or where each "
                                                           "but the first begins"),
+    "quantized_state": Words("bool", "whether a step's product is of the state rounded to 8 bits"),
     "input_forget": Words("bool", "whether the forget gate is one less the input gate"),
     "input_scale": Words("float", "of the input: value = scale * (integer - zero point)"),
     "input_zero_point": Words("int", "of the input"),

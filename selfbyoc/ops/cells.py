@@ -120,6 +120,11 @@ class Cell:
         """Products of a step, each with weights of its own."""
         return GATES[self.kind]
 
+    @property
+    def rounds(self) -> bool:
+        """Whether a step's products are of the state as 8 bits give it back."""
+        return bool(self.attrs.get("quantized_state", False))
+
     def gate(self, n: int, sum_: Any) -> Any:
         """The activation number n of a sum."""
         return self.activations[n](self.limit(sum_))

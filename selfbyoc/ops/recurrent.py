@@ -90,7 +90,8 @@ def _steps(
             hidden = _gru(cell, sums, parts, hidden, own[0])
             yield (hidden,)
             continue
-        sums = [s + hidden @ part for s, part in zip(sums, parts, strict=True)]
+        seen = _quantized(hidden) if cell.rounds else hidden
+        sums = [s + seen @ part for s, part in zip(sums, parts, strict=True)]
         if cell_state is None:
             hidden = cell.gate(0, sums[0])
             yield (hidden,)
@@ -99,6 +100,15 @@ def _steps(
         cell_state = cell.cell_state(sums, cell_state, looks)
         hidden = cell.hidden_state(sums, cell_state, looks)
         yield hidden, cell_state
+
+
+def _quantized(state: Array) -> Array:
+    """A state as 8 bits give it back, whose scale and zero point follow from all of it."""
+    low, high = min(float(state.min()), 0.0), max(float(state.max()), 0.0)
+    scale = state.dtype.type(high - low) / state.dtype.type(255) if high > low else 1
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    found: Array = (np.clip(np.rint(state / scale) + zero, 0, 255) - zero) * scale
+    return found.astype(state.dtype)
 
 
 def _gru(cell: Cell, sums: list[Array], parts: list[Array], hidden: Array, bias: Array) -> Array:
@@ -113,7 +123,9 @@ def _gru(cell: Cell, sums: list[Array], parts: list[Array], hidden: Array, bias:
 
 
 _COMMON = {"direction": "forward", "clip": 0.0}
-_LSTM = {"activations": "sigmoid tanh tanh", **_COMMON, "input_forget": False}
+_LSTM = {
+    "activations": "sigmoid tanh tanh", **_COMMON, "input_forget": False, "quantized_state": False,
+}  # fmt: skip
 
 
 def _kind(name: str, takes: str, attrs: dict[str, Any], doc: str) -> OpKind:
@@ -131,7 +143,8 @@ KINDS = (
         "states. gates is [length, batch, directions * 4 * units], the products of all inputs: "
         "input, output, forget and candidate of one direction after those of the other; weight "
         "[directions, 4 * units, units]; hidden and cell [directions, batch, units], before the "
-        "first step.",
+        "first step. quantized_state is ONNX Runtime's DynamicQuantizeLSTM: what goes into a "
+        "step's product is the state of the whole batch as 8 bits give it back.",
     ),
     _kind(
         "peephole_lstm", "gates weight hidden cell peepholes", _LSTM,

@@ -25,6 +25,7 @@ def plain(ins: Sequence[Tensor], call: OpCall) -> Any:
     (length, batch, _), (directions, _, units) = ins[0].shape, ins[1].shape
     results = [(length, directions, batch, units)] * len(call.outputs)
     made = cells(call.kind, call.attrs)
+    scratch = [(made[0].gates, units), *([(4,), (units,)] if made[0].rounds else [])]
 
     def nest(given: Sequence[Any], outs: Sequence[Any]) -> Stmt:
         sides = DIRECTIONS[call.attrs["direction"]]
@@ -32,36 +33,45 @@ def plain(ins: Sequence[Tensor], call: OpCall) -> Any:
         return sequence([each.steps() for each in nests])
 
     found = te.extern(
-        [*results, (made[0].gates, units)], list(ins), nest, name=call.name,
-        dtype=[call.outputs[0].dtype] * (len(results) + 1),
+        [*results, *scratch], list(ins), nest, name=call.name,
+        dtype=[call.outputs[0].dtype] * (len(results) + len(scratch)),
     )  # fmt: skip
-    return found[0] if len(results) == 1 else list(found[:-1])
+    return found[0] if len(results) == 1 else list(found[: len(results)])
 
 
 class _Direction:
-    """The nest of one direction; `sums` [gate, unit] are those of a step."""
+    """The nest of one direction; `sums` [gate, unit] are those of a step, `rounded` [unit] the
+    state that its products are of, `range` its least and largest value, scale and zero point.
+    """
 
     def __init__(
         self, number: int, back: bool, cell: Cell, ins: Sequence[Any], outs: Sequence[Any]
     ) -> None:
         self.number, self.back, self.cell = number, back, cell
         self.gates, self.weight, self.hidden, *self.own = ins
-        self.states, *self.cells, self.sums = outs
+        self.states, *rest = outs
+        if cell.rounds:
+            *rest, self.range, self.rounded = rest
+        *self.cells, self.sums = rest
         self.length, _, self.batch, self.units = self.states.shape  # numbers, or open sizes
 
     def steps(self) -> Stmt:
-        return for_loop(
-            self.length, "t", lambda t: for_loop(self.batch, "b", lambda b: self._step(t, b))
-        )
+        def step(t: Expr) -> Stmt:
+            rows = for_loop(self.batch, "b", lambda b: self._step(t, b))
+            return sequence([*self._found_range(t), rows]) if self.cell.rounds else rows
+
+        return for_loop(self.length, "t", step)
 
     def _step(self, t: Expr, b: Expr) -> Stmt:
         place = self.length - 1 - t if self.back else t
         before = self._before(t, b, self.states, self.hidden)
         if self.cell.kind == "gru":
             return self._gru(place, b, before)
-        products = [self._product(g, before, self._input(place, b, g)) for g in self._all()]
+        seen, rounding = self._rounded(before) if self.cell.rounds else (before, [])
+        products = [self._product(g, seen, self._input(place, b, g)) for g in self._all()]
         old = self._before(t, b, self.cells[0], self.own[0]) if self.cells else None
-        return sequence([*products, self._each(lambda j: self._updated(place, b, j, old))])
+        updated = self._each(lambda j: self._updated(place, b, j, old))
+        return sequence([*rounding, *products, updated])
 
     def _updated(self, place: Expr, b: Expr, j: Expr, old: Read | None) -> Stmt:
         sums = [self._sum(g, j) for g in self._all()]
@@ -99,6 +109,39 @@ class _Direction:
 
         last = self._product(2, seen, bias)
         return sequence([*products, self._each(gate), last, self._each(mixed)])
+
+    def _found_range(self, t: Expr) -> list[Stmt]:
+        """Of the state before a step, with 0, over the whole batch; and the scale and zero point of
+        8 bits, as ONNX's DynamicQuantizeLinear has them.
+        """
+        low, high, scale, _ = known = [tir.BufferLoad(self.range, [n]) for n in range(4)]
+        one, most = (tir.const(n, self.range.dtype) for n in (1, 255))
+
+        def put(n: int, value: Expr) -> Stmt:
+            return tir.BufferStore(self.range, value, [n])
+
+        def widened(b: Expr, k: Expr) -> Stmt:
+            value = self._before(t, b, self.states, self.hidden)(k)
+            return sequence([put(0, tir.min(known[0], value)), put(1, tir.max(known[1], value))])
+
+        spread = tir.Select(high > low, (high - low) / most, one)
+        zero = tir.max(one - one, tir.min(most, tir.nearbyint((one - one - low) / scale)))
+        rows = for_loop(
+            self.batch, "b", lambda b: for_loop(self.units, "k", lambda k: widened(b, k))
+        )
+        return [put(0, one - one), put(1, one - one), rows, put(2, spread), put(3, zero)]
+
+    def _rounded(self, before: Read) -> tuple[Read, list[Stmt]]:
+        """A row of the state as 8 bits give it back, and what computes it."""
+        scale, zero = (tir.BufferLoad(self.range, [n]) for n in (2, 3))
+        most = tir.const(255, self.range.dtype)
+
+        def store(k: Expr) -> Stmt:
+            place = tir.nearbyint(before(k) / scale) + zero
+            held = tir.max(most - most, tir.min(most, place))
+            return tir.BufferStore(self.rounded, (held - zero) * scale, [k])
+
+        return (lambda k: tir.BufferLoad(self.rounded, [k])), [self._each(store)]
 
     def _product(self, gate: int, state: Read, first: Read) -> Stmt:
         """The sums of a gate: what they begin with, and the state times its weights."""

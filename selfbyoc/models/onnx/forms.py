@@ -29,7 +29,7 @@ from . import (
 from .checks import where, why_not
 from .computing import computed
 from .folding import folded
-from .graph import Graph, is_of_onnx, nodes
+from .graph import Graph, is_of_onnx, nodes, op_name
 
 # What stands for a node, in its place; None: it is read right as it is, or nothing is known that
 # would be.
@@ -67,14 +67,14 @@ def readable(model: Any, name: str) -> Any:
 
 def _rewritten(model: Any, forms: Mapping[str, Form], treated: set[tuple[str, str]]) -> Any | None:
     """The model with these forms of its nodes, but of those treated already; None: none has any."""
-    if not any(node.op_type in forms for node in model.graph.node):
+    if not any(op_name(node) in forms for node in model.graph.node):
         return None
     changed = type(model)()
     changed.CopyFrom(model)
     graph, done, is_new = Graph(changed), list[Any](), False
     for node in changed.graph.node:
         key = (node.op_type, node.output[0] if node.output else "")
-        form = forms.get(node.op_type) if is_of_onnx(node) and key not in treated else None
+        form = forms.get(op_name(node)) if key not in treated else None
         found = form(node, graph) if form is not None else None
         if found is not None:
             treated.add(key)

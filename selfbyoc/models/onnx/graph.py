@@ -137,6 +137,11 @@ def nodes(graph: Any) -> Iterator[Any]:
                 yield from nodes(inner)
 
 
+def op_name(node: Any) -> str:
+    """What op a node is of, with its domain where that is not ONNX's own."""
+    return str(node.op_type) if is_of_onnx(node) else f"{node.domain}.{node.op_type}"
+
+
 def is_of_onnx(node: Any) -> bool:
     """Whether a node is of ONNX's own ops, not of another domain that has one of its name."""
     return node.domain in ("", "ai.onnx")

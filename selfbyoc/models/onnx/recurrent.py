@@ -12,7 +12,7 @@ Neither of TVM's frontends has such a layer: Relax's none at all, Relay's unroll
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from .graph import Graph, attributes
 from .lengths import Lengths
 
 _KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
+_QUANTIZED = "com.microsoft.DynamicQuantizeLSTM"
 _USUAL = {"lstm": ["Sigmoid", "Tanh", "Tanh"], "gru": ["Sigmoid", "Tanh"], "rnn": ["Tanh"]}
 _PLAIN = {name.replace("_", ""): name for name in NAMES}  # ONNX's are in no fixed case
 _NEWEST = 1 << 30  # steps: the end of a slice
@@ -34,13 +35,39 @@ def _form(node: Any, graph: Graph) -> Sequence[Any]:
     return _layer(node, graph).write(Folding(graph, node))
 
 
+def _quantized(node: Any, graph: Graph) -> Sequence[Any]:
+    """ONNX Runtime's LSTM of weights of 8 bits: as the floats that they stand for, of what is left
+    of inputs and states once rounded to 8 bits. Raises InputError for weights that are computed.
+    """
+    nodes, layer = Folding(graph, node), _layer(node, graph)
+    weights = [_floats(node, graph, place) for place in (1, 2)]
+    inputs = nodes("DequantizeLinear", *nodes.results(3, "DynamicQuantizeLinear", node.input[0]))
+    names = [inputs, *map(nodes.constant, weights), *layer.names[3:]]
+    return replace(layer, names=names, attrs={**layer.attrs, "quantized_state": True}).write(nodes)
+
+
+def _floats(node: Any, graph: Graph, place: int) -> np.ndarray:
+    """A weight [directions, inputs, 4 * units] of 8 bits -> [directions, 4 * units, inputs]."""
+    scale, zero = (6 + 2 * place, 7 + 2 * place)
+    known = [graph.constant(node.input[n]) for n in (place, scale, zero)]
+    if any(array is None for array in known):
+        text = f"{node.input[place]!r}, its scale and its zero point have to be constants"
+        raise InputError(f"{node.op_type} {node.name!r}: {text}")
+    weight, factor, point = (array for array in known if array is not None)
+    sides = len(weight)  # of each direction one, or one for each gate and unit
+    whole = weight.astype("int32") - point.astype("int32").reshape(sides, 1, -1)
+    floats = whole.astype("float32") * factor.astype("float32").reshape(sides, 1, -1)
+    return np.ascontiguousarray(floats.transpose(0, 2, 1))
+
+
 def _layer(node: Any, graph: Graph) -> _Layer:
-    given, kind = attributes(node), _KINDS[node.op_type]
+    is_turned = node.op_type not in _KINDS  # weights of 8 bits are [directions, inputs, gates]
+    given, kind = attributes(node), _KINDS.get(node.op_type, "lstm")
     direction = given.get("direction", b"forward").decode().lower()
     if direction not in DIRECTIONS:
         raise InputError(f"{node.op_type} {node.name!r}: direction is {direction!r}")
     shape = graph.shape(node.input[2])
-    units = int(given.get("hidden_size") or (shape[-1] if shape else 0))
+    units = int(given.get("hidden_size") or (shape[1 if is_turned else -1] if shape else 0))
     if not units:
         raise InputError(f"{node.op_type} {node.name!r}: hidden_size is not known")
     has_peepholes = kind == "lstm" and len(node.input) > 7 and bool(node.input[7])
@@ -52,7 +79,7 @@ def _layer(node: Any, graph: Graph) -> _Layer:
         attrs["input_forget"] = bool(given.get("input_forget", 0))
     if kind == "gru":
         attrs["linear_before_reset"] = bool(given.get("linear_before_reset", 0))
-    names = [*node.input, *[""] * (8 - len(node.input))]
+    names = [*node.input, *[""] * (8 - len(node.input))][:8]
     return _Layer(
         "peephole_lstm" if has_peepholes else kind, direction, units, attrs, names,
         is_batch_first=bool(given.get("layout", 0)),
@@ -205,4 +232,4 @@ def _are_all(lengths: np.ndarray | None, length: int | None) -> bool:
     return lengths is not None and length is not None and bool((lengths == length).all())
 
 
-FORMS = dict.fromkeys(_KINDS, _form)
+FORMS = {**dict.fromkeys(_KINDS, _form), _QUANTIZED: _quantized}

@@ -13,6 +13,8 @@ from ..kernels.recurrent.kernel import recurrent
 def _check(match: Any) -> None:
     dtypes = sorted({v.dtype for call in match.ops for v in (*call.inputs, *call.outputs)})
     require(dtypes == ["float32"], f"only float32 is scheduled, found {', '.join(dtypes)}")
+    rounds = any(call.attrs.get("quantized_state", False) for call in match.ops)
+    require(not rounds, "a state that is rounded to 8 bits at each step is not scheduled")
 
 
 def _lstm(**attrs: Any) -> Any:
