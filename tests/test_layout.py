@@ -18,8 +18,13 @@ def parsed(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imports(path):
     """(module, name) of every import, relative ones made absolute."""
+    return list(_imports(path))
+
+
+def _imports(path):
     package = ["selfbyoc", *path.relative_to(ROOT).parts[:-1]]
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
@@ -38,23 +43,23 @@ def relative(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_graph_irs_stay_in_their_files(path):
+def test_graph_irs_stay_in_their_files():
     """Only `_relay*.py` names Relay, only `_relax*.py` names Relax."""
-    for ir in ("relay", "relax"):
-        if path.name.startswith(f"_{ir}"):
-            continue
-        found = [n for n in names(path) if re.match(rf"tvm\.{ir}\b", n)]
-        assert found == [], f"{relative(path)} imports {found}"
+    for path in FILES:
+        for ir in ("relay", "relax"):
+            if path.name.startswith(f"_{ir}"):
+                continue
+            found = [n for n in names(path) if re.match(rf"tvm\.{ir}\b", n)]
+            assert found == [], f"{relative(path)} imports {found}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_tvm_is_reached_through_one_file(path):
+def test_tvm_is_reached_through_one_file():
     """Names that differ between the generations are resolved in `_tvm*.py`."""
-    if path.name.startswith(("_tvm", "_relay", "_relax")):
-        return
-    found = [n for n in names(path) if n.split(".")[0] in ("tvm", "tvm_ffi")]
-    assert found == [], f"{relative(path)} imports {found}; use selfbyoc._tvm"
+    for path in FILES:
+        if path.name.startswith(("_tvm", "_relay", "_relax")):
+            continue
+        found = [n for n in names(path) if n.split(".")[0] in ("tvm", "tvm_ffi")]
+        assert found == [], f"{relative(path)} imports {found}; use selfbyoc._tvm"
 
 
 # The floors of the house, from the ground up: a file imports from its own floor and from below.
@@ -149,13 +154,17 @@ def place(module):
     return parts[1] if len(parts) > 1 and parts[1] in FLOOR else "__init__"
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_no_arrow_runs_up(path):
-    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    assert own in FLOOR, f"{own} is on no floor"
-    # The package's version is no part of it.
-    up = [m for m in arrows(path) if FLOOR[place(m)] > FLOOR[own] and not m.endswith("__version__")]
-    assert up == [], f"{relative(path)} imports {up}"
+def test_no_arrow_runs_up():
+    for path in FILES:
+        own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        assert own in FLOOR, f"{own} is on no floor"
+        # The package's version is no part of it.
+        up = [
+            m
+            for m in arrows(path)
+            if FLOOR[place(m)] > FLOOR[own] and not m.endswith("__version__")
+        ]
+        assert up == [], f"{relative(path)} imports {up}"
 
 
 def test_folders_of_one_floor_do_not_import_each_other_in_a_circle():
@@ -274,19 +283,19 @@ def test_generations_come_in_pairs(name):
         assert shared <= public(ROOT / folder / f"{side}{ending}.py")
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_files_stay_readable(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 250, f"{relative(path)} has {len(lines)} lines"
-    assert ast.get_docstring(ast.parse("\n".join(lines))), f"{relative(path)} lacks a docstring"
+def test_files_stay_readable():
+    for path in FILES:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 250, f"{relative(path)} has {len(lines)} lines"
+        assert ast.get_docstring(ast.parse("\n".join(lines))), f"{relative(path)} lacks a docstring"
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_functions_stay_short(path):
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            length = node.end_lineno - node.lineno + 1
-            assert length <= 50, f"{relative(path)}: {node.name} has {length} lines"
+def test_functions_stay_short():
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                length = node.end_lineno - node.lineno + 1
+                assert length <= 50, f"{relative(path)}: {node.name} has {length} lines"
 
 
 def test_no_broad_silence():
@@ -310,15 +319,15 @@ def broad(path):
             yield node
 
 
-@pytest.mark.parametrize("path", [*FILES, *sorted(TOOLS.rglob("*.py"))], ids=lambda p: p.name)
-def test_who_takes_any_exception_says_why(path):
+def test_who_takes_any_exception_says_why():
     """On its line, what may come there and who is told. A TVM or a user may raise anything, PyTorch
     and Ctrl-C go on by exceptions: the narrow class is better wherever it is known.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for handler in broad(path):
-        reason = lines[handler.lineno - 1].partition("# ")[2]
-        assert len(reason.split()) > 1, f"{path.name}:{handler.lineno} gives no reason"
+    for path in (*FILES, *sorted(TOOLS.rglob("*.py"))):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for handler in broad(path):
+            reason = lines[handler.lineno - 1].partition("# ")[2]
+            assert len(reason.split()) > 1, f"{path.name}:{handler.lineno} gives no reason"
 
 
 def test_nobody_suppresses_any_exception():
