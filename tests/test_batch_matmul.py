@@ -71,6 +71,20 @@ def test_what_follows_joins():
     assert_close(run)
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_bias_of_other_axes_joins(batch):
+    """It is reshaped on its way into the result: found by the fuzzer, on one row of one."""
+    case = Case(
+        lambda x, y, z: op.add(op.batch_matmul(x, y), z),
+        x=(batch, 11, 5), y=(2, 5, 45), z=(1, 1, 45),
+    )  # fmt: skip
+    if batch == 1 and GENERATION == "relay":
+        pytest.skip("Relay's product has as many batches on both sides")
+    run = run_case(batch_matmul, case)
+    assert run.counts == {"batch_matmul": 1}
+    assert_close(run)
+
+
 def test_one_value_on_both_sides():
     case = Case(lambda x: op.batch_matmul(x, x, transpose_b=True), x=(2, 23, 40))
     run = run_case(batch_matmul, case)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....language.kernel import Kernel
 from ....language.types import Loop, Schedule
-from ...steps.blocks import Facts
+from ...steps.blocks import Facts, others
 from ...steps.loops import start_sums, vectorize
 from ...steps.parallel import parallel_over
 from .compute import MatmulStages, batch_matmul
@@ -20,6 +20,8 @@ def schedule(sch: Schedule, stages: Mapping[str, Any], plan: MatmulPlan) -> None
     """
     found: MatmulStages = next(iter(stages.values()))
     lead = len(plan.batch)
+    for block in others(sch, stages):  # what joined the result reads, such as a bias of other axes
+        sch.compute_inline(block.block)
     *batch, tile, panel, row, column, k = sch.get_loops(found.sums)
     group, tile = sch.split(tile, [plan.groups, None])
     sch.reorder(*batch, group, panel, tile, k, row, column)
