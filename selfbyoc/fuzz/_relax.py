@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
 
 from .._tvm import tvm
 from ..ir._relax import Attributes
@@ -35,6 +36,11 @@ def output_types(mod: Any) -> list[tuple[tuple[int, ...], str]]:
     found = mod["main"].body.body.ty
     fields = found.fields if isinstance(found, relax.TupleType) else [found]
     return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
+
+
+def by_frontend(model: Any) -> Any:
+    """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
+    return from_onnx(model, keep_params_in_input=False)
 
 
 def _is_call(node: Any) -> bool:

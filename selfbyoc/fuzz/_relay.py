@@ -35,6 +35,11 @@ def output_types(mod: Any) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
 
 
+def by_frontend(model: Any) -> Any:
+    """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
+    return relay.frontend.from_onnx(model, freeze_params=True)[0]
+
+
 def _is_call(node: Any) -> bool:
     return isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Finding:
 
     kind: str
     text: str
-    program: Program
+    program: Any  # a Program, or a Mutant of a file
     matched: str = ""
     number: int = -1  # of the program it grew as
 
@@ -37,28 +38,39 @@ class Finding:
         """The same for findings that may well be one fault."""
         text = re.sub(r"0x[0-9a-f]+|[\d.]+(e[-+]?\d+)?", "#", self.text)[:100]
         where = self.program.grown[0].split()[0] if self.program.grown else ""
-        told = {WRONG: self.matched, CRASHED: where, HUNG: where, MISSED: self.text}
-        return f"{self.kind}: {told.get(self.kind, text)}"
+        by_kind = {WRONG: self.matched, CRASHED: where, HUNG: where, MISSED: self.text}
+        return f"{self.kind}: {by_kind.get(self.kind, text)}"
 
     def is_like(self, other: Finding) -> bool:
         """Whether a smaller program shows the same fault."""
-        told = self.kind in (RAISED, MISSED, UNJUDGED)  # others say anything about one fault
-        return self.key == other.key if told else self.kind == other.kind
+        is_told = self.kind in (RAISED, MISSED, UNJUDGED)  # others say anything about one fault
+        return self.key == other.key if is_told else self.kind == other.kind
 
 
-class Judge:
-    """One worker process, started again after each crash."""
+class Worker:
+    """One worker process, started again after each crash, and what was counted."""
 
     def __init__(self, setting: Setting, seconds: float) -> None:
         self.setting, self.seconds = setting, seconds
         self.process = Process()
         self.counts: Counter[str] = Counter()
         self.matches: Counter[str] = Counter()
-        self.notes: list[tuple[str, Program]] = []  # no findings, but worth a look
+        self.notes: list[tuple[str, Any]] = []  # no findings, but worth a look
 
     def end(self) -> None:
         """End the worker process."""
         self.process.end()
+
+    def _call(self, function: Any, *args: Any) -> Any:
+        if self.process.calls >= _CALLS:
+            self.process.end()
+        if self.process.calls == 0:
+            self.process.start()
+        return self.process.call(function, *args, seconds=self.seconds)
+
+
+class Judge(Worker):
+    """Of programs."""
 
     def verdict(self, program: Program) -> Finding | None:
         """What is wrong with a program and, now and then, with its twin; None if nothing is."""
@@ -71,8 +83,8 @@ class Judge:
             return None
         self.counts["twins"] += 1
         if done.twin_counts != done.counts and not _is_one_number(program):
-            told = f"{other.grown[-1]}: {_told(done.counts)}; {_told(done.twin_counts)} after"
-            return Finding(MISSED, told, program, _told(done.counts))
+            text = f"{other.grown[-1]}: {told(done.counts)}; {told(done.twin_counts)} after"
+            return Finding(MISSED, text, program, told(done.counts))
         if program.seed % 4 == 0:
             self.counts["twins built"] += 1
             return self._checked(other)[0]
@@ -108,7 +120,7 @@ class Judge:
             elif not (other.undecided or other.as_ours):
                 why = "" if other.as_numpy else f"; TVM alone: {other.raised or 'a third result'}"
                 text = f"{kind} inputs, {done.wrong.get(kind, 'not as TVM alone')}{why}"
-                return Finding(WRONG, text, program, _told(done.counts))
+                return Finding(WRONG, text, program, told(done.counts))
             elif other.as_ours and not done.unknown:
                 self.counts["NumPy differs from both"] += 1
                 self.notes.append((f"NumPy alone: {kind}, {done.wrong[kind]}", program))
@@ -125,7 +137,7 @@ class Judge:
             self.counts["refused by TVM too"] += 1
             self.notes.append((f"TVM too: {done.raised}", program))
             return None
-        return Finding(RAISED, f"{done.stage}: {done.raised}", program, _told(done.counts))
+        return Finding(RAISED, f"{done.stage}: {done.raised}", program, told(done.counts))
 
     def _failed(self, program: Program, err: Failed) -> Finding | None:
         """Our build ended the process, or did not end: does TVM alone, too?"""
@@ -145,13 +157,6 @@ class Judge:
         except Failed as err:
             return Alone(raised=str(err))
 
-    def _call(self, function: Any, *args: Any) -> Any:
-        if self.process.calls >= _CALLS:
-            self.process.end()
-        if self.process.calls == 0:
-            self.process.start()
-        return self.process.call(function, *args, seconds=self.seconds)
-
 
 def _is_one_number(program: Program) -> bool:
     """Whether all that is returned is single elements: a bias is also a residual there."""
@@ -159,5 +164,6 @@ def _is_one_number(program: Program) -> bool:
     return all(math.prod(types[i][0][0]) == 1 for i in program.outputs)
 
 
-def _told(counts: dict[str, int]) -> str:
+def told(counts: Mapping[str, int]) -> str:
+    """What matched, in words."""
     return ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "nothing matched"

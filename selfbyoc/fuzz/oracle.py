@@ -102,13 +102,15 @@ def differing(
     wanted: Sequence[Array],
     graph: OpGraph,
     moved: Sequence[Rounding] = (),
+    reduction: int | None = None,
 ) -> str:
     """'' where all outputs are the same within their tolerance (and what rounding moves),
-    not-a-number at the same places.
+    not-a-number at the same places. `reduction`: of the longest chain of sums, if the graph does
+    not say it.
     """
     if len(found) != len(wanted):
         return f"{len(found)} outputs, expected {len(wanted)}"
-    reduction = longest_reduction(graph)
+    reduction = longest_reduction(graph) if reduction is None else reduction
     for n, (value, a, b) in enumerate(zip(graph.outputs, found, wanted, strict=True)):
         if a.shape != b.shape or str(a.dtype) != value.dtype:
             return f"output {n}: {a.dtype}{list(a.shape)}, expected {value.type}"

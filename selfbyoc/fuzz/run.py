@@ -6,11 +6,12 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from .._tvm import GENERATION
 from ..codegen.target import host_target
@@ -20,6 +21,11 @@ from ..ops.vocabulary import KINDS
 from .attempt import Setting, composites_of
 from .grow import grown
 from .judge import Finding, Judge
+from .like.draw import Draw
+from .like.files import read_mutant, write_mutant
+from .like.judge import MutantJudge
+from .like.smaller import smaller
+from .like.source import read
 from .program import Program, from_json
 from .seeds import seeds
 from .shrink import shrunk
@@ -42,6 +48,7 @@ class Plan:
     folder: Path | None = None
     setting: Setting = field(default_factory=Setting)
     onnx: bool = False  # programs are ONNX models
+    like: tuple[Path, ...] = ()  # mutants of these ONNX files instead of programs
 
 
 @dataclass
@@ -53,7 +60,7 @@ class Result:
     matches: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     alike: Counter[str] = field(default_factory=Counter)  # all findings, by key
-    notes: list[tuple[str, Program]] = field(default_factory=list)  # no findings; worth a look
+    notes: list[tuple[str, Any]] = field(default_factory=list)  # no findings; worth a look
 
     @property
     def an_hour(self) -> float:
@@ -69,13 +76,28 @@ class Result:
         ]  # fmt: skip
         data = {
             "generation": GENERATION, "target": plan.setting.target or str(host_target()),
-            "onnx": plan.onnx, "seed": plan.seed,
+            "onnx": plan.onnx, "like": [path.name for path in plan.like], "seed": plan.seed,
             "seconds": round(self.seconds, 1), "graphs_an_hour": round(self.an_hour),
             "counts": dict(self.counts), "matches": dict(self.matches),
             "alike": dict(self.alike), "findings": found,
             "notes": [{"text": t, "case": json.loads(p.to_json())} for t, p in self.notes],
         }  # fmt: skip
         return json.dumps(data, indent=1)
+
+
+def mutants(plan: Plan) -> Iterator[tuple[int, Draw]]:
+    """What the mutants of a plan are drawn from, with their numbers."""
+    sources = tuple(map(read, plan.like))
+    return ((n, Draw(sources, plan.seed, n, _targets(plan))) for n in _numbers(plan))
+
+
+def _numbers(plan: Plan) -> Iterable[int]:
+    return itertools.count() if plan.count is None else range(plan.count)
+
+
+def _targets(plan: Plan) -> tuple[str, ...]:
+    """Who names a target means that one."""
+    return () if plan.setting.target is not None else others()
 
 
 def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
@@ -86,10 +108,8 @@ def programs(plan: Plan) -> Iterator[tuple[int, Program]]:
         start = [p for p in start if not any(KINDS[kind].types for kind in p.kinds())]
     if not start:
         raise InputError("the composites have no cases to grow programs from")
-    numbers = itertools.count() if plan.count is None else range(plan.count)
-    # Who names a target means that one.
-    targets = () if plan.setting.target is not None else others()
-    return ((n, grown(start, plan.seed, n, plan.onnx, targets)) for n in numbers)
+    targets = _targets(plan)
+    return ((n, grown(start, plan.seed, n, plan.onnx, targets)) for n in _numbers(plan))
 
 
 def fuzz(plan: Plan, watch: Callable[[Finding], None] = lambda finding: None) -> Result:
@@ -107,12 +127,13 @@ class _Run:
     def __init__(self, plan: Plan, watch: Callable[[Finding], None]) -> None:
         self.plan, self.watch = plan, watch
         self.result, self.lock = Result(), Lock()
-        self.programs = programs(plan)
+        self.programs: Iterator[tuple[int, Any]] = mutants(plan) if plan.like else programs(plan)
         self.begin = time.monotonic()
 
     def work(self) -> None:
         """Judge programs until there are no more, or the time is up."""
-        judge = Judge(self.plan.setting, self.plan.timeout)
+        kind = MutantJudge if self.plan.like else Judge
+        judge = kind(self.plan.setting, self.plan.timeout)
         try:
             while (taken := self._next()) is not None:
                 number, program = taken
@@ -126,12 +147,12 @@ class _Run:
                 self.result.matches.update(judge.matches)
                 self.result.notes += judge.notes
 
-    def _next(self) -> tuple[int, Program] | None:
+    def _next(self) -> tuple[int, Any] | None:
         with self.lock:
             is_late = time.monotonic() - self.begin > self.plan.seconds
             return None if is_late else next(self.programs, None)
 
-    def _found(self, judge: Judge, found: Finding, number: int) -> None:
+    def _found(self, judge: Judge | MutantJudge, found: Finding, number: int) -> None:
         found = Finding(found.kind, found.text, found.program, found.matched, number)
         with self.lock:
             self.result.alike[found.key] += 1
@@ -139,25 +160,35 @@ class _Run:
         if not is_new:
             return
         before = Counter(judge.counts), Counter(judge.matches), list(judge.notes)
-        small = shrunk(found, judge.verdict, self.plan.runs, 4 * self.plan.timeout)
+        steps = smaller if self.plan.like else None
+        small = shrunk(found, judge.verdict, self.plan.runs, 4 * self.plan.timeout, steps)
         judge.counts, judge.matches, judge.notes = before  # the figures are of what grew
         judge.counts["runs to shrink"] += 1
         with self.lock:
             self.result.findings.append(small)
             if self.plan.folder is not None:
-                write(self.plan.folder, small, found.program)
+                keep = write_mutant if self.plan.like else write
+                keep(self.plan.folder, small, found.program)
             self.watch(small)
 
 
 def replay(
     case: str | Path, setting: Setting | None = None, timeout: float = 120.0
 ) -> Finding | None:
-    """The verdict on one case, a file or its text, in a process of its own."""
-    judge = Judge(setting or Setting(), timeout)
+    """The verdict on one case, a file (JSON, or an ONNX model of fixed sizes) or its text, in a
+    process of its own.
+    """
+    if isinstance(case, Path) and case.suffix == ".onnx":
+        return _replayed(MutantJudge(setting or Setting(), timeout), read_mutant(case))
+    return _replayed(Judge(setting or Setting(), timeout), from_json(_text(case)))
+
+
+def _replayed(judge: Any, case: Any) -> Finding | None:
     try:
-        return judge.verdict(from_json(_text(case)))
+        found: Finding | None = judge.verdict(case)
     finally:
         judge.end()
+    return found
 
 
 def _text(case: str | Path) -> str:

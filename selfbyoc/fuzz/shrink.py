@@ -5,27 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from .infer import Invalid, Type, infer
 from .judge import Finding
 from .program import CONSTANT, INPUT, ITEM, Draft, Program
 from .shapes import at_places, everywhere, valid
 
-Judged = Callable[[Program], "Finding | None"]
+Judged = Callable[[Any], "Finding | None"]
+Steps = Callable[[Any], Iterator[Any]]
 
 
-def shrunk(finding: Finding, judged: Judged, runs: int, seconds: float) -> Finding:
-    """The smallest program found in so many runs or so much time that has the same fault."""
+def shrunk(
+    finding: Finding, judged: Judged, runs: int, seconds: float, steps: Steps | None = None
+) -> Finding:
+    """The smallest program found in so many runs or so much time that has the same fault; `steps`
+    gives what is one step smaller, the largest steps first.
+    """
     end = time.monotonic() + seconds
+    steps = steps or _valid
     tried = {_text(finding.program)}
     best, left = finding, runs
     progress = True
     while progress and left > 0:
         progress = False
-        for program in smaller(best.program):
+        for program in steps(best.program):
             if left <= 0 or time.monotonic() > end:
                 return best
-            if _text(program) in tried or not valid(program):
+            if _text(program) in tried:
                 continue
             tried.add(_text(program))
             left -= 1
@@ -36,8 +43,15 @@ def shrunk(finding: Finding, judged: Judged, runs: int, seconds: float) -> Findi
     return best
 
 
-def _text(program: Program) -> str:
-    return replace(program, grown=()).to_json()
+def _text(program: Any) -> str | bytes:
+    """What two programs have in common that are one."""
+    if isinstance(program, Program):
+        return replace(program, grown=()).to_json()
+    return bytes(program.model + program.target.encode())
+
+
+def _valid(program: Program) -> Iterator[Program]:
+    return filter(valid, smaller(program))
 
 
 def smaller(program: Program) -> Iterator[Program]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from ..fuzz.run import Plan, Result, fuzz, replay
 from .fuzz_tables import markdown, read_run
 from .progress import step
 
+_OF_FILES = ("graphs", "not valid", "builds", "refused", "refused by TVM too", "by TVM alone",
+             "TVM alone is as wrong", "not compared")  # fmt: skip
 _ROWS = (
     "graphs", "builds", "unwritten", "by NumPy", "by ONNX Runtime", "by TVM alone", "twins",
     "twins built", "NumPy differs from both", "refused by TVM too", "known limits", "not compared",
@@ -42,6 +45,7 @@ class Request:
     replay: Path | None = None
     json: Path | None = None
     onnx: bool = False
+    like: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
 
 
@@ -57,18 +61,19 @@ def run(console: Console, asked: Request) -> bool:
         found = replay(asked.replay, setting, asked.timeout)
         console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)
         return found is None
-    if asked.onnx:
+    if asked.onnx or asked.like:
         for package in ("onnx", "onnxruntime"):  # one line, not a finding for each graph
             extra(package)
     plan = Plan(
         asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout, asked.shrink,
-        asked.output, setting, asked.onnx,
+        asked.output, setting, asked.onnx or bool(asked.like), tuple(asked.like),
     )  # fmt: skip
     with step("growing programs"):
         result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))
-    console.print(_table(result))
+    console.print(_table(result, _OF_FILES if asked.like else _ROWS))
     if result.findings:
-        console.print(f"each as a case and as a test: {asked.output}", soft_wrap=True)
+        what = "a model and its inputs" if asked.like else "a case and as a test"
+        console.print(f"each as {what}: {asked.output}", soft_wrap=True)
     if asked.json is not None:
         write_text(asked.json, result.to_json(plan))
     return not result.findings
@@ -79,9 +84,9 @@ def _line(found: Finding) -> str:
     return f"[red]{found.kind:7}[/]{escape(ops)}\n       {escape(found.text)}"
 
 
-def _table(result: Result) -> Table:
+def _table(result: Result, rows: Sequence[str]) -> Table:
     table = Table("", GENERATION, title="what was done, and what was found")
-    for name in _ROWS:
+    for name in rows:
         table.add_row(name, str(result.counts[name]))
     table.add_row("composites matched", str(sum(result.matches.values())))
     table.add_row("different composites", str(len(+result.matches)))

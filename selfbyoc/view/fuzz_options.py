@@ -15,6 +15,7 @@ def add_fuzz(commands: Any) -> None:
         """
         % --seconds 600 --jobs 2
         % --composites mine.py --seed 7
+        % --onnx --like model.onnx --count 100  mutants of your own model
         % --replay build/fuzz/case.json""",
     )  # fmt: skip
     add = parser.add_argument
@@ -27,12 +28,15 @@ def add_fuzz(commands: Any) -> None:
         help="the composites of this file instead of the built-in ones")  # fmt: skip
     add("--onnx", action="store_true",
         help="write the programs as ONNX models, with ops of ONNX's own among theirs")  # fmt: skip
+    add("--like", type=Path, action="append", default=[], metavar="FILE.onnx",
+        help="mutants of this ONNX model instead; implies --onnx; may be repeated")  # fmt: skip
     add("--timeout", type=seconds, default=120.0, help="seconds for one program; default: 120")
     add("--shrink", type=at_least(1), default=150, metavar="N",
         help="programs tried to make one finding smaller; default: 150")  # fmt: skip
     add("--output", type=Path, default=Path("build/fuzz"), metavar="DIR",
         help="where findings go; default: build/fuzz")  # fmt: skip
-    add("--replay", type=Path, metavar="CASE.json", help="only this case, as it was written")
+    add("--replay", type=Path, metavar="CASE",
+        help="only this case, as it was written: CASE.json, or CASE.onnx of --like")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="also write all as data")
     add("--tables", type=Path, action="append", default=[], metavar="FILE",
         help="print what such files say as Markdown, and do nothing else")  # fmt: skip

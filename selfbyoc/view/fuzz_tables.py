@@ -34,6 +34,7 @@ class Run:
     alike: Mapping[str, int]
     findings: tuple[Any, ...]
     notes: tuple[Any, ...]
+    like: tuple[str, ...] = ()
 
 
 def read_run(path: Path) -> Run:
@@ -56,7 +57,8 @@ def markdown(runs: Sequence[Run]) -> str:
 
 def _name(run: Run) -> str:
     hasty = any(said in run.target for said in ("opt-level=0", '"opt-level":0', '"opt-level": 0'))
-    notes = (", opt-level 0" if hasty else "") + (", `--onnx`" if run.onnx else "")
+    written = ", `--like`" if run.like else ", `--onnx`" if run.onnx else ""
+    notes = (", opt-level 0" if hasty else "") + written
     return f"{run.generation}, `{short_cpu(run.target)}`{notes}"
 
 
