@@ -6,7 +6,7 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,8 @@ from .._tvm import GENERATION
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..files import read_text
+from ..models.onnx_model import load_onnx
+from ..models.shapes import Shape, check_known
 from ..ops.vocabulary import KINDS
 from .attempt import Setting, composites_of
 from .grow import grown
@@ -49,6 +51,7 @@ class Plan:
     setting: Setting = field(default_factory=Setting)
     onnx: bool = False  # programs are ONNX models
     like: tuple[Path, ...] = ()  # mutants of these ONNX files instead of programs
+    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of inputs of these files
 
 
 @dataclass
@@ -87,7 +90,8 @@ class Result:
 
 def mutants(plan: Plan) -> Iterator[tuple[int, Draw]]:
     """What the mutants of a plan are drawn from, with their numbers."""
-    sources = tuple(map(read, plan.like))
+    check_known(list(map(load_onnx, plan.like)), plan.shapes)
+    sources = tuple(read(path, plan.shapes) for path in plan.like)
     return ((n, Draw(sources, plan.seed, n, _targets(plan))) for n in _numbers(plan))
 
 

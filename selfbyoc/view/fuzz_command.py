@@ -13,11 +13,13 @@ from rich.table import Table
 
 from .. import host
 from .._tvm import GENERATION
+from ..errors import InputError
 from ..extra import extra
 from ..files import write_text
 from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
 from ..fuzz.run import Plan, Result, fuzz, replay
+from ..models.shapes import parse_shapes
 from .fuzz_tables import markdown, read_run
 from .progress import step
 
@@ -46,6 +48,7 @@ class Request:
     json: Path | None = None
     onnx: bool = False
     like: tuple[Path, ...] = ()
+    shape: tuple[str, ...] = ()
     tables: tuple[Path, ...] = ()
 
 
@@ -61,12 +64,15 @@ def run(console: Console, asked: Request) -> bool:
         found = replay(asked.replay, setting, asked.timeout)
         console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)
         return found is None
+    if asked.shape and not asked.like:
+        raise InputError("--shape: expected a model of these inputs, --like FILE.onnx")
     if asked.onnx or asked.like:
         for package in ("onnx", "onnxruntime"):  # one line, not a finding for each graph
             extra(package)
     plan = Plan(
         asked.seconds, asked.count, asked.seed, asked.jobs, asked.timeout, asked.shrink,
         asked.output, setting, asked.onnx or bool(asked.like), tuple(asked.like),
+        parse_shapes(asked.shape),
     )  # fmt: skip
     with step("growing programs"):
         result = fuzz(plan, lambda finding: console.print(_line(finding), soft_wrap=True))

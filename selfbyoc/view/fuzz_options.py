@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .command import add_command, at_least, runs, seconds
+from .model_file import add_shape
 
 
 def add_fuzz(commands: Any) -> None:
@@ -15,7 +16,7 @@ def add_fuzz(commands: Any) -> None:
         """
         % --seconds 600 --jobs 2
         % --composites mine.py --seed 7
-        % --onnx --like model.onnx --count 100  mutants of your own model
+        % --onnx --like model.onnx --count 100
         % --replay build/fuzz/case.json""",
     )  # fmt: skip
     add = parser.add_argument
@@ -30,6 +31,7 @@ def add_fuzz(commands: Any) -> None:
         help="write the programs as ONNX models, with ops of ONNX's own among theirs")  # fmt: skip
     add("--like", type=Path, action="append", default=[], metavar="FILE.onnx",
         help="mutants of this ONNX model instead; implies --onnx; may be repeated")  # fmt: skip
+    add_shape(parser)
     add("--timeout", type=seconds, default=120.0, help="seconds for one program; default: 120")
     add("--shrink", type=at_least(1), default=150, metavar="N",
         help="programs tried to make one finding smaller; default: 150")  # fmt: skip

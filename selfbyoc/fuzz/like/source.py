@@ -13,9 +13,9 @@ import numpy as np
 from ...bench.inputs import inputs_of
 from ...errors import InputError
 from ...extra import extra
-from ...models.dim_names import name_open_sizes
 from ...models.onnx_model import load_onnx
 from ...models.real_inputs import keep_constants
+from ...models.shapes import Shape, give_shapes
 from .mutant import Range
 from .protos import LARGEST, reads, session
 
@@ -84,16 +84,20 @@ class Source:
         )  # fmt: skip
 
 
-def read(path: Path) -> Source:
-    """A file. Raises InputError where there is none, or nothing to cut."""
+def read(path: Path, shapes: Mapping[str, Shape] | None = None) -> Source:
+    """A file, with these shapes for those of its inputs that are named. Raises InputError where
+    there is no model, or nothing to cut.
+    """
     model = load_onnx(path)
     keep_constants(model, ())
-    name_open_sizes(model)
+    model = give_shapes(model, shapes or {}, path.name)  # and each open size has a name
     opened = [d for v in model.graph.input for d in v.type.tensor_type.shape.dim if d.dim_param]
     source = None
     for size in _SIZES if opened else _SIZES[:1]:
         fixed = _at_size(model, size)
-        source = _looked_at(path.name, fixed)
+        random = inputs_of(fixed)
+        ones = {name: np.ones_like(array) for name, array in random.items()}
+        source = _looked_at(path.name, fixed, random) or _looked_at(path.name, fixed, ones)
         if source is not None:
             break
     if source is None:  # ONNX Runtime does not run it: what follows by ONNX's rules is left
@@ -140,13 +144,12 @@ def _inferred(model: Any) -> dict[str, Type]:
     return found
 
 
-def _looked_at(name: str, model: Any) -> Source | None:
+def _looked_at(name: str, model: Any, given: Mapping[str, Array]) -> Source | None:
     """With what ONNX Runtime finds in one run; None where it does not run the model."""
     types = _inferred(model)
     made = {each for node in model.graph.node for each in node.output if each}
     asked = [each for each in sorted(made) if each not in types or _is_small(types[each])]
     own = [value.name for value in model.graph.output][:1]
-    given = inputs_of(model)
     values, ranges = {}, {value: _range(array) for value, array in given.items()}
     try:
         for value, array in _run(model, [*own, *(a for a in asked if a not in own)], given):
