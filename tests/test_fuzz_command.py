@@ -103,8 +103,8 @@ def test_a_twin_that_matches_otherwise_is_a_finding(found):
     assert "maximum_commuted: 1 written_so; nothing matched after" in missed[0]["text"]
 
 
-class Answers(Judge):
-    """A judge whose worker process gives these answers instead of running."""
+class Scripted:
+    """Of a judge: its worker process gives these answers instead of running."""
 
     def __init__(self, *answers):
         super().__init__(Setting(), 1.0)
@@ -115,6 +115,10 @@ class Answers(Judge):
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+class Answers(Scripted, Judge):
+    """A judge of programs."""
 
 
 ONE = Program((Node(INPUT, shape=(3,), dtype="float32"), Node("exp", (0,))), (1,))

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_fuzz_command import faulty
+from test_fuzz_command import Scripted, faulty
 
 from selfbyoc.__main__ import main
 from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.attempt import Alone, Setting
 from selfbyoc.fuzz.judge import CRASHED, HUNG, RAISED, UNJUDGED, WRONG
+from selfbyoc.fuzz.oracle import moved_by_inputs
 from selfbyoc.fuzz.run import Plan, fuzz, replay
 from selfbyoc.tuning.process import Failed
 
@@ -22,6 +23,7 @@ from selfbyoc.fuzz.like.draw import Draw, drawn  # noqa: E402
 from selfbyoc.fuzz.like.judge import MutantJudge  # noqa: E402
 from selfbyoc.fuzz.like.mutant import Mutant  # noqa: E402
 from selfbyoc.fuzz.like.mutations import MUTATIONS  # noqa: E402
+from selfbyoc.fuzz.like.protos import session  # noqa: E402
 from selfbyoc.fuzz.like.smaller import smaller  # noqa: E402
 from selfbyoc.fuzz.like.source import read  # noqa: E402
 
@@ -156,18 +158,8 @@ def test_a_planted_fault_is_found_shrunk_and_replayed(tmp_path, capsys):
     assert replay(case) is None  # the built-in composites are right on it
 
 
-class Answers(MutantJudge):
-    """A judge whose worker process gives these answers instead of running."""
-
-    def __init__(self, *answers):
-        super().__init__(Setting(), 1.0)
-        self.answers = list(answers)
-
-    def _call(self, function, *args):
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+class Answers(Scripted, MutantJudge):
+    """A judge of mutants."""
 
 
 BAD = {"found": {"random": [np.ones(3)]}, "wrong": {"random": "1 of 3 elements"}}
@@ -239,6 +231,16 @@ def test_files_without_a_model_or_a_node(tmp_path, text, told):
 
 
 @once
+def test_shapes_are_of_inputs_that_there_are(tmp_path, capsys):
+    path = saved(tmp_path, NETWORK)
+    assert read(path, {"image": (2, 4, 10, 12)}).types["pooled"][0] == (2, 8, 5, 6)
+    with pytest.raises(InputError, match="shape: no input 'images'; known"):
+        fuzz(Plan(count=1, like=(path,), shapes={"images": (1, 4, 8, 8)}))
+    assert main(["fuzz", "--shape", "image=1x4x8x8"]) == 1
+    assert "--shape: expected a model" in capsys.readouterr().err
+
+
+@once
 def test_cases_that_cannot_be_replayed(tmp_path):
     path = saved(tmp_path, NETWORK)
     with pytest.raises(InputError, match="input image has open sizes"):
@@ -255,10 +257,16 @@ def test_cases_that_cannot_be_replayed(tmp_path):
 @once
 def test_a_mutant_has_inputs_that_mean_something():
     model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, bool[4] b, int64[50] i) '
-        "=> (float[3] y, bool[4] c, int64[50] j) {y = Log(x) c = Not(b) j = Neg(i)}"
+        '<ir_version: 8, opset_import: ["" : 17]> g (float x, bool[4] b, int64[50] i) '
+        "=> (float y, bool[4] c, int64[50] j) {y = Log(x) c = Not(b) j = Neg(i)}"
     )
-    found = Mutant(model.SerializeToString(), {"i": (2, 4)}, seed=1).inputs("negative")
-    assert found["x"].min() > 0
+    mutant = Mutant(model.SerializeToString(), {"i": (2, 4)}, seed=1)
+    assert runs(mutant)
+    run = session(mutant.model)
+    moved = moved_by_inputs(lambda given: run.run(None, dict(given)), mutant.inputs("random"))
+    assert 0 < moved[0].slack < 1e-5
+    found = mutant.inputs("negative")
+    assert found["x"] > 0
+    assert {type(array) for array in found.values()} == {np.ndarray}
     assert found["b"].dtype == bool
     assert set(found["i"]) == {2, 3, 4}

@@ -93,7 +93,7 @@ def _noisy(given: Mapping[str, Array], rng: np.random.Generator) -> dict[str, Ar
         step = 4 * ROUNDOFF.get(str(array.dtype), 0.0) * rng.choice([-1.0, 1.0], array.shape)
         # Of an image of zeros a norm divides by the root of its epsilon whatever its mean left.
         size = array if array.any() else 1.0
-        moved[name] = (array + size * step).astype(array.dtype)
+        moved[name] = np.asarray(array + size * step, array.dtype)  # one number, too, is an array
     return moved
 
 

@@ -60,13 +60,15 @@ class Mutant:
             shape = tuple(d.dim_value for d in tensor.shape.dim)
             dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
             made = self._array(value.name, Value(shape, str(dtype)), kind)
-            found[value.name] = abs(made) + made.dtype.type(0.1) if value.name in positive else made
+            if value.name in positive:
+                made = np.asarray(abs(made) + made.dtype.type(0.1))
+            found[value.name] = made
         return found
 
     def _array(self, name: str, value: Value, kind: str) -> Array:
         seed = zlib.crc32(f"{self.seed} {name}".encode())
         if value.dtype.startswith("float"):
-            return arrays(OpGraph((value,), (), ()), {}, kind, seed)[0]
+            return np.asarray(arrays(OpGraph((value,), (), ()), {}, kind, seed)[0])
         rng, dtype = np.random.default_rng(seed), np.dtype(value.dtype)
         if dtype.kind == "b":
             return np.asarray(rng.random(value.shape) < 0.5)
