@@ -25,9 +25,10 @@ from ...runtime.generation import runtime
 from ...runtime.tolerance import bound_of
 from ..attempt import Alone, Setting, composites_of
 from ..generation import planter
-from ..oracle import differing, moved_by_inputs
+from ..oracle import differing
 from .mutant import KINDS, Array, Mutant
 from .protos import session
+from .rounding import moved
 
 # ONNX Runtime's Sigmoid knows no numbers below that of -18: what a model makes of them alone.
 _SIGMOID = 1e-7
@@ -125,10 +126,8 @@ def _compare(
     wrong = _differing(found, wanted)
     if not wrong:
         return
-    given, run = mutant.inputs(kind), session(mutant.model)
-    moved = moved_by_inputs(lambda arrays: run.run(None, dict(arrays)), given)
-    graph = _outputs(wanted)
-    wrong = differing(found, wanted, graph, moved, TERMS)
+    given = mutant.inputs(kind)
+    wrong = differing(found, wanted, _outputs(wanted), moved(mutant, given), TERMS)
     if wrong and not _is_as_good(mutant, given, found, wanted):
         result.found[kind], result.wrong[kind] = found, wrong
 
