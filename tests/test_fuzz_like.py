@@ -22,7 +22,9 @@ from selfbyoc.fuzz.like.draw import Draw, drawn  # noqa: E402
 from selfbyoc.fuzz.like.judge import MutantJudge  # noqa: E402
 from selfbyoc.fuzz.like.mutant import Mutant  # noqa: E402
 from selfbyoc.fuzz.like.mutations import MUTATIONS  # noqa: E402
-from selfbyoc.fuzz.like.rounding import moved  # noqa: E402
+from selfbyoc.fuzz.like.protos import typed  # noqa: E402
+from selfbyoc.fuzz.like.rounding import moved, overflows  # noqa: E402
+from selfbyoc.fuzz.like.sizes import everywhere  # noqa: E402
 from selfbyoc.fuzz.like.smaller import smaller  # noqa: E402
 from selfbyoc.fuzz.like.source import read  # noqa: E402
 
@@ -193,6 +195,22 @@ def test_verdicts(source, answers, kind):
 
 
 @once
+def test_one_extent_changes_wherever_it_is_and_nothing_else():
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1, 4, 6, 6] x) => (float[1, 4, 6, 6] y)
+        <float s = {0.5}, int64[4] shape = {1, 4, 6, 6}, float[4, 1, 1, 1] w = {1, 2, 3, 4}>
+        { a = Conv<group = 4>(x, w) b = Mul(a, s) y = Reshape(b, shape) }"""
+    )
+    everywhere(model.graph, 4, 6)
+    s, shape, w = map(onnx.numpy_helper.to_array, model.graph.initializer)
+    assert (s.shape, shape.tolist(), w.shape) == ((), [1, 6, 6, 6], (6, 1, 1, 1))
+    assert len(set(w.ravel())) == 6
+    model.graph.output[0].ClearField("type")
+    assert typed(model) is not None
+
+
+@once
 def test_what_is_not_valid_is_redrawn_and_counted(source):
     judge = Answers(Tried(invalid="no"), Tried(invalid="no"), Tried())
     assert judge.verdict(Draw((source,), 5, 0)) is None
@@ -266,6 +284,17 @@ def test_a_mutant_has_inputs_that_mean_something():
     assert {type(array) for array in found.values()} == {np.ndarray}
     assert found["b"].dtype == bool
     assert set(found["i"]) == {2, 3, 4}
+
+
+@once
+@pytest.mark.parametrize("size", [200.0, 1e10])
+def test_what_an_integer_cannot_hold_is_not_compared(size):
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (int32[2] y)
+        { a = Abs(x) y = Cast<to = 6>(a) }"""
+    )
+    mutant = Mutant(onnx.shape_inference.infer_shapes(model).SerializeToString())
+    assert overflows(mutant, {"x": np.array([-size, 1], "float32")}) == (size > 1 << 31)
 
 
 @once

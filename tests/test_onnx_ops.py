@@ -235,6 +235,20 @@ def test_a_quantized_convolution():
     check("QLinearConv", BYTES, *scales, *more, constants=range(1, 8), pads=[1, 0, 1, 0])
 
 
+@pytest.mark.parametrize("given", [0.0, 5.0, -3.0, None])
+def test_bytes_by_the_range_of_what_is_there(given):
+    """Of zeros the scale is 1 in ONNX Runtime; the standard divides zero by it."""
+    x = X if given is None else np.full((2, 3, 5), given, "float32")
+    proto, _ = of_op("DynamicQuantizeLinear", x, count=3)
+    found, scale, point = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)(x)
+    low, high = min(0.0, float(x.min())), max(0.0, float(x.max()))
+    step = (high - low) / 255 or 1.0
+    np.testing.assert_allclose(scale, step, rtol=1e-6)
+    assert int(point) == round(-low / step)
+    wanted = np.clip(np.round(x / step) + int(point), 0, 255)
+    assert np.abs(found.astype(int) - wanted).max() <= (given is None)  # of two as near, either
+
+
 @RELAX_ALONE
 def test_quantized_in_blocks():
     scales = np.abs(random(2, 2, 5)) + 0.1

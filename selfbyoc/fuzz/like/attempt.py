@@ -28,7 +28,7 @@ from ..generation import planter
 from ..oracle import differing
 from .mutant import KINDS, Array, Mutant
 from .protos import session
-from .rounding import moved
+from .rounding import moved, overflows
 
 # ONNX Runtime's Sigmoid knows no numbers below that of -18: what a model makes of them alone.
 _SIGMOID = 1e-7
@@ -127,6 +127,9 @@ def _compare(
     if not wrong:
         return
     given = mutant.inputs(kind)
+    if overflows(mutant, given):
+        result.undefined += 1
+        return
     wrong = differing(found, wanted, _outputs(wanted), moved(mutant, given), TERMS)
     if wrong and not _is_as_good(mutant, given, found, wanted):
         result.found[kind], result.wrong[kind] = found, wrong

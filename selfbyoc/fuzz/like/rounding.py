@@ -9,7 +9,7 @@ import numpy as np
 
 from ...analysis.verify.rounding import Rounding
 from ...extra import extra
-from ...models.onnx.graph import Graph
+from ...models.onnx.graph import Graph, attributes
 from ...runtime.tolerance import ROUNDOFF
 from ..oracle import moved_by_inputs
 from .mutant import Array, Mutant
@@ -33,6 +33,20 @@ def moved(mutant: Mutant, given: Mapping[str, Array]) -> list[Rounding]:
         return found
 
     return moved_by_inputs(run, given)
+
+
+def overflows(mutant: Mutant, given: Mapping[str, Array]) -> bool:
+    """Whether a float is cast to an integer that cannot hold it: ONNX does not say what that is."""
+    casts = [n for n in mutant.proto.graph.node if n.op_type == "Cast"]
+    if not casts:
+        return False
+    largest = _largest(mutant.proto, given)
+    largest |= {n: float(np.abs(a).max(initial=0)) for n, a in given.items() if a.dtype.kind == "f"}
+    to_dtype = extra("onnx").helper.tensor_dtype_to_np_dtype
+    dtypes = [(node.input[0], np.dtype(to_dtype(attributes(node)["to"]))) for node in casts]
+    return any(
+        dtype.kind in "iu" and largest.get(name, 0) > np.iinfo(dtype).max for name, dtype in dtypes
+    )
 
 
 def _floats(model: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:

@@ -45,14 +45,15 @@ def _exchanged(value: Any, old: int, new: int) -> Any:
 def _resized(array: np.ndarray, old: int, new: int) -> np.ndarray:
     if array.dtype in (np.int64, np.int32) and array.size <= _LISTS:
         return np.where(array == old, new, array).astype(array.dtype) if old in array else array
-    for axis in (n for n, e in enumerate(array.shape) if e == old):
+    axes = [n for n, e in enumerate(array.shape) if e == old]
+    for axis in axes:
         places = np.arange(new)
         array = np.take(array, places % old, axis)
         if array.dtype.kind == "f":  # two equal channels would hide that they were exchanged
             shape = [1] * array.ndim
             shape[axis] = new
             array = array * (0.7 ** (places // old)).reshape(shape).astype(array.dtype)
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array) if axes else array  # which makes a vector of a number
 
 
 def extents(graph: Any) -> list[int]:

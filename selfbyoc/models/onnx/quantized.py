@@ -114,6 +114,20 @@ def _quantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     return steps.instead(steps("Cast", found, to=number, **_saturates(node)))
 
 
+def _by_range(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """A scale of 1 where all is zero, as in ONNX Runtime: by none the next op would divide."""
+    steps, x = Steps(graph, node), node.input[0]
+    zero, most = np.float32(0), np.float32(255)
+    low = steps("Min", steps("ReduceMin", x, keepdims=0), zero)
+    high = steps("Max", steps("ReduceMax", x, keepdims=0), zero)
+    scale = steps("Div", steps("Sub", high, low), most)
+    scale = steps("Where", steps("Equal", scale, zero), np.float32(1), scale)
+    point = steps("Clip", steps("Round", steps("Div", steps("Sub", zero, low), scale)), zero, most)
+    moved = steps("Add", steps("Round", steps("Div", x, scale)), point)
+    found = steps("Clip", moved, zero, most)
+    return steps.instead(steps.cast(found, np.uint8), scale, steps.cast(point, np.uint8))
+
+
 def _saturates(node: Any) -> dict[str, Any]:
     given = attributes(node)
     return {"saturate": given["saturate"]} if "saturate" in given else {}
@@ -135,7 +149,10 @@ def _spread(node: Any, graph: Graph, steps: Steps) -> Any:
     return lambda name: name
 
 
-FORMS = {"DequantizeLinear": _dequantized, "QuantizeLinear": _quantized}
+FORMS = {
+    "DequantizeLinear": _dequantized, "DynamicQuantizeLinear": _by_range,
+    "QuantizeLinear": _quantized,
+}  # fmt: skip
 if not IS_RELAY:  # whose frontend has these as its dialect of bytes, twenty times as fast
     FORMS |= {
         "ConvInteger": _conv_integer, "QLinearConv": _qlinear_conv,
