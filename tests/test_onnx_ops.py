@@ -228,6 +228,17 @@ def test_frames_of_a_signal(half):
     check("STFT", *frames, opset=17, constants=[1, 2, 3], onesided=half)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("points", [0, 2])
+def test_products_of_bytes_of_two_signs(turned, points):
+    """As onnxruntime's quantize_dynamic writes them; Relay's frontend wants both sides alike."""
+    a, b = BYTES.reshape(10, 7), RNG.integers(-128, 127, (7, 12)).astype("int8")
+    given = [a, b, np.uint8(131), np.int8(-5)]
+    if turned:
+        given = [b.T, a.T, np.int8(-5), np.uint8(131)]
+    check("MatMulInteger", *given[: 2 + points], constants=range(1, 2 + points))
+
+
 def test_a_quantized_convolution():
     weight = RNG.integers(-9, 9, (3, 2, 3, 3)).astype("int8")
     scales = np.float32(0.1), np.uint8(7), weight, np.float32([0.1, 0.2, 0.3])

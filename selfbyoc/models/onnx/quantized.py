@@ -63,6 +63,26 @@ def _qlinear_matmul(node: Any, graph: Graph) -> Sequence[Any] | None:
     return _requantized(steps, sums, factor, yz)
 
 
+def _of_one_sign(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """Signed bytes by unsigned ones as unsigned ones, each and its zero point 128 more."""
+    a, b, *points = node.input
+    dtypes = [graph.dtype(a), graph.dtype(b)]
+    if None in dtypes or dtypes[0] == dtypes[1]:
+        return None
+    steps = Steps(graph, node)
+    points = [*points, "", ""]
+    inputs = []
+    for x, point, dtype in zip((a, b), points, dtypes, strict=False):
+        point = point or steps.constant(np.zeros((), dtype))
+        inputs.append([x, point] if dtype == np.uint8 else [_lifted(steps, v) for v in (x, point)])
+    (a, a_point), (b, b_point) = inputs
+    return steps.instead(steps("MatMulInteger", a, b, a_point, b_point))
+
+
+def _lifted(steps: Steps, x: str) -> str:
+    return steps.cast(steps("Add", steps.cast(x, np.int32), np.int32(128)), np.uint8)
+
+
 def _requantized(steps: Steps, sums: str, factor: str, point: str) -> Sequence[Any] | None:
     dtype = steps.graph.dtype(point)
     if dtype is None or dtype.kind not in "iu":
@@ -153,6 +173,8 @@ FORMS = {
     "DequantizeLinear": _dequantized, "DynamicQuantizeLinear": _by_range,
     "QuantizeLinear": _quantized,
 }  # fmt: skip
+if IS_RELAY:
+    FORMS["MatMulInteger"] = _of_one_sign  # its frontend wants both sides alike
 if not IS_RELAY:  # whose frontend has these as its dialect of bytes, twenty times as fast
     FORMS |= {
         "ConvInteger": _conv_integer, "QLinearConv": _qlinear_conv,
