@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import emit, op
-from selfbyoc._tvm import GENERATION
-from selfbyoc.errors import CompositeError, InputError
+from selfbyoc import BUILTIN, emit, op
+from selfbyoc._tvm import GENERATION, make_target
+from selfbyoc.analysis.gpu.cases import made
+from selfbyoc.errors import CompositeError, InputError, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
@@ -250,3 +251,10 @@ def test_open_sizes(op, opened):
         x = np.random.default_rng(steps).standard_normal((steps, rows, 6)).astype("float32")
         for found, expected in zip(library(x), session.run(None, {"X": x}), strict=True):
             assert first_wrong(found, expected, "float32", steps * UNITS) is None
+
+
+def test_no_kernel_of_a_gpu():
+    """Its steps follow on one another: the default schedule of GPUs says so."""
+    composite = next(c for c in BUILTIN if c.name == "rnn")
+    with pytest.raises(ScheduleError, match="is one nest of loops, which runs on CPUs alone"):
+        list(made(composite, composite.cases[0], make_target({"kind": "cuda", "arch": "sm_80"})))

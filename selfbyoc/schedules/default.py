@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..codegen.info.ops import Ops
+from ..errors import ScheduleError
 from ..gpu import gpu
 from ..language.types import Schedule, Target
 from ..machine import machine
@@ -25,6 +26,8 @@ def schedule(sch: Schedule, ops: Ops | None, target: Target, told: str = "") -> 
     """Stage by stage: melting stages into one another is left to a composite's own schedule, but on
     a GPU -> what was planned there. `told` is why it should do no more than it must, if so.
     """
+    if not _is_cpu(target):
+        _check_stages(sch)
     # 1. What is elementwise joins its reader.
     inline_injective(sch)
     if not _is_cpu(target):
@@ -33,6 +36,15 @@ def schedule(sch: Schedule, ops: Ops | None, target: Target, told: str = "") -> 
     for last in schedule_blocks(sch, facts(sch), target):
         last()
     return ""
+
+
+def _check_stages(sch: Schedule) -> None:
+    """Raise ScheduleError for a nest in one piece, as that of a recurrent layer: it has no stage
+    whose elements could be shared among threads.
+    """
+    for block in facts(sch):
+        if not len(block.stmt.writes):
+            raise ScheduleError(f"{block.name} is one nest of loops, which runs on CPUs alone")
 
 
 def schedule_blocks(sch: Schedule, blocks: Sequence[Facts], target: Target) -> list[Finish]:
