@@ -36,17 +36,20 @@ def listed(file: str) -> set[str]:
 # stands after "relay:" is slow there, and what it is about is tested with Relax each time.
 SLOW, QUICK = listed("slow.txt"), listed("quick.txt")
 SLOW = {n.removeprefix("relay: ") for n in SLOW if GENERATION == "relay" or n[:7] != "relay: "}
+SWEEPS = {name: int(count) for count, name in map(str.split, listed("sweeps.txt"))}
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what the lists name: a test or one of its cases; in quick.txt, whole files too."""
-    composites = set()
+    composites, sweeps = set(), {name: [] for name in SWEEPS}
     for item in items:
         name = item.nodeid.removeprefix("tests/")
         names = {name, name.partition("[")[0]}
         if names & SLOW or name.partition("::")[0] in SLOW:
             item.add_marker("slow")
+        else:
+            sweeps.get(name.partition("[")[0], []).append(item)
         # Of a whole file what is not slow.
         if not names & QUICK and (names & SLOW or name.partition("::")[0] not in QUICK):
             continue
@@ -56,6 +59,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 continue
             composites.add(composite)
         item.add_marker("quick")
+    for name, cases in sweeps.items():
+        for item in left_out(cases, SWEEPS[name]):
+            item.add_marker("slow")
+
+
+def left_out(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
+    """All but `count` of the cases, which are evenly spread; the first and the last are kept."""
+    last = len(cases) - 1
+    kept = {round(n * last / (count - 1)) for n in range(count)}
+    return [case for n, case in enumerate(cases) if n not in kept]
 
 
 def pytest_collection_finish() -> None:

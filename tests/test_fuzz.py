@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from selfbyoc import BUILTIN
+from selfbyoc._tvm import target_dict
 from selfbyoc.analysis.verify.reference import Question
 from selfbyoc.analysis.verify.rounding import Rounding, rounding
 from selfbyoc.errors import InputError
@@ -28,6 +29,7 @@ from selfbyoc.fuzz.shrink import shrunk
 from selfbyoc.fuzz.spell import ALL, TWINS, respelled
 from selfbyoc.fuzz.targets import others
 from selfbyoc.ir.generation import ir
+from selfbyoc.partition import check_target
 from selfbyoc.runtime.numpy_ops import all_values
 
 SEEDS = seeds(BUILTIN)
@@ -91,7 +93,9 @@ def test_a_third_is_for_other_targets():
     assert 10 < len(found) < 30
     assert {p.target for p in found} <= set(known)
     assert from_json(found[0].to_json()) == found[0]
-    assert Setting().of(found[0]) == found[0].target
+    assert str(Setting().of(found[0])) == str(check_target(found[0].target))
+    hasty = target_dict(Setting(opt_level=0).of(found[0]))
+    assert hasty == {**target_dict(check_target(found[0].target)), "opt-level": 0}
     assert not any(p.target for p in (grown(SEEDS, 5, n) for n in range(20)))
 
 

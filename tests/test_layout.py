@@ -345,11 +345,16 @@ def test_questions_are_asked_without_drawing_or_schedules():
 
 
 def test_what_is_left_out_exists():
-    """Each line of tests/slow.txt is a file, a test of it, or one of its cases."""
+    """Each line of slow.txt is a file, a test of it, or one of its cases; of sweeps.txt a number
+    and a test of many cases.
+    """
     tests = Path(__file__).parent
-    for line in (tests / "slow.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
+    slow, sweeps = (
+        [n for n in (tests / file).read_text(encoding="utf-8").splitlines() if n[0] != "#"]
+        for file in ("slow.txt", "sweeps.txt")
+    )
+    assert all(int(line.split()[0]) >= 2 for line in sweeps)
+    for line in slow + [line.split()[1] for line in sweeps]:
         name, _, test = line.removeprefix("relay: ").partition("::")
         function = test.partition("[")[0] or "test_\\w+"
         assert re.search(rf"^def {function}\(", (tests / name).read_text(encoding="utf-8"), re.M), (

@@ -14,13 +14,12 @@ import numpy as np
 from ..analysis.lint.file import declared_in
 from ..analysis.verify.reference import Question
 from ..analysis.verify.rounding import Rounding, no_worse, rounding
-from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, one_line
 from ..graph import OpGraph
 from ..language.composite import Composite
 from ..language.known import default_registry, registry_of
 from ..models.generation import tvm_road
-from ..partition import check_target, decide, partition_for_tefuse
+from ..partition import decide, partition_for_tefuse
 from ..partition.generation import ir
 from ..partition.report import report
 from ..runtime.build import build
@@ -37,21 +36,10 @@ from .oracle import (
     wanted,
 )
 from .program import Program, from_json
+from .targets import Setting
 
 Array = np.ndarray
 OTHER_INPUTS = ("borders", "negative", "zeros")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all programs of a run are built with: the target, and files of composites."""
-
-    target: str | None = None
-    composites: tuple[str, ...] = ()
-
-    def of(self, program: Program) -> str | None:
-        """The target of a program; None is the host."""
-        return program.target or self.target
 
 
 @dataclass
@@ -212,8 +200,6 @@ def _moved(program: Program, graph: OpGraph, known: Wanted, kind: str) -> list[R
 def _by_tvm(
     program: Program, setting: Setting, names: Sequence[str]
 ) -> Callable[[Mapping[str, Array]], list[Array]]:
-    told = setting.of(program)
-    target = host_target() if told is None else check_target(told)
     mod = model(program, numbers(program, graph_of(program), "random"))
-    call = runtime.bound_arrays(tvm_road.default_build(mod, target), names)
+    call = runtime.bound_arrays(tvm_road.default_build(mod, setting.of(program)), names)
     return lambda given: call([given[name] for name in names])

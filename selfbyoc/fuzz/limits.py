@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from .._tvm import GENERATION
-from ..codegen.target import host_target
 from ..cpu_features import features_of
 from .infer import infer
 from .program import Program
@@ -34,9 +34,9 @@ LIMITS: tuple[Limit, ...] = (
 )
 
 
-def saturates(program: Program, target: str | None) -> bool:
+def saturates(program: Program, target: Any) -> bool:
     """Whether TVM 0.17 multiplies bytes of the program in sums of 16 bits (docs/tvm-notes.md)."""
-    if GENERATION != "relay" or "avx512vnni" in features_of(target or host_target()):
+    if GENERATION != "relay" or "avx512vnni" in features_of(target):
         return False
     types = infer(program)
     products = (n for n in program.nodes if n.kind in ("conv2d", "dense", "batch_matmul"))

@@ -77,8 +77,9 @@ class Result:
              "case": json.loads(f.program.to_json())}
             for f in self.findings
         ]  # fmt: skip
+        text = plan.setting.target or str(host_target())
         data = {
-            "generation": GENERATION, "target": plan.setting.target or str(host_target()),
+            "generation": GENERATION, "target": text, "opt_level": plan.setting.opt_level,
             "onnx": plan.onnx, "like": [path.name for path in plan.like], "seed": plan.seed,
             "seconds": round(self.seconds, 1), "graphs_an_hour": round(self.an_hour),
             "counts": dict(self.counts), "matches": dict(self.matches),

@@ -50,6 +50,7 @@ class Request:
     like: tuple[Path, ...] = ()
     shape: tuple[str, ...] = ()
     tables: tuple[Path, ...] = ()
+    opt_level: int | None = None
 
 
 def run(console: Console, asked: Request) -> bool:
@@ -59,7 +60,8 @@ def run(console: Console, asked: Request) -> bool:
         return True
     if asked.target is not None:
         host.check_runs(asked.target, "programs of the fuzzer")
-    setting = Setting(asked.target, tuple(str(path.resolve()) for path in asked.composites))
+    files = tuple(str(path.resolve()) for path in asked.composites)
+    setting = Setting(asked.target, files, asked.opt_level)
     if asked.replay is not None:
         found = replay(asked.replay, setting, asked.timeout)
         console.print("nothing is wrong" if found is None else _line(found), soft_wrap=True)

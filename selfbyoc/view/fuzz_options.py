@@ -25,6 +25,8 @@ def add_fuzz(commands: Any) -> None:
     add("--count", type=at_least(1), metavar="N", help="no more than so many programs")
     add("--jobs", type=at_least(1), default=1, metavar="N", help="worker processes; default: 1")
     add("--target", help="what to build for; default: this machine's CPU")
+    add("--opt-level", type=int, choices=range(4), metavar="0..3",
+        help="how much LLVM makes of machine code; 0 saves a third of the time")  # fmt: skip
     add("--composites", type=Path, action="append", default=[], metavar="FILE.py",
         help="the composites of this file instead of the built-in ones")  # fmt: skip
     add("--onnx", action="store_true",

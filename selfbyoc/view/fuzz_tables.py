@@ -35,6 +35,7 @@ class Run:
     findings: tuple[Any, ...]
     notes: tuple[Any, ...]
     like: tuple[str, ...] = ()
+    opt_level: int | None = None
 
 
 def read_run(path: Path) -> Run:
@@ -56,7 +57,8 @@ def markdown(runs: Sequence[Run]) -> str:
 
 
 def _name(run: Run) -> str:
-    hasty = any(said in run.target for said in ("opt-level=0", '"opt-level":0', '"opt-level": 0'))
+    said = ("opt-level=0", '"opt-level":0', '"opt-level": 0')
+    hasty = run.opt_level == 0 or any(text in run.target for text in said)
     written = ", `--like`" if run.like else ", `--onnx`" if run.onnx else ""
     notes = (", opt-level 0" if hasty else "") + written
     return f"{run.generation}, `{short_cpu(run.target)}`{notes}"

@@ -96,7 +96,7 @@ def _speeds(timed: Sequence[Record]) -> str:
         return "Nothing was timed yet."
     mean = math.exp(sum(map(math.log, speeds)) / len(speeds))
     faster = sum(speed >= 1 for speed in speeds)
-    where = Counter(record.timed.rpartition(", ")[0] for record in timed)
+    where = Counter(record.timed.partition(", ")[0] for record in timed)
     machines = "; ".join(f"{count} on {cpu}" for cpu, count in where.items())
     return (
         f"{len(speeds)} were timed ({machines}): {faster} faster than the best peer "

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...bench.reference import OLDEST_OPSET, reference
-from ...codegen.target import host_target
 from ...errors import FallbackWarning, InputError, ModelWarning, SelfbyocError, one_line
 from ...extra import extra
 from ...graph import OpGraph, Value
 from ...models.from_onnx import from_onnx
 from ...models.generation import tvm_road
 from ...models.onnx.graph import opset_of
-from ...partition import check_target, partition_for_tefuse
+from ...partition import partition_for_tefuse
 from ...partition.report import report
 from ...runtime.build import build
 from ...runtime.generation import runtime
@@ -89,7 +88,7 @@ def ours(mutant: Mutant, setting: Setting) -> Tried:
         result.raised = one_line(err)
         return result
     try:
-        library = _built(mod, mutant.target or setting.target, setting, result)
+        library = _built(mod, setting.of(mutant), setting, result)
         result.stage = "run"
         given = {kind: mutant.inputs(kind) for kind in known}
         made = {kind: [np.array(a) for a in library(**given[kind])] for kind in known}
@@ -193,13 +192,13 @@ def alone(mutant: Mutant, setting: Setting, kind: str, found: Sequence[Array] | 
     something to compare, else as we read it.
     """
     model, names = _numbered(mutant)
-    told = mutant.target or setting.target
-    target = host_target() if told is None else check_target(told)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             mod = from_onnx(model) if found is None else planter.by_frontend(model)
-            call = runtime.bound_arrays(tvm_road.default_build(mod, target), list(names.values()))
+            call = runtime.bound_arrays(
+                tvm_road.default_build(mod, setting.of(mutant)), list(names.values())
+            )
         given = mutant.inputs(kind)
         theirs = [np.array(a) for a in call([given[name] for name in names])]
     except Exception as err:  # TVM's limit, whatever it raises
