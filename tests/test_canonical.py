@@ -331,6 +331,28 @@ def test_what_changes_nothing_is_read_away(identity):
     assert sorted(y) == ["add", "relu", "tanh"]
 
 
+@pytest.mark.parametrize("columns", [8, 1])
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_what_changes_nothing_within_a_norm(identity, columns):
+    """What is before it is a norm, too: of the root of a mean of squares."""
+    if columns == 1 and identity in ("reshape", "broadcast_to"):
+        same = {"reshape": op.reshape, "broadcast_to": op.broadcast_to}[identity]
+
+        def as_it_is(y):
+            return same(y, shape=(3, 1))
+    else:
+        as_it_is = IDENTITIES[identity]
+
+    def program(x, gamma, beta):
+        centred = op.subtract(x, op.mean(x, axis=-1, keepdims=True))
+        variance = op.mean(op.multiply(centred, centred), axis=-1, keepdims=True)
+        normal = op.divide(centred, op.sqrt(op.add(variance, 1e-5)))
+        return op.relu(op.add(as_it_is(op.multiply(normal, gamma)), beta))
+
+    shapes = {"x": (3, columns), "gamma": (columns,), "beta": (columns,)}
+    assert kinds(program, **shapes) == ["layer_norm", "relu"]
+
+
 def transposed(x, *orders):
     for axes in orders:
         x = op.transpose(x, axes=axes)

@@ -8,7 +8,7 @@ import pytest
 from harness import assert_close, cpus, run_case
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, op
+from selfbyoc import BUILTIN, Case, melting, op
 from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.slices import without_concatenates
@@ -90,6 +90,23 @@ def test_a_norm_and_a_residual_behind_flat_pixels(image, channels):
     run = run_case(BY_NAME["conv2d_add"], case)
     assert run.counts == {"conv2d_add": 1}
     assert_close(run)
+
+
+@pytest.mark.parametrize("image", [(1, 16, 1, 1501), (1, 16, 1501, 1), (2, 16, 1, 97)])
+def test_an_image_of_one_row_is_computed_once(image):
+    """Of `x % width` TVM takes a tile to read all of the sums: each tile computed all of them."""
+
+    def program(x, weight, bias, residual):
+        return op.add(op.bias_add(op.conv2d(x, weight), bias), residual)
+
+    shapes = {"x": image, "weight": (32, 16, 1, 1), "bias": (32,)}
+    residual = (image[0], 32, *image[2:])
+    case = Case(program, name="row", constants=("weight", "bias"), residual=residual, **shapes)
+    run = run_case(BY_NAME["conv2d_add"], case)
+    assert run.counts == {"conv2d_add": 1}
+    assert_close(run)
+    (kernel,) = melting(selfbyoc.partition_for_tefuse(run.mod)).kernels
+    assert kernel.work < 1.5
 
 
 def test_other_convolutions_take_another_form():

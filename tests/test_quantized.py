@@ -193,6 +193,42 @@ def test_quantised_layer_norm_dense():
     np.testing.assert_array_equal(found, levels @ data["weight"].astype("int64").T)
 
 
+LIMITS = [(0.125, 7.75), (-2.5, 0.875), (3.5, 1.25)]  # the last ones cross: the lower one counts
+
+
+@pytest.mark.parametrize(("low", "high"), LIMITS)
+def test_the_cast_cuts_fractions_of_limits_off(low, high):
+    """Of levels that are whole numbers, too: 0 clipped to 0.125 is cast to 0."""
+    data = arrays(x=((5, 80), "int8"), weight=((9, 80), "int8"))
+    data["gamma"], data["beta"] = np.ones(80, "float32"), np.zeros(80, "float32")
+
+    def program(x, gamma, beta, weight):
+        normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)
+        levels = byte(op.round(op.multiply(normal, 4.0)), a_min=low, a_max=high)
+        return op.dense(levels, weight, out_dtype="int32")
+
+    found, report = run(program, **data)
+    assert report.counts == {"layer_norm_dense_int8": 1}
+    exact = levels_by_hand(data["x"], 1.0, 0.0, 4.0)
+    levels = np.trunc(np.maximum(np.minimum(np.round(exact), high), low)).astype("int64")
+    np.testing.assert_array_equal(found, levels @ data["weight"].astype("int64").T)
+
+
+@pytest.mark.parametrize(("low", "high"), LIMITS)
+def test_fractions_of_limits_behind_a_convolution(low, high):
+    data = arrays(**SHAPES)
+
+    def program(x, weight):
+        scaled = op.multiply(op.cast(sums(x, weight), dtype="float32"), 0.0013)
+        return byte(op.round(scaled), a_min=low, a_max=high)
+
+    found, report = run(program, **data)
+    assert report.counts == {"conv2d_narrowed": 1}
+    scaled = conv_by_hand(**data).astype("float32") * np.float32(0.0013)
+    levels = rounded(scaled.astype("float64"))
+    np.testing.assert_array_equal(found, np.trunc(np.maximum(np.minimum(levels, high), low)))
+
+
 def test_a_float_weight_is_refused():
     def program(x, gamma, beta, weight):
         normal = op.layer_norm(op.cast(x, dtype="float32"), gamma, beta)

@@ -28,6 +28,12 @@ def _is_identity(rw: Rewriter, call: OpCall) -> bool:
     return same
 
 
+def is_taken_in(rw: Rewriter, call: OpCall) -> bool:
+    """Whether the only reader of an op's result changes nothing, and becomes part of it."""
+    readers = rw.graph.users(call.outputs[0])
+    return rw.only_reader(call.outputs[0]) and _is_identity(rw, readers[0])
+
+
 def identity_behind(rw: Rewriter, call: OpCall) -> Rewrite | None:
     """The op before takes the identity in."""
     if call.kind not in SHAPING and call.kind != DROPOUT:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...graph import OpCall, Value
+from .identity import is_taken_in
 from .rewriter import Rewrite, Rewriter, absorb, either_order, is_scalar
 
 
@@ -50,6 +51,8 @@ def rms_norm(rw: Rewriter, call: OpCall) -> Rewrite | None:
             squares = _mean_of_squares(rw, found.spread, found.value)
             if squares and gamma.shape == found.value.shape[-1:]:
                 if any(layer_norm(rw, user) for user in rw.graph.users(call.outputs[0])):
+                    return None
+                if is_taken_in(rw, call):  # the addition behind it is seen then
                     return None
                 return _finish(rw, call, "rms_norm", found, (gamma,), *squares)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..._tvm import te, tir
@@ -73,7 +74,9 @@ def _level(value: Expr, ops: Ops, dtype: str) -> Expr:
     """The integer that a value is rounded to, as a number of the sums' dtype."""
     even = ops.round.attrs["ties"] == "even"
     value = round_even(value) if even else round_away(value)
-    low, high = (tir.const(ops.clip.attrs[name], "float32") for name in ("a_min", "a_max"))
+    # The cast to int8 cuts the fraction of a limit off: here it is cut off before.
+    limits = (math.trunc(ops.clip.attrs[name]) for name in ("a_min", "a_max"))
+    low, high = (tir.const(limit, "float32") for limit in limits)
     return clamp(value, low, high).astype(dtype)
 
 
