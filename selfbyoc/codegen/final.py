@@ -11,7 +11,12 @@ from .._tvm import build_module, tvm
 from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_config import kernel_config
 from .._tvm_gpu import with_exact_doubles
-from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
+from .._tvm_rewrite import (
+    each_var_once,
+    with_broadcasts,
+    without_max_min,
+    without_truncation,
+)
 from .._tvm_selects import without_decided
 from ..gpu import is_gpu
 from .carried import with_carried
@@ -31,7 +36,7 @@ from .whole_tiles import with_whole_tiles
 def finished(func: Any, target: Any) -> Any:
     """A scheduled PrimFunc with what TensorIR has no step for."""
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
-    func = each_var_once(with_carried(without_concatenates(func)))
+    func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
     if is_gpu(target):
         func = with_exact_doubles(func)
     if str(target.kind) == "c":

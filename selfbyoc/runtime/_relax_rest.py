@@ -14,6 +14,7 @@ from tvm import relax
 from .._tvm import Schedule, build_module, dtype_of, param_buffers, tir, tvm, walk
 from .._tvm_alignment import any_alignment
 from .._tvm_indices import within_buffers
+from .._tvm_rewrite import without_truncation
 from .._tvm_symbolic import symbols
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
@@ -209,7 +210,7 @@ def is_scheduled(func: Any) -> bool:
 
 
 def _scheduled(func: Any, target: Any) -> Any:
-    sch = Schedule(tvm.IRModule({"main": _narrow(vector_math(func))}))
+    sch = Schedule(tvm.IRModule({"main": _narrow(vector_math(without_truncation(func)))}))
     wired.default_schedule(sch, None, target)
     return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
 
