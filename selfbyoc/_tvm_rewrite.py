@@ -69,6 +69,23 @@ def without_truncation(func: Any) -> Any:
     return func.with_body(body)
 
 
+def with_own_buffers(func: Any, first: int, count: int) -> Any:
+    """A PrimFunc with so many parameters, from the first of them, as buffers of its own."""
+    if not count:
+        return func
+    own, params = func.params[first : first + count], list(func.params)
+    root = func.body.block
+    block = type(root)(
+        root.iter_vars, root.reads, root.writes, root.name_hint, root.body, root.init,
+        [*root.alloc_buffers, *(func.buffer_map[param] for param in own)], root.match_buffers,
+        root.annotations,
+    )  # fmt: skip
+    body = type(func.body)(func.body.iter_values, func.body.predicate, block)
+    del params[first : first + count]
+    kept = {param: func.buffer_map[param] for param in params}
+    return type(func)(params, body, func.ret_type, kept, func.attrs)
+
+
 def folded(func: Any) -> Any:
     """A PrimFunc whose operators on two integers are the integers that they give: 7 for 9 + 1 - 3;
     on 0.27 only.

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from harness import assert_close, run_case
 
 import selfbyoc
-from selfbyoc import BUILTIN, emit, op
+from selfbyoc import BUILTIN, Case, emit, op
 from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.errors import CompositeError, InputError, ScheduleError
@@ -258,3 +259,31 @@ def test_no_kernel_of_a_gpu():
     composite = next(c for c in BUILTIN if c.name == "rnn")
     with pytest.raises(ScheduleError, match="is one nest of loops, which runs on CPUs alone"):
         list(made(composite, composite.cases[0], make_target({"kind": "cuda", "arch": "sm_80"})))
+
+
+# Of one step; of several in one direction; back and forth, in tiles with a tail.
+ALONE = {
+    "step": (1, 1, 32, "forward"),
+    "steps": (5, 2, 32, "reverse"),
+    "both": (3, 2, 17, "bidirectional"),
+}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("sizes", ALONE)
+def test_one_result_alone(sizes, number):
+    """Each step needs the hidden state of the last one, also where nobody reads it after all."""
+    length, batch, units, direction = ALONE[sizes]
+    sides = 1 + (direction == "bidirectional")
+
+    def program(gates, weight, hidden, cell):
+        twice = {"activations": "sigmoid tanh tanh " * sides, "direction": direction}
+        return op.lstm(gates, weight, hidden, cell, **twice)[number]
+
+    case = Case(
+        program, name="alone", gates=(length, batch, sides * 4 * units), constants=["weight"],
+        weight=(sides, 4 * units, units), hidden=(sides, batch, units), cell=(sides, batch, units),
+    )  # fmt: skip
+    run = run_case({c.name: c for c in BUILTIN}["lstm"], case)
+    assert run.counts == {"lstm": 1}
+    assert_close(run)

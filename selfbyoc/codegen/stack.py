@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
+from .._tvm_rewrite import with_own_buffers
 from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
+from .carried import CARRIED
 from .inferred import check_types
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
@@ -71,10 +73,12 @@ def stack(
     composite = match.composite
     builder = Builder(graph, match, packed or {}, cpu)
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
-    names = block_names([*builder.params, *outputs])
+    unread = _carried(builder, outputs)
+    names = block_names([*builder.params, *unread, *outputs])
     ops = infos(builder, names)
     owners = {block: info.name for info in ops for block in info.blocks}
-    func = labelled(te.create_prim_func([*builder.params, *outputs]), owners)
+    func = te.create_prim_func([*builder.params, *unread, *outputs])
+    func = labelled(with_own_buffers(func, len(builder.params), len(unread)), owners)
     recorded = record(func, ops, refs(builder, list(names)))
     stages = located(builder.found, lambda stage: builder.joined.block_of(stage, names))
     return Stacked(attach(func, recorded), recorded, composite, builder.plan, stages)
@@ -231,6 +235,17 @@ class Builder:
             self.stages[self.match.root] = made
             self.seen.update(made)
         self.described.append(call)
+
+
+def _carried(builder: Builder, outputs: Sequence[Any]) -> list[Any]:
+    """Results that nobody reads, but a later step does; TE leaves out what no output needs."""
+    there = set(te_order(outputs))
+    if not any(CARRIED in (op.attrs or {}) for op in there):
+        return []
+    results = [builder.tensors[v] for v in builder.match.outputs if v not in builder.graph.outputs]
+    # A copy of a state that is computed anyway is no state.
+    made = [t.op.input_tensors if len(t.op.input_tensors) == 1 else [t] for t in results]
+    return [t for t, (state,) in zip(results, made, strict=True) if state.op not in there]
 
 
 def _constant(value: Value) -> Any:
