@@ -47,45 +47,6 @@ def without_max_min(func: Any) -> Any:
     return func.with_body(body)
 
 
-def without_truncation(func: Any) -> Any:
-    """A PrimFunc whose integers are divided by constants rounding down, with the signs apart.
-
-    Of a vector, TVM's simplifier (0.17 and 0.27) takes `(5 - 3 * lane) / 3` for `1 - lane`, as if
-    C's division rounded down: an average over a dilated window counted one pixel too many.
-    """
-
-    def divided(node: Any) -> Any:
-        if not (dtype_of(node).startswith("int") and isinstance(node.b, tir.IntImm)):
-            return node
-        if isinstance(node.a, tir.IntImm) or int(node.b) <= 0:
-            return node
-        a, b = node.a, node.b
-        whole = tir.Select(a < 0, -tir.floordiv(-a, b), tir.floordiv(a, b))
-        return whole if type(node).__name__ == "Div" else a - whole * b
-
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.Div, divided), (tir.Mod, divided)))
-    body = tir.stmt_functor.ir_transform(func.body, None, divided, ["tir.Div", "tir.Mod"])
-    return func.with_body(body)
-
-
-def with_own_buffers(func: Any, first: int, count: int) -> Any:
-    """A PrimFunc with so many parameters, from the first of them, as buffers of its own."""
-    if not count:
-        return func
-    own, params = func.params[first : first + count], list(func.params)
-    root = func.body.block
-    block = type(root)(
-        root.iter_vars, root.reads, root.writes, root.name_hint, root.body, root.init,
-        [*root.alloc_buffers, *(func.buffer_map[param] for param in own)], root.match_buffers,
-        root.annotations,
-    )  # fmt: skip
-    body = type(func.body)(func.body.iter_values, func.body.predicate, block)
-    del params[first : first + count]
-    kept = {param: func.buffer_map[param] for param in params}
-    return type(func)(params, body, func.ret_type, kept, func.attrs)
-
-
 def folded(func: Any) -> Any:
     """A PrimFunc whose operators on two integers are the integers that they give: 7 for 9 + 1 - 3;
     on 0.27 only.

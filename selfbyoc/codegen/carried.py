@@ -25,6 +25,7 @@ from .._tvm import region_buffer, tir, tvm
 from .._tvm_rewrite import block_with, with_nodes
 from ..errors import ScheduleError
 from ..language.types import PrimFunc
+from .te_blocks import te_order
 
 CARRIED = "tefuse.carried"  # on a block: its first axis is the step, its values those at first
 OF = "tefuse.carried_of"  # the block whose steps it carries on
@@ -123,3 +124,15 @@ def _in_order(block: Any) -> Any:
     return block_with(
         block, block.reads, block.writes, block.body, block.alloc_buffers, [ordered, *others]
     )
+
+
+def states_beside(outputs: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    """Of the results that nobody reads those that a later step does: TE leaves out what no output
+    needs.
+    """
+    there = set(te_order(outputs))
+    if not any(CARRIED in (op.attrs or {}) for op in there):
+        return []
+    # A copy of a state that is computed anyway is no state.
+    made = [t.op.input_tensors if len(t.op.input_tensors) == 1 else [t] for t in results]
+    return [t for t, (state,) in zip(results, made, strict=True) if state.op not in there]

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
-from .._tvm_rewrite import with_own_buffers
 from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
-from .carried import CARRIED
+from .carried import states_beside
 from .inferred import check_types
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
@@ -27,7 +26,7 @@ from .joined import Joined
 from .planned import bare, plan_of
 from .roles import located, outputs_of
 from .stacked_info import infos, refs
-from .te_blocks import block_names, te_order
+from .te_blocks import block_names, te_order, with_own_buffers
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -73,11 +72,13 @@ def stack(
     composite = match.composite
     builder = Builder(graph, match, packed or {}, cpu)
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
-    unread = _carried(builder, outputs)
-    names = block_names([*builder.params, *unread, *outputs])
+    beside = [v for v in builder.match.outputs if v not in graph.outputs]
+    unread = states_beside(outputs, [builder.tensors[v] for v in beside])
+    tensors = [*builder.params, *unread, *outputs]
+    names = block_names(tensors)
     ops = infos(builder, names)
     owners = {block: info.name for info in ops for block in info.blocks}
-    func = te.create_prim_func([*builder.params, *unread, *outputs])
+    func = te.create_prim_func(tensors)
     func = labelled(with_own_buffers(func, len(builder.params), len(unread)), owners)
     recorded = record(func, ops, refs(builder, list(names)))
     stages = located(builder.found, lambda stage: builder.joined.block_of(stage, names))
@@ -130,9 +131,7 @@ class Builder:
             self.tensors[value] = tensor
 
     def _order(self) -> list[OpCall]:
-        """Topological, with the reshaping of arguments first: a whole compute wants all of them at
-        once.
-        """
+        """Topological, reshaping of arguments first: a whole compute wants all of them at once."""
         early: dict[OpCall, None] = {}
         ready = set(self.graph.inputs)
         for call in self.graph.ops:
@@ -189,9 +188,7 @@ class Builder:
         return self._users(what, run_pack, pack, tensor, self.match, name, self.plan, ahead=False)
 
     def _users(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """Call a function of the composite; whatever it raises is reported as the composite's
-        error.
-        """
+        """Call a function of the composite; what it raises is reported as the composite's error."""
         try:
             return function(*args, **named)
         except SelfbyocError:
@@ -235,17 +232,6 @@ class Builder:
             self.stages[self.match.root] = made
             self.seen.update(made)
         self.described.append(call)
-
-
-def _carried(builder: Builder, outputs: Sequence[Any]) -> list[Any]:
-    """Results that nobody reads, but a later step does; TE leaves out what no output needs."""
-    there = set(te_order(outputs))
-    if not any(CARRIED in (op.attrs or {}) for op in there):
-        return []
-    results = [builder.tensors[v] for v in builder.match.outputs if v not in builder.graph.outputs]
-    # A copy of a state that is computed anyway is no state.
-    made = [t.op.input_tensors if len(t.op.input_tensors) == 1 else [t] for t in results]
-    return [t for t, (state,) in zip(results, made, strict=True) if state.op not in there]
 
 
 def _constant(value: Value) -> Any:

@@ -14,7 +14,7 @@ from tvm import relax
 from .._tvm import Schedule, build_module, dtype_of, param_buffers, tir, tvm, walk
 from .._tvm_alignment import any_alignment
 from .._tvm_indices import within_buffers
-from .._tvm_rewrite import without_truncation
+from .._tvm_selects import without_truncation
 from .._tvm_symbolic import symbols
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
