@@ -4,8 +4,7 @@ which it does not keep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,20 +15,22 @@ from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 from .._tvm import tir
 from ..errors import InputError, SelfbyocError
 from ..ir._relax_register import call_of
+from ..ir._relax_symbols import BOUNDS, symbols
 from ..ops.kind import OWN
 from ._relax_spans import with_spans
 from .dim_names import as_extents
 from .onnx import _relax_narrow, _relax_shapes
+from .onnx._relax_algebra import Algebra, Extent
+from .onnx._relax_broadcast import agreed, with_extents
+from .onnx._relax_known import Knowledge, Known, as_tensor
+from .onnx._relax_shapes import Reading, extents_of
 from .onnx.build import own_attrs, without_own
 from .onnx.checks import told
 
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
-_CONVERTERS = {**_relax_narrow.CONVERTERS, **_relax_shapes.CONVERTERS}
-# Ops that the frontend takes shapes for; others get tensors.
-_TAKE_SHAPES = frozenset(
-    ("Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat",
-     "Equal", "Where", "Cast", "CastLike", "Squeeze")
-)  # fmt: skip
+_CONVERTERS = _relax_narrow.CONVERTERS
+_OF_SIZES = _relax_shapes.CONVERTERS  # (Reading, inputs, attributes) -> the same
+_ROUNDS = 4  # a bound of one size may tell that of another
 
 
 # It prints what it cannot convert, beside the error.
@@ -45,11 +46,21 @@ def imported(model: Any) -> Any:
     """An ONNX model as an IRModule, its weights as constants."""
     opsets = {each.domain: each.version for each in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 1))
-    # Of its own, the frontend takes every name with a dash for a difference.
-    shapes = as_extents(model, lambda name: tir.Var(name, "int64"))
-    importer = _Importer(shapes, "float32", keep_params_in_input=False)
-    mod = importer.from_onnx(model.graph, opset)
-    return with_spans(mod, importer.names)
+    bounds: dict[str, int] = {}
+    for _ in range(_ROUNDS):
+        # Of its own, the frontend takes every name with a dash for a difference.
+        shapes = as_extents(model, lambda name: tir.Var(name, "int64"))
+        importer = _Importer(shapes, "float32", keep_params_in_input=False)
+        importer.knowledge = Knowledge(model, Algebra(bounds))
+        mod = importer.from_onnx(model.graph, opset)
+        if importer.knowledge.algebra.bounds == bounds:
+            break
+        bounds = importer.knowledge.algebra.bounds
+    mod = relax.transform.DeadCodeElimination(["main"])(with_spans(mod, importer.names))
+    known = {name: most for name, most in bounds.items() if name in symbols(mod["main"])}
+    if known:
+        mod["main"] = mod["main"].with_attr(BOUNDS, known)
+    return mod
 
 
 class _Importer(ONNXGraphImporter):
@@ -59,32 +70,24 @@ class _Importer(ONNXGraphImporter):
 
     _nodes: dict[str, Any]
     names: Mapping[Any, str]
+    knowledge: Knowledge
+    _known: Sequence[Known | None] = ()  # of the inputs of the node at hand
 
     def _construct_nodes(self, graph: Any) -> None:
         told = {out: node.name or node.output[0] for node in graph.node for out in node.output}
         noted = _Noted(self._nodes, told)
         self._nodes, self.names = noted, noted.of
         for node in graph.node:
-            with self._as_tensors(node):
-                super()._construct_nodes(SimpleNamespace(node=[node]))
+            if self.knowledge.learn(node, self._extents):
+                for name in filter(None, node.output):
+                    self._nodes[name] = as_tensor(self.bb, self.knowledge.of[name])
+                continue
+            self._known = self.knowledge.inputs(node)
+            super()._construct_nodes(SimpleNamespace(node=[node]))
 
-    @contextmanager
-    def _as_tensors(self, node: Any) -> Iterator[None]:
-        """Sizes that a node reads, as the tensor of integers that they are in ONNX; the frontend
-        raises for ops that do not expect a shape.
-        """
-        shapes = {
-            name: self._nodes[name]
-            for name in node.input
-            if node.op_type not in _TAKE_SHAPES and _is_shape(self._nodes.get(name))
-        }
-        for name, shape in shapes.items():
-            dict.__setitem__(self._nodes, name, _as_tensor(self.bb, shape))
-        try:
-            yield
-        finally:
-            for name, shape in shapes.items():
-                dict.__setitem__(self._nodes, name, shape)
+    def _extents(self, name: str) -> Sequence[Extent] | None:
+        x = self._nodes[name]
+        return extents_of(x) if isinstance(x.ty, relax.TensorType) else None
 
     def _check_for_unsupported_ops(self, graph: Any) -> None:
         missing = sorted({node.op_type for node in without_own(graph).node} - known_ops())
@@ -94,19 +97,30 @@ class _Importer(ONNXGraphImporter):
     def _convert_operator(
         self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
     ) -> Any:
-        if op_name.startswith(OWN):
-            own = own_attrs(op_name, attrs)
-            return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
-        convert = _CONVERTERS.get(op_name)
         try:
-            found = convert(self.bb, inputs, attrs) if convert is not None else None
-            if found is None:
-                return super()._convert_operator(op_name, inputs, attrs, opset)
-            return self.bb.normalize(found)
+            return with_extents(self.bb, self._converted(op_name, inputs, attrs, opset))
         except SelfbyocError:
             raise
         except Exception as err:  # the frontend's: of any kind
             raise InputError(told(op_name, attrs["tvm_custom"]["name"], err)) from err
+
+    def _converted(
+        self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
+    ) -> Any:
+        if op_name.startswith(OWN):
+            own = own_attrs(op_name, attrs)
+            return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
+        algebra = self.knowledge.algebra
+        inputs = agreed(self.bb, algebra, op_name, inputs, attrs)
+        found = None
+        if op_name in _OF_SIZES:
+            at = Reading(self.bb, algebra, self._known)
+            found = _OF_SIZES[op_name](at, inputs, attrs)
+        elif op_name in _CONVERTERS:
+            found = _CONVERTERS[op_name](self.bb, inputs, attrs)
+        if found is None:
+            return super()._convert_operator(op_name, inputs, attrs, opset)
+        return self.bb.normalize(found)
 
 
 class _Noted(dict[str, Any]):
@@ -120,13 +134,3 @@ class _Noted(dict[str, Any]):
         super().__setitem__(name, value)
         if name in self.told and isinstance(value, relax.Expr):
             self.of.setdefault(value, self.told[name])
-
-
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, relax.Expr) and isinstance(value.ty, relax.ShapeType)
-
-
-def _as_tensor(builder: Any, shape: Any) -> Any:
-    if isinstance(shape, relax.ShapeExpr) and all(isinstance(e, tir.IntImm) for e in shape):
-        return relax.const([int(e) for e in shape], "int64")
-    return builder.emit(relax.op.shape_to_tensor(shape))

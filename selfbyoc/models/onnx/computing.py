@@ -14,7 +14,7 @@ from .graph import Graph, attributes, is_of_onnx, remade
 
 _ROUNDS = 16  # what is computed tells shapes, and shapes can be computed with
 _LARGE = 1 << 16  # elements from which a result is no shape, mask or table
-_NO_CONSTANTS = frozenset(
+NO_CONSTANTS = frozenset(
     ("Bernoulli", "DequantizeLinear", "Multinomial", "RandomNormal", "RandomNormalLike",
      "RandomUniform", "RandomUniformLike")
 )  # fmt: skip
@@ -57,7 +57,7 @@ def _is_small(tensor: Any) -> bool:
 
 def _results(node: Any, graph: Graph, known: dict[str, Any], model: Any) -> list[Any] | None:
     """A node's results; None for one that is not computed here."""
-    if not is_of_onnx(node) or node.op_type in _NO_CONSTANTS:
+    if not is_of_onnx(node) or node.op_type in NO_CONSTANTS:
         return None
     if any(a.HasField("g") or a.graphs for a in node.attribute):
         return None
@@ -66,7 +66,7 @@ def _results(node: Any, graph: Graph, known: dict[str, Any], model: Any) -> list
         return [_of_shape(node, shape)]
     if any(name and name not in known for name in node.input):
         return None
-    return _by_reference(node, {n: known[n] for n in node.input if n}, model)
+    return by_reference(node, {n: known[n] for n in node.input if n}, model)
 
 
 def _of_shape(node: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -76,7 +76,10 @@ def _of_shape(node: Any, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(shape, np.int64)[given.get("start", 0) : given.get("end", len(shape))]
 
 
-def _by_reference(node: Any, given: dict[str, Any], model: Any) -> list[Any] | None:
+def by_reference(node: Any, given: dict[str, Any], model: Any) -> list[Any] | None:
+    """The results of one node for these inputs by name; None where onnx cannot say, or that are
+    large.
+    """
     onnx = extra("onnx")
     helper = onnx.helper
     made = helper.make_graph(

@@ -1,0 +1,111 @@
+"""Expressions of open sizes, each in its simplest form; a number is an int or a bool of Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..._tvm import Analyzer, dtype_of, tir, tvm, walk
+
+Extent = Any  # int or bool, or an expression of TIR
+
+_MOST = 2**31 - 1  # that an index of 32 bits reaches
+
+
+class Algebra:
+    """Sizes are 0 or more, and at most what `bounds` says of them by name.
+
+    `bounds` grows: what a model can be right for at all is found while it is read.
+    """
+
+    def __init__(self, bounds: Mapping[str, int]) -> None:
+        self.bounds = dict(bounds)
+        self._analyzer, self._bound = Analyzer(), set[Any]()
+
+    def simplest(self, x: Extent) -> Extent:
+        """An expression as a number, if it is one at every size; else simplified."""
+        if hasattr(x, "asobject"):  # what == and != make of expressions
+            x = x.asobject()
+        if not isinstance(x, tvm.ir.Node):
+            return x
+        self._know(x)
+        found = self._analyzer.simplify(x)
+        if not isinstance(found, tir.IntImm):
+            return found
+        return bool(found) if dtype_of(found) == "bool" else int(found)
+
+    def _know(self, x: Any) -> None:
+        for var in _variables(x):
+            if var not in self._bound:
+                self._bound.add(var)
+                most = self.bounds.get(str(var.name), _MOST)
+                self._analyzer.bind(var, tvm.ir.Range(0, most + 1))
+
+    def holds(self, x: Extent) -> bool:
+        """Whether a condition is true at every size."""
+        return self.simplest(x) is True
+
+    def are_equal(self, a: Extent, b: Extent) -> bool:
+        """Whether two sizes are one number at every size."""
+        return self.holds(a == b)
+
+    def product(self, extents: Sequence[Extent]) -> Extent:
+        """Of sizes; 1 of none."""
+        return self.simplest(math.prod(extents))
+
+    def quotient(self, a: Extent, b: Extent) -> Extent:
+        """Rounded towards 0, as ONNX divides integers; of sizes that is downwards."""
+        if isinstance(a, int) and isinstance(b, int):
+            return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        is_size = self.holds(a >= 0) and self.holds(b >= 0)
+        divide = tir.floordiv if is_size else tir.truncdiv
+        return self.simplest(divide(_expression(a), _expression(b)))
+
+    def remainder(self, a: Extent, b: Extent) -> Extent:
+        """With the sign of the divisor, as of Python's and ONNX's integers."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a % b
+        return self.simplest(tir.floormod(_expression(a), _expression(b)))
+
+    def least(self, a: Extent, b: Extent) -> Extent:
+        """The smaller one."""
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.simplest(tir.Min(_expression(a), _expression(b)))
+
+    def most(self, a: Extent, b: Extent) -> Extent:
+        """The larger one."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.simplest(tir.Max(_expression(a), _expression(b)))
+
+    def chosen(self, condition: Extent, a: Extent, b: Extent) -> Extent:
+        """The first where a condition holds, else the second."""
+        if isinstance(condition, (bool, int)):
+            return a if condition else b
+        if self.are_equal(a, b):
+            return a
+        return self.simplest(tir.Select(condition, _expression(a), _expression(b)))
+
+    def promise(self, a: Extent, b: Extent) -> None:
+        """Two sizes have to be equal, or the model is an error: what that says of a size which
+        has a limit in one of them, `min(n, 512)` in `n`, is noted in `bounds`.
+        """
+        for limited, size in ((a, b), (b, a)):
+            if isinstance(limited, tir.Min) and isinstance(size, tir.Var):
+                sides = (self.simplest(limited.a), self.simplest(limited.b))
+                most = next((s for s in sides if isinstance(s, int)), None)
+                if most is not None and any(size.same_as(s) for s in sides):
+                    name = str(size.name)
+                    self.bounds[name] = min(most, self.bounds.get(name, most))
+
+
+def _variables(x: Any) -> list[Any]:
+    found = list[Any]()
+    walk(x, lambda node: found.append(node) if isinstance(node, tir.Var) else None)
+    return found
+
+
+def _expression(x: Extent) -> Any:
+    return tir.IntImm("int64", int(x)) if isinstance(x, int) else x
