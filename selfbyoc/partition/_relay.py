@@ -115,12 +115,23 @@ def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule
 
 def _doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
     """`y + y` as twice `y`: TVM 0.17 makes that of it anyway, but where `y` is a function that it
-    calls, it copies the call, and Inline ends the build (docs/tvm-notes.md).
+    calls, it copies the call, and Inline ends the build (docs/tvm-notes.md). So it does of equal
+    ops of `y`, which it takes for one before.
     """
     is_sum = isinstance(expr, relay.Call) and expr.op == relay.op.get("add")
-    if not (is_sum and expr.args[0].same_as(expr.args[1])) or expr.checked_type.dtype == "bool":
+    if not (is_sum and _are_one(*expr.args)) or expr.checked_type.dtype == "bool":
         return rebuild(expr, new)
     return relay.multiply(new[expr.args[0]], relay.const(2, expr.checked_type.dtype))
+
+
+def _are_one(a: Any, b: Any) -> bool:
+    """Whether both are one value, or the same ops of one."""
+    if a.same_as(b):
+        return True
+    if not (isinstance(a, relay.Call) and isinstance(b, relay.Call) and len(a.args) == len(b.args)):
+        return False
+    is_alike = a.op == b.op and tvm.ir.structural_equal(a.attrs, b.attrs)
+    return is_alike and all(map(_are_one, a.args, b.args))
 
 
 def _call_of(group: Group, expr: Any, new: Mapping[Any, Any], called: dict[Group, Any]) -> Any:
