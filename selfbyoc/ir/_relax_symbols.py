@@ -37,14 +37,16 @@ def symbols(func: Any) -> dict[str, Any]:
 
 
 def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
-    """The parameters and axes that have each symbol for their extent."""
+    """The parameters and axes that have each symbol for their extent, or an expression of symbols,
+    as text: `m + n`.
+    """
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in symbols(func)}
     for position, param in enumerate(func.params):
         if not isinstance(param.ty, relax.TensorType):
             continue
         for axis, extent in enumerate(_extents(param.ty)):
-            if isinstance(extent, tir.Var):
-                found[str(extent.name)].append((position, axis))
+            if not isinstance(extent, tir.IntImm):
+                found.setdefault(_text(extent), []).append((position, axis))
     return {name: tuple(at) for name, at in found.items()}
 
 

@@ -4,6 +4,7 @@ which it does not keep.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -12,15 +13,16 @@ from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
-from .._tvm import tir
+from .._tvm import tir, tvm
+from .._tvm_rewrite import substitute
 from ..errors import InputError, SelfbyocError
 from ..ir._relax_register import call_of
 from ..ir._relax_symbols import BOUNDS, symbols
 from ..ops.kind import OWN
+from ._relax_algebra import Algebra, Extent
 from ._relax_spans import with_spans
 from .dim_names import as_extents
 from .onnx import _relax_narrow, _relax_shapes
-from .onnx._relax_algebra import Algebra, Extent
 from .onnx._relax_broadcast import agreed, with_extents
 from .onnx._relax_known import Knowledge, Known, as_tensor
 from .onnx._relax_shapes import Reading, extents_of
@@ -46,21 +48,33 @@ def imported(model: Any) -> Any:
     """An ONNX model as an IRModule, its weights as constants."""
     opsets = {each.domain: each.version for each in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 1))
+    # Of its own, the frontend takes every name with a dash for a difference.
+    shapes = as_extents(model, functools.cache(lambda name: tir.Var(name, "int64")))
     bounds: dict[str, int] = {}
     for _ in range(_ROUNDS):
-        # Of its own, the frontend takes every name with a dash for a difference.
-        shapes = as_extents(model, lambda name: tir.Var(name, "int64"))
         importer = _Importer(shapes, "float32", keep_params_in_input=False)
-        importer.knowledge = Knowledge(model, Algebra(bounds))
+        algebra = Algebra(bounds, _variables(shapes))
+        importer.knowledge = Knowledge(model, algebra)
         mod = importer.from_onnx(model.graph, opset)
-        if importer.knowledge.algebra.bounds == bounds:
+        if algebra.bounds == bounds and not algebra.equal:
             break
-        bounds = importer.knowledge.algebra.bounds
+        bounds = algebra.bounds
+        shapes = {name: [_of(e, algebra.equal) for e in axes] for name, axes in shapes.items()}
     mod = relax.transform.DeadCodeElimination(["main"])(with_spans(mod, importer.names))
     known = {name: most for name, most in bounds.items() if name in symbols(mod["main"])}
     if known:
         mod["main"] = mod["main"].with_attr(BOUNDS, known)
     return mod
+
+
+def _variables(shapes: Mapping[str, Sequence[Any]]) -> list[Any]:
+    every = (extent for axes in shapes.values() for extent in axes)
+    return list(dict.fromkeys(extent for extent in every if isinstance(extent, tir.Var)))
+
+
+def _of(extent: Any, equal: Mapping[Any, Any]) -> Any:
+    """An input's size with those in place that it has to be equal to."""
+    return substitute(extent, dict(equal)) if isinstance(extent, tvm.ir.Node) else extent
 
 
 class _Importer(ONNXGraphImporter):

@@ -9,7 +9,7 @@ from typing import Any
 from tvm import relax
 
 from ..errors import InputError
-from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed
+from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed, _relax_torch_sizes
 from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
 from ._relax_torch_sizes import with_names_of_sizes
@@ -18,13 +18,13 @@ from .torch_checks import check_keeps_nothing, check_program
 
 def converted(program: Any, bare: bool) -> Any:
     """An exported program as an IRModule, its weights as constants, its modules' names as spans."""
-    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+    from ._relax_torch_importer import Importer
 
     check_program(program.graph)
     given = program
     program = program.run_decompositions()
     check_keeps_nothing(program.graph_signature)
-    importer = ExportedProgramImporter()  # from_exported_program would keep it for itself
+    importer = Importer()  # from_exported_program would keep it for itself
     mod = importer.from_exported_program(
         program,
         keep_params_as_input=False,
@@ -154,6 +154,7 @@ _CONVERTERS = {
     **_relax_torch_mixed.CONVERTERS,
     **_relax_torch_images.CONVERTERS,
     **_relax_torch_index.CONVERTERS,
+    **_relax_torch_sizes.CONVERTERS,
     "addmm.default": _addmm,
     "amax.default": _reduction(relax.op.max),
     "amin.default": _reduction(relax.op.min),

@@ -1,4 +1,4 @@
-"""Symbolic sizes of an exported program by the names that their `torch.export.Dim` has."""
+"""Ops whose results have open sizes, and these sizes by the names of their `torch.export.Dim`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 from tvm import relax
 
 from .._tvm import tir, tvm
+from ._relax_torch_importer import is_open
+from ._relax_torch_node import argument
 
 _BOUNDS = ("tir_var_lower_bound", "tir_var_upper_bound")
 
@@ -48,3 +50,40 @@ def _names(program: Any) -> dict[str, str]:
             symbols = getattr(env, "source_to_var", {})
             return {str(symbols[at]): str(name) for at, name in named.items() if at in symbols}
     return {}
+
+
+def _slice(node: Any, importer: Any) -> Any:
+    """As many elements of an axis as PyTorch says; TVM's own has `min(n, 512)` where a table of
+    512 rows is cut to n.
+    """
+    x, axis = importer.env[node.args[0]], argument(node, 1, "dim", 0) % node.meta["val"].ndim
+    start, step = argument(node, 2, "start"), argument(node, 4, "step", 1)
+    size = importer.extent(node.args[0].meta["val"].shape[axis])
+    count = importer.extent(node.meta["val"].shape[axis])
+    begin = importer.env.get(start, start) or 0 if not isinstance(start, int) else start
+    if step != 1 or size is None or count is None or not is_open(size, count, begin):
+        return importer._slice(node)
+    if importer.algebra.holds(begin < 0):
+        begin = importer.algebra.simplest(size + begin)
+    if isinstance(begin, int) and begin == 0 and importer.algebra.are_equal(count, size):
+        return x
+    emit, end = importer.block_builder.emit, importer.algebra.simplest(begin + count)
+    return emit(relax.op.strided_slice(x, [axis], [begin], [end], [1], assume_inbound=True))
+
+
+def _repeat(node: Any, importer: Any) -> Any:
+    """An array several times along each axis, by a number that may be open."""
+    emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+    times = [importer.env.get(n, n) if not isinstance(n, int) else n for n in node.args[1]]
+    shape = importer.extents(node.args[0].meta["val"].shape)
+    if shape is None or not is_open(*times):
+        return importer._repeat(node)
+    old = [1] * (len(times) - len(shape)) + shape
+    pairs = [(n, e) for n, e in zip(times, old, strict=True)]
+    x = emit(relax.op.reshape(x, relax.ShapeExpr([v for _, e in pairs for v in (1, e)])))
+    x = emit(relax.op.broadcast_to(x, relax.ShapeExpr([v for pair in pairs for v in pair])))
+    whole = [importer.algebra.product(pair) for pair in pairs]
+    return emit(relax.op.reshape(x, relax.ShapeExpr(whole)))
+
+
+CONVERTERS = {"repeat.default": _repeat, "slice.Tensor": _slice}

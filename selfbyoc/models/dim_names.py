@@ -93,6 +93,12 @@ def with_sizes(name: str, tree: ast.expr | None, sizes: Mapping[str, int]) -> in
     return ast.unparse(_Fixed(sizes).visit(copy.deepcopy(tree)))
 
 
+def value_of(text: str, sizes: Mapping[str, int]) -> int | None:
+    """What `m + n` is at these sizes; None of what is no sum or product of them."""
+    tree = _expression(text)
+    return None if tree is None or not _names(tree) <= sizes.keys() else int(_value(tree, sizes))
+
+
 def as_extents(model: Any, symbol: Callable[[str], Any]) -> dict[str, list[Any]]:
     """The shapes of a model's inputs; `symbol` makes their open sizes, of identifiers."""
     taken: set[str] = set()

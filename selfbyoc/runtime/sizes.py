@@ -1,4 +1,6 @@
-"""Symbolic sizes of a library's inputs: axes that have one size, and the largest that it may be."""
+"""Symbolic sizes of a library's inputs: axes that have one size, and the largest that it may be;
+and sizes that are expressions of others.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Any
 
 from .._tvm import GENERATION
 from ..errors import InputError
+from ..models.dim_names import value_of
 from .signature import Tensor
 
 # The largest size (None: any), and where it is: input and axis.
@@ -29,8 +32,12 @@ def sizes_of(mod: Any) -> dict[str, Size]:
 
 def check_sizes(sizes: Mapping[str, Size], inputs: Sequence[Tensor], arrays: Sequence[Any]) -> None:
     """Raises InputError for two axes that should be equal and are not, or one that is too long."""
+    known: dict[str, int] = {}
     for name, (most, places) in sizes.items():
         first, *others = [(arrays[i].shape[axis], i, axis) for i, axis in places]
+        if not name.isidentifier() and (wanted := value_of(name, known)) not in (None, first[0]):
+            raise InputError(f"size {name}: expected {wanted}, found {_said(inputs, *first)}")
+        known[name] = first[0]
         for other in others:
             if other[0] != first[0]:
                 found = " and ".join(_said(inputs, *place) for place in (first, other))

@@ -1,7 +1,8 @@
 """Open sizes that have to be equal, as TVM has to see it: what has another expression is cast.
 
-The virtual machine looks at each cast whether it is so. Of two sizes that may be equal or 1, ONNX
-would take the 1 for the other; here that is an error of the call.
+What casts say of inputs' sizes is read a second time as their shapes (_relax_algebra.py), and a
+call with others is an error. Of two sizes that may be equal or 1, ONNX would take the 1 for the
+other; here that is an error of the call, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from tvm import relax
 
 from ..._tvm import tir
-from ._relax_algebra import Algebra, Extent
+from .._relax_algebra import Algebra, Extent
 
 _ELEMENTWISE = frozenset(
     ("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",

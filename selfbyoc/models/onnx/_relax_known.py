@@ -15,7 +15,7 @@ from tvm import relax
 
 from ..._tvm import tir
 from ...extra import extra
-from ._relax_algebra import Algebra, Extent
+from .._relax_algebra import Algebra, Extent
 from .computing import NO_CONSTANTS, by_reference
 from .graph import attributes, is_of_onnx
 

@@ -15,7 +15,7 @@ from tvm import relax
 from ..._tvm import tir
 from ...errors import InputError
 from ...ir._relax import Constant
-from ._relax_algebra import Algebra, Extent
+from .._relax_algebra import Algebra, Extent
 from ._relax_known import Known
 
 

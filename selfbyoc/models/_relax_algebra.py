@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..._tvm import Analyzer, dtype_of, tir, tvm, walk
+from .._tvm import Analyzer, dtype_of, tir, tvm, walk
 
 Extent = Any  # int or bool, or an expression of TIR
 
@@ -16,11 +16,14 @@ _MOST = 2**31 - 1  # that an index of 32 bits reaches
 class Algebra:
     """Sizes are 0 or more, and at most what `bounds` says of them by name.
 
-    `bounds` grows: what a model can be right for at all is found while it is read.
+    `bounds` and `equal` (by variable) grow: which sizes a model can be right for at all is found
+    while it is read.
     """
 
-    def __init__(self, bounds: Mapping[str, int]) -> None:
-        self.bounds = dict(bounds)
+    def __init__(self, bounds: Mapping[str, int], given: Collection[Any] = ()) -> None:
+        """`given`: the variables that are sizes of inputs."""
+        self.bounds, self.given = dict(bounds), list(given)
+        self.equal: dict[Any, Extent] = {}
         self._analyzer, self._bound = Analyzer(), set[Any]()
 
     def simplest(self, x: Extent) -> Extent:
@@ -89,16 +92,35 @@ class Algebra:
         return self.simplest(tir.Select(condition, _expression(a), _expression(b)))
 
     def promise(self, a: Extent, b: Extent) -> None:
-        """Two sizes have to be equal, or the model is an error: what that says of a size which
-        has a limit in one of them, `min(n, 512)` in `n`, is noted in `bounds`.
+        """Two sizes have to be equal, or the model is an error. What that says of a size that has a
+        limit in one of them, `min(n, 512)` in `n`, is noted in `bounds`; what an input's size is
+        by others, in `equal`.
         """
-        for limited, size in ((a, b), (b, a)):
-            if isinstance(limited, tir.Min) and isinstance(size, tir.Var):
-                sides = (self.simplest(limited.a), self.simplest(limited.b))
-                most = next((s for s in sides if isinstance(s, int)), None)
-                if most is not None and any(size.same_as(s) for s in sides):
-                    name = str(size.name)
-                    self.bounds[name] = min(most, self.bounds.get(name, most))
+        if self._bounded(a, b) or self._bounded(b, a):
+            return
+        for var, size in ((a, b), (b, a)):
+            is_given = any(var is v or v.same_as(var) for v in self.given)
+            if is_given and var not in self.equal and self._is_of_others(var, size):
+                self.equal[var] = size
+                return
+
+    def _bounded(self, limited: Extent, size: Extent) -> bool:
+        """Note what the largest size is, if one of them is the other one with a limit."""
+        if not (isinstance(limited, tir.Min) and isinstance(size, tir.Var)):
+            return False
+        sides = [self.simplest(limited.a), self.simplest(limited.b)]
+        most = next((s for s in sides if isinstance(s, int)), None)
+        if most is None or not any(size.same_as(s) for s in sides):
+            return False
+        name = str(size.name)
+        self.bounds[name] = min(most, self.bounds.get(name, most))
+        return True
+
+    def _is_of_others(self, var: Any, size: Extent) -> bool:
+        """Whether a size follows from inputs' sizes, without this one and what follows from it."""
+        inner = _variables(size) if isinstance(size, tvm.ir.Node) else []
+        free = [v for v in self.given if v not in self.equal and not v.same_as(var)]
+        return all(any(v.same_as(f) for f in free) for v in inner)
 
 
 def _variables(x: Any) -> list[Any]:
