@@ -98,6 +98,11 @@ def filled():
     ]  # fmt: skip
 
 
+def twice():
+    """Joined along the open axis, in which the parts are shorter than the whole."""
+    return [("Concat", ["x", "x"], "y", {"axis": 1})]
+
+
 def table():
     """Positions out of a table of 40 rows, which so bounds the length."""
     return [
@@ -108,7 +113,7 @@ def table():
 
 
 CASES = {
-    f.__name__: f for f in (reshape, rows, expand, causal, middle, filled, table)
+    f.__name__: f for f in (reshape, rows, expand, causal, middle, filled, twice, table)
 }  # fmt: skip
 
 

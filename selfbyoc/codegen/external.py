@@ -63,13 +63,18 @@ def read_attrs(attrs: Any) -> dict[str, Any]:
 
 
 def match_of(external: External) -> Match:
-    """The composite's match on the external function's own graph."""
+    """The composite's match on the external function's own graph; of one that does not match, and
+    shall have the default schedule, all its ops as they are.
+    """
     graph = external.graph
     composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
-    if composite is None:  # several composites that another pass merged: stacked as they are
-        return Match(_merged(external.composites), {}, graph.ops, graph.outputs)
+    as_it_is = Match(_merged(external.composites), {}, graph.ops, graph.outputs)
+    if composite is None:  # several composites that another pass merged
+        return as_it_is
     found = find_whole(composite, graph, is_right)
     if not isinstance(found, Match):
+        if external.attrs.get(NOT_OWN) and not external.attrs.get(PACKED):
+            return as_it_is
         raise CompositeError(
             f"composite {composite.name} does not match the function {external.symbol}: {found}"
         )

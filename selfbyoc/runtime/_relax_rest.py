@@ -20,9 +20,9 @@ from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..interrupt import stopped
 from ..ir._relax_symbols import symbols as main_symbols
-from ..machine import machine_at_hand
 from ..partition import check_target
 from ..wiring import wired
+from ._relax_apart import OPAQUE, slices_apart
 from ._relax_norms import norms_are_scales
 from ._relax_symbolic import scheduled_for_all_sizes, with_sums_apart
 from ._relax_takes import clipped_takes
@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 SCHEDULED = ("tirx.is_scheduled", "tir.is_scheduled")
 LONG = ("int64", "uint64")
-OPAQUE = 8  # TOpPattern.kOpaque
-MANY_SLICES = 8  # of one value: steps of a recurrent network
 
 
 @tvm.transform.module_pass(opt_level=0, name="ScheduleRest")
@@ -86,42 +84,6 @@ class OpaqueIfScheduled:
             if isinstance(func, tir.PrimFunc) and is_scheduled(func):
                 done.update_func(gv, func.with_attr("op_pattern", OPAQUE))
         return done
-
-
-@tvm.transform.module_pass(opt_level=0, name="SlicesApart")
-def slices_apart(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
-    """What stays by itself, not fused into its readers: many slices of one value, the steps of an
-    unrolled recurrent network, so that what is equal but for that slice is one function; and joined
-    values whose parts are runs shorter than a vector (4 x 300 channels of 2x2 pixels, batch norm
-    and SiLU: 27 us with the concatenation inside, 13 after it; of 16x16 pixels 18 and 23; Zen 5).
-    """
-    vector = machine_at_hand().lanes("float32")
-    slices: dict[Any, list[Any]] = {}
-    short: set[Any] = set()
-
-    def visit(node: Any) -> None:
-        name = getattr(node.op, "name", "") if isinstance(node, relax.Call) else ""
-        if name != "relax.call_tir":
-            return
-        if node.args[0].name_hint.startswith("strided_slice"):
-            slices.setdefault(node.args[1].fields[0], []).append(node.args[0])
-        elif node.args[0].name_hint.startswith("concatenate") and _run(node) < vector:
-            short.add(node.args[0])
-
-    for func in mod.functions.values():
-        if isinstance(func, relax.Function):
-            relax.analysis.post_order_visit(func, visit)
-    many = {gv for found in slices.values() if len(found) >= MANY_SLICES for gv in found}
-    opaque = {gv: mod[gv].with_attr("op_pattern", OPAQUE) for gv in many | short}
-    return tvm.IRModule({**dict(mod.functions.items()), **opaque}, attrs=mod.attrs)
-
-
-def _run(call: Any) -> float:
-    """Neighbouring elements that come from one part of a joined value; many, where not known."""
-    part, whole = (ty.shape.values for ty in (call.args[1].fields[0].ty, call.ty))
-    axis = next((n for n, (a, b) in enumerate(zip(part, whole, strict=True)) if a != b), 0)
-    extents = [getattr(extent, "value", math.inf) for extent in part[axis:]]
-    return math.prod(extents[1:])
 
 
 def schedule_rest(

@@ -17,11 +17,11 @@ from .served import FEW, Decisions, Family, Served, served
 Decide = Callable[[int], Decisions]
 Make = Callable[[int, Decisions], "Example | None"]
 
-MOST_PLANS = 5  # a plan more is a tenth of a second of compiling, and a few KB
-MOST_GAPS = 4  # plans for the sizes that those do not serve
+MOST_PLANS = 3  # a plan more is half a second of scheduling and compiling, and gains few percent
+MOST_GAPS = 4  # plans for the sizes that no family takes
 ROUNDS = 6  # of examples that contradict what those before say
 ENOUGH = 4  # examples of a family
-MOST_EXAMPLES, MOST_OF_GAPS = 12, 32  # of a plan, and of the sizes that its families left
+MOST_EXAMPLES, MOST_OF_GAPS = 8, 32  # of a plan, and of the sizes that its families left
 TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
 # Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
 EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
@@ -40,8 +40,9 @@ def families(symbol: str, decide: Decide, make: Make) -> Served:
     keys = {size: _key(decisions) for size, decisions in decided.items()}
     found: dict[str, list[Family]] = {}
     for rounds, count in ((MOST_PLANS, MOST_EXAMPLES), (MOST_GAPS, MOST_OF_GAPS)):
-        gaps = [s for s in sizes if not any(f.takes(s) for f in found.get(keys[s], ()))]
-        for key, members in _by_weight(gaps, keys)[:rounds]:
+        every = [family for of in found.values() for family in of]
+        left = [size for size in sizes if not any(f.takes(size) for f in every)]
+        for key, members in _by_weight(left, keys)[:rounds]:
             made = _of_plan(symbol, decided[members[0]], members, make, count)
             found[key] = [*found.get(key, ()), *made]
     few = {size: _key(decide(size)) for size in range(1, FEW + 1)}
