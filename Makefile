@@ -23,7 +23,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -190,6 +190,11 @@ files: venv $(if $(TIMES),,venv-relay)
 	@$(RELAX)/bin/python $(PIP_INSTALL) -e '.[bench]'
 	-$(RELAX)/bin/python tools/files.py $(if $(TIMES),--times) $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
 	$(if $(TIMES),,-$(RELAY)/bin/python tools/files.py $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again))
+
+# Models of transformers with open sizes by three ways, an hour or two; ONLY='BERT' for a part.
+open-sizes: export OPENBLAS_NUM_THREADS := 1
+open-sizes: venv-zoo
+	-$(ZOO)/bin/python tools/open_sizes.py $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
 
 # An hour for each generation; ONLY='test_resize*' for a part.
 onnx-ops: venv venv-relay

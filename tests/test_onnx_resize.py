@@ -6,7 +6,6 @@ from onnx.reference import ReferenceEvaluator
 from onnx_models import FLOAT, INT64, check_by_reference, model, random, value
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 
 SHAPE = (1, 2, 5, 7)
 SIZES, SCALES = np.array([1, 2, 3, 10]), np.float32([1, 1, 0.6, 1.7])  # no whole ratios
@@ -63,7 +62,6 @@ def test_two_axes():
     check_by_reference(resized(["x", "", "scales"], rank=2), random(5, 7))
 
 
-@pytest.mark.skipif(GENERATION == "relay", reason="0.17's frontend has a size of its own for them")
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_sizes_that_are_data(mode):
     """One library for all sizes."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .._tvm import te
 from ..errors import ComputeError
-from ..graph import Value, type_text
+from ..graph import OpGraph, Value, type_text
 from ..language.types import Tensor
 
 
@@ -22,6 +22,14 @@ def check_types(owner: str, tensors: Sequence[Tensor], values: Sequence[Value]) 
             raise ComputeError(
                 f"{owner}: computes {found}, but type inference expects {value.type}"
             )
+
+
+def check_shapes(composite: str, graph: OpGraph) -> None:
+    """Raises ComputeError for an extent that nobody knows: of such a one TE ends the process."""
+    for value in (*graph.inputs, *(v for call in graph.ops for v in call.outputs)):
+        if None in value.shape:
+            text = f"{value.name or 'a value'} is {value.type}; expected extents that are known"
+            raise ComputeError(f"composite {composite}: {text}")
 
 
 def _type(tensor: Tensor) -> str:

@@ -17,7 +17,7 @@ from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
 from .arguments import argument_chain, run_pack
 from .carried import states_beside
-from .inferred import check_types
+from .inferred import check_shapes, check_types
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded
@@ -70,6 +70,7 @@ def stack(
     computed by, None: that of the machine at hand.
     """
     composite = match.composite
+    check_shapes(composite.name, graph)
     builder = Builder(graph, match, packed or {}, cpu)
     outputs = [_computed(builder.tensor(value), value.name) for value in graph.outputs]
     beside = [v for v in builder.match.outputs if v not in graph.outputs]

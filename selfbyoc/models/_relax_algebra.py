@@ -50,8 +50,11 @@ class Algebra:
         return self.simplest(x) is True
 
     def are_equal(self, a: Extent, b: Extent) -> bool:
-        """Whether two sizes are one number at every size."""
-        return self.holds(a == b)
+        """Whether two sizes are one number at every size: `a * b` and `b * a` by their
+        difference.
+        """
+        difference = self.simplest(a - b)
+        return isinstance(difference, int) and difference == 0
 
     def product(self, extents: Sequence[Extent]) -> Extent:
         """Of sizes; 1 of none."""

@@ -86,4 +86,35 @@ def _repeat(node: Any, importer: Any) -> Any:
     return emit(relax.op.reshape(x, relax.ShapeExpr(whole)))
 
 
-CONVERTERS = {"repeat.default": _repeat, "slice.Tensor": _slice}
+def _expand(node: Any, importer: Any) -> Any:
+    """What has the shape already stays as it is: PyTorch writes that before each product."""
+    x = importer.env[node.args[0]]
+    is_same = _shape(node) == _shape(node.args[0])
+    return x if is_same else importer._expand(node)
+
+
+def _bmm(node: Any, importer: Any) -> Any:
+    """A product of matrices; one matrix that is there once for each of the batch, as a weight that
+    PyTorch expanded, is one matrix.
+    """
+    x, y = node.args
+    matrix = tuple(y.meta["val"].shape[1:])
+    once = y
+    while str(once.target) in _VIEWS and _shape(once) == _shape(once.args[0]):
+        once = once.args[0]
+    if str(once.target) == "aten.expand.default" and _shape(once.args[0]) == matrix:
+        y = once.args[0]
+    return importer.block_builder.emit(relax.op.matmul(importer.env[x], importer.env[y]))
+
+
+def _shape(node: Any) -> tuple[Any, ...]:
+    return tuple(node.meta["val"].shape)
+
+
+_VIEWS = ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
+CONVERTERS = {
+    "bmm.default": _bmm,
+    "expand.default": _expand,
+    "repeat.default": _repeat,
+    "slice.Tensor": _slice,
+}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,12 +53,13 @@ def families(symbol: str, decide: Decide, make: Make) -> Served:
 
 def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
     """The plans of sizes, with those; first what most have, where every factor between sizes
-    counts the same.
+    counts the same: a size stands for those since the one before it in the table.
     """
     members: dict[str, list[int]] = {}
     for size in sizes:
         members.setdefault(keys[size], []).append(size)
-    return sorted(members.items(), key=lambda item: -sum(1 / size for size in item[1]))
+    weight = {size: math.log(size / before) for before, size in itertools.pairwise((FEW, *TABLE))}
+    return sorted(members.items(), key=lambda item: -sum(weight[size] for size in item[1]))
 
 
 def one_family(symbol: str, make: Make) -> list[Family]:

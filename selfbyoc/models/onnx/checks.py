@@ -25,6 +25,8 @@ if IS_RELAY:
     _UNREAD["BatchNormalization"] = {"training_mode": 0}
 # Inputs that it takes for constants, whether they are or not.
 _CONSTANTS: dict[str, tuple[int, ...]] = {"Dropout": (2,)}
+if IS_RELAY:  # 0.17 resizes to sizes that are data by corners alone, and forgets the axes
+    _CONSTANTS |= {"Resize": (2, 3), "Upsample": (1,)}
 if GENERATION == "relax":
     _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
 _POOLS = ("AveragePool", "MaxPool", "LpPool")

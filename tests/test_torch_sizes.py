@@ -1,0 +1,95 @@
+"""Programs of torch.export with open sizes: shapes as PyTorch knows them."""
+
+import numpy as np
+import pytest
+
+import selfbyoc
+from selfbyoc import from_torch
+from selfbyoc._tvm import GENERATION
+from selfbyoc.codegen.inferred import check_shapes
+from selfbyoc.errors import ComputeError, InputError
+from selfbyoc.graph import OpGraph, Value
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
+relax_only = pytest.mark.skipif(GENERATION == "relay", reason="Relax reads exported programs")
+
+
+def table(x, positions):
+    """As position embeddings: a table of 40 rows cut to the length."""
+    return x + positions[:, : x.shape[1]]
+
+
+def middle(x, positions):
+    return x[:, 2:] * 2
+
+
+def repeated(x, positions):
+    return x.mean(1, keepdim=True).repeat(1, x.shape[1], 2)
+
+
+def stacked(x, positions):
+    """All rows of the batch as one axis and back, and a product with an expanded matrix."""
+    rows = x.reshape(-1, 8) + 1
+    matrix = positions[0, :8].expand(x.shape[0], 8, 8)
+    return torch.bmm(rows.reshape(x.shape[0], x.shape[1], 8), matrix)
+
+
+def masked(x, positions):
+    n = x.shape[1]
+    seen = torch.ones(n, n, dtype=torch.bool).tril()
+    scores = (x @ x.transpose(1, 2)).masked_fill(~seen, float("-inf"))
+    return scores.softmax(-1)
+
+
+def joined(x, positions):
+    return torch.cat([x, x], 1)
+
+
+CASES = {f.__name__: f for f in (table, middle, repeated, stacked, masked, joined)}
+
+
+class Module(torch.nn.Module):
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+        self.register_buffer("positions", torch.randn(1, 40, 8))
+
+    def forward(self, x):
+        return self.compute(x, self.positions)
+
+
+def exported(case, most):
+    torch.manual_seed(0)
+    module = Module(CASES[case])
+    sizes = {0: torch.export.Dim("batch", max=8), 1: torch.export.Dim("n", min=3, max=most)}
+    return module, torch.export.export(module, (torch.randn(2, 5, 8),), dynamic_shapes=(sizes,))
+
+
+# Of masked, no composite takes the product with both sizes open.
+@relax_only
+@pytest.mark.filterwarnings("ignore::selfbyoc.errors.FallbackWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_open_sizes(case):
+    module, program = exported(case, 40)
+    mod = from_torch(program)
+    text = str(mod["main"])
+    assert "match_cast" not in text
+    assert "ndim" not in text
+    library = selfbyoc.build(mod, cache=False)
+    for batch, n in ((1, 3), (2, 7), (3, 40)):
+        x = torch.randn(batch, n, 8)
+        np.testing.assert_allclose(library(x)[0], module(x), rtol=1e-5, atol=1e-5)
+
+
+@relax_only
+def test_beyond_the_bound():
+    library = selfbyoc.build(from_torch(exported("table", 40)[1]), cache=False)
+    with pytest.raises(InputError, match="size n: expected at most 40, found 41"):
+        library(torch.randn(1, 41, 8))
+
+
+def test_an_extent_that_nobody_knows_is_an_error():
+    """TE ends the process where it is given none."""
+    value = Value((2, None), "float32", "x")
+    with pytest.raises(ComputeError, match=r"composite dense: x is .* expected extents"):
+        check_shapes("dense", OpGraph((value,), (), (value,)))

@@ -1,0 +1,1 @@
+"""Models of transformers and torchvision with open sizes, exported in three ways."""
