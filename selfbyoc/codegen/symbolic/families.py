@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,8 @@ MOST_PLANS = 3  # a plan more is half a second of scheduling and compiling, and 
 MOST_GAPS = 4  # plans for the sizes that no family takes
 ROUNDS = 6  # of examples that contradict what those before say
 ENOUGH = 4  # examples of a family
-MOST_EXAMPLES, MOST_OF_GAPS = 8, 32  # of a plan, and of the sizes that its families left
+EXAMPLES_OF_A_PLAN = (8, 12)  # the more where the fewer say nothing of every size
+EXAMPLES_OF_GAPS = (32,)
 TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
 # Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
 EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
@@ -40,11 +40,11 @@ def families(symbol: str, decide: Decide, make: Make) -> Served:
     decided = {size: decide(size) for size in sizes}
     keys = {size: _key(decisions) for size, decisions in decided.items()}
     found: dict[str, list[Family]] = {}
-    for rounds, count in ((MOST_PLANS, MOST_EXAMPLES), (MOST_GAPS, MOST_OF_GAPS)):
+    for rounds, counts in ((MOST_PLANS, EXAMPLES_OF_A_PLAN), (MOST_GAPS, EXAMPLES_OF_GAPS)):
         every = [family for of in found.values() for family in of]
         left = [size for size in sizes if not any(f.takes(size) for f in every)]
         for key, members in _by_weight(left, keys)[:rounds]:
-            made = _of_plan(symbol, decided[members[0]], members, make, count)
+            made = _of_plan(symbol, decided[members[0]], members, make, counts)
             found[key] = [*found.get(key, ()), *made]
     few = {size: _key(decide(size)) for size in range(1, FEW + 1)}
     same = {s: next((f for f in found.get(key, ()) if f.takes(s)), None) for s, key in few.items()}
@@ -53,13 +53,12 @@ def families(symbol: str, decide: Decide, make: Make) -> Served:
 
 def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
     """The plans of sizes, with those; first what most have, where every factor between sizes
-    counts the same: a size stands for those since the one before it in the table.
+    counts the same.
     """
     members: dict[str, list[int]] = {}
     for size in sizes:
         members.setdefault(keys[size], []).append(size)
-    weight = {size: math.log(size / before) for before, size in itertools.pairwise((FEW, *TABLE))}
-    return sorted(members.items(), key=lambda item: -sum(weight[size] for size in item[1]))
+    return sorted(members.items(), key=lambda item: -sum(1 / size for size in item[1]))
 
 
 def one_family(symbol: str, make: Make) -> list[Family]:
@@ -76,10 +75,9 @@ def _of_plan(
     decisions: Decisions,
     members: Sequence[int],
     make: Make,
-    count: int = MOST_EXAMPLES,
+    counts: Sequence[int] = EXAMPLES_OF_A_PLAN,
 ) -> list[Family]:
     """The families of one plan: sizes whose kernels have the same loops."""
-    groups: dict[Any, list[Example]] = {}
     known: dict[int, Example | None] = {}
 
     def example(size: int) -> Example | None:
@@ -87,6 +85,21 @@ def _of_plan(
             known[size] = make(size, decisions)
         return known[size]
 
+    every: list[Family] = []
+    for count in counts:
+        every = _of_examples(symbol, members, example, count)
+        # What takes every size serves whole tiles too.
+        if any(family.step == 1 and family.is_endless for family in every):
+            every = [family for family in every if family.step == 1]
+            break
+    return [replace(found, decisions=decisions) for found in every]
+
+
+def _of_examples(
+    symbol: str, members: Sequence[int], example: Callable[[int], Example | None], count: int
+) -> list[Family]:
+    """The families that this many examples show."""
+    groups: dict[Any, list[Example]] = {}
     factor = members[-1] / members[0]
     wanted = [members[0] * factor ** (i / (count // 2 - 1)) for i in range(count // 2)]
     spread = sorted({min(members, key=lambda m: abs(m - size)) for size in wanted})
@@ -95,10 +108,7 @@ def _of_plan(
     for found in itertools.islice(made, count):
         groups.setdefault(found.loops, []).append(found)
     confirmed = (_confirmed(symbol, group, example) for group in groups.values())
-    every = [replace(found, decisions=decisions) for found in confirmed if found is not None]
-    # What takes every size serves whole tiles too.
-    whole = any(family.step == 1 and family.is_endless for family in every)
-    return [f for f in every if f.step == 1 or not whole]
+    return [found for found in confirmed if found is not None]
 
 
 def _confirmed(
