@@ -63,7 +63,8 @@ def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str,
 
 def one_family(symbol: str, make: Make) -> list[Family]:
     """The families of what decides nothing by a plan."""
-    return [f for f in _of_plan(symbol, {}, TABLE, make) if f.step == 1 and f.is_endless]
+    made = _of_plan(symbol, {}, TABLE, make, EXAMPLES_OF_A_PLAN[-1:])
+    return [f for f in made if f.step == 1 and f.is_endless]
 
 
 def _key(decisions: Decisions) -> str:
