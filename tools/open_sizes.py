@@ -106,12 +106,10 @@ def _cell(model: Model, way: str, found: dict[Key, Judgement]) -> str:
     known = {key: found[key] for key in keys if key in found}
     right = [float(text) for status, text in known.values() if status == RIGHT]
     wrong = [f"{k[2]}, {k[3]}: {text}" for k, (s, text) in known.items() if s != RIGHT]
-    seconds = (
-        f"{len(right)} of {len(keys)} right, {min(right):.0f} to {max(right):.0f} s"
-        if right
-        else ""
-    )
-    return "; ".join(filter(None, [seconds, *wrong])).replace("|", "/") or "not tried"
+    count = f"{len(right)} of {len(keys)} right" if right else ""
+    seconds = f"{min(right):.0f} to {max(right):.0f} s" if any(right) else ""
+    said = ", ".join(filter(None, [count, seconds]))
+    return "; ".join(filter(None, [said, *wrong])).replace("|", "/") or "not tried"
 
 
 def main() -> int:
