@@ -230,3 +230,27 @@ def test_an_attention_block_with_computed_shapes_is_one_kernel():
         np.testing.assert_allclose(
             library(x)[0], session.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5
         )
+
+
+def test_what_is_read_by_axes_that_are_data_is_no_slice_of_the_first_ones():
+    """Ends are known, which axes they are of is not."""
+    nodes = [*LENGTH, ("Slice", ["x", "front", "ns", "axes"], "y", {})]
+    used = {name for _, inputs, *_ in nodes for name in inputs}
+    numbers = {name: array for name, array in NUMBERS.items() if name in used}
+    ends = [value("x", FLOAT, 5, "n"), value("axes", INT64, 1)], [value("y", FLOAT, None, None)]
+    proto = model(nodes, *ends, **numbers)
+    x, axes = random(5, 3), np.array([0])
+    (wanted,) = runtime.InferenceSession(proto.SerializeToString()).run(
+        None, {"x": x, "axes": axes}
+    )
+    np.testing.assert_array_equal(selfbyoc.build(from_onnx(proto), cache=False)(x, axes)[0], wanted)
+
+
+def test_sizes_themselves_are_results():
+    nodes = [N, ("Mod", ["sizes", "minus"], "y", {"fmod": 1}), ("Identity", ["sizes"], "z", {})]
+    ends = [value("x", FLOAT, "b", "n")], [value("y", INT64, 2), value("z", INT64, 2)]
+    proto = model(nodes, *ends, minus=np.array([-2]))
+    for found, wanted in zip(
+        selfbyoc.build(from_onnx(proto), cache=False)(random(5, 3)), ([1, 1], [5, 3]), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)

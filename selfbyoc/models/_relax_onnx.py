@@ -96,7 +96,8 @@ class _Importer(ONNXGraphImporter):
                 for name in filter(None, node.output):
                     self._nodes[name] = as_tensor(self.bb, self.knowledge.of[name])
                 continue
-            self._known = self.knowledge.inputs(node)
+            # Nothing is known of what stands in the branches of an If.
+            self._known = () if node.op_type == "If" else self.knowledge.inputs(node)
             super()._construct_nodes(SimpleNamespace(node=[node]))
 
     def _extents(self, name: str) -> Sequence[Extent] | None:

@@ -120,7 +120,7 @@ _OPERATIONS: dict[str, Callable[[Algebra, list[Any]], Any]] = {
     "Mul": lambda _, given: reduce(operator.mul, given),
     "Pow": _power,
     "PowByNatural": _power,
-    **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), _of_two("quotient")),
+    **dict.fromkeys(("FloorDiv", "CleanDiv"), _of_two("quotient")),
     **dict.fromkeys(("Mod", "PythonMod"), _of_two("remainder")),
     **dict.fromkeys(("Max",), _of_two("most")),
     **dict.fromkeys(("Min",), _of_two("least")),

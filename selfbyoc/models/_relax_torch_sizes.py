@@ -60,11 +60,12 @@ def _slice(node: Any, importer: Any) -> Any:
     start, step = argument(node, 2, "start"), argument(node, 4, "step", 1)
     size = importer.extent(node.args[0].meta["val"].shape[axis])
     count = importer.extent(node.meta["val"].shape[axis])
-    begin = importer.env.get(start, start) or 0 if not isinstance(start, int) else start
+    begin = 0 if start is None else importer.env.get(start, start)
     if step != 1 or size is None or count is None or not is_open(size, count, begin):
         return importer._slice(node)
     if importer.algebra.holds(begin < 0):
-        begin = importer.algebra.simplest(size + begin)
+        begin = importer.algebra.most(importer.algebra.simplest(size + begin), 0)
+    begin = importer.algebra.least(begin, size)
     if isinstance(begin, int) and begin == 0 and importer.algebra.are_equal(count, size):
         return x
     emit, end = importer.block_builder.emit, importer.algebra.simplest(begin + count)
@@ -89,7 +90,7 @@ def _repeat(node: Any, importer: Any) -> Any:
 def _expand(node: Any, importer: Any) -> Any:
     """What has the shape already stays as it is: PyTorch writes that before each product."""
     x = importer.env[node.args[0]]
-    is_same = _shape(node) == _shape(node.args[0])
+    is_same = _are_equal(importer, _shape(node), _shape(node.args[0]))
     return x if is_same else importer._expand(node)
 
 
@@ -100,11 +101,19 @@ def _bmm(node: Any, importer: Any) -> Any:
     x, y = node.args
     matrix = tuple(y.meta["val"].shape[1:])
     once = y
-    while str(once.target) in _VIEWS and _shape(once) == _shape(once.args[0]):
+    while str(once.target) in _VIEWS and _are_equal(importer, _shape(once), _shape(once.args[0])):
         once = once.args[0]
-    if str(once.target) == "aten.expand.default" and _shape(once.args[0]) == matrix:
+    is_expanded = str(once.target) == "aten.expand.default"
+    if is_expanded and _are_equal(importer, _shape(once.args[0]), matrix):
         y = once.args[0]
     return importer.block_builder.emit(relax.op.matmul(importer.env[x], importer.env[y]))
+
+
+def _are_equal(importer: Any, a: Any, b: Any) -> bool:
+    """Whether two shapes are one at every size: PyTorch's == asks for the sizes of the example."""
+    left, right = importer.extents(a), importer.extents(b)
+    is_known = left is not None and right is not None and len(left) == len(right)
+    return is_known and all(map(importer.algebra.are_equal, left, right))
 
 
 def _shape(node: Any) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ class Known:
 # Ops that only move the elements of these inputs; what the others hold has to be numbers.
 _MOVES: dict[str, Sequence[int] | None] = {
     "Concat": None, "Expand": (0,), "Flatten": (0,), "Gather": (0,), "GatherElements": (0,),
-    "GatherND": (0,), "Identity": (0,), "Pad": (0, 2), "Reshape": (0,), "ScatterElements": (0, 2),
+    "GatherND": (0,), "Identity": (0,), "Reshape": (0,), "ScatterElements": (0, 2),
     "ScatterND": (0, 2), "Slice": (0,), "Split": (0,), "Squeeze": (0,), "Tile": (0,),
     "Transpose": (0,), "Unsqueeze": (0,),
 }  # fmt: skip
@@ -85,6 +85,9 @@ class Knowledge:
             return None
         if all(g is None or g.is_constant for g in given):
             return self._computed(node, given)
+        told = attributes(node)
+        if told.get("fmod") or told.get("reduction", b"none") != b"none":
+            return None  # other numbers than those of the rules below
         if node.op_type in _MOVES:
             return self._moved(node, given)
         known = [g for g in given if g is not None]

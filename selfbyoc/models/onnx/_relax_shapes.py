@@ -80,6 +80,8 @@ def _expand(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
     """
     (data, wanted), builder, emit = inputs, at.builder, at.builder.emit
     extents, sizes = extents_of(data), at.numbers(1)
+    if sizes is None and not is_data(wanted):
+        return None
     if sizes is None:
         shape = symbols(builder, as_int64(builder, wanted), "size")
         sizes = [int(e) if isinstance(e, tir.IntImm) else e for e in shape.values]
@@ -152,7 +154,10 @@ def _range(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
 def _slice(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
     """Elements of an axis up to a size that is an expression."""
     starts, ends = at.numbers(1), at.numbers(2)
-    if starts is None or ends is None:
+    is_told = all(
+        at.numbers(n) is not None for n in (3, 4) if len(inputs) > n and inputs[n] is not None
+    )
+    if starts is None or ends is None or not is_told:
         return None
     extents, algebra = extents_of(inputs[0]), at.algebra
     axes = at.numbers(3) or list(range(len(starts)))
