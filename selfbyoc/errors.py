@@ -30,6 +30,12 @@ class CompositeError(SelfbyocError, ValueError):
     """A composite is badly declared: its pattern, its argument names, its cases."""
 
 
+class ReadingError(CompositeError):
+    """An external function's ops are not what its composite selects: another pass changed them, or
+    the composite is another one by now.
+    """
+
+
 class OpError(SelfbyocError, ValueError):
     """An op is badly declared: its name, its functions, the op of TVM that it names."""
 
@@ -137,6 +143,7 @@ ALL: tuple[type[SelfbyocError], ...] = (
     InputError,
     DamagedFile,
     CompositeError,
+    ReadingError,
     OpError,
     RegistryError,
     ComputeError,

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompositeError
+from ..errors import ReadingError
 from ..graph import OpGraph, Value
 from ..language.known import composite_of
 from ..match.absorbed import find_whole
 from ..match.match import Match
+from ..match.reading import Reading, match_as_read
 from .honoured import is_right
 from .stack import Packed
-from .told import PACKED, SCALARS, told_graph
+from .told import OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
 from .tuned import TUNED, TUNED_AT, Tuned
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 TARGET, COMPOSITE = "tefuse.target", "tefuse.composite"
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
-ATTRS = (TARGET, COMPOSITE, SCALARS, PACKED, NOT_OWN, TUNED, TUNED_AT)
+ATTRS = (
+    TARGET, COMPOSITE, SCALARS, PACKED, READING, WRITTEN, OF_ROWS, NOT_OWN, TUNED, TUNED_AT,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,22 +66,31 @@ def read_attrs(attrs: Any) -> dict[str, Any]:
 
 
 def match_of(external: External) -> Match:
-    """The composite's match on the external function's own graph; of one that does not match, and
-    shall have the default schedule, all its ops as they are.
+    """The composite's match on the external function's own graph, as partitioning read it; by the
+    pattern where it left no reading, or another pass changed the ops. Of one that does not match,
+    and shall have the default schedule, all its ops as they are.
     """
     graph = external.graph
     composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
     as_it_is = Match(_merged(external.composites), {}, graph.ops, graph.outputs)
     if composite is None:  # several composites that another pass merged
         return as_it_is
+    read = _as_read(external, composite)
+    if read is not None:
+        return read
     found = find_whole(composite, graph, is_right)
     if not isinstance(found, Match):
         if external.attrs.get(NOT_OWN) and not external.attrs.get(PACKED):
             return as_it_is
-        raise CompositeError(
+        raise ReadingError(
             f"composite {composite.name} does not match the function {external.symbol}: {found}"
         )
     return found
+
+
+def _as_read(external: External, composite: Composite) -> Match | None:
+    told = external.attrs.get(READING)
+    return told and match_as_read(composite, Reading.of(told), external.graph)
 
 
 def _merged(names: Sequence[str]) -> Composite:

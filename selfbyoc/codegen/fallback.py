@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import FallbackWarning, SymbolicError, one_line
+from ..errors import FallbackWarning, ReadingError, SymbolicError, one_line
 from ..interrupt import stopped
 from ..language.known import composite_of, is_builtin
 from .external import COMPOSITE, NOT_OWN, External
@@ -41,7 +41,7 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
     try:
         return make(source, target)
     except Exception as err:  # whatever a part of ours raises
-        composite = builtin_of(source)
+        composite = _replaceable(source, err)
         reason = f"for {_types(source)} on {short_text(target)}: {one_line(err)}"
         if composite is None and isinstance(err, SymbolicError):  # it is right for its own sizes
             _note(_ended, source.symbol, target, reason)
@@ -58,6 +58,15 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
     text = f"composite {composite.name} {reason}; the default schedule takes over"
     warnings.warn(FallbackWarning(text), stacklevel=2)
     return made
+
+
+def _replaceable(source: External, err: Exception) -> Composite | None:
+    """The composite, if the default schedule may take over from it: a user's own has said nothing
+    wrong where its ops were changed under it.
+    """
+    if isinstance(err, ReadingError):
+        return composite_of(source.composites, source.attrs.get(COMPOSITE))
+    return builtin_of(source)
 
 
 def builtin_of(source: External) -> Composite | None:

@@ -6,18 +6,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..errors import ReadingError
 from ..graph import OpCall, OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
+from ..match.reading import Reading, in_its_order
+from ..match.written import graph_of
 
 # Attributes of an external function, as JSON: the constants of one element, and what comes packed.
 SCALARS, PACKED = "tefuse.scalars", "tefuse.packed"
+# The match that partitioning read (match/reading.py); and its graph, where weights come packed for
+# it: no other kernel can read these, whatever another pass makes of the function's body.
+READING, WRITTEN = "tefuse.reading", "tefuse.graph"
+# Whether the composite takes leading axes of open sizes as one (codegen/symbolic/rows.py).
+OF_ROWS = "tefuse.of_rows"
 
 
 def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
-    """A raw graph with what our attributes say of it."""
-    graph = _with_scalars(raw, {int(k): v for k, v in attrs.get(SCALARS, {}).items()})
-    graph = _without_stand_ins(graph, [int(k) for k in attrs.get(PACKED, {})])
-    return canonicalize(graph)
+    """A raw graph with what our attributes say of it, as partitioning read it."""
+    scalars = {int(k): v for k, v in attrs.get(SCALARS, {}).items()}
+    unpacked = _without_stand_ins(
+        _with_scalars(raw, scalars), [int(k) for k in attrs.get(PACKED, {})]
+    )
+    graph = None if unpacked is None else canonicalize(unpacked)
+    if READING in attrs:
+        reading = Reading.of(attrs[READING])
+        found = None if graph is None else in_its_order(reading, graph)
+        graph = found or _as_written(raw, attrs) or graph
+    if graph is None:
+        text = "another pass changed what stands for its packed weights"
+        raise ReadingError(f"the function of {raw.inputs}: {text}")
+    return graph
+
+
+def _as_written(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph | None:
+    """The graph that partitioning left, for a function of the same types."""
+    if WRITTEN not in attrs:
+        return None
+    graph = graph_of(attrs[WRITTEN])
+    packed = {int(k): (tuple(p["shape"]), p["dtype"]) for k, p in attrs.get(PACKED, {}).items()}
+    taken = [packed.get(i, (v.shape, v.dtype)) for i, v in enumerate(graph.inputs)]
+    is_same = taken == _types(raw.inputs) and _types(graph.outputs) == _types(raw.outputs)
+    return graph if is_same else None
+
+
+def _types(values: Sequence[Value]) -> list[tuple[Any, str]]:
+    return [(v.shape, v.dtype) for v in values]
 
 
 def _with_scalars(graph: OpGraph, scalars: Mapping[int, float]) -> OpGraph:
@@ -36,16 +69,19 @@ def _can_be_written(graph: OpGraph, value: Value, number: float) -> bool:
     return not (number == 0 and "float" in value.dtype and any(v is value for v in divisors))
 
 
-def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph:
+def _without_stand_ins(graph: OpGraph, positions: Sequence[int]) -> OpGraph | None:
     """Drop the ops that only give a packed parameter its unpacked type back (see
-    partition/finish.py).
+    partition/finish.py); None where they are not there.
     """
     new: dict[Value, Value] = {}
     gone: set[OpCall] = set()
     for position in positions:
         value = graph.inputs[position]
         while True:
-            (step,) = graph.users(value)
+            users = graph.users(value)
+            if len(users) != 1:
+                return None
+            step = users[0]
             gone.add(step)
             value = step.outputs[0]
             if step.kind in ("broadcast_to", "full"):

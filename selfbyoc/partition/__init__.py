@@ -84,11 +84,13 @@ class Partitioning:
         from .finish import finish
         from .generation import ir
 
-        done = finish(self.marked, self.registry, self.target, pack=pack)
+        function = ir.functions_of(self.marked, self.matches)
+        # Of equal ones, which share a function, the first.
+        read = {function[m.root.name]: m for m in reversed(self.matches)}
+        done = finish(self.marked, self.registry, self.target, read, pack=pack)
         external = ir.external_functions(done)
         symbols = {
-            root: str(external[name].attrs["global_symbol"])
-            for root, name in ir.functions_of(self.marked, self.matches).items()
+            root: str(external[name].attrs["global_symbol"]) for root, name in function.items()
         }
         done = with_names(done, self.names)
         return module_with_attr(done, REPORT, self.report.with_symbols(symbols).to_json())

@@ -42,16 +42,22 @@ from ..graph import type_text
 from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
 from ..language.registry import Registry
+from ..match.match import Match
 from ..wiring import wired
 from .generation import ir
 from .originals import key_of, with_originals
+from .readings import reading_attrs, written_attrs
 
 Tensors = dict[int, Any]  # of TVM, by position: no copies
 Packing = dict[int, Callable[[], Any]]
 
 
-def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> Any:
-    """Partitioned module -> the same with everything that the hook needs to know."""
+def finish(
+    mod: Any, registry: Registry, target: Any | None, matches: Mapping[str, Match], *, pack: bool
+) -> Any:
+    """Partitioned module -> the same with everything that the hook needs to know; `matches` are
+    those of the functions, by name.
+    """
     nodes = ir.constant_args(mod)
     functions: dict[str, Any] = {}
     packing: dict[str, list[Packing]] = {}
@@ -59,13 +65,14 @@ def finish(mod: Any, registry: Registry, target: Any | None, *, pack: bool) -> A
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
         source = hook.source_of(func, "", attrs)
+        source = replace(source, attrs={**attrs, **reading_attrs(source, matches[name])})
         # A plan asks for the target, and packs once for every size.
         with target or host_target(), for_every_size_of(source.sizes.values()):
             source, waiting = _packed_or_not(source, target, sites if pack else [])
         if waiting:
             packing[name] = waiting
             func = ir.take_packed(func, {i: p.value for i, p in packed_params(source).items()})
-        for key, value in source.attrs.items():
+        for key, value in {**source.attrs, **written_attrs(source)}.items():
             func = func.with_attr(key, json.dumps(value))
         functions[name] = func
     packed = _run(packing)

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...errors import CompositeError, SymbolicError
+from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
 from ..external import External, match_of
+from ..told import OF_ROWS, READING
 from ..tuned import TUNED_AT
 from .ranges import tuned_by
 
@@ -25,6 +26,28 @@ ALONG_AXIS = ("bias_add", "layer_norm", "log_softmax", "rms_norm", "softmax")
 
 def of_rows(source: External) -> External | None:
     """The same kernel of one symbol, the number of its rows; None where there is no such one."""
+    told = source.attrs.get(OF_ROWS)
+    found = None if told is False else _of_rows(source)
+    return found if found is None or told or _is_read(found) else None
+
+
+def is_of_rows(source: External) -> bool:
+    """Whether there is such a kernel, by the composite's pattern."""
+    found = _of_rows(source)
+    return found is not None and _is_read(found)
+
+
+def _is_read(found: External) -> bool:
+    """Whether the pattern fits; not where it asks for an axis that is gone."""
+    attrs = {name: value for name, value in found.attrs.items() if name != READING}
+    try:
+        match_of(replace(found, attrs=attrs))
+    except ReadingError:
+        return False
+    return True
+
+
+def _of_rows(source: External) -> External | None:
     lead = _lead(source.graph)
     open_ones = [_is_open(value) for value in _values(source.graph)]
     if not lead or not all(_is_of_rows(call, lead) for call in source.graph.ops):
@@ -43,15 +66,10 @@ def of_rows(source: External) -> External | None:
         return math.prod(extent or 0 for extent in shape[:lead])
 
     sizes = {ROWS: Symbol(source.sizes[main], ROWS)}
-    found = replace(
+    return replace(
         source, graph=read_at(sizes), symbols=(ROWS,), sizes=sizes, read_at=read_at,
         attrs={**source.attrs, TUNED_AT: tuned_by(source, ROWS, count)},
     )  # fmt: skip
-    try:
-        match_of(found)
-    except CompositeError:  # it asks for an axis that is gone
-        return None
-    return found
 
 
 def _values(graph: OpGraph) -> Iterator[Value]:
