@@ -9,13 +9,12 @@ import selfbyoc
 from selfbyoc import explain, op, partition_for_tefuse, report
 from selfbyoc._tvm import GENERATION, tir
 from selfbyoc.analysis.melting.report import melting
-from selfbyoc.codegen import external, lower
+from selfbyoc.codegen import lower
 from selfbyoc.errors import ComputeError, FallbackWarning, RecordWarning, ScheduleError
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.known import default_registry
 from selfbyoc.machine import LEAST
-from selfbyoc.match.miss import OUTPUT, Miss
 
 ROWS, WIDTH = 13, 37
 X = {"x": ((ROWS, WIDTH), "float32")}
@@ -119,19 +118,6 @@ def test_a_built_in_that_raises_falls_back(broken, part, constants):
     assert (record.level, record.cause) == ("default schedule", "fallback")
     assert "planted" in record.level_reason
     assert f"default schedule {composite.name}" in str(library.report)
-
-
-@pytest.mark.parametrize("is_parted", [False, True], ids=["model", "partitioned"])
-def test_a_function_that_does_not_match_again_falls_back(monkeypatch, is_parted):
-    """Partitioning read it, the hook cannot: all of its ops as they are."""
-    mod = partition_for_tefuse(model(False)) if is_parted else model(False)
-    missed = Miss(OUTPUT, "planted", "a result", "none")
-    monkeypatch.setattr(external, "find_whole", lambda *_: missed)
-    x, args = arguments(False)
-    with pytest.warns(FallbackWarning, match="does not match the function .*planted"):
-        library = selfbyoc.build(mod)
-    np.testing.assert_allclose(library(*args)[0], expected(x), rtol=1e-4, atol=1e-4)
-    assert "planted" in str(library.report)
 
 
 def left_out(composite, x):

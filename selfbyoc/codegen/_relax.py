@@ -21,7 +21,7 @@ from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .at_once import at_once
 from .external import TARGET, External, read_attrs
-from .fallback import or_default
+from .fallback import noting_what_ends, or_default
 from .lower import lower
 from .target import agree
 from .told import told_graph
@@ -75,7 +75,8 @@ def _read(func: relax.Function) -> tuple[Built, External]:
     attrs = read_attrs(func.attrs)
     symbol = str(func.attrs["global_symbol"])
     target = agree(attrs.get(TARGET), build_target(), symbol)
-    source = source_of(func, symbol, attrs)
+    with noting_what_ends(symbol, target):
+        source = source_of(func, symbol, attrs)
     told = TARGET in attrs or build_target() is not None
     return Built(source, target, told), wired.with_record(source, target, packed=True)
 

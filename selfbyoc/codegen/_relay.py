@@ -20,7 +20,7 @@ from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..wiring import wired
 from .external import TARGET, External, external, read_attrs
-from .fallback import or_default
+from .fallback import noting_what_ends, or_default
 from .lower import lower
 from .target import agree
 from .told import told_graph
@@ -76,7 +76,8 @@ def codegen(func: relay.Function) -> Any:
         target = agree(attrs.get(TARGET), build_target(), symbol)
         with kept_targets():
             func = typed(func)
-            source = source_of(func, symbol, attrs)
+            with noting_what_ends(symbol, target):
+                source = source_of(func, symbol, attrs)
             source = replace(source, is_checked=_build() is not None)
             source = wired.with_record(source, target, packed=True)
             done[symbol] = or_default(lower, source, target)

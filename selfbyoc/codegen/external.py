@@ -12,7 +12,8 @@ from ..graph import OpGraph, Value
 from ..language.known import composite_of
 from ..match.absorbed import find_whole
 from ..match.match import Match
-from ..match.reading import Reading, match_as_read
+from ..match.paired import match_as_read
+from ..match.reading import Reading
 from .honoured import is_right
 from .stack import Packed
 from .told import OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
@@ -98,7 +99,8 @@ def _merged(names: Sequence[str]) -> Composite:
     from ..language.pattern import op
 
     short = dict.fromkeys(name.removeprefix("tefuse.") for name in names)
-    return Composite("_and_".join(short), lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
+    name = "_and_".join(short) or "unnamed"
+    return Composite(name, lambda x: op.relu(x), why=f"merged of {', '.join(names)}")
 
 
 def packed_params(external: External) -> dict[int, Packed]:

@@ -7,7 +7,8 @@ wants a model that runs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +59,17 @@ def or_default(make: Callable[[External, Any], Made], source: External, target: 
     text = f"composite {composite.name} {reason}; the default schedule takes over"
     warnings.warn(FallbackWarning(text), stacklevel=2)
     return made
+
+
+@contextmanager
+def noting_what_ends(symbol: str, target: Any) -> Iterator[None]:
+    """Around the reading of a function: whoever builds asks `ended`."""
+    _ended.pop((symbol, str(target)), None)
+    try:
+        yield
+    except ReadingError as err:
+        _note(_ended, symbol, target, one_line(err))
+        raise
 
 
 def _replaceable(source: External, err: Exception) -> Composite | None:

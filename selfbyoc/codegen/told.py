@@ -9,13 +9,15 @@ from typing import Any
 from ..errors import ReadingError
 from ..graph import OpCall, OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
-from ..match.reading import Reading, in_its_order
+from ..match.paired import in_its_order
+from ..match.reading import Reading
 from ..match.written import graph_of
+from ..ops.vocabulary import KINDS
 
 # Attributes of an external function, as JSON: the constants of one element, and what comes packed.
 SCALARS, PACKED = "tefuse.scalars", "tefuse.packed"
-# The match that partitioning read (match/reading.py); and its graph, where weights come packed for
-# it: no other kernel can read these, whatever another pass makes of the function's body.
+# The match that partitioning read (match/reading.py); and its graph of known sizes, for where
+# another pass wrote the function's body anew, in ops that nobody reads.
 READING, WRITTEN = "tefuse.reading", "tefuse.graph"
 # Whether the composite takes leading axes of open sizes as one (codegen/symbolic/rows.py).
 OF_ROWS = "tefuse.of_rows"
@@ -31,11 +33,18 @@ def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
     if READING in attrs:
         reading = Reading.of(attrs[READING])
         found = None if graph is None else in_its_order(reading, graph)
-        graph = found or _as_written(raw, attrs) or graph
+        if found is None and (graph is None or PACKED in attrs or not _is_known(graph)):
+            # No other kernel can read weights that were packed for this one.
+            found = _as_written(raw, attrs)
+        graph = found or graph
     if graph is None:
         text = "another pass changed what stands for its packed weights"
         raise ReadingError(f"the function of {raw.inputs}: {text}")
     return graph
+
+
+def _is_known(graph: OpGraph) -> bool:
+    return all(call.kind in KINDS for call in graph.ops)
 
 
 def _as_written(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph | None:

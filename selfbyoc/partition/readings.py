@@ -8,12 +8,13 @@ from typing import Any
 from ..codegen.external import NOT_OWN, External
 from ..codegen.honoured import is_right
 from ..codegen.symbolic.rows import is_of_rows
-from ..codegen.told import OF_ROWS, PACKED, READING, WRITTEN
+from ..codegen.told import OF_ROWS, READING, WRITTEN
 from ..errors import FallbackWarning, SelfbyocError
 from ..match.absorbed import find_whole
 from ..match.match import Match
 from ..match.miss import Miss
-from ..match.reading import cut_out, match_as_read, reading_of
+from ..match.paired import match_as_read
+from ..match.reading import cut_out, reading_of
 from ..match.written import graph_data
 
 
@@ -35,8 +36,8 @@ def reading_attrs(source: External, match: Match) -> dict[str, Any]:
 
 
 def written_attrs(source: External) -> dict[str, Any]:
-    """What the ops are, where the kernel alone can read the weights that come packed for it."""
-    if not source.attrs.get(PACKED) or source.symbols:
+    """What the ops are, where all sizes are known."""
+    if source.symbols or READING not in source.attrs:
         return {}
     data = graph_data(source.graph)
     return {} if data is None else {WRITTEN: data}

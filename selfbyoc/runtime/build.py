@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ..cache.kernels import using
 from ..codegen.fallback import ended, reason_of
 from ..codegen.target import host_target
-from ..errors import FallbackWarning, InputError, LoweringError, SelfbyocError, one_line
+from ..errors import (
+    FallbackWarning,
+    InputError,
+    LoweringError,
+    ReadingError,
+    SelfbyocError,
+    one_line,
+)
 from ..interrupt import interruptible, stopped
 from ..language.registry import listed
 from ..partition import check_module, check_target, guarded, is_partitioned
@@ -22,6 +29,7 @@ from ..partition.nothing import warn_of_nothing
 from ..partition.originals import without_originals
 from ..partition.refusal import Refusal
 from ..partition.report import FALLBACK, report
+from ..partition.unfuse import unfuse
 from ..partition.weights import rounded
 from ..wiring import wired
 from .generation import runtime
@@ -104,11 +112,29 @@ def _built(
         warn_of_nothing(report(found.mod), found.disabled or refused, stacklevel=3)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if is_partitioned(mod):
-        return compiled(mod)
+        return _without_what_is_not_read(mod, target, compiled)
     asked = listed(composites)
     return _without_what_raises(
         lambda refused: guarded(mod, params, target, asked, guard, refused), target, compiled
     )
+
+
+def _without_what_is_not_read(mod: Any, target: Any, compiled: Callable[[Any], Library]) -> Library:
+    """Compile a module that was partitioned before, perhaps by an older version; a function that
+    takes packed weights and cannot be read becomes ordinary ops again. It ends: each round leaves
+    fewer functions.
+    """
+    try:
+        return compiled(mod)
+    except ReadingError:
+        found = {r.root: r for r in report(mod).matched if ended(r.symbol, target)}
+        if not found:
+            raise
+        unfused = unfuse(mod, found)
+    for root, record in found.items():
+        text = f"composite {record.composite} at {root} {ended(record.symbol, target)}"
+        warnings.warn(FallbackWarning(f"{text}; its ops are ordinary ones again"), stacklevel=4)
+    return _without_what_is_not_read(unfused, target, compiled)
 
 
 def _without_what_raises(
