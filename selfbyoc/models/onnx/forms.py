@@ -22,6 +22,7 @@ from . import (
     recurrent,
     reductions,
     resampling,
+    scans,
     spectra,
     training,
     windows,
@@ -36,7 +37,7 @@ from .graph import Graph, is_of_onnx, nodes, op_name
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
     arithmetic, copies, counted, elementwise, gathered, loops, parts, places, quantized,
-    reductions, resampling, spectra, training, windows,
+    reductions, resampling, scans, spectra, training, windows,
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 _ROUNDS = 8  # a form may be of ops that have forms
