@@ -204,9 +204,7 @@ def started(loop: Any, signature: Signature) -> Any:
         return emit(relax.Call(loop, params))
 
     def none() -> Any:
-        zeros = (relax.const(np.zeros(_none(row), "float32")) for row in rows)
-        pairs = zip(zeros, rows, strict=True)
-        empty = [emit(relax.op.astype(zero, str(row.dtype))) for zero, row in pairs]
+        empty = [emit(_empty(row)) for row in rows]
         return emit(relax.Tuple([number, goes_on, *states, *empty]))
 
     with builder.function("started", params, private=True):
@@ -217,6 +215,9 @@ def started(loop: Any, signature: Signature) -> Any:
     return _typed(builder, signature)
 
 
-def _none(row: Any) -> list[int]:
-    """The shape of no rows; an open size is 0 there, as ONNX Runtime has it."""
-    return [0, *(e if isinstance(e, int) else 0 for e in extents(row))]
+def _empty(row: Any) -> Any:
+    """No rows; a size that only a step would know is 0, as ONNX Runtime has it."""
+    sizes = [0, *(0 if e is None else e for e in extents(row))]
+    if not all(isinstance(e, int) for e in sizes):
+        return relax.op.zeros(relax.ShapeExpr(sizes), str(row.dtype))
+    return relax.op.astype(relax.const(np.zeros(sizes, "float32")), str(row.dtype))

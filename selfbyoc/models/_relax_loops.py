@@ -212,7 +212,7 @@ def _cast(
         shape = [tir.Var(f"loop_{n}_{a}", "int64") if e is None else e for a, e in enumerate(found)]
         item = scope.builder.emit(relax.TupleGetItem(result, n + 2))
         done.append(scope.builder.match_cast(item, relax.TensorType(shape, str(ty.dtype))))
-    return relax.Tuple(done)
+    return relax.Tuple(done) if len(done) > 1 else done[0]
 
 
 def _outside(extent: Extent, sizes: Mapping[Any, Extent]) -> Extent | None:

@@ -5,6 +5,7 @@ a module of its own, and put back.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from tvm import relax
 
@@ -47,3 +48,16 @@ def with_steps(mod: tvm.IRModule, parts: Mapping[str, tvm.IRModule]) -> tvm.IRMo
             done = done.with_attr(key, value)
         mod = done
     return mod
+
+
+def kernels(mod: tvm.IRModule) -> set[str]:
+    """The external functions that steps call."""
+    found: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tvm.ir.GlobalVar):
+            found.add(node.name_hint)
+
+    for step in steps_of(mod).values():
+        relax.analysis.post_order_visit(step, visit)
+    return found & set(external_functions(mod))
