@@ -1,6 +1,7 @@
 """Loops and Scans of more steps than are written one by one, or of as many as data decide."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -262,3 +263,20 @@ def test_a_state_that_becomes_another_thing():
     proto = model([loop], ins, [value("y", FLOAT, None)], first=np.array([0]))
     with pytest.raises(InputError, match="expected its state 0 after a step as it is before"):
         selfbyoc.from_onnx(proto)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_range_of_data(dtype):
+    """Of floats of 16 bits ONNX defines it by a Loop."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kind = getattr(TensorProto, dtype.upper())
+    if not onnx.defs.has("Range", 27) or onnx.defs.onnx_opset_version() < 27:
+        pytest.skip("this onnx has no Range of them")
+    step = node("Range", ["start", "limit", "delta"], ["y"])
+    ins = [value(name, kind, []) for name in step.input]
+    proto = model([step], ins, [value("y", kind, [None])], opset=27)
+    library, numpy_type = built(proto), np.dtype(getattr(ml_dtypes, dtype, dtype))
+    for start, limit, delta in ((1, 5, 2), (4, -3, -1), (2, 2, 1)):
+        (found,) = library(*(np.array(x, numpy_type) for x in (start, limit, delta)))
+        assert found.dtype == numpy_type
+        np.testing.assert_array_equal(found.astype(int), np.arange(start, limit, delta))
