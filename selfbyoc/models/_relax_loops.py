@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from .._tvm import constant_numpy, tir, tvm
@@ -25,7 +26,7 @@ from .onnx.checks import where
 from .onnx.loops import passes_on
 
 _MOST = 2**63 - 1  # steps of a loop that only its condition ends
-_DEEPEST = 62  # level: more steps than anybody waits for
+_DEEPEST = 40  # level: 2^40 steps of 10 us are four months; each level takes 5 KB of stack
 _TRIES = 4  # an axis that grows may make another one grow
 
 
@@ -56,10 +57,11 @@ def loop_of(
     signature = Signature(scope.functions.add("step", step), step, len(states))
     most = _most(count, known)
     is_endless = passes_on(body) and (condition is None or _is_true(condition))
+    limit = relax.const(_MOST, "int64") if count is None else _scalar(scope, count)
     arguments = [
-        relax.const(_level(most), "int64"),
+        _level(scope, limit),
         relax.const(0, "int64"),
-        relax.const(_MOST, "int64") if count is None else _scalar(scope, count),
+        limit,
         relax.const(True, "bool") if condition is None else _scalar(scope, condition),
         *states,
         *data.values(),
@@ -101,8 +103,13 @@ def _most(count: Any, known: Extent | None) -> Extent | None:
     return known
 
 
-def _level(most: Extent | None) -> int:
-    return max(0, most - 1).bit_length() if isinstance(most, int) else _DEEPEST
+def _level(scope: Scope, limit: Any) -> Any:
+    """The least n of which 2^n is no less than so many steps: how many powers of 2 are below it."""
+    powers = 2 ** np.arange(_DEEPEST, dtype=np.int64)
+    if isinstance(limit, Constant):
+        return relax.const(int((powers < constant_numpy(limit)).sum()), "int64")
+    below = scope.builder.emit(relax.op.less(relax.const(powers), limit))
+    return scope.builder.emit(relax.op.sum(relax.op.astype(below, "int64")))
 
 
 def _step(
