@@ -70,7 +70,7 @@ def loop_of(
     if not (is_endless and isinstance(most, int) and most > 0):
         loop = scope.functions.add("loop", started(loop, signature))
     result = scope.builder.emit(relax.Call(loop, arguments))
-    length = most if is_endless else None
+    length = scope.algebra.most(most, 0) if is_endless and most is not None else None
     return _cast(scope, result, signature, [*states, *data.values()], grown, length)
 
 
@@ -100,7 +100,7 @@ def _most(count: Any, known: Extent | None) -> Extent | None:
     """How many steps there are at most, where that is a number or follows from sizes."""
     if isinstance(count, Constant):
         return int(constant_numpy(count).reshape(-1)[0])
-    return known
+    return int(known) if isinstance(known, np.integer) else known
 
 
 def _level(scope: Scope, limit: Any) -> Any:
