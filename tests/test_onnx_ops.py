@@ -183,6 +183,31 @@ def test_a_scan_of_few_steps(back):
     np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("lengths", [[], [3, 3]])
+def test_a_scan_of_a_batch(lengths):
+    """As it was in opset 8: each element of the batch by itself, here backwards."""
+    value = helper.make_tensor_value_info
+    nodes = [helper.make_node("Add", ["s", "r"], ["t"]), helper.make_node("Mul", ["s", "r"], ["o"])]
+    ends = [[value(n, TensorProto.FLOAT, [5]) for n in names] for names in (("s", "r"), ("t", "o"))]
+    body = helper.make_graph(nodes, "body", *ends)
+    named = ["lengths"] if lengths else [""]
+    scan = helper.make_node(
+        "Scan", [*named, "x0", "x1"], ["y0", "y1"], body=body, num_scan_inputs=1, directions=[1]
+    )
+    ins = [value("x0", TensorProto.FLOAT, [2, 5]), value("x1", TensorProto.FLOAT, [2, 3, 5])]
+    outs = [value("y0", TensorProto.FLOAT, [2, 5]), value("y1", TensorProto.FLOAT, [2, 3, 5])]
+    arrays = [numpy_helper.from_array(np.array(lengths), "lengths")] if lengths else []
+    graph = helper.make_graph([scan], "g", ins, outs, arrays)
+    opsets = [helper.make_opsetid("", 8)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    state, x = random(2, 5), random(2, 3, 5)
+    last, told = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)(state, x)
+    for n in range(3):
+        np.testing.assert_allclose(told[:, n], state * x[:, 2 - n], rtol=1e-5, atol=1e-6)
+        state = state + x[:, 2 - n]
+    np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("given", ["none", "true"])
 def test_a_loop_of_few_steps(given):
     """Its number of steps is known, and nothing ends it before."""

@@ -39,7 +39,7 @@ class Algebra:
         return bool(found) if dtype_of(found) == "bool" else int(found)
 
     def _know(self, x: Any) -> None:
-        for var in _variables(x):
+        for var in variables(x):
             if var not in self._bound:
                 self._bound.add(var)
                 most = self.bounds.get(str(var.name), _MOST)
@@ -121,12 +121,13 @@ class Algebra:
 
     def _is_of_others(self, var: Any, size: Extent) -> bool:
         """Whether a size follows from inputs' sizes, without this one and what follows from it."""
-        inner = _variables(size) if isinstance(size, tvm.ir.Node) else []
+        inner = variables(size) if isinstance(size, tvm.ir.Node) else []
         free = [v for v in self.given if v not in self.equal and not v.same_as(var)]
         return all(any(v.same_as(f) for f in free) for v in inner)
 
 
-def _variables(x: Any) -> list[Any]:
+def variables(x: Any) -> list[Any]:
+    """The sizes that an expression is of."""
     found = list[Any]()
     walk(x, lambda node: found.append(node) if isinstance(node, tir.Var) else None)
     return found

@@ -20,14 +20,19 @@ from ..ir._relax_register import call_of
 from ..ir._relax_symbols import BOUNDS, symbols
 from ..ops.kind import OWN
 from ._relax_algebra import Algebra, Extent
+from ._relax_loop_calls import Functions
+from ._relax_loops import Scope, loop_of
 from ._relax_spans import with_spans
 from .dim_names import as_extents
 from .onnx import _relax_narrow, _relax_shapes
 from .onnx._relax_broadcast import agreed, with_extents
 from .onnx._relax_known import Knowledge, Known, as_tensor
 from .onnx._relax_shapes import Reading, extents_of
+from .onnx.branches import resolved
 from .onnx.build import own_attrs, without_own
 from .onnx.checks import told
+from .onnx.expanding import expanded
+from .onnx.forms import readable
 
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
 _CONVERTERS = _relax_narrow.CONVERTERS
@@ -41,11 +46,13 @@ vars(onnx_frontend)["print"] = lambda *texts: None
 
 def known_ops() -> frozenset[str]:
     """The ops that there is a converter of."""
-    return frozenset(onnx_frontend._get_convert_map()) | frozenset(_CONVERTERS) | {"If"}
+    return frozenset(onnx_frontend._get_convert_map()) | frozenset(_CONVERTERS) | {"If", "Loop"}
 
 
-def imported(model: Any) -> Any:
-    """An ONNX model as an IRModule, its weights as constants."""
+def imported(model: Any, loops: Functions | None = None) -> Any:
+    """An ONNX model as an IRModule, its weights as constants. `loops`: functions of the model that
+    it is a part of.
+    """
     opsets = {each.domain: each.version for each in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 1))
     # Of its own, the frontend takes every name with a dash for a difference.
@@ -54,13 +61,16 @@ def imported(model: Any) -> Any:
     for _ in range(_ROUNDS):
         importer = _Importer(shapes, "float32", keep_params_in_input=False)
         algebra = Algebra(bounds, _variables(shapes))
-        importer.knowledge = Knowledge(model, algebra)
+        importer.knowledge, importer.loops = Knowledge(model, algebra), loops or Functions()
         mod = importer.from_onnx(model.graph, opset)
         if algebra.bounds == bounds and not algebra.equal:
             break
         bounds = algebra.bounds
         shapes = {name: [_of(e, algebra.equal) for e in axes] for name, axes in shapes.items()}
-    mod = relax.transform.DeadCodeElimination(["main"])(with_spans(mod, importer.names))
+    mod = with_spans(mod, importer.names)
+    for name, func in importer.loops.of.items():
+        mod[name] = func
+    mod = relax.transform.DeadCodeElimination(["main"])(mod)
     known = {name: most for name, most in bounds.items() if name in symbols(mod["main"])}
     if known:
         mod["main"] = mod["main"].with_attr(BOUNDS, known)
@@ -85,6 +95,7 @@ class _Importer(ONNXGraphImporter):
     _nodes: dict[str, Any]
     names: Mapping[Any, str]
     knowledge: Knowledge
+    loops: Functions
     _known: Sequence[Known | None] = ()  # of the inputs of the node at hand
 
     def _construct_nodes(self, graph: Any) -> None:
@@ -126,6 +137,8 @@ class _Importer(ONNXGraphImporter):
             own = own_attrs(op_name, attrs)
             return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
         algebra = self.knowledge.algebra
+        if op_name == "Loop":
+            return self._loop(inputs, attrs)
         inputs = agreed(self.bb, algebra, op_name, inputs, attrs)
         found = None
         if op_name in _OF_SIZES:
@@ -136,6 +149,19 @@ class _Importer(ONNXGraphImporter):
         if found is None:
             return super()._convert_operator(op_name, inputs, attrs, opset)
         return self.bb.normalize(found)
+
+    def _loop(self, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        model = self.knowledge.model
+
+        def body(inner: Any) -> Any:
+            whole = expanded(resolved(inner), known_ops())
+            return imported(readable(whole, f"Loop {attrs['tvm_custom']['name']!r}"), self.loops)
+
+        scope = Scope(
+            self.bb, self.knowledge.algebra, self._nodes, model.opset_import, body, self.loops
+        )
+        count = self._known[0] if self._known else None
+        return loop_of(scope, inputs, attrs, None if count is None else count.elements.flat[0])
 
 
 class _Noted(dict[str, Any]):

@@ -17,8 +17,9 @@ from .guard import Guard, Place, settled
 from .layouts import told_layouts
 from .nothing import warn_of_nothing
 from .refusal import Refusal
-from .report import REPORT, Report
+from .report import REPORT, Report, report
 from .source_names import Names, names_of, with_names
+from .within import refused_within, with_steps_told, within
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -70,7 +71,9 @@ def guarded(
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A module whose matches are marked, before the external functions get what the hook needs."""
+    """A module whose matches are marked, before the external functions get what the hook needs; and
+    the steps of its loops by name, each as a module of its own.
+    """
 
     marked: Any
     registry: Registry
@@ -78,11 +81,13 @@ class Partitioning:
     matches: Sequence[Match]
     report: Report
     names: Names
+    steps: Mapping[str, Partitioning]
 
     def finish(self, *, pack: bool) -> Any:
         """The partitioned module; `pack` lays constant weights out as the composites ask for."""
         from .finish import finish
         from .generation import ir
+        from .generation import steps as loops
 
         function = ir.functions_of(self.marked, self.matches)
         # Of equal ones, which share a function, the first.
@@ -92,7 +97,10 @@ class Partitioning:
         symbols = {
             root: str(external[name].attrs["global_symbol"]) for root, name in function.items()
         }
-        done = with_names(done, self.names)
+        parts = {name: step.finish(pack=pack) for name, step in self.steps.items()}
+        for name, part in parts.items():
+            symbols |= {within(name, r.root): r.symbol for r in report(part).matched}
+        done = with_names(loops.with_steps(done, parts), self.names)
         return module_with_attr(done, REPORT, self.report.with_symbols(symbols).to_json())
 
 
@@ -106,6 +114,7 @@ def partitioning(
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..language.known import registry_of
     from .generation import ir
+    from .generation import steps as loops
 
     check_module(mod)
     if is_partitioned(mod) and ir.external_functions(mod):  # none: all of them were unfused
@@ -115,10 +124,15 @@ def partitioning(
     target = None if target is None else check_target(target)
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
-    matches, report = decide(prepared, registry, target=target, refused=refused)
-    report = replace(report, layouts=told_layouts(mod))
+    matches, decided = decide(prepared, registry, target=target, refused=refused)
+    steps = {
+        name: partitioning(part, None, target, composites, refused_within(name, refused))
+        for name, part in loops.apart(mod).items()
+    }
+    told = with_steps_told(decided, {name: step.report for name, step in steps.items()})
+    told = replace(told, layouts=told_layouts(mod))
     marked, matches = ir.mark(prepared, matches)
-    return Partitioning(marked, registry, target, matches, report, names_of(mod))
+    return Partitioning(marked, registry, target, matches, told, names_of(mod), steps)
 
 
 def is_partitioned(mod: tvm.IRModule) -> bool:

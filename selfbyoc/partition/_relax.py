@@ -16,6 +16,7 @@ from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_columns import columns_apart
 from ._relax_declared import PrimFuncsAreOps
+from ._relax_exprs import steps_of
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
 from ._relax_items import ItemsAreCalls, WithoutItemCalls
@@ -122,8 +123,10 @@ def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
 
 
 def _calls(mod: tvm.IRModule) -> list[relax.Call]:
-    main = mod["main"]
-    values = (b.value for block in main.body.blocks for b in block.bindings)
+    """Those of main, then those of the steps of loops."""
+    functions = (mod["main"], *steps_of(mod).values())
+    blocks = (block for func in functions for block in func.body.blocks)
+    values = (b.value for block in blocks for b in block.bindings)
     return [v for v in values if isinstance(v, relax.Call) and isinstance(v.op, tvm.ir.GlobalVar)]
 
 

@@ -7,6 +7,21 @@ from typing import Any
 
 from tvm import relax
 
+STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
+
+
+def steps_of(mod: Any) -> dict[str, Any]:
+    """The functions beside main that are steps of loops, by name."""
+    return {
+        var.name_hint: func
+        for var, func in mod.functions.items()
+        if isinstance(func, relax.Function) and _is_step(func) and var.name_hint != "main"
+    }
+
+
+def _is_step(func: Any) -> bool:
+    return func.attrs is not None and STEP in func.attrs
+
 
 def leaves(value: Any) -> Iterator[Any]:
     """What a value is made of."""

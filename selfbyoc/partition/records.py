@@ -9,6 +9,8 @@ from ..graph import OpCall, OpGraph, Value
 from ..match.match import Match
 from .report import Record
 
+NO_OPS = ("", "input", "constant", "output")  # where a value comes from, or goes to
+
 
 def of_match(graph: OpGraph, record: Record, match: Match) -> Record:
     """The record of a match with its ops, the values that stay inside, and its arguments."""

@@ -12,7 +12,7 @@ from ..codegen.hook import hook
 from ..codegen.target import host_target
 from ..errors import InputError, did_you_mean
 from . import check_module, check_target
-from .generation import inline, ir
+from .generation import inline, ir, steps
 from .originals import Unpack, originals_of, with_originals
 from .report import MATCHED, REPORT, UNFUSED, Report, report
 
@@ -34,12 +34,16 @@ def unfuse(
                None: the target of partitioning, else the host
 
     Weights are what they were before they were packed. Raises InputError for a module that was not
-    partitioned, a name that it lacks, and a packed weight that is not known any more.
+    partitioned, a name that it lacks, a kernel of a loop's step, and a packed weight that is not
+    known any more.
     """
     check_module(mod)
     decided, external = report(mod), ir.external_functions(mod)
     target = None if target is None else check_target(target)
     chosen = list(external) if names is None else _chosen(decided, external, names)
+    if inside := sorted(steps.kernels(mod) & set(chosen)):
+        text = f"names: {inside[0]!r} is a kernel of the step of a loop; expected those of main"
+        raise InputError(text)
     apart_for = (target or _told_target(external)) if separate else None
     done = inline.unfused(mod, chosen, Unpack(mod), apart_for)
     done = with_originals(done, originals_of(mod) if ir.external_functions(done) else {})

@@ -16,6 +16,7 @@ from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
 from ..interrupt import stopped
+from ..partition._relax_exprs import steps_of
 from ._relax_computed import computed_sizes_first
 from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory
@@ -34,7 +35,9 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str],
     """
     planned, config = PlannedMemory(), kernel_config(target)
     with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[planned]):
-        coded = computed_sizes_first(relax.transform.RunCodegen()(mod))
+        # It puts the kernels into these functions alone; "main" is all that it takes by itself.
+        names = ["main", *steps_of(mod)]
+        coded = computed_sizes_first(relax.transform.RunCodegen(entry_functions=names)(mod))
         try:
             return *_with_rest(coded, target), planned.bytes
         finally:

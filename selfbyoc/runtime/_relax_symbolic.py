@@ -75,6 +75,7 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     }
     if len(cases) == 1 and not wrong:
         return {name: placed(general[0])}
+    _check_handed_on(general[0])
     which: Any = tir.IntImm("int32", 0)
     for number, case in enumerate(cases[1:], 1):
         which = tir.Select(tir.all(*(variables[n] == 1 for n in case.ones)), number, which)
@@ -85,6 +86,15 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     which = tir.Select(is_empty(outputs), NONE, which)
     positive = [variable for variable in wrong if not empties(variable, outputs)]
     return {name: entry(hollow, [*parts], which, positive), **parts}
+
+
+def _check_handed_on(func: Any) -> None:
+    """0.27 hands floats that it computes as others from one function to another as integers, which
+    that one refuses.
+    """
+    for buffer in param_buffers(func):
+        if str(buffer.dtype).startswith(("bfloat16", "float8")):
+            raise SymbolicError(f"TVM hands no {buffer.dtype} to a kernel that is chosen by size")
 
 
 def with_sums_apart(func: Any) -> Any:

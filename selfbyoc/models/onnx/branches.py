@@ -5,7 +5,7 @@ it too while it folds, and where one If is inside another its process ends by SI
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -124,6 +124,18 @@ def _inlined(branch: Any, node: Any) -> tuple[list[Any], list[Any]]:
     ends = zip(branch.output, node.output, strict=True)
     handed = [make("Identity", [inner.name], [outer]) for inner, outer in ends if outer]
     return [*branch.node, *handed], list(branch.initializer)
+
+
+def renamed(body: Any, name: Callable[[str], str]) -> Any:
+    """A copy of a loop's body whose values have other names."""
+    body = _copy(body)
+    defined = [value.name for value in (*body.input, *body.initializer)]
+    defined += [out for each in body.node for out in each.output if out]
+    names = {each: name(each) for each in defined}
+    _rename(body, names)
+    for value in body.input:
+        value.name = names[value.name]
+    return body
 
 
 def _rename(graph: Any, names: Mapping[str, str]) -> None:

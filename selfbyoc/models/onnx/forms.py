@@ -22,11 +22,12 @@ from . import (
     recurrent,
     reductions,
     resampling,
+    scans,
     spectra,
     training,
     windows,
 )
-from .checks import where, why_not
+from .checks import IS_RELAY, where, why_not
 from .computing import computed
 from .folding import folded
 from .graph import Graph, is_of_onnx, nodes, op_name
@@ -36,9 +37,11 @@ from .graph import Graph, is_of_onnx, nodes, op_name
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
     arithmetic, copies, counted, elementwise, gathered, loops, parts, places, quantized,
-    reductions, resampling, spectra, training, windows,
+    reductions, resampling, scans, spectra, training, windows,
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
+# Bodies of these are models of their own, and looked at when they are read.
+_LATER = frozenset() if IS_RELAY else frozenset(("Loop",))
 _ROUNDS = 8  # a form may be of ops that have forms
 
 
@@ -58,7 +61,7 @@ def readable(model: Any, name: str) -> Any:
     if (layered := _rewritten(model, recurrent.FORMS, treated)) is not None:
         model = _rewritten(layered, _FORMS, treated) or layered
     graph = Graph(model)
-    for node in nodes(model.graph):
+    for node in nodes(model.graph, _LATER):
         if reason := is_of_onnx(node) and why_not(node, graph):
             text = f"TVM's ONNX frontend would compute something else: {reason}"
             raise InputError(f"{name}: {where(node.op_type, node.name)}: {text}")

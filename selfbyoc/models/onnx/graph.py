@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -128,13 +128,13 @@ def _is_known(dim: Any) -> bool:
     return bool(dim.HasField("dim_value"))
 
 
-def nodes(graph: Any) -> Iterator[Any]:
-    """Those of the branches and loops inside, too."""
+def nodes(graph: Any, closed: Collection[str] = ()) -> Iterator[Any]:
+    """Those of the branches and loops inside, too, but not what is within `closed` ops."""
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
+        for attribute in node.attribute if node.op_type not in closed else ():
             for inner in (attribute.g, *attribute.graphs):
-                yield from nodes(inner)
+                yield from nodes(inner, closed)
 
 
 def op_name(node: Any) -> str:
