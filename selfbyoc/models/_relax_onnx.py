@@ -17,7 +17,8 @@ from .._tvm import tir, tvm
 from .._tvm_rewrite import substitute
 from ..errors import InputError, SelfbyocError
 from ..ir._relax_register import call_of
-from ..ir._relax_symbols import BOUNDS, symbols
+from ..ir._relax_symbols import symbols, with_ranges
+from ..ir.symbols import Range
 from ..ops.kind import OWN
 from ._relax_algebra import Algebra, Extent
 from ._relax_spans import with_spans
@@ -44,16 +45,18 @@ def known_ops() -> frozenset[str]:
     return frozenset(onnx_frontend._get_convert_map()) | frozenset(_CONVERTERS) | {"If"}
 
 
-def imported(model: Any) -> Any:
-    """An ONNX model as an IRModule, its weights as constants."""
+def imported(model: Any, most: Mapping[str, int]) -> Any:
+    """An ONNX model as an IRModule, its weights as constants; `most` are the largest sizes of
+    symbols that somebody promises.
+    """
     opsets = {each.domain: each.version for each in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 1))
     # Of its own, the frontend takes every name with a dash for a difference.
     shapes = as_extents(model, functools.cache(lambda name: tir.Var(name, "int64")))
-    bounds: dict[str, int] = {}
+    bounds, by = dict(most), dict[str, str]()
     for _ in range(_ROUNDS):
         importer = _Importer(shapes, "float32", keep_params_in_input=False)
-        algebra = Algebra(bounds, _variables(shapes))
+        algebra = Algebra(bounds, _variables(shapes), by)
         importer.knowledge = Knowledge(model, algebra)
         mod = importer.from_onnx(model.graph, opset)
         if algebra.bounds == bounds and not algebra.equal:
@@ -61,9 +64,10 @@ def imported(model: Any) -> Any:
         bounds = algebra.bounds
         shapes = {name: [_of(e, algebra.equal) for e in axes] for name, axes in shapes.items()}
     mod = relax.transform.DeadCodeElimination(["main"])(with_spans(mod, importer.names))
-    known = {name: most for name, most in bounds.items() if name in symbols(mod["main"])}
-    if known:
-        mod["main"] = mod["main"].with_attr(BOUNDS, known)
+    main = mod["main"]
+    known = {name: Range(most=each) for name, each in bounds.items() if name in symbols(main)}
+    told = {name: by[name] for name in known if name in by}
+    mod["main"] = with_ranges(main, known, told)
     return mod
 
 
@@ -92,6 +96,7 @@ class _Importer(ONNXGraphImporter):
         noted = _Noted(self._nodes, told)
         self._nodes, self.names = noted, noted.of
         for node in graph.node:
+            self.knowledge.algebra.node = f"{node.op_type} {node.name or node.output[0]}"
             if self.knowledge.learn(node, self._extents):
                 for name in filter(None, node.output):
                     self._nodes[name] = as_tensor(self.bb, self.knowledge.of[name])

@@ -15,6 +15,8 @@ from ..codegen.target import host_target
 from ..errors import FallbackWarning, InputError, LoweringError, SelfbyocError, one_line
 from ..interrupt import interruptible, stopped
 from ..language.registry import listed
+from ..models.generation import tvm_road
+from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
 from ..partition.guard import Guard, Place
@@ -29,7 +31,7 @@ from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
 from .signature import signature_of
-from .sizes import sizes_of
+from .sizes import bounded_by, least_sizes, sizes_of
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -48,6 +50,7 @@ def build(
     guard: Guard | None = None,
     cache: bool | str | Path = True,
     weights: str = "float32",
+    sizes: Mapping[str, Asked] | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
@@ -65,19 +68,29 @@ def build(
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
     weights         "float16" rounds the weights of float32 to that, and an exported file holds them
                     in half the bytes; computing stays float32
+    sizes           of symbols by name: a number, or the least and the largest (None: any) that
+                    inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)
 
     Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a composite of
     yours that fails. Where a built-in one fails, the default schedule or TVM serves, with a
     FallbackWarning and a line in `library.report`. InputError for a weight that is too large for
-    float16.
+    float16, and for a range that is of no symbol, empty, or beyond the module's own.
     """
     check_module(mod)
+    mod = with_sizes(mod, sizes or {})
     if weights not in WEIGHTS:
         raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout, weights)
     return replace(library, cache=use)
+
+
+def with_sizes(mod: Any, sizes: Mapping[str, Asked], where: str = "the module") -> Any:
+    """The module, before it is partitioned, with these sizes or ranges for its symbols."""
+    if sizes and is_partitioned(mod):
+        raise InputError(f"size: {where} is partitioned already; give sizes to what it was before")
+    return tvm_road.limited(mod, sizes, where)
 
 
 def _built(
@@ -156,5 +169,5 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         native, inputs, unscheduled, report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
-        memory=memory,
+        least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=memory,
     )  # fmt: skip

@@ -51,6 +51,8 @@ class Library:
     weights          how a file of it holds weights of float32
     index_bounds     input -> the least and the largest number that is an index of something
     sizes            symbol -> its largest size (None: any), and the inputs and axes that have it
+    least_sizes      symbol -> its least size, where that is more than 0
+    bounded_by       symbol -> who says what its largest size is: a node of the model, "given"
     memory           bytes that an executor keeps for what lies between kernels, at the largest
                      sizes; on Relay the outputs too. None where sizes without a bound decide
     """
@@ -68,6 +70,8 @@ class Library:
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
     sizes: dict[str, Size] = field(default_factory=dict, repr=False)
+    least_sizes: dict[str, int] = field(default_factory=dict, repr=False)
+    bounded_by: dict[str, str] = field(default_factory=dict, repr=False)
     memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
     _stamp: Stamp | None = field(default=None, repr=False)  # of that file
@@ -142,7 +146,7 @@ class Library:
                 "load(path, like=library) with a library that has the same ones"
             )
         found = ordered(self.inputs, arrays, named)
-        check_sizes(self.sizes, self.inputs, found)
+        check_sizes(self.sizes, self.inputs, found, self.least_sizes)
         check_indices(self.index_bounds, self.inputs, found)
         return found
 
@@ -160,7 +164,8 @@ class Library:
         calls = runtime.python_functions(self.native)
         note = Note(
             self.target, self.inputs, self.outputs, self.versions, self.report, calls,
-            self.weights, self.index_bounds, self.sizes, self.memory,
+            self.weights, self.index_bounds, self.sizes, self.memory, self.least_sizes,
+            self.bounded_by,
         )  # fmt: skip
         half = self.weights == "float16"
         pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
@@ -236,7 +241,8 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
         versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
-        sizes=note.sizes, memory=note.memory, file=path, _stamp=now,
+        sizes=note.sizes, least_sizes=note.least_sizes, bounded_by=note.bounded_by,
+        memory=note.memory, file=path, _stamp=now,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from ..._tvm_alignment import any_alignment
 from ..._tvm_rewrite import substitute
 from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
+from ...ir.symbols import Range
 from ..external import External
 from ..final import finished
 from .choice import NONE, Chosen
@@ -113,7 +114,8 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
     is_open = False
-    for case in reversed(list(itertools.product((1, None), repeat=len(others)))):
+    cases = [_cases(maker.source.range_of(name)) for name in others]
+    for case in reversed(list(itertools.product(*cases))):
         fixed = dict(zip(others, case, strict=True))
         found = _chosen(maker, main, fixed, variables)
         number = found.number(variables[main], len(functions))
@@ -131,6 +133,12 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     return Parts(functions, signature, which, positive)
 
 
+def _cases(within: Range) -> tuple[int | None, ...]:
+    """What another symbol may be: 1, anything above (None)."""
+    found = ((1, within.holds(1)), (None, within.most is None or within.most > 1))
+    return tuple(case for case, there in found if there)
+
+
 def _chosen(
     maker: Maker, main: str, fixed: Mapping[str, int | None], variables: Mapping[str, Any]
 ) -> Chosen:
@@ -138,13 +146,14 @@ def _chosen(
     found = Chosen()
 
     def decide(size: int) -> dict[str, Any]:
-        rest = {name: one or USUAL for name, one in fixed.items()}
+        usual = {name: maker.source.range_of(name).nearest(USUAL) for name in fixed}
+        rest = {name: one or usual[name] for name, one in fixed.items()}
         return maker.decided({name: {main: size, **rest}[name] for name in maker.source.symbols})
 
     def make(size: int, told: Mapping[str, Any]) -> Example | None:
         return maker.example(next(maker.around(main, size, fixed)), told)
 
-    served = families(main, decide, make)
+    served = families(main, decide, make, maker.source.range_of(main))
     general = [_of_others_too(maker, family, fixed) for family in served.families]
     if not all(_is_general(maker, each, fixed) for each in general):
         raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")

@@ -104,10 +104,16 @@ def _bare(func: Any) -> Any:
 
 
 def border_sizes(source: External) -> Iterator[Sizes]:
-    """Sizes on both sides of where another kernel or tile begins; none without symbols."""
+    """Sizes on both sides of where another kernel or tile begins, those of its ranges; none without
+    symbols.
+    """
     if not source.symbols:
         return
     main, *others = reversed(list(source.symbols))
+    found: list[Sizes] = []
     for number, size in enumerate(BORDERS):
         rest = dict.fromkeys(others, (1, 2, 9)[number % 3])
-        yield {name: {main: size, **rest}[name] for name in source.symbols}
+        sizes = {name: {main: size, **rest}[name] for name in source.symbols}
+        inside = {name: source.range_of(name).nearest(size) for name, size in sizes.items()}
+        found += [] if inside in found else [inside]
+    yield from found
