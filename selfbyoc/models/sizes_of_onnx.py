@@ -20,7 +20,7 @@ def with_known_sizes(
     """
     known = symbols_of(model)
     names = {as_identifier(name): name for name in known} | {name: name for name in known}
-    check_symbols(sizes, list(names), where)
+    check_symbols({names.get(name, name): size for name, size in sizes.items()}, known, where)
     asked = {names[name]: asked_range(name, given) for name, given in sizes.items()}
     fixed = {name: each.least for name, each in asked.items() if each.least == each.most}
     within: dict[str, Ends] = {

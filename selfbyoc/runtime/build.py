@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache.kernels import using
+from ..codegen.external import External, read_attrs
 from ..codegen.fallback import ended, reason_of
+from ..codegen.hook import hook
 from ..codegen.target import host_target
+from ..codegen.watched import begin, is_watched
 from ..errors import FallbackWarning, InputError, LoweringError, SelfbyocError, one_line
 from ..interrupt import interruptible, stopped
 from ..language.registry import listed
@@ -19,6 +22,7 @@ from ..models.generation import tvm_road
 from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
+from ..partition.generation import ir
 from ..partition.guard import Guard, Place
 from ..partition.nothing import warn_of_nothing
 from ..partition.originals import without_originals
@@ -156,6 +160,8 @@ def _without_what_raises(
 def _compiled(mod: Any, target: Any, weights: str) -> Library:
     if weights == "float16":
         mod = rounded(mod)
+    if is_watched():
+        begin(_kernels(mod, target), target)
     try:
         with sizes_told(mod):
             native, unscheduled, memory = runtime.compile_module(without_originals(mod), target)
@@ -171,3 +177,14 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=memory,
     )  # fmt: skip
+
+
+def _kernels(mod: Any, target: Any) -> list[External]:
+    """The kernels that a partitioned module has, each once, as the hook will see them."""
+    found: dict[str, External] = {}
+    for func in ir.external_functions(mod).values():
+        symbol = str(func.attrs["global_symbol"])
+        if symbol not in found:
+            source = hook.source_of(func, symbol, read_attrs(func.attrs))
+            found[symbol] = wired.with_record(source, target, packed=True)
+    return list(found.values())

@@ -164,17 +164,14 @@ class Library:
         calls = runtime.python_functions(self.native)
         note = Note(
             self.target, self.inputs, self.outputs, self.versions, self.report, calls,
-            self.weights, self.index_bounds, self.sizes, self.memory, self.least_sizes,
-            self.bounded_by,
+            self.weights, self.index_bounds, self.sizes, self.memory,
+            self.least_sizes, self.bounded_by,
         )  # fmt: skip
-        half = self.weights == "float16"
-        pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
-        path = expanded(path)
-        with written(path) as part, tempfile.TemporaryDirectory() as folder:
+        how = {"fpack_imports": packed, "options": ["-O2"]} if self.weights == "float16" else {}
+        with written(expanded(path)) as part, tempfile.TemporaryDirectory() as folder:
             try:
-                self.native.export_library(
-                    str(part), addons=[write_note(Path(folder), note)], **pack
-                )
+                notes = [write_note(Path(folder), note)]
+                self.native.export_library(str(part), addons=notes, **how)
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
             sealed(part)
@@ -214,8 +211,8 @@ def _as_list(out: Any) -> Sequence[Any]:
 
 def _said(err: RuntimeError) -> str:
     """The linker's own line."""
-    lines = [line for line in str(err).splitlines() if line.strip()]
-    return next((line for line in lines if "ld:" in line or ": error:" in line), one_line(err))
+    told = (line for line in str(err).splitlines() if "ld:" in line or ": error:" in line)
+    return next(told, one_line(err))
 
 
 def load(path: str | Path, like: Library | None = None) -> Library:
@@ -247,8 +244,7 @@ def load(path: str | Path, like: Library | None = None) -> Library:
 
 
 def weights_once(native: Any) -> Any:
-    """What relay.build returned, without TVM 0.17's second copy of every weight; `build` does it.
-
-    An Executable of Relax is returned as it is: it holds each weight once.
+    """What relay.build returned, without TVM 0.17's second copy of every weight, as `build` does
+    it; an Executable of Relax as it is: it holds each weight once.
     """
     return runtime.weights_once(native)

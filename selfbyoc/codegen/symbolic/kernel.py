@@ -17,7 +17,6 @@ from ..._tvm_alignment import any_alignment
 from ..._tvm_rewrite import substitute
 from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
-from ...ir.symbols import Range
 from ..external import External
 from ..final import finished
 from .choice import NONE, Chosen
@@ -114,8 +113,7 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
     is_open = False
-    cases = [_cases(maker.source.range_of(name)) for name in others]
-    for case in reversed(list(itertools.product(*cases))):
+    for case in reversed(list(itertools.product(*map(maker.cases, others)))):
         fixed = dict(zip(others, case, strict=True))
         found = _chosen(maker, main, fixed, variables)
         number = found.number(variables[main], len(functions))
@@ -131,12 +129,6 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     wrong |= {n for n in others if not all(is_right_at_zero(each, n) for each in general)}
     positive = [variables[n] for n in wrong if not empties(variables[n], outputs)]
     return Parts(functions, signature, which, positive)
-
-
-def _cases(within: Range) -> tuple[int | None, ...]:
-    """What another symbol may be: 1, anything above (None)."""
-    found = ((1, within.holds(1)), (None, within.most is None or within.most > 1))
-    return tuple(case for case, there in found if there)
 
 
 def _chosen(

@@ -66,6 +66,12 @@ class Maker:
         except SelfbyocError:
             return None
 
+    def cases(self, symbol: str) -> list[int | None]:
+        """What a symbol beside the main one may be: 1, anything above (None)."""
+        within = self.source.range_of(symbol)
+        above = within.most is None or within.most > 1
+        return [*([1] if within.holds(1) else []), *([None] if above else [])]
+
     def around(self, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
         """Sizes of all symbols, with this one of `main`; those of the others that are not fixed
         vary, for each size otherwise.
