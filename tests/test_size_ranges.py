@@ -213,6 +213,17 @@ def test_the_least_size_of_a_dim():
         assert library(np.zeros((3, 6), "float32"))[0].shape == (3, 6)
 
 
+@relax_only
+@pytest.mark.parametrize(
+    ("sizes", "tuned_at"),
+    [(None, [1, 5, 19, 83, 331]), ((1, 20), [1, 5, 19]), ((9, None), [19, 83, 331])],
+)
+def test_tuning_stays_inside(sizes, tuned_at):
+    mod = selfbyoc.from_onnx(dense("n"), sizes={"n": sizes} if sizes else None)
+    tasks = selfbyoc.extract_tasks(selfbyoc.partition_for_tefuse(mod))
+    assert [task.sizes["n"] for task in tasks] == tuned_at
+
+
 # ---- who watches
 
 

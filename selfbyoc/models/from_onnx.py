@@ -38,8 +38,7 @@ def from_onnx(
     inputs   names of initializers that a caller gives: all others are constants, those too that
              the file lists as inputs, as before IR version 4.
     sizes    of symbols by name: a number, or the least and the largest (None: any) that inputs may
-             have, `{"batch": 1, "seq": (1, 512)}`. A call beyond them is an error, kernels are
-             learnt for them alone, and they go to TVM's analysis. Ranges on Relax
+             have, `{"batch": 1, "seq": (1, 512)}`: another call is an error. Ranges on Relax
 
     Ops that TVM's frontend does not have are taken apart where ONNX defines them by others.
     What depends on small constants alone is computed first, shapes above all
