@@ -150,6 +150,17 @@ def test_sizes_of_build(tmp_path, compiler):
 
 
 @relax_only
+@pytest.mark.parametrize(("rows", "text"), [(8, "at least 9"), (21, "at most 20")])
+def test_a_kernel_does_not_take_others(rows, text):
+    """A session checks nothing; the kernel has no function for these sizes."""
+    library = selfbyoc.build(selfbyoc.from_onnx(dense("n"), sizes={"n": (9, 20)}))
+    session = library.session()
+    assert session(session.tensor(x_of(20)))[0].numpy().shape == (20, 48)
+    with pytest.raises(InputError, match=f"size n: expected {text}"):
+        session(session.tensor(x_of(rows)))
+
+
+@relax_only
 def test_verification_stays_inside():
     mod = selfbyoc.from_onnx(dense(), sizes={"seq-length": (3, 20)})
     (verdict,) = selfbyoc.verify(mod).verdicts

@@ -17,7 +17,7 @@ from ..._tvm_alignment import any_alignment
 from ..._tvm_rewrite import substitute
 from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
-from ..external import External
+from ..external import RANGES, External
 from ..final import finished
 from .choice import NONE, Chosen
 from .families import families
@@ -52,11 +52,9 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     """
     parts = _parts(source, target) if key is None else _known_parts(key, source, target)
     symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
-    found = {
-        source.symbol: any_alignment(
-            entry(parts.signature, symbols, parts.which, parts.positive, parts.shapes)
-        )
-    }
+    within = source.attrs.get(RANGES, {})
+    chooser = entry(parts.signature, symbols, parts.which, parts.positive, parts.shapes, within)
+    found = {source.symbol: any_alignment(chooser)}
     found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
