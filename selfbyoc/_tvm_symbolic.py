@@ -4,7 +4,8 @@ and the memory that they may have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ._tvm import GENERATION, SBlock, param_buffers, structural_equal, tir, tvm, walk
@@ -48,10 +49,12 @@ def entry(
     which: Any,
     positive: Iterable[Any] = (),
     shapes: Sequence[Any] = (),
+    within: Mapping[str, tuple[int, int | None]] = MappingProxyType({}),
 ) -> Any:
     """A PrimFunc with the parameters of `signature` that hands them to one of the functions of
     these symbols: to that of the number `which`, to none where it is -1. It raises an InputError
-    where one of the variables `positive` is 0. Those functions may know the parameters by other
+    where one of the variables `positive` is 0, or one is not `within` its least and largest size:
+    of others there may be no function. Those functions may know the parameters by other
     `shapes` of as many elements.
 
     Functions of one module, not branches of one function: TVM's passes take much longer for a body
@@ -66,8 +69,23 @@ def entry(
     calls = [tir.Evaluate(tir.call_cpacked(s, *args)) for s in symbols]
     cases = [tir.IfThenElse(chosen == n, call, None) for n, call in enumerate(calls)]
     checks = [(size > 0, f"size {size}: expected 1 or more") for size in positive]
+    checks += _promised(signature, within)
     body = _asserting(checks, with_names([(chosen, which)], sequence(cases)))
     return signature.with_body(_rooted(SBlock([], [], [], "root", body)))
+
+
+def _promised(
+    signature: Any, within: Mapping[str, tuple[int, int | None]]
+) -> list[tuple[Any, str]]:
+    """Whether each size is in its range, and what to say else."""
+    found: list[tuple[Any, str]] = []
+    for name, size in symbols(signature).items():
+        least, most = within.get(name, (0, None))
+        if least:
+            found.append((size >= least, f"size {name}: expected at least {least}"))
+        if most is not None:
+            found.append((size <= most, f"size {name}: expected at most {most}"))
+    return found
 
 
 def _reshaped(buffer: Any, shape: Sequence[Any]) -> Any:

@@ -21,10 +21,10 @@ from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
 from .at_once import at_once
 from .external import TARGET, External, read_attrs
-from .fallback import noting_what_ends, or_default
-from .lower import lower
+from .fallback import noting_what_ends
 from .target import agree
 from .told import told_graph
+from .watched import made
 
 
 def composites(func: relax.Function) -> list[str]:
@@ -62,9 +62,7 @@ def build_target() -> Any | None:
 def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any]:
     """RunCodegen calls this once with all external functions; equal ones are one by then."""
     read_ones = [_read(func) for func in functions]
-    modules = at_once(
-        [partial(or_default, lower, recorded, built.target) for built, recorded in read_ones]
-    )
+    modules = at_once([partial(made, recorded, built.target) for built, recorded in read_ones])
     for module, (built, _) in zip(modules, read_ones, strict=True):
         kernels.note(module, built)
     return modules

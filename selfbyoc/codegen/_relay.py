@@ -20,10 +20,10 @@ from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
 from ..wiring import wired
 from .external import TARGET, External, external, read_attrs
-from .fallback import noting_what_ends, or_default
-from .lower import lower
+from .fallback import noting_what_ends
 from .target import agree
 from .told import told_graph
+from .watched import made
 
 
 def composites(func: relay.Function) -> list[str]:
@@ -80,7 +80,7 @@ def codegen(func: relay.Function) -> Any:
                 source = source_of(func, symbol, attrs)
             source = replace(source, is_checked=_build() is not None)
             source = wired.with_record(source, target, packed=True)
-            done[symbol] = or_default(lower, source, target)
+            done[symbol] = made(source, target)
     return done[symbol]
 
 

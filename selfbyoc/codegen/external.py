@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ReadingError
 from ..graph import OpGraph, Value
+from ..ir.symbols import Range
 from ..language.known import composite_of
 from ..match.absorbed import find_whole
 from ..match.match import Match
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 TARGET, COMPOSITE = "tefuse.target", "tefuse.composite"
 # Why the kernel must not take the composite's own schedule (verification found it wrong).
 NOT_OWN = "tefuse.not_own_schedule"
+# Symbol -> the least and the largest size that anybody calls the kernel with.
+RANGES = "tefuse.ranges"
 ATTRS = (
-    TARGET, COMPOSITE, SCALARS, PACKED, READING, WRITTEN, OF_ROWS, NOT_OWN, TUNED, TUNED_AT,
+    TARGET, COMPOSITE, SCALARS, PACKED, READING, WRITTEN, OF_ROWS, NOT_OWN, TUNED, TUNED_AT, RANGES,
 )  # fmt: skip
 
 
@@ -43,6 +46,10 @@ class External:
     symbols: tuple[str, ...] = ()  # names of its symbolic sizes
     sizes: Mapping[str, int] = field(default_factory=dict)  # at which the graph is read
     read_at: Callable[[Mapping[str, int]], OpGraph] | None = field(default=None, compare=False)
+
+    def range_of(self, symbol: str) -> Range:
+        """The sizes that it is called with."""
+        return Range(*self.attrs.get(RANGES, {}).get(symbol, ()))
 
     def at(self, sizes: Mapping[str, int]) -> External:
         """The function of these sizes."""

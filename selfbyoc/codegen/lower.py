@@ -29,7 +29,7 @@ def lower(external: External, target: Any) -> Any:
     cache = current() if str(target.kind) == "llvm" else None
     if cache is None:
         return _compiled(external, _functions(external, target), target)
-    inputs = _inputs_key(external, target)
+    inputs = inputs_key(external, target)
     key = cache.key_of(inputs)
     module = cache.load(key, external.symbol)
     if module is not None:
@@ -60,14 +60,14 @@ def _functions(external: External, target: Any) -> _Functions:
         composite = match_of(external).composite
         told, tuned = external.attrs.get(NOT_OWN, ""), Tuned.of(external.attrs)
         level = level_of(composite, target, told, tuned).name
-        functions = symbolic_functions(external, target, _inputs_key(external, target))
+        functions = symbolic_functions(external, target, inputs_key(external, target))
         return _Functions(functions, composite.name, level)
     stacked, scheduled = schedule_external(external, target)
     func = finished(scheduled.mod["main"], target).with_attr("global_symbol", external.symbol)
     return _Functions({external.symbol: func}, stacked.composite.name, scheduled.level.name)
 
 
-def _inputs_key(external: External, target: Any) -> str | None:
+def inputs_key(external: External, target: Any) -> str | None:
     """The key of what the function is made from; a user's composite may read anything, so that it
     is scheduled anew and known by the result.
     """

@@ -14,7 +14,7 @@ from ..graph import OpCall, OpGraph, Value
 from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
 from ..shown import shown_name
-from ._relax_symbols import at, bounds, number, usual_sizes
+from ._relax_symbols import at, number, ranges, usual_sizes
 from ._relax_symbols import by_name as by_name
 from .canonical import canonicalize
 from .reader import Reader, Written
@@ -190,7 +190,7 @@ def read(func: relax.Function, *, raw: bool = False) -> OpGraph:
 
 def sizes_read(func: relax.Function) -> dict[str, int]:
     """The sizes at which symbolic extents are read, by name."""
-    return usual_sizes(func, bounds(func))
+    return usual_sizes(func, ranges(func))
 
 
 def read_at_sizes(func: relax.Function) -> OpGraph:

@@ -16,9 +16,13 @@ from tvm import relax
 from .._tvm import Analyzer, dtype_of, tir, tvm
 from .._tvm_rewrite import substitute
 from ..graph import Symbol
+from .symbols import Range
 from .symbols import usual_sizes as numbers
 
-BOUNDS = "tir_var_upper_bound"  # TVM's attribute of a function: {symbol: largest size}
+# TVM's attributes of a function: {symbol: largest size}, {symbol: least size}.
+BOUNDS, LEAST = "tir_var_upper_bound", "tir_var_lower_bound"
+# Ours: {symbol: what says the largest}, a node of the model or the user.
+BOUNDED_BY, GIVEN = "selfbyoc.bounded_by", "given"
 
 _sizes: ContextVar[Mapping[Any, int] | None] = ContextVar("selfbyoc_sizes", default=None)
 
@@ -50,16 +54,46 @@ def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
     return {name: tuple(at) for name, at in found.items()}
 
 
-def bounds(func: Any) -> dict[str, int]:
-    """The largest sizes that a function's attribute allows its symbols."""
+def ranges(func: Any) -> dict[str, Range]:
+    """The sizes that a function's attributes allow its symbols; those that they say nothing of are
+    left out.
+    """
+    least, most = _numbers(func, LEAST), _numbers(func, BOUNDS)
+    names = (name for name in {**least, **most} if least.get(name, 0) > 0 or name in most)
+    return {name: Range(max(least.get(name, 0), 0), most.get(name)) for name in names}
+
+
+def bounded_by(func: Any) -> dict[str, str]:
+    """Who says what the largest sizes are, as far as that is known."""
+    return {str(name): str(text) for name, text in _attr(func, BOUNDED_BY).items()}
+
+
+def with_ranges(func: Any, found: Mapping[str, Range], by: Mapping[str, str]) -> Any:
+    """The function with these ranges of its symbols, and who says so."""
+    told = {
+        LEAST: {name: each.least for name, each in found.items() if each.least > 0},
+        BOUNDS: {name: each.most for name, each in found.items() if each.most is not None},
+        BOUNDED_BY: dict(by),
+    }
+    for key, values in told.items():
+        if values or _attr(func, key):
+            func = func.with_attr(key, values)
+    return func
+
+
+def _numbers(func: Any, key: str) -> dict[str, int]:
+    return {str(name): int(size) for name, size in _attr(func, key).items()}
+
+
+def _attr(func: Any, key: str) -> dict[Any, Any]:
     attrs = dict(func.attrs.items()) if func.attrs else {}
-    return {str(name): int(most) for name, most in (attrs.get(BOUNDS) or {}).items()}
+    return dict((attrs.get(key) or {}).items())
 
 
-def usual_sizes(func: Any, most: Mapping[str, int]) -> dict[str, int]:
+def usual_sizes(func: Any, within: Mapping[str, Range]) -> dict[str, int]:
     """A size for each symbol that nothing else in the function has."""
     known = {int(e) for e in _all_extents(func) if isinstance(e, tir.IntImm)}
-    return dict(numbers(symbols(func), known, most))
+    return dict(numbers(symbols(func), known, within))
 
 
 def _all_extents(func: Any) -> Iterator[Any]:

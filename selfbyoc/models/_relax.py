@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._tvm import tvm
+from .sizes import Asked
 
 
-def from_onnx(model: Any) -> Any:
-    """An ONNX model as an IRModule, its weights as constants, its nodes' names as spans."""
+def from_onnx(model: Any, most: Mapping[str, int]) -> Any:
+    """An ONNX model as an IRModule, its weights as constants, its nodes' names as spans. `most`:
+    the largest sizes of symbols that somebody promises.
+    """
     from ._relax_onnx import imported
 
-    return imported(model)
+    return imported(model, most)
 
 
 def onnx_ops() -> frozenset[str]:
@@ -33,6 +36,13 @@ def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
     from ._relax_sizes import sized
 
     return sized(mod, shapes, where)
+
+
+def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+    """The module with these sizes for its symbols, or these ranges."""
+    from ._relax_sizes import limited
+
+    return limited(mod, sizes, where)
 
 
 def from_torch(

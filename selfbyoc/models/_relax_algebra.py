@@ -20,9 +20,17 @@ class Algebra:
     while it is read.
     """
 
-    def __init__(self, bounds: Mapping[str, int], given: Collection[Any] = ()) -> None:
-        """`given`: the variables that are sizes of inputs."""
+    def __init__(
+        self,
+        bounds: Mapping[str, int],
+        given: Collection[Any] = (),
+        by: dict[str, str] | None = None,
+    ) -> None:
+        """`given`: the variables that are sizes of inputs. `by` gets the node (that the reader is
+        at) which says a bound.
+        """
         self.bounds, self.given = dict(bounds), list(given)
+        self.by, self.node = {} if by is None else by, ""
         self.equal: dict[Any, Extent] = {}
         self._analyzer, self._bound = Analyzer(), set[Any]()
 
@@ -116,7 +124,9 @@ class Algebra:
         if most is None or not any(size.same_as(s) for s in sides):
             return False
         name = str(size.name)
-        self.bounds[name] = min(most, self.bounds.get(name, most))
+        if most < self.bounds.get(name, _MOST):
+            self.bounds[name] = most
+            self.by[name] = self.node
         return True
 
     def _is_of_others(self, var: Any, size: Extent) -> bool:

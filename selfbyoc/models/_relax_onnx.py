@@ -17,7 +17,8 @@ from .._tvm import tir, tvm
 from .._tvm_rewrite import substitute
 from ..errors import InputError, SelfbyocError
 from ..ir._relax_register import call_of
-from ..ir._relax_symbols import BOUNDS, symbols
+from ..ir._relax_symbols import symbols, with_ranges
+from ..ir.symbols import Range
 from ..ops.kind import OWN
 from ._relax_algebra import Algebra, Extent
 from ._relax_loop_calls import Functions
@@ -49,18 +50,18 @@ def known_ops() -> frozenset[str]:
     return frozenset(onnx_frontend._get_convert_map()) | frozenset(_CONVERTERS) | {"If", "Loop"}
 
 
-def imported(model: Any, loops: Functions | None = None) -> Any:
-    """An ONNX model as an IRModule, its weights as constants. `loops`: functions of the model that
-    it is a part of.
+def imported(model: Any, most: Mapping[str, int], loops: Functions | None = None) -> Any:
+    """An ONNX model as an IRModule, its weights as constants; `most` are the largest sizes of
+    symbols that somebody promises. `loops`: functions of the model that it is a part of.
     """
     opsets = {each.domain: each.version for each in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 1))
     # Of its own, the frontend takes every name with a dash for a difference.
     shapes = as_extents(model, functools.cache(lambda name: tir.Var(name, "int64")))
-    bounds: dict[str, int] = {}
+    bounds, by = dict(most), dict[str, str]()
     for _ in range(_ROUNDS):
         importer = _Importer(shapes, "float32", keep_params_in_input=False)
-        algebra = Algebra(bounds, _variables(shapes))
+        algebra = Algebra(bounds, _variables(shapes), by)
         importer.knowledge, importer.loops = Knowledge(model, algebra), loops or Functions()
         mod = importer.from_onnx(model.graph, opset)
         if algebra.bounds == bounds and not algebra.equal:
@@ -71,9 +72,10 @@ def imported(model: Any, loops: Functions | None = None) -> Any:
     for name, func in importer.loops.of.items():
         mod[name] = func
     mod = relax.transform.DeadCodeElimination(["main"])(mod)
-    known = {name: most for name, most in bounds.items() if name in symbols(mod["main"])}
-    if known:
-        mod["main"] = mod["main"].with_attr(BOUNDS, known)
+    main = mod["main"]
+    known = {name: Range(most=each) for name, each in bounds.items() if name in symbols(main)}
+    told = {name: by[name] for name in known if name in by}
+    mod["main"] = with_ranges(main, known, told)
     return mod
 
 
@@ -103,6 +105,7 @@ class _Importer(ONNXGraphImporter):
         noted = _Noted(self._nodes, told)
         self._nodes, self.names = noted, noted.of
         for node in graph.node:
+            self.knowledge.algebra.node = f"{node.op_type} {node.name or node.output[0]}"
             if self.knowledge.learn(node, self._extents):
                 for name in filter(None, node.output):
                     self._nodes[name] = as_tensor(self.bb, self.knowledge.of[name])
@@ -155,7 +158,9 @@ class _Importer(ONNXGraphImporter):
 
         def body(inner: Any) -> Any:
             whole = expanded(resolved(inner), known_ops())
-            return imported(readable(whole, f"Loop {attrs['tvm_custom']['name']!r}"), self.loops)
+            return imported(
+                readable(whole, f"Loop {attrs['tvm_custom']['name']!r}"), {}, self.loops
+            )
 
         scope = Scope(
             self.bb, self.knowledge.algebra, self._nodes, model.opset_import, body, self.loops

@@ -1,4 +1,4 @@
-"""Relax: `--shape` for a module whose inputs have symbolic sizes."""
+"""Relax: `--shape` and `--size` for a module whose inputs have symbolic sizes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir
+from .._tvm import tir, tvm
 from ..errors import InputError, did_you_mean
+from ..ir._relax_symbols import GIVEN, bounded_by, ranges, symbols, with_ranges
+from ..ir.symbols import Range
 from .shapes import Shape, spelled
+from .sizes import Asked, asked_range, check_symbols, check_within
 
 
 def sized(mod: Any, shapes: Mapping[str, Shape], where: str) -> Any:
@@ -30,6 +33,31 @@ def sized(mod: Any, shapes: Mapping[str, Shape], where: str) -> Any:
         _check_bounds(main, symbol, size, place)
     symbols = {symbol: size for symbol, (size, _) in found.items()}
     return relax.transform.BindSymbolicVars(symbols, "main")(mod) if symbols else mod
+
+
+def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+    """The module with these sizes for its symbols, or these ranges.
+
+    Raises InputError for what is no symbol of an input, no range, or beyond the module's own.
+    """
+    main = mod["main"]
+    known, own, told = symbols(main), ranges(main), bounded_by(main)
+    check_symbols(sizes, list(known), where)
+    fixed: dict[Any, int] = {}
+    for name, given in sizes.items():
+        asked, was = asked_range(name, given), own.get(name, Range())
+        check_within(name, asked, was, told.get(name, ""), where)
+        if asked.least == asked.most:
+            fixed[known[name]] = asked.least
+        if asked.most is not None and (asked.most != was.most or name not in told):
+            told[name] = GIVEN
+        most = was.most if asked.most is None else asked.most
+        own[name] = Range(max(asked.least, was.least), most)
+    if not sizes:
+        return mod
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    done.update_func(done.get_global_var("main"), with_ranges(main, own, told))
+    return relax.transform.BindSymbolicVars(fixed, "main")(done) if fixed else done
 
 
 def _axes(param: Any) -> list[Any] | None:

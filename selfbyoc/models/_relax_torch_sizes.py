@@ -7,10 +7,14 @@ from typing import Any
 from tvm import relax
 
 from .._tvm import tir, tvm
+from ..ir._relax_symbols import ranges, with_ranges
+from ..ir.symbols import Range
 from ._relax_torch_importer import is_open
 from ._relax_torch_node import argument
 
-_BOUNDS = ("tir_var_lower_bound", "tir_var_upper_bound")
+# The least size that PyTorch (2.5 to 2.12) writes where a Dim names none: 0 and 1 are constants to
+# its tracing, and what it traced is right for them.
+_NO_PROMISE = 2
 
 
 def with_names_of_sizes(mod: tvm.IRModule, program: Any) -> tvm.IRModule:
@@ -19,6 +23,7 @@ def with_names_of_sizes(mod: tvm.IRModule, program: Any) -> tvm.IRModule:
     The program alone does not say; the environment that it was traced in does, as long as it is
     there: a program out of a file keeps PyTorch's names.
     """
+    mod = _without_least(mod)
     main = mod["main"]
     taken = {str(var.name) for var in relax.analysis.defined_symbolic_vars(main)}
     names = {
@@ -29,12 +34,23 @@ def with_names_of_sizes(mod: tvm.IRModule, program: Any) -> tvm.IRModule:
     if not names:
         return mod
     named = main.bind_symbolic_vars({old: tir.Var(new, "int64") for old, new in names.items()})
-    for key in _BOUNDS:
-        if key in (main.attrs or {}):
-            bounds = {names.get(str(old), str(old)): most for old, most in main.attrs[key].items()}
-            named = named.with_attr(key, bounds)
+    found = {names.get(name, name): each for name, each in ranges(main).items()}
+    return _with_main(mod, with_ranges(named, found, {}))
+
+
+def _without_least(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module without the least sizes that nobody promised."""
+    main = mod["main"]
+    found = {
+        name: each if each.least > _NO_PROMISE else Range(most=each.most)
+        for name, each in ranges(main).items()
+    }
+    return _with_main(mod, with_ranges(main, found, {}))
+
+
+def _with_main(mod: tvm.IRModule, main: Any) -> tvm.IRModule:
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
-    done.update_func(done.get_global_var("main"), named)
+    done.update_func(done.get_global_var("main"), main)
     return done
 
 

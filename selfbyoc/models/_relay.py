@@ -11,13 +11,16 @@ from tvm import relay
 from .._tvm import tvm
 from ..errors import InputError
 from ._relay_onnx import imported
+from .sizes import Asked, asked_range
 from .torch_checks import check_trace, nothing_kept
 
 _OPSET = 18  # the newest that the frontend of 0.17 knows
 
 
-def from_onnx(model: Any) -> Any:
-    """An ONNX model as an IRModule, its weights as constants."""
+def from_onnx(model: Any, most: Mapping[str, int]) -> Any:
+    """An ONNX model as an IRModule, its weights as constants. There are no names that `most` could
+    be of.
+    """
     return imported(model)
 
 
@@ -37,6 +40,17 @@ def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
     if not shapes:
         return mod
     raise InputError(f"--shape: {where} has the shapes that it was written with")
+
+
+def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+    """None: what 0.17 does not know when compiling, it computes as data, and it has no name."""
+    if not sizes:
+        return mod
+    text = ", ".join(f"{name}={asked_range(name, asked)}" for name, asked in sizes.items())
+    raise InputError(
+        f"size: TVM {tvm.__version__} (Relay) has no names for open sizes, so that {where} cannot "
+        f"have {text}; expected apache-tvm 0.26 or newer (Relax), or shapes that fix all"
+    )
 
 
 def from_torch(module: Any, inputs: Sequence[Any]) -> Any:

@@ -29,7 +29,7 @@ def name_open_sizes(model: Any) -> None:
     What else the file says of such sizes is forgotten: there, one `?` is taken for another.
     """
     dims = [
-        (f"{_identifier(value.name)}_{axis}", dim)
+        (f"{as_identifier(value.name)}_{axis}", dim)
         for value in model.graph.input
         for axis, dim in enumerate(value.type.tensor_type.shape.dim)
     ]
@@ -52,7 +52,8 @@ def _is_nobodys(dim: Any) -> bool:
     return not dim.dim_param or bool(_NOBODYS.fullmatch(dim.dim_param))
 
 
-def _identifier(name: str) -> str:
+def as_identifier(name: str) -> str:
+    """A name as a symbol may have it: `batch_size` for `batch-size`."""
     return re.sub(r"\W|^(?=\d)", "_", name)
 
 
@@ -103,7 +104,7 @@ def as_extents(model: Any, symbol: Callable[[str], Any]) -> dict[str, list[Any]]
     """The shapes of a model's inputs; `symbol` makes their open sizes, of identifiers."""
     taken: set[str] = set()
     names = names_of(model)
-    found = {name: symbol(_free(_identifier(name), taken)) for name in symbols_of(model)}
+    found = {name: symbol(_free(as_identifier(name), taken)) for name in symbols_of(model)}
     found |= {name: _value(tree, found) for name, tree in names.items() if tree is not None}
 
     def extent(dim: Any, name: str) -> Any:
@@ -113,7 +114,7 @@ def as_extents(model: Any, symbol: Callable[[str], Any]) -> dict[str, list[Any]]
 
     return {
         value.name: [
-            extent(dim, f"{_identifier(value.name)}_{axis}")
+            extent(dim, f"{as_identifier(value.name)}_{axis}")
             for axis, dim in enumerate(value.type.tensor_type.shape.dim)
         ]
         for value in model.graph.input

@@ -20,12 +20,15 @@ from .onnx.trees import without_trees
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
 from .shapes import Shape, check_known, give_shapes, open_inputs
+from .sizes import Asked
+from .sizes_of_onnx import with_known_sizes
 
 
 def from_onnx(
     model: str | Path | Any,
     shapes: Mapping[str, Sequence[int]] | None = None,
     inputs: Collection[str] = (),
+    sizes: Mapping[str, Asked] | None = None,
 ) -> Any:
     """An ONNX model, a file or a ModelProto, as an IRModule of the installed TVM; weights are
     constants.
@@ -34,6 +37,8 @@ def from_onnx(
              Sizes that nobody gives stay open, where TVM can import that.
     inputs   names of initializers that a caller gives: all others are constants, those too that
              the file lists as inputs, as before IR version 4.
+    sizes    of symbols by name: a number, or the least and the largest (None: any) that inputs may
+             have, `{"batch": 1, "seq": (1, 512)}`: another call is an error. Ranges on Relax
 
     Ops that TVM's frontend does not have are taken apart where ONNX defines them by others.
     What depends on small constants alone is computed first, shapes above all
@@ -43,8 +48,9 @@ def from_onnx(
     With a ModelWarning: a file that onnx's checker objects to, if ONNX Runtime opens it; shapes
     that give one symbol two sizes.
 
-    Raises InputError where the file cannot be read, an input is not there or has other axes, or
-    TVM's frontend does not know an op; MissingExtra without the package onnx.
+    Raises InputError where the file cannot be read, an input is not there or has other axes, TVM's
+    frontend does not know an op, or a range is of no open size, empty, or beyond what the model
+    itself is right for; MissingExtra without the package onnx.
     """
     is_file = isinstance(model, (str, Path))
     name = Path(model).name if is_file else "the model"
@@ -54,19 +60,20 @@ def from_onnx(
     keep_constants(proto, inputs)
     check_known([proto], given)
     _check_types(proto, name)
-    proto = give_shapes(proto, given, name)
+    proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
     names = _names(proto)
     proto = expanded(without_trees(resolved(proto)), tvm_road.onnx_ops())
     proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
-        mod = import_onnx(proto, name)
+        most = {of: ends[1] for of, ends in within.items() if ends[1] is not None}
+        mod = import_onnx(proto, name, most)
     except InputError as err:
         opened = open_inputs(proto)
         hint = [f"its sizes are open: give {', '.join(opened)} a shape"] if opened else []
         raise InputError("; ".join([str(err), *notes, *hint])) from err
     for note in notes:
         warnings.warn(ModelWarning(f"{name}: {note}"), stacklevel=2)
-    return with_names(mod, names)
+    return with_names(tvm_road.limited(mod, within, name), names)
 
 
 def _names(proto: Any) -> Names:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,8 +48,11 @@ def read_onnx(path: str | Path) -> Any:
     return model
 
 
-def import_onnx(model: Any, name: str = "the model") -> Any:
-    """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants.
+def import_onnx(
+    model: Any, name: str = "the model", most: Mapping[str, int] = MappingProxyType({})
+) -> Any:
+    """An ONNX model as an IRModule of the TVM generation at hand, its weights as constants. `most`:
+    the largest sizes of symbols that somebody promises.
 
     Raises InputError where TVM's frontend cannot read it, or would read something else.
     """
@@ -55,7 +60,7 @@ def import_onnx(model: Any, name: str = "the model") -> Any:
     try:
         with warnings.catch_warnings():  # these would print the names as they are
             warnings.filterwarnings("ignore", "Renaming name")
-            return tvm_road.from_onnx(model)
+            return tvm_road.from_onnx(model, most)
     except InputError as err:
         raise InputError(f"{name}: {err}") from err
     except Exception as err:  # TVM's frontends raise errors of many kinds: KeyError for unknown ops

@@ -22,6 +22,7 @@ from ._relax_inline import inlined, primitives
 from ._relax_items import ItemsAreCalls, WithoutItemCalls
 from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
+from ._relax_ranges import ranges_of as ranges_of
 from ._relax_scalars import one_for_each_scalar
 from ._relax_shapes import takes_shapes, with_shapes_inside
 from ._relax_shapes import tensors as shapes_aside

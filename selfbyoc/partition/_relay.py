@@ -17,6 +17,7 @@ from ..ir._relay_any import calls_named, named, with_names
 from ..ir._relay_hollow import hollow, whole, with_composites
 from ..ir._relay_shapes import register as register_shapes
 from ..ir._relay_walk import children, postorder, rebuild
+from ..ir.symbols import Range
 from ..match.match import Match
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
@@ -160,6 +161,11 @@ def external_functions(mod: tvm.IRModule) -> dict[str, Any]:
         and func.attrs.get("Compiler") == COMPILER
     }
     return {name: found[name] for name in sorted(found, key=lambda name: (len(name), name))}
+
+
+def ranges_of(mod: tvm.IRModule, names: set[str]) -> dict[str, dict[str, Range]]:
+    """None: Relay's `Any` has no bounds."""
+    return {}
 
 
 def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from ..codegen.at_once import at_once
 from ..codegen.external import (
     COMPOSITE,
     PACKED,
+    RANGES,
     SCALARS,
     TARGET,
     External,
@@ -61,9 +62,13 @@ def finish(
     nodes = ir.constant_args(mod)
     functions: dict[str, Any] = {}
     packing: dict[str, list[Packing]] = {}
-    for name, func in ir.external_functions(mod).items():
+    external = ir.external_functions(mod)
+    within = ir.ranges_of(mod, {*external})
+    for name, func in external.items():
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
+        if name in within:
+            attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
         source = hook.source_of(func, "", attrs)
         source = replace(source, attrs={**attrs, **reading_attrs(source, matches[name])})
         # A plan asks for the target, and packs once for every size.

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache.kernels import using
+from ..codegen.external import External, read_attrs
 from ..codegen.fallback import ended, reason_of
+from ..codegen.hook import hook
 from ..codegen.target import host_target
+from ..codegen.watched import begin, is_watched
 from ..errors import (
     FallbackWarning,
     InputError,
@@ -22,8 +25,11 @@ from ..errors import (
 )
 from ..interrupt import interruptible, stopped
 from ..language.registry import listed
+from ..models.generation import tvm_road
+from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
+from ..partition.generation import ir
 from ..partition.guard import Guard, Place
 from ..partition.nothing import warn_of_nothing
 from ..partition.originals import without_originals
@@ -37,7 +43,7 @@ from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
 from .signature import signature_of
-from .sizes import sizes_of
+from .sizes import bounded_by, least_sizes, sizes_of
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -56,6 +62,7 @@ def build(
     guard: Guard | None = None,
     cache: bool | str | Path = True,
     weights: str = "float32",
+    sizes: Mapping[str, Asked] | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
 
@@ -73,19 +80,29 @@ def build(
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
     weights         "float16" rounds the weights of float32 to that, and an exported file holds them
                     in half the bytes; computing stays float32
+    sizes           of symbols by name: a number, or the least and the largest (None: any) that
+                    inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)
 
     Raises what partition_for_tefuse raises, and ScheduleError or LoweringError for a composite of
     yours that fails. Where a built-in one fails, the default schedule or TVM serves, with a
     FallbackWarning and a line in `library.report`. InputError for a weight that is too large for
-    float16.
+    float16, and for a range that is of no symbol, empty, or beyond the module's own.
     """
     check_module(mod)
+    mod = with_sizes(mod, sizes or {})
     if weights not in WEIGHTS:
         raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout, weights)
     return replace(library, cache=use)
+
+
+def with_sizes(mod: Any, sizes: Mapping[str, Asked], where: str = "the module") -> Any:
+    """The module, before it is partitioned, with these sizes or ranges for its symbols."""
+    if sizes and is_partitioned(mod):
+        raise InputError(f"size: {where} is partitioned already; give sizes to what it was before")
+    return tvm_road.limited(mod, sizes, where)
 
 
 def _built(
@@ -169,6 +186,8 @@ def _without_what_raises(
 def _compiled(mod: Any, target: Any, weights: str) -> Library:
     if weights == "float16":
         mod = rounded(mod)
+    if is_watched():
+        begin(_kernels(mod, target), target)
     try:
         with sizes_told(mod):
             native, unscheduled, memory = runtime.compile_module(without_originals(mod), target)
@@ -182,5 +201,16 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         native, inputs, unscheduled, report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
-        memory=memory,
+        least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=memory,
     )  # fmt: skip
+
+
+def _kernels(mod: Any, target: Any) -> list[External]:
+    """The kernels that a partitioned module has, each once, as the hook will see them."""
+    found: dict[str, External] = {}
+    for func in ir.external_functions(mod).values():
+        symbol = str(func.attrs["global_symbol"])
+        if symbol not in found:
+            source = hook.source_of(func, symbol, read_attrs(func.attrs))
+            found[symbol] = wired.with_record(source, target, packed=True)
+    return list(found.values())

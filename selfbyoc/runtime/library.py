@@ -51,6 +51,8 @@ class Library:
     weights          how a file of it holds weights of float32
     index_bounds     input -> the least and the largest number that is an index of something
     sizes            symbol -> its largest size (None: any), and the inputs and axes that have it
+    least_sizes      symbol -> its least size, where that is more than 0
+    bounded_by       symbol -> who says what its largest size is: a node of the model, "given"
     memory           bytes that an executor keeps for what lies between kernels, at the largest
                      sizes; on Relay the outputs too. None where sizes without a bound decide
     """
@@ -68,6 +70,8 @@ class Library:
     weights: str = "float32"
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict, repr=False)
     sizes: dict[str, Size] = field(default_factory=dict, repr=False)
+    least_sizes: dict[str, int] = field(default_factory=dict, repr=False)
+    bounded_by: dict[str, str] = field(default_factory=dict, repr=False)
     memory: int | None = field(default=None, repr=False)
     file: Path | None = None  # that it was loaded from
     _stamp: Stamp | None = field(default=None, repr=False)  # of that file
@@ -142,7 +146,7 @@ class Library:
                 "load(path, like=library) with a library that has the same ones"
             )
         found = ordered(self.inputs, arrays, named)
-        check_sizes(self.sizes, self.inputs, found)
+        check_sizes(self.sizes, self.inputs, found, self.least_sizes)
         check_indices(self.index_bounds, self.inputs, found)
         return found
 
@@ -161,15 +165,13 @@ class Library:
         note = Note(
             self.target, self.inputs, self.outputs, self.versions, self.report, calls,
             self.weights, self.index_bounds, self.sizes, self.memory,
+            self.least_sizes, self.bounded_by,
         )  # fmt: skip
-        half = self.weights == "float16"
-        pack = {"fpack_imports": packed, "options": ["-O2"]} if half else {}
-        path = expanded(path)
-        with written(path) as part, tempfile.TemporaryDirectory() as folder:
+        how = {"fpack_imports": packed, "options": ["-O2"]} if self.weights == "float16" else {}
+        with written(expanded(path)) as part, tempfile.TemporaryDirectory() as folder:
             try:
-                self.native.export_library(
-                    str(part), addons=[write_note(Path(folder), note)], **pack
-                )
+                notes = [write_note(Path(folder), note)]
+                self.native.export_library(str(part), addons=notes, **how)
             except RuntimeError as err:  # so TVM hands on what the linker said
                 raise InputError(f"{path} cannot be written: {_said(err)}") from err
             sealed(part)
@@ -209,8 +211,8 @@ def _as_list(out: Any) -> Sequence[Any]:
 
 def _said(err: RuntimeError) -> str:
     """The linker's own line."""
-    lines = [line for line in str(err).splitlines() if line.strip()]
-    return next((line for line in lines if "ld:" in line or ": error:" in line), one_line(err))
+    told = (line for line in str(err).splitlines() if "ld:" in line or ": error:" in line)
+    return next(told, one_line(err))
 
 
 def load(path: str | Path, like: Library | None = None) -> Library:
@@ -236,13 +238,13 @@ def load(path: str | Path, like: Library | None = None) -> Library:
     return Library(
         native, known.inputs, outputs=known.outputs, report=note.report, target=note.target,
         versions=note.versions, weights=note.weights, index_bounds=note.index_bounds,
-        sizes=note.sizes, memory=note.memory, file=path, _stamp=now,
+        sizes=note.sizes, least_sizes=note.least_sizes, bounded_by=note.bounded_by,
+        memory=note.memory, file=path, _stamp=now,
     )  # fmt: skip
 
 
 def weights_once(native: Any) -> Any:
-    """What relay.build returned, without TVM 0.17's second copy of every weight; `build` does it.
-
-    An Executable of Relax is returned as it is: it holds each weight once.
+    """What relay.build returned, without TVM 0.17's second copy of every weight, as `build` does
+    it; an Executable of Relax as it is: it holds each weight once.
     """
     return runtime.weights_once(native)

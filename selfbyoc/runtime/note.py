@@ -54,6 +54,8 @@ class Note:
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
     memory: int | None = None
+    least_sizes: dict[str, int] = field(default_factory=dict)
+    bounded_by: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class _Written:
     index_bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
     memory: int | None = None
+    least_sizes: dict[str, int] = field(default_factory=dict)
+    bounded_by: dict[str, str] = field(default_factory=dict)
     is_sealed: bool = False  # another note has the checksum
 
 
@@ -98,6 +102,8 @@ def write_note(folder: Path, note: Note) -> str:
             note.index_bounds,
             note.sizes,
             note.memory,
+            note.least_sizes,
+            note.bounded_by,
             is_sealed=True,
         )
     )
@@ -134,7 +140,8 @@ def read_note(path: Path) -> Note:
         note = Note(
             inputs=written.inputs, outputs=written.outputs, versions=written.versions,
             python=written.python, weights=written.weights, index_bounds=written.index_bounds,
-            sizes=written.sizes, memory=written.memory,
+            sizes=written.sizes, memory=written.memory, least_sizes=written.least_sizes,
+            bounded_by=written.bounded_by,
         )  # fmt: skip
         if written.report is not None:
             note = replace(note, report=Report.from_data(written.report))

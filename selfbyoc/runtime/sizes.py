@@ -9,6 +9,7 @@ from typing import Any
 
 from .._tvm import GENERATION
 from ..errors import InputError
+from ..ir.symbols import Range
 from ..models.dim_names import value_of
 from .signature import Tensor
 
@@ -24,14 +25,43 @@ def sizes_of(mod: Any) -> dict[str, Size]:
         names = names_of(mod["main"])
         symbols = dict.fromkeys(names.values())
         return {name: (None, tuple(at for at in names if names[at] == name)) for name in symbols}
-    from ..ir._relax_symbols import bounds, places
+    from ..ir._relax_symbols import places, ranges
 
-    most = bounds(mod["main"])
-    return {name: (most.get(name), at) for name, at in places(mod["main"]).items()}
+    within = ranges(mod["main"])
+    found = places(mod["main"]).items()
+    return {name: (within.get(name, Range()).most, at) for name, at in found}
 
 
-def check_sizes(sizes: Mapping[str, Size], inputs: Sequence[Tensor], arrays: Sequence[Any]) -> None:
-    """Raises InputError for two axes that should be equal and are not, or one that is too long."""
+def least_sizes(mod: Any) -> dict[str, int]:
+    """The least sizes of a module's symbols, where that is more than 0."""
+    if GENERATION == "relay":
+        return {}
+    from ..ir._relax_symbols import places, ranges
+
+    known = places(mod["main"])
+    found = ranges(mod["main"]).items()
+    return {name: each.least for name, each in found if each.least and name in known}
+
+
+def bounded_by(mod: Any) -> dict[str, str]:
+    """Who says what the largest sizes of a module's symbols are, as far as that is known."""
+    if GENERATION == "relay":
+        return {}
+    from ..ir._relax_symbols import bounded_by, places
+
+    known = places(mod["main"])
+    return {name: by for name, by in bounded_by(mod["main"]).items() if name in known}
+
+
+def check_sizes(
+    sizes: Mapping[str, Size],
+    inputs: Sequence[Tensor],
+    arrays: Sequence[Any],
+    least: Mapping[str, int],
+) -> None:
+    """Raises InputError for two axes that should be equal and are not, or one that is too long or
+    too short.
+    """
     known: dict[str, int] = {}
     for name, (most, places) in sizes.items():
         first, *others = [(arrays[i].shape[axis], i, axis) for i, axis in places]
@@ -44,6 +74,9 @@ def check_sizes(sizes: Mapping[str, Size], inputs: Sequence[Tensor], arrays: Seq
                 raise InputError(f"size {name}: expected one size, found {found}")
         if most is not None and first[0] > most:
             raise InputError(f"size {name}: expected at most {most}, found {_said(inputs, *first)}")
+        if first[0] < least.get(name, 0):
+            text = f"expected at least {least[name]}, found {_said(inputs, *first)}"
+            raise InputError(f"size {name}: {text}")
 
 
 def _said(inputs: Sequence[Tensor], size: int, position: int, axis: int) -> str:

@@ -32,7 +32,7 @@ from .performance import markdown
 from .roofline import roofline
 
 WIDTH = 160  # of the tables in a pipe or a file
-_OF_FILES = ("shape", "target", "threads", "composites", "quick")  # in the order of Files
+_OF_FILES = ("shape", "target", "threads", "composites", "quick", "size")  # in the order of Files
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _check_choice(asked: Request) -> None:
 def _check_lengths(asked: Request) -> None:
     """They are of one model, which everybody builds once."""
     if asked.lengths is None:
-        if asked.size:
+        if asked.size and all(map(is_onnx, asked.own)):
             raise InputError("--size fixes what is open beside --lengths; without it, use --shape")
         return
     if len(asked.own) != 1:

@@ -24,6 +24,7 @@ from ..runtime.timing import Latency, latency
 from .bench_tables import milliseconds
 from .console import PlainTable
 from .model_file import LIBRARIES, composites_in, imported, naming
+from .open_inputs import shapes_at
 from .progress import step
 from .run_command import made, threads_text
 
@@ -41,6 +42,7 @@ class Files:
     threads: int | None = None
     composites: Sequence[Path] = ()
     quick: bool = False
+    size: Sequence[str] = ()
 
 
 Run = Callable[[], object]
@@ -85,7 +87,8 @@ def _runs(
                 raise InputError(f"--{option}: it is for a model; {path.name} is built already")
         with step(f"loading {path.name}"):
             library = load(path)
-        return {"selfbyoc": library.prepared(_inputs(library, shapes))}, library
+        given = _inputs(library, asked, shapes)
+        return {"selfbyoc": library.prepared(given)}, library
     target = make_setting(asked.threads, asked.target).tvm_target()
     with step(f"reading {path.name}"):
         mod = imported(path, ())
@@ -93,7 +96,7 @@ def _runs(
         library = build(mod, target, composites=composites_in(asked.composites))
     with step(f"building {path.name} with TVM alone"), naming(path):
         alone = Library(_alone(mod, target), library.inputs, outputs=library.outputs)
-    given = _inputs(library, shapes)
+    given = _inputs(library, asked, shapes)
     return {"selfbyoc": library.prepared(given), "TVM alone": alone.prepared(given)}, library
 
 
@@ -101,7 +104,8 @@ def _alone(mod: Any, target: Any) -> Any:
     return tvm_road.default_build(mod, target)
 
 
-def _inputs(library: Library, shapes: Mapping[str, Shape]) -> dict[str, np.ndarray]:
+def _inputs(library: Library, asked: Files, shapes: Mapping[str, Shape]) -> dict[str, np.ndarray]:
+    shapes = {**shapes_at(library, asked.size, ()), **shapes}
     rng = np.random.default_rng(0)
     return {t[0]: made(rng, t, shapes.get(t[0])) for t in library.inputs}
 

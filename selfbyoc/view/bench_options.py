@@ -32,8 +32,8 @@ def add_bench(commands: Any) -> None:
         "with an open size of this name once, and time it at these against our build for each "
         "and against peers that load it once")  # fmt: skip
     add("--size", type=checked(lambda text: parse_sizes([text])), action="append", default=[],
-        metavar="NAME=1", help="beside --lengths, fixes another open size; may be given "
-        "again")  # fmt: skip
+        metavar="NAME=1", help="beside --lengths, fixes another open size; of what is no "
+        "ONNX file, the size of its inputs; may be given again")  # fmt: skip
     add("--target", help="what TVM's builds and the peak are made for; it must run here; default: "
         "this machine's CPU")  # fmt: skip
     add("--threads", type=at_least(1), metavar="N", help="of everybody; default: all cores")

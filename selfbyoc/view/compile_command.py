@@ -12,9 +12,12 @@ from rich.console import Console
 from ..partition import check_target
 from ..runtime.build import build
 from ..runtime.generation import runtime
+from ..runtime.signature import signature_of
+from .build_progress import building
 from .model_file import composites_in, imported, naming
 from .progress import step
 from .show_command import kernels_line, needs_python
+from .size_tables import OpenSizes, size_table
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,23 @@ class Request:
     input: Sequence[str] = ()
     composites: Sequence[Path] = ()
     weights: str = "float32"
+    size: Sequence[str] = ()
 
 
 def run(console: Console, asked: Request) -> None:
-    """Read, build and write; two lines about what came of it."""
+    """Read, build and write; what is open and about how long it takes, then two lines about what
+    came of it.
+    """
     start, name = time.perf_counter(), asked.model.name
     target = None if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     output = asked.output or Path(f"{asked.model.stem}.so")
     with step(f"reading {name}"):
-        mod = imported(asked.model, asked.shape, asked.input)
-    with step(f"building {name}"), naming(asked.model):
+        mod = imported(asked.model, asked.shape, asked.input, asked.size)
+    opened = OpenSizes.of(mod)
+    if opened.sizes:
+        console.print(size_table(opened, signature_of(mod)[0]), "")
+    with building(name, console), naming(asked.model):
         library = build(mod, target, composites=composites, weights=asked.weights)
     with step(f"writing {output}"):
         library.export_library(output)

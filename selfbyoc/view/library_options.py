@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..models.sizes import parse_sizes
 from .command import add_command, at_least, runs
-from .model_file import add_model, add_shape
+from .model_file import add_model, add_range, add_shape, checked
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ def add_compile(commands: Any) -> None:
         """
         % model.onnx              writes model.so
         % model.onnx -o out.so --shape images=1x3x224x224
+        % model.onnx --size batch=1 --size seq=1..512
         % program.pt2 --target 'llvm -mcpu=haswell'
         % model.onnx --weights float16
         % module.json --composites mine.py""",
     )  # fmt: skip
     add_model(parser)
+    add_range(parser)
     add = parser.add_argument
     add("-o", "--output", type=Path, metavar="FILE.so", help="default: MODEL's name with .so, here")
     add("--target", help="what to build for; default: this machine's CPU")
@@ -46,7 +49,8 @@ def add_run(commands: Any) -> None:
         """
         % model.so
         % model.so --input x=x.npy --output results
-        % model.so --shape tokens=1x128 --seed 7""",
+        % model.so --shape tokens=1x128 --seed 7
+        % model.so --size batch=1 --size seq=128""",
     )  # fmt: skip
     parser.add_argument("file", type=Path, metavar="FILE.so", help="what `compile` wrote")
     add = parser.add_argument
@@ -55,6 +59,9 @@ def add_run(commands: Any) -> None:
     add("--output", type=Path, metavar="DIR", help="write each output to DIR/NAME.npy")
     add("--seed", type=at_least(0), default=0, help="of the values that are made up; default: 0")
     add_shape(parser)
+    add("--size", type=checked(lambda text: parse_sizes([text])), action="append", default=[],
+        metavar="NAME=128", help="an open size, in all inputs that have it; may be given "
+        "again")  # fmt: skip
     parser.set_defaults(run=runs("run_command", "run"))
 
 
@@ -67,6 +74,7 @@ def add_show(commands: Any) -> None:
         % model.onnx --shape images=1x3x224x224""",
     )  # fmt: skip
     add_model(parser, help="what `compile` wrote")
+    add_range(parser)
     parser.add_argument("--target", help="of a model: what to build for; default: this CPU")
     parser.set_defaults(run=runs("show_command", "run"))
 

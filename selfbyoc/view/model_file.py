@@ -16,7 +16,7 @@ from ..asked import ask_beside
 from ..errors import InputError, SelfbyocError, one_line
 from ..files import read_text
 from ..models.shapes import parse_shapes
-from ..models.sizes import parse_sizes
+from ..models.sizes import parse_ranges, parse_sizes
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -97,21 +97,38 @@ def add_size(parser: Any) -> None:
     )
 
 
-def imported(model: Path, shape: Sequence[str], inputs: Sequence[str] = ()) -> Any:
+def add_range(parser: Any) -> None:
+    """The argument that fixes an open size, or says between what it is."""
+    parser.add_argument(
+        "--size",
+        type=checked(lambda text: parse_ranges([text])),
+        action="append",
+        default=[],
+        metavar="NAME=1..512",
+        help="what an open size may be: NAME=64, NAME=1..512, NAME=..512 or NAME=8..; a call with "
+        "another one is an error, and kernels are learnt for these alone; may be given again",
+    )
+
+
+def imported(
+    model: Path, shape: Sequence[str], inputs: Sequence[str] = (), size: Sequence[str] = ()
+) -> Any:
     """The file as an IRModule."""
     from ..models.from_onnx import from_onnx
 
     if model.suffix.lower() in LIBRARIES:
         raise InputError(f"{model.name} is a library, built already; expected {KINDS}")
-    shapes = parse_shapes(shape)
+    shapes, sizes = parse_shapes(shape), parse_ranges(size)
     read = {".json": _module, ".pt2": _exported}.get(model.suffix.lower())
     if read is None:
-        return from_onnx(model, shapes, inputs)
+        return from_onnx(model, shapes, inputs, sizes)
     if inputs:
         raise InputError(f"--input: of an ONNX file's initializers, and {model.name} is none")
     from ..models.generation import tvm_road
+    from ..runtime.build import with_sizes
 
-    return tvm_road.sized(read(model), shapes, model.name)
+    mod = tvm_road.sized(read(model), shapes, model.name)
+    return with_sizes(mod, sizes, model.name)
 
 
 def composites_in(files: Sequence[Path]) -> list[Composite] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -18,8 +18,8 @@ class _Line:
     """A line that comes late, and makes room for what is printed."""
 
     def __init__(self, text: str, console: Console) -> None:
-        spinner = Spinner("dots", escape(text))
-        self._live = Live(spinner, console=console, transient=True, redirect_stdout=False)
+        self._spinner = Spinner("dots", escape(text))
+        self._live = Live(self._spinner, console=console, transient=True, redirect_stdout=False)
         self._lock = threading.RLock()
         self._is_over = False
         self._timer = threading.Timer(PATIENCE, self._show)
@@ -30,6 +30,11 @@ class _Line:
         with self._lock:
             if not self._is_over:
                 self._live.start()
+
+    def says(self, text: str) -> None:
+        """Another text, from now on."""
+        with self._lock:
+            self._spinner.update(text=escape(text))
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -55,17 +60,17 @@ _lines: list[_Line] = []  # that of each step that goes on, the innermost last
 
 
 @contextmanager
-def step(text: str) -> Iterator[None]:
-    """Around a piece of work that `text` names, as `building model.onnx`. The line goes when the
-    work is done.
+def step(text: str) -> Iterator[Callable[[str], None]]:
+    """Around a piece of work that `text` names, as `building model.onnx`; what is yielded changes
+    the text. The line goes when the work is done.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda text: None
         return
     _lines.append(_Line(text, console))
     try:
-        yield
+        yield _lines[-1].says
     finally:
         _lines.pop().end()
 

@@ -22,6 +22,7 @@ from ..runtime.threads import count
 from ..runtime.timing import latency
 from .library_options import Named
 from .model_file import LIBRARIES
+from .open_inputs import shapes_at
 from .progress import step
 from .show_command import tensor_table
 
@@ -37,6 +38,7 @@ class Request:
     output: Path | None = None
     seed: int = 0
     shape: Sequence[str] = ()
+    size: Sequence[str] = ()
 
 
 def run(console: Console, asked: Request) -> None:
@@ -79,6 +81,7 @@ def _inputs(library: Library, asked: Request) -> tuple[dict[str, np.ndarray], li
         raise InputError("--input: an input has two files")
     if both := sorted(files.keys() & shapes.keys()):
         raise InputError(f"--shape: input {both[0]!r} has the shape of its file, {files[both[0]]}")
+    shapes = {**shapes_at(library, asked.size, files), **shapes}
     names = [name for name, _, _ in library.inputs]
     for option, given in (("--input", files), ("--shape", shapes)):
         for name in given:

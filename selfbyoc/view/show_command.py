@@ -19,10 +19,12 @@ from ..partition import check_target, is_partitioned, partition_for_tefuse
 from ..partition.report import Report, report
 from ..runtime.note import Note, read_note, versions
 from ..runtime.signature import Tensor, signature_of
+from ..runtime.sizes import bounded_by, least_sizes, sizes_of
 from ..shown import counted
 from .console import PlainTable
 from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step
+from .size_tables import OpenSizes, size_table
 from .tables import taken_table
 
 
@@ -35,6 +37,7 @@ class Request:
     shape: Sequence[str] = ()
     input: Sequence[str] = ()
     composites: Sequence[Path] = ()
+    size: Sequence[str] = ()
 
 
 def run(console: Console, asked: Request) -> None:
@@ -46,13 +49,16 @@ def run(console: Console, asked: Request) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for title, tensors in (("inputs", _named(note)), ("outputs", note.outputs)):
         console.print(tensor_table(title, tensors))
+    if note.sizes:
+        opened = OpenSizes(note.sizes, note.least_sizes, note.bounded_by)
+        console.print(size_table(opened, note.inputs))
     if note.report is not None:
         console.print(taken_table(note.report))
         console.print(f"\n{kernels_line(note.report)}", markup=False, highlight=False)
 
 
 def _of_library(asked: Request) -> Note:
-    for name in ("target", "shape", "input", "composites"):
+    for name in ("target", "shape", "size", "input", "composites"):
         if getattr(asked, name):
             raise InputError(f"--{name}: it is for a model; {asked.model.name} is built already")
     note = read_note(asked.model)
@@ -65,13 +71,16 @@ def _of_model(console: Console, asked: Request) -> Note:
     target = host_target() if asked.target is None else check_target(asked.target)
     composites = composites_in(asked.composites)
     with step(f"reading {asked.model.name}"):
-        mod = imported(asked.model, asked.shape, asked.input)
+        mod = imported(asked.model, asked.shape, asked.input, asked.size)
     with step(f"partitioning {asked.model.name}"), naming(asked.model):
         if not is_partitioned(mod):
             mod = partition_for_tefuse(mod, target=target, composites=composites)
         with reader.by_name():
             inputs, outputs = signature_of(mod)
-    return Note(target, inputs, outputs, versions(), report(mod))
+    return Note(
+        target, inputs, outputs, versions(), report(mod), sizes=sizes_of(mod),
+        least_sizes=least_sizes(mod), bounded_by=bounded_by(mod),
+    )  # fmt: skip
 
 
 def _facts(note: Note, is_library: bool) -> list[str]:

@@ -39,7 +39,7 @@ def _load(path: str, setting: Setting) -> _Loaded:
 
 def _on_loaded(loaded: _Loaded, inputs: Inputs) -> Built:
     library, machine, file_bytes = loaded
-    check_sizes(library.sizes, library.inputs, list(inputs.values()))
+    check_sizes(library.sizes, library.inputs, list(inputs.values()), library.least_sizes)
     built = on_machine(machine, names(library), inputs, counts(library))
     return replace(built, file_bytes=file_bytes)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...ir.symbols import Range
 from .learn import Example, Learnt, learnt
 from .served import FEW, Decisions, Family, Served, served
 
@@ -30,13 +31,13 @@ NEAR = (1, 2, 3, 9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
 FAR, FAR_STEPS = (509, 2054), (509, 512, 2051, 2054)
 
 
-def families(symbol: str, decide: Decide, make: Make) -> Served:
-    """The families of all sizes; those up to FEW only join one of the same plan.
+def families(symbol: str, decide: Decide, make: Make, within: Range) -> Served:
+    """The families of all sizes `within` a range; those up to FEW only join one of the same plan.
 
     `decide` says what the plan decides for a size; `make` schedules for one under such decisions,
     or returns None where they do not fit.
     """
-    sizes = TABLE
+    sizes = sizes_within(within)
     decided = {size: decide(size) for size in sizes}
     keys = {size: _key(decisions) for size, decisions in decided.items()}
     found: dict[str, list[Family]] = {}
@@ -44,11 +45,17 @@ def families(symbol: str, decide: Decide, make: Make) -> Served:
         every = [family for of in found.values() for family in of]
         left = [size for size in sizes if not any(f.takes(size) for f in every)]
         for key, members in _by_weight(left, keys)[:rounds]:
-            made = _of_plan(symbol, decided[members[0]], members, make, counts)
+            made = _of_plan(symbol, decided[members[0]], members, make, counts, within.most)
             found[key] = [*found.get(key, ()), *made]
-    few = {size: _key(decide(size)) for size in range(1, FEW + 1)}
+    few = {size: _key(decide(size)) for size in range(1, FEW + 1) if within.holds(size)}
     same = {s: next((f for f in found.get(key, ()) if f.takes(s)), None) for s, key in few.items()}
     return served(sizes, keys, found, same)
+
+
+def sizes_within(within: Range) -> tuple[int, ...]:
+    """The sizes above FEW that stand for all of a range, its ends among them."""
+    ends = {max(within.nearest(size), FEW + 1) for size in (TABLE[0], TABLE[-1])}
+    return tuple(sorted({*ends, *filter(within.holds, TABLE)}))
 
 
 def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
@@ -77,6 +84,7 @@ def _of_plan(
     members: Sequence[int],
     make: Make,
     counts: Sequence[int] = EXAMPLES_OF_A_PLAN,
+    most: int | None = None,
 ) -> list[Family]:
     """The families of one plan: sizes whose kernels have the same loops."""
     known: dict[int, Example | None] = {}
@@ -88,7 +96,7 @@ def _of_plan(
 
     every: list[Family] = []
     for count in counts:
-        every = _of_examples(symbol, members, example, count)
+        every = _of_examples(symbol, members, example, count, most)
         # What takes every size serves whole tiles too.
         if any(family.step == 1 and family.is_endless for family in every):
             every = [family for family in every if family.step == 1]
@@ -97,7 +105,11 @@ def _of_plan(
 
 
 def _of_examples(
-    symbol: str, members: Sequence[int], example: Callable[[int], Example | None], count: int
+    symbol: str,
+    members: Sequence[int],
+    example: Callable[[int], Example | None],
+    count: int,
+    most: int | None,
 ) -> list[Family]:
     """The families that this many examples show."""
     groups: dict[Any, list[Example]] = {}
@@ -108,12 +120,15 @@ def _of_examples(
     made = (e for e in map(example, dict.fromkeys((*spread, *EXAMPLES))) if e is not None)
     for found in itertools.islice(made, count):
         groups.setdefault(found.loops, []).append(found)
-    confirmed = (_confirmed(symbol, group, example) for group in groups.values())
+    confirmed = (_confirmed(symbol, group, example, most) for group in groups.values())
     return [found for found in confirmed if found is not None]
 
 
 def _confirmed(
-    symbol: str, group: Sequence[Example], make: Callable[[int], Example | None]
+    symbol: str,
+    group: Sequence[Example],
+    make: Callable[[int], Example | None],
+    most: int | None,
 ) -> Family | None:
     """What examples say, where those around whole tiles agree: there another tile's count, or
     another formula, would show.
@@ -127,15 +142,24 @@ def _confirmed(
         alike = [e for e in more if e is not None and e.loops == group[0].loops]
         group = [*group, *alike]
         if all(found.says(e) for e in alike):
-            sizes = FAR if found.step(symbol) == 1 else FAR_STEPS
-            rests = {e.sizes[symbol] % (found.step(symbol) or 1) for e in group}
-            here = [size for size in sizes if size % (found.step(symbol) or 1) in rests]
-            far = [e for e in map(make, here) if e is not None]
-            is_endless = bool(far) and all(found.says(e) for e in far)
+            far = [e for e in map(make, _far(found, symbol, most)) if e is not None]
+            is_whole = most is not None and most <= _largest(group, symbol)
+            is_endless = is_whole or (bool(far) and all(found.says(e) for e in far))
             limit = None if is_endless else _largest(group, symbol)
             near = next((e for e in _nearer(found, symbol, make) if found.says(e)), group[0])
             return Family(Learnt((*group, near), found.formulas), {}, symbol, limit, is_endless)
     return None
+
+
+def _far(found: Learnt, symbol: str, most: int | None) -> list[int]:
+    """Sizes far beyond the examples, but at most so large; none where an example is."""
+    step, sizes = found.step(symbol) or 1, {e.sizes[symbol] for e in found.examples}
+    far = FAR if step == 1 else FAR_STEPS
+    if most is not None and most < far[-1]:
+        last = range(most, most - step, -1) if most > max(sizes) else ()
+        far = (*(size for size in far if size <= most), *last) if last else ()
+    rests = {size % step for size in sizes}
+    return [size for size in far if size % step in rests]
 
 
 def _nearer(found: Learnt, symbol: str, make: Callable[[int], Example | None]) -> Iterator[Example]:

@@ -17,7 +17,7 @@ from ..._tvm_alignment import any_alignment
 from ..._tvm_rewrite import substitute
 from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
-from ..external import External
+from ..external import RANGES, External
 from ..final import finished
 from .choice import NONE, Chosen
 from .families import families
@@ -52,11 +52,9 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     """
     parts = _parts(source, target) if key is None else _known_parts(key, source, target)
     symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
-    found = {
-        source.symbol: any_alignment(
-            entry(parts.signature, symbols, parts.which, parts.positive, parts.shapes)
-        )
-    }
+    within = source.attrs.get(RANGES, {})
+    chooser = entry(parts.signature, symbols, parts.which, parts.positive, parts.shapes, within)
+    found = {source.symbol: any_alignment(chooser)}
     found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
@@ -113,7 +111,7 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
     is_open = False
-    for case in reversed(list(itertools.product((1, None), repeat=len(others)))):
+    for case in reversed(list(itertools.product(*map(maker.cases, others)))):
         fixed = dict(zip(others, case, strict=True))
         found = _chosen(maker, main, fixed, variables)
         number = found.number(variables[main], len(functions))
@@ -138,13 +136,14 @@ def _chosen(
     found = Chosen()
 
     def decide(size: int) -> dict[str, Any]:
-        rest = {name: one or USUAL for name, one in fixed.items()}
+        usual = {name: maker.source.range_of(name).nearest(USUAL) for name in fixed}
+        rest = {name: one or usual[name] for name, one in fixed.items()}
         return maker.decided({name: {main: size, **rest}[name] for name in maker.source.symbols})
 
     def make(size: int, told: Mapping[str, Any]) -> Example | None:
         return maker.example(next(maker.around(main, size, fixed)), told)
 
-    served = families(main, decide, make)
+    served = families(main, decide, make, maker.source.range_of(main))
     general = [_of_others_too(maker, family, fixed) for family in served.families]
     if not all(_is_general(maker, each, fixed) for each in general):
         raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")

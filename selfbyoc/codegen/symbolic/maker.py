@@ -66,6 +66,12 @@ class Maker:
         except SelfbyocError:
             return None
 
+    def cases(self, symbol: str) -> list[int | None]:
+        """What a symbol beside the main one may be: 1, anything above (None)."""
+        within = self.source.range_of(symbol)
+        above = within.most is None or within.most > 1
+        return [*([1] if within.holds(1) else []), *([None] if above else [])]
+
     def around(self, main: str, size: int, fixed: Mapping[str, int | None]) -> Iterator[Sizes]:
         """Sizes of all symbols, with this one of `main`; those of the others that are not fixed
         vary, for each size otherwise.
@@ -104,10 +110,16 @@ def _bare(func: Any) -> Any:
 
 
 def border_sizes(source: External) -> Iterator[Sizes]:
-    """Sizes on both sides of where another kernel or tile begins; none without symbols."""
+    """Sizes on both sides of where another kernel or tile begins, those of its ranges; none without
+    symbols.
+    """
     if not source.symbols:
         return
     main, *others = reversed(list(source.symbols))
+    found: list[Sizes] = []
     for number, size in enumerate(BORDERS):
         rest = dict.fromkeys(others, (1, 2, 9)[number % 3])
-        yield {name: {main: size, **rest}[name] for name in source.symbols}
+        sizes = {name: {main: size, **rest}[name] for name in source.symbols}
+        inside = {name: source.range_of(name).nearest(size) for name, size in sizes.items()}
+        found += [] if inside in found else [inside]
+    yield from found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...graph import sizes_text
+from ...ir.symbols import Range
 from ..external import External
 from ..tuned import TUNED_AT, Tuned
 
@@ -16,11 +17,21 @@ OTHERS = ((1, 1), (None, 8))  # of other symbols, such as a batch
 
 
 def representatives(source: External) -> Iterator[dict[str, int]]:
-    """The sizes at which a kernel is tuned: one for each range."""
+    """The sizes at which a kernel is tuned: one for each range that it is called in."""
     *others, main = source.symbols
-    of_others = [[size for _, size in OTHERS]] * len(others)
-    for found in itertools.product(*of_others, [size for _, size in RANGES]):
+    called = [_called(OTHERS, source.range_of(name)) for name in others]
+    for found in itertools.product(*called, _called(RANGES, source.range_of(main))):
         yield dict(zip((*others, main), found, strict=True))
+
+
+def _called(ranges: Sequence[tuple[int | None, int]], within: Range) -> list[int]:
+    """The sizes that stand for those ranges which have a size in another one."""
+    firsts = (1, *(most + 1 for most, _ in ranges if most is not None))
+    return [
+        size
+        for first, (most, size) in zip(firsts, ranges, strict=True)
+        if (most is None or within.least <= most) and (within.most is None or first <= within.most)
+    ]
 
 
 def decisions_at(source: External, sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -8,14 +8,14 @@ symbol in place of several, or of one after fixed axes, each row in its tile wha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
-from ..external import External, match_of
+from ..external import RANGES, External, match_of
 from ..told import OF_ROWS, READING
 from ..tuned import TUNED_AT
 from .ranges import tuned_by
@@ -66,10 +66,19 @@ def _of_rows(source: External) -> External | None:
         return math.prod(extent or 0 for extent in shape[:lead])
 
     sizes = {ROWS: Symbol(source.sizes[main], ROWS)}
+    attrs = {**source.attrs, TUNED_AT: tuned_by(source, ROWS, count)}
     return replace(
         source, graph=read_at(sizes), symbols=(ROWS,), sizes=sizes, read_at=read_at,
-        attrs={**source.attrs, TUNED_AT: tuned_by(source, ROWS, count)},
+        attrs={**attrs, RANGES: {ROWS: _counted(source, count)}},
     )  # fmt: skip
+
+
+def _counted(source: External, count: Callable[[Mapping[str, int]], int]) -> tuple[int, int | None]:
+    """The least and the largest number of rows."""
+    ends = {name: source.range_of(name) for name in source.symbols}
+    least = count({name: max(each.least, 1) for name, each in ends.items()})
+    most = {name: each.most for name, each in ends.items() if each.most is not None}
+    return (least if least > 1 else 0), (count(most) if len(most) == len(ends) else None)
 
 
 def _values(graph: OpGraph) -> Iterator[Value]:

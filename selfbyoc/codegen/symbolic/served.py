@@ -131,7 +131,7 @@ def _by_size(
     """The family of each size, and of all those by steps between it and the one before."""
     last: Sequence[Family] = ()
     chosen: dict[int, Family | None] = {}
-    below = [FEW, *sizes]
+    below = [max(FEW, sizes[0] - step) if sizes else FEW, *sizes]  # sizes may begin later
     for size, before in zip(reversed(sizes), reversed(below[:-1]), strict=True):
         own = [f for f in found.get(keys[size], ()) if any(f is u for u in usable)]
         last = own or last

@@ -1,0 +1,75 @@
+"""A build as it goes on: what there is to do, about how long that takes, and how much is done."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from .. import host
+from ..codegen.watched import Work, watching
+from ..shown import counted
+from .progress import step
+
+# Seconds of one core for a kernel: of fixed sizes; learnt for open ones; of attention, where LLVM
+# takes a minute for two of its functions, less where a range leaves these out. BERT, GPT-2 and
+# ResNet-18 on two cores of an AMD EPYC (Zen 5), November 2026: 0.4 to 5.2, attention 68 to 81.
+FIXED, LEARNT, ATTENTION = 0.3, 2.7, 75.0
+REST = 3.0  # what no kernel holds, linking
+
+
+@contextmanager
+def building(name: str, console: Console) -> Iterator[None]:
+    """Around a build: a line before kernels are learnt, and how many are done on the terminal."""
+    with step(f"building {name}") as says, watching(_Shown(name, console, says)):
+        yield
+
+
+class _Shown:
+    """Tells a terminal of a build."""
+
+    def __init__(self, name: str, console: Console, says: Callable[[str], None]) -> None:
+        self._name, self._console, self._says = name, console, says
+        self._count = self._done = 0
+        self._is_told = False
+        self._lock = threading.Lock()
+
+    def begun(self, work: Work) -> None:
+        """Say about how long it takes; once, where a build begins anew without a composite."""
+        self._count, self._done = work.kernels, 0
+        if work.learnt and not self._is_told:
+            self._is_told = True
+            self._console.print(foretold(work), markup=False, highlight=False, soft_wrap=True)
+
+    def done(self) -> None:
+        """Count."""
+        with self._lock:
+            self._done = min(self._done + 1, self._count)
+            self._says(f"building {self._name}: {self._done} of {counted(self._count, 'kernel')}")
+
+
+def foretold(work: Work) -> str:
+    """`5 kernels, 4 to learn for all sizes, 1 in the cache: about 20 s`."""
+    kernels = counted(work.kernels, "kernel")
+    kept = work.kernels - len(work.learnt) - work.compiled
+    cached = f", {kept} in the cache" if kept else ""
+    return (
+        f"{kernels}, {len(work.learnt)} to learn for all sizes{cached}: about "
+        f"{_rounded(estimate(work, host.cores()))}"
+    )
+
+
+def estimate(work: Work, cores: int) -> float:
+    """Seconds: several kernels at once, the longest of them by itself."""
+    each = [ATTENTION if c.startswith("attention") else LEARNT for c in work.learnt]
+    total = sum(each) + FIXED * work.compiled
+    return max(total / cores, max(each, default=0.0)) + REST
+
+
+def _rounded(seconds: float) -> str:
+    """To what an estimate can say: `15 s`, `3 min`."""
+    if seconds >= 100:
+        return f"{seconds / 60:.0f} min"
+    return f"{5 * max(1, round(seconds / 5))} s"
