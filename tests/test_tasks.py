@@ -17,6 +17,7 @@ import selfbyoc
 from selfbyoc import Composite, emit, extract_tasks, op
 from selfbyoc._tvm import GENERATION, make_target, structural_hash, tvm
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen import watched
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, TargetError
 from selfbyoc.ops.vocabulary import KINDS, written
@@ -389,13 +390,12 @@ def test_the_hook_sees_the_key_that_was_extracted(monkeypatch):
     so that nothing ever matched, silently.
     """
     seen = []
-    module = sys.modules[f"selfbyoc.codegen._{GENERATION}"]
 
-    def lower(source, target, _real=module.lower):
+    def lower(source, target, _real=watched.lower):
         seen.append(workload_key(source))
         return _real(source, target)
 
-    monkeypatch.setattr(module, "lower", lower)
+    monkeypatch.setattr(watched, "lower", lower)
     mod = partitioned(
         lambda x, w, v: op.softmax(op.dense(op.relu(op.dense(x, w)), v)),
         {"x": (5, 33), "w": (7, 33), "v": (4, 7)},

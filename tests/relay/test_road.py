@@ -15,7 +15,7 @@ from tvm.contrib import graph_executor
 import selfbyoc
 from selfbyoc import partition_for_tefuse
 from selfbyoc._tvm import structural_equal, tvm
-from selfbyoc.codegen import _relay as hook
+from selfbyoc.codegen import watched
 from selfbyoc.codegen.final import finished
 from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import InputError
@@ -138,7 +138,7 @@ def test_exported_library_runs_without_this_package(mod, data, expected, tmp_pat
 def test_identical_composites_are_compiled_once(executor, monkeypatch):
     """Three layers of one shape with different weights; two of them in one expression."""
     compiled = []
-    monkeypatch.setattr(hook, "lower", lambda *args: compiled.append(args) or lower(*args))
+    monkeypatch.setattr(watched, "lower", lambda *args: compiled.append(args) or lower(*args))
     rng = np.random.default_rng(0)
     x = relay.var("x", shape=(5, 17))
     weights = [rng.standard_normal((17, 17)).astype("float32") for _ in range(3)]
