@@ -100,6 +100,22 @@ def test_types_that_contradict_each_other():
         from_onnx(proto)
 
 
+@pytest.mark.parametrize(("side", "code"), [("input", 0), ("input", 33), ("output", 65)])
+def test_types_that_there_are_not(side, code):
+    proto = dense()
+    getattr(proto.graph, side)[0].type.tensor_type.elem_type = code
+    text = f"{side} '.*' is of {'UNDEFINED' if code == 0 else f'type {code}'}; expected a tensor"
+    with pytest.raises(InputError, match=text):
+        from_onnx(proto)
+
+
+def test_a_model_without_outputs():
+    proto = dense()
+    del proto.graph.output[:]
+    with pytest.raises(InputError, match="has no outputs; expected one or more"):
+        from_onnx(proto)
+
+
 @pytest.fixture
 def beside(tmp_path):
     """A model whose weights lie beside it, with their checksum."""

@@ -108,15 +108,19 @@ NO_NUMBERS = ("STRING", "COMPLEX64", "COMPLEX128")
 
 
 def _check_types(proto: Any, name: str) -> None:
-    """Inputs and outputs are tensors of what TVM computes with."""
+    """Inputs and outputs are tensors of what TVM computes with, and there is an output."""
     types = extra("onnx").TensorProto.DataType
+    if not proto.graph.output:
+        raise InputError(f"{name}: it has no outputs; expected one or more")
     for side in ("input", "output"):
         for value in getattr(proto.graph, side):
             kind = value.type.WhichOneof("value") or "tensor_type"
             found = kind.removesuffix("_type")
             if kind == "tensor_type":
-                found = types.Name(value.type.tensor_type.elem_type)
-            if kind != "tensor_type" or found in NO_NUMBERS:
+                code = value.type.tensor_type.elem_type
+                found = types.Name(code) if code in types.values() else f"type {code}"
+            is_known = found in types.keys() and (side, found) != ("input", "UNDEFINED")  # noqa: SIM118
+            if kind != "tensor_type" or not is_known or found in NO_NUMBERS:
                 text = f"{side} {value.name!r} is of {found}; expected a tensor of numbers or bools"
                 raise InputError(f"{name}: {text}")
 
