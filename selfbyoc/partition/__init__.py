@@ -12,7 +12,7 @@ from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..interrupt import interruptible
 from ..language.registry import listed
-from .extents import sizes_told
+from .extents import check_addressable, sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
 from .nothing import warn_of_nothing
@@ -156,6 +156,7 @@ def decide(
     from .select import select
 
     graph, block_of = reader.read_at_sizes(prepared["main"]), ir.block_of(prepared)
+    check_addressable(graph)
     with target or nullcontext():
         found, report = select(graph, registry, strict=strict, refused=refused, block_of=block_of)
     sizes = reader.sizes_read(prepared["main"])

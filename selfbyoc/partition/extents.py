@@ -12,6 +12,7 @@ from ..graph import OpCall, OpGraph, Value
 
 MOST = "at most 2^31 - 1 elements"
 LARGEST = 2**31 - 1  # elements: kernels index with 32 bits
+ADDRESSES = 2**57  # elements: no computer has more bytes; TVM's sums of 64 bits turn over
 # Also what `OpCall.needs_product` is about.
 PRODUCTS = (
     "batch_matmul", "conv1d_transpose", "conv2d", "conv2d_transpose", "dense", "matmul",
@@ -31,6 +32,16 @@ def beyond(calls: Sequence[OpCall], values: Sequence[tuple[str, Value]]) -> tupl
             if count > LARGEST:
                 return call.name, f"has more than 2^31 - 1 elements {what}", value.type
     return "", "", ""
+
+
+def check_addressable(graph: OpGraph) -> None:
+    """Raises InputError for a value that no computer holds: TVM's passes reckon with a size that
+    turned over, and end the process.
+    """
+    named = [(value.name, value) for value in graph.inputs]
+    for name, value in [*named, *((call.name, v) for call in graph.ops for v in call.outputs)]:
+        if _count(value.shape) >= ADDRESSES:
+            raise InputError(f"{name} has more elements than any computer has bytes: {value.type}")
 
 
 def _inside(call: OpCall) -> Iterator[tuple[str, int, Value]]:
