@@ -61,10 +61,10 @@ def _named_by_data(func: Any) -> set[Any]:
     named: set[Any] = set()
 
     def visit(node: Any) -> None:
-        if type(node).__name__ in ("Let", "LetStmt", "Bind") and _is_data(node.value, named):
+        if _is_data(node.value, named):
             named.add(node.var)
 
-    walk(func.body, visit)
+    walk(func.body, visit, "Let", "LetStmt", "Bind")
     return named
 
 

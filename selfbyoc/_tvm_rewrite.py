@@ -120,7 +120,7 @@ def each_var_once(func: Any) -> Any:
     that was split after TVM's own step that does this, LLVM's code generator refuses.
     """
     bound: list[Any] = []
-    walk(func.body, lambda node: bound.append(node) if isinstance(node, tir.Let) else None)
+    walk(func.body, bound.append, "Let")
     return in_ssa(func) if bound else func
 
 

@@ -187,10 +187,9 @@ def _symbolic_shapes(func: Any) -> list[Any]:
     buffers = list(param_buffers(func))
 
     def visit(node: Any) -> None:
-        if isinstance(node, SBlock):
-            buffers.extend(node.alloc_buffers)
+        buffers.extend(node.alloc_buffers)
 
-    walk(func.body, visit)
+    walk(func.body, visit, "SBlock", "Block")
     shapes = [list(getattr(buffer, "shape", None) or ()) for buffer in buffers]
     opened = [s for s in shapes if not all(isinstance(extent, tir.IntImm) for extent in s)]
     return list({str(shape): shape for shape in opened}.values())

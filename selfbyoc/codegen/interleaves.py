@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import Analyzer, TensorLoad, dtype_of, region_buffer, tir, walk
+from .._tvm import Analyzer, dtype_of, region_buffer, tir, walk
 from .._tvm_rewrite import map_sequences, sequence, with_names
 
 MOST = 4  # vectors in one shuffle; of more LLVM makes long chains
@@ -68,9 +68,9 @@ def _reads(value: Any, buffer: Any) -> bool:
     found: list[bool] = []
 
     def visit(node: Any) -> None:
-        found.append(isinstance(node, TensorLoad) and bool(region_buffer(node).same_as(buffer)))
+        found.append(bool(region_buffer(node).same_as(buffer)))
 
-    walk(value, visit)
+    walk(value, visit, "BufferLoad", "TensorLoad")
     return any(found)
 
 

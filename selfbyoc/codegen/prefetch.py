@@ -192,12 +192,11 @@ def _box(loop: Any, at: Any, buffer: Any) -> _Box | None:
                 least[var] = most[var] = value
 
     def visit_load(node: Any) -> None:
-        kind = type(node).__name__
-        if kind in ("BufferLoad", "TensorLoad") and region_buffer(node).same_as(buffer):
+        if region_buffer(node).same_as(buffer):
             found.append(list(node.indices))
 
     walk(loop.body, visit)
-    walk(at.body, visit_load)
+    walk(at.body, visit_load, "BufferLoad", "TensorLoad")
     if not found:
         return None
     first, last = (

@@ -61,7 +61,7 @@ def _nests(root: Any) -> Sequence[Any]:
 def _concatenate(nest: Any, own: Sequence[Any]) -> Concatenate | None:
     """The concatenate that a loop nest is, if the function computes all of its inputs."""
     blocks: list[Any] = []
-    walk(nest, lambda node: blocks.append(node) if type(node).__name__ in BLOCKS else None)
+    walk(nest, blocks.append, *BLOCKS)
     if len(blocks) != 1 or not is_concatenate(blocks[0]):
         return None
     store = blocks[0].body
@@ -155,5 +155,5 @@ def _region(region: Any, found: Concatenate) -> Any:
 
 def _holds(nest: Any, name: str) -> bool:
     found: list[Any] = []
-    walk(nest, lambda node: found.append(node) if type(node).__name__ in BLOCKS else None)
+    walk(nest, found.append, *BLOCKS)
     return name in [str(block.name_hint) for block in found]

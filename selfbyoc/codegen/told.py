@@ -33,6 +33,10 @@ def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
     if READING in attrs:
         reading = Reading.of(attrs[READING])
         found = None if graph is None else in_its_order(reading, graph)
+        if found is None and unpacked is not None:
+            # At a size of 1 a mask has the shape of a bias, say.
+            kinds = {step.kind for step in reading.steps}
+            found = in_its_order(reading, canonicalize(unpacked, kinds))
         if found is None and (graph is None or PACKED in attrs or not _is_known(graph)):
             # No other kernel can read weights that were packed for this one.
             found = _as_written(raw, attrs)

@@ -18,6 +18,8 @@ from .._tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from .._tvm_rewrite import in_ssa, map_loops, map_minima
 from .prefetch import loop_nests
 
+_MEMORY = ("Allocate", "AllocBuffer", "DeclBuffer", "AttrStmt")
+_BINDING = ("LetStmt", "Let", "Bind")
 FEWEST = 2  # rows: of one there is one address in any case
 
 
@@ -85,15 +87,15 @@ def _clamped(loop: Any) -> list[_Clamped]:
     def visit(node: Any) -> None:
         nonlocal has_memory
         kind = type(node).__name__
-        has_memory = has_memory or kind in ("Allocate", "AllocBuffer", "DeclBuffer", "AttrStmt")
+        has_memory = has_memory or kind in _MEMORY
         if kind == "For":
             inside.append(node.loop_var)
-        elif kind in ("LetStmt", "Let", "Bind"):
+        elif kind in _BINDING:
             inside.append(node.var)
         elif kind == "Min":
             minima.append(node)
 
-    walk(loop.body, visit)
+    walk(loop.body, visit, "For", "Min", *_MEMORY, *_BINDING)
     if has_memory:
         return []
     found: list[_Clamped] = []
@@ -117,8 +119,8 @@ def _has(expr: Any, which: Callable[[Any], bool]) -> bool:
     found: list[Any] = []
 
     def visit(node: Any) -> None:
-        if type(node).__name__ in ("Var", "SizeVar") and which(node):
+        if which(node):
             found.append(node)
 
-    walk(expr, visit)
+    walk(expr, visit, "Var", "SizeVar")
     return bool(found)

@@ -38,17 +38,19 @@ result more axes (0.5 of [1, 1, 1]), which no op on the left does: `_read` decli
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..graph import OpCall, OpGraph, name_ops
 from .rules.general import RULES
 from .rules.rewriter import Declined, Draft, Rewrite, Rewriter, Rule
 
 
-def canonicalize(graph: OpGraph) -> OpGraph:
-    """Apply every rule until none fires. Raw graph -> neutral graph."""
+def canonicalize(graph: OpGraph, kinds: Collection[str] | None = None) -> OpGraph:
+    """Apply every rule until none fires. Raw graph -> neutral graph. Of `kinds`, nothing else is
+    made: a graph of open sizes that was read in these, at others.
+    """
     draft = Draft(graph)
-    while _one_pass(draft):
+    while _one_pass(draft, kinds):
         pass
     ops = name_ops(draft.ops)
     return OpGraph(graph.inputs, ops, graph.outputs, tuple(_absorbed(graph.ops, ops)))
@@ -81,22 +83,24 @@ _OF_ONE_SHAPE = frozenset(
 )
 
 
-def _one_pass(draft: Draft) -> bool:
+def _one_pass(draft: Draft, kinds: Collection[str] | None) -> bool:
     """The rules at every op, at what they made of it too; -> whether one fired. What that lets
     fire at an op before is the next pass's.
     """
     rewriter, changed = Rewriter(draft), False
     for position in range(len(draft)):
-        while _rewritten(rewriter, draft, position):
+        while _rewritten(rewriter, draft, position, kinds):
             changed = True
     return changed
 
 
-def _rewritten(rewriter: Rewriter, draft: Draft, position: int) -> bool:
+def _rewritten(
+    rewriter: Rewriter, draft: Draft, position: int, kinds: Collection[str] | None
+) -> bool:
     for call in draft.slot(position):
         for rule in RULES:
             found = _read(rule, rewriter, call)
-            if found is not None:
+            if found is not None and (kinds is None or all(c.kind in kinds for c in found[0])):
                 draft.replace(call, *found)
                 return True
     return False

@@ -27,7 +27,7 @@ def role_of(block: Any, written: Any) -> str:
 def _stored(block: Any) -> Any:
     """The value of a block's store."""
     found: list[Any] = []
-    walk(block.body, lambda n: found.extend([n] if type(n).__name__ == "BufferStore" else []))
+    walk(block.body, found.append, "BufferStore")
     return found[0].value if found else None
 
 
@@ -59,5 +59,5 @@ def multiplies(block: Any) -> bool:
 
 def _reads(expr: Any) -> bool:
     found: list[bool] = []
-    walk(expr, lambda n: found.extend([True] * (type(n).__name__ in _LOADS)))
+    walk(expr, found.append, *_LOADS)
     return bool(found)

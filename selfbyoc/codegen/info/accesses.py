@@ -141,13 +141,13 @@ class _Scan:
             elif kind == "BufferStore":
                 stores.append(self._access(node.buffer, node.indices, names))
                 values.append(node.value)
-            elif kind in _LOADS:
+            else:
                 loads.append(self._access(region_buffer(node), node.indices, names))
 
-        walk(block.body, visit)
+        walk(block.body, visit, *_BLOCKS, *_LOADS, "BufferStore")
         copies = len(values) == 1 and type(values[0]).__name__ in _LOADS and block.init is None
         if block.init is not None:
-            walk(block.init, visit)
+            walk(block.init, visit, *_LOADS, "BufferStore")
         written = {s.buffer for s in stores}
         stores += [a for a in loads if a.buffer in written]  # a sum reads itself
         loads = [a for a in loads if a.buffer not in written]
@@ -169,12 +169,7 @@ def blocks_of(func: Any) -> list[Any]:
     root.
     """
     found: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if type(node).__name__ in _BLOCKS:
-            found.append(node)
-
-    walk(func.body, visit)
+    walk(func.body, found.append, *_BLOCKS)
     return found[:-1]
 
 

@@ -22,8 +22,9 @@ MOST_PLANS = 3  # a plan more is half a second of scheduling and compiling, and 
 MOST_GAPS = 4  # plans for the sizes that no family takes
 ROUNDS = 6  # of examples that contradict what those before say
 ENOUGH = 4  # examples of a family
-EXAMPLES_OF_A_PLAN = (8, 12)  # the more where the fewer say nothing of every size
+EXAMPLES_OF_A_PLAN = (5, 8, 12)  # the more where the fewer say nothing of every size
 EXAMPLES_OF_GAPS = (32,)
+APART = 7  # sizes so far apart leave all residues of 8
 TABLE = (*range(FEW + 1, 129), 160, 192, 197, 224, 256, 320, 384, 448, 512)
 # Beside those that a plan is usual for: of all residues, mostly with rows left over at the end.
 EXAMPLES = (53, 67, 98, 131, 83, 150, 179, 64, 104, 72, 60, 100, 136, 84, 108, 85, 115)
@@ -38,7 +39,7 @@ def families(symbol: str, decide: Decide, make: Make, within: Range) -> Served:
     or returns None where they do not fit.
     """
     sizes = sizes_within(within)
-    decided = {size: decide(size) for size in sizes}
+    decided = _decided(sizes, decide)
     keys = {size: _key(decisions) for size, decisions in decided.items()}
     found: dict[str, list[Family]] = {}
     for rounds, counts in ((MOST_PLANS, EXAMPLES_OF_A_PLAN), (MOST_GAPS, EXAMPLES_OF_GAPS)):
@@ -50,6 +51,16 @@ def families(symbol: str, decide: Decide, make: Make, within: Range) -> Served:
     few = {size: _key(decide(size)) for size in range(1, FEW + 1) if within.holds(size)}
     same = {s: next((f for f in found.get(key, ()) if f.takes(s)), None) for s, key in few.items()}
     return served(sizes, keys, found, same)
+
+
+def _decided(sizes: Sequence[int], decide: Decide) -> dict[int, Decisions]:
+    """What the plan decides for each size; where it decides the same for a few of all residues, it
+    does so for all.
+    """
+    found = {size: decide(size) for size in (*sizes[::APART], sizes[-1])}
+    if len({_key(decisions) for decisions in found.values()}) == 1:
+        return dict.fromkeys(sizes, found[sizes[0]])
+    return {size: found[size] if size in found else decide(size) for size in sizes}
 
 
 def sizes_within(within: Range) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from .rows import ROWS, of_rows
 from .served import FEW, Family
 
 USUAL = 8  # size of the other symbols, that plans are for
+FIRST_ALONE = (1, 2, 3, 4, FEW)  # where these need no kernel of their own, those between do not
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
@@ -176,15 +177,17 @@ def _slower(
     """
     if None in fixed.values():
         return []
-    found = []
-    for size in (n for n in range(1, FEW + 1) if n in by_size):
+
+    def is_slower(size: int) -> bool:
         try:
             alone = maker.alone(next(maker.around(main, size, fixed)))
         except SymbolicError:  # it serves as a part of the family only
-            continue
-        if alone.loops != general[by_size[size]].examples[0].loops:
-            found.append(size)
-    return found
+            return False
+        return alone.loops != general[by_size[size]].examples[0].loops
+
+    found = [size for size in FIRST_ALONE if size in by_size and is_slower(size)]
+    between = range(FIRST_ALONE[-2] + 1, FEW) if any(size > 1 for size in found) else ()
+    return sorted([*found, *(size for size in between if size in by_size and is_slower(size))])
 
 
 def _of_one_size(
@@ -233,7 +236,7 @@ def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) ->
 def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
     """A function of the kernel's parameters, with an empty body."""
     examples = []
-    for at in ((2, 3, 5, 7), (3, 5, 2, 4), (5, 2, 3, 8), (4, 7, 11, 3)):
+    for at in ((2, 3, 5, 7), (3, 8, 2, 4), (4, 2, 3, 8), (8, 7, 11, 3)):
         sizes = dict(zip(maker.source.symbols, itertools.cycle(at), strict=False))
         func = maker.alone(sizes).func
         examples.append(Example(sizes, func.with_body(tir.Evaluate(tir.const(0)))))

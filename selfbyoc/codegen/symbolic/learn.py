@@ -118,10 +118,10 @@ def _can_be_lowered(found: Learnt) -> bool:
     open_ones: list[Any] = []
 
     def visit(node: Any) -> None:
-        if type(node).__name__ == "For" and int(node.kind) in (VECTORIZED, UNROLLED):
+        if int(node.kind) in (VECTORIZED, UNROLLED):
             open_ones.extend([] if isinstance(node.extent, tir.IntImm) else [node])
 
-    walk(found.function({name: tir.Var(name, "int32") for name in names}).body, visit)
+    walk(found.function({name: tir.Var(name, "int32") for name in names}).body, visit, "For")
     return not open_ones
 
 

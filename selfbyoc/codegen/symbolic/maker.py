@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import SelfbyocError, SymbolicError, reason
@@ -22,17 +22,26 @@ BORDERS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 100, 128, 1
 
 @dataclass(frozen=True)
 class Maker:
-    """Schedules a kernel at some sizes."""
+    """Schedules a kernel at some sizes; remembers what it read and made at which."""
 
     source: External
     target: Any
+    _read: dict[tuple[int, ...], External] = field(default_factory=dict, compare=False, repr=False)
+    _alone: dict[tuple[int, ...], Example] = field(default_factory=dict, compare=False, repr=False)
+
+    def at(self, sizes: Sizes) -> External:
+        """The function of these sizes."""
+        key = tuple(sizes.values())
+        if key not in self._read:
+            self._read[key] = self.source.at(sizes)
+        return self._read[key]
 
     def decided(self, sizes: Sizes) -> dict[str, Any]:
         """What its plan decides for these sizes, that fits others too; tuning, for their range."""
         tuned = decisions_at(self.source, sizes)
         at = deciding(tuned, fitted=True, lasting=True, sizes=sizes.values())
         with at as asked, self.target:
-            self._plan(self.source.at(sizes))
+            self._plan(self.at(sizes))
         return {**tuned, **asked.taken}
 
     def try_once(self) -> None:
@@ -45,16 +54,22 @@ class Maker:
         """The kernel of these sizes, decided as for them alone. Raises SymbolicError where its
         schedule does, as nobody asked for this size.
         """
+        key = tuple(sizes.values())
+        if key not in self._alone:
+            self._alone[key] = self._made_alone(sizes)
+        return self._alone[key]
+
+    def _made_alone(self, sizes: Sizes) -> Example:
         try:
             tuned = decisions_at(self.source, sizes)
             with deciding(tuned, fitted=True, sizes=sizes.values()), self.target:
-                return Example(sizes, _bare(self._scheduled(self.source.at(sizes))))
+                return Example(sizes, _bare(self._scheduled(self.at(sizes))))
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
 
     def example(self, sizes: Sizes, told: Mapping[str, Any]) -> Example | None:
         """The kernel of these sizes, decided so; None where it cannot be, or decides otherwise."""
-        source = self.source.at(sizes)
+        source = self.at(sizes)
         at = deciding(told, fitted=True, lasting=True, sizes=sizes.values())
         try:
             with at as asked, self.target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._tvm import Analyzer, TensorLoad, param_buffers, region_buffer, tir, walk
+from ..._tvm import Analyzer, param_buffers, region_buffer, tir, walk
 from ..._tvm_rewrite import map_loops, substitute
 from .learn import Learnt
 
@@ -33,13 +33,9 @@ def outputs_of(func: Any) -> list[int]:
     """The positions of the parameters that a PrimFunc writes."""
     written: list[Any] = []
 
-    def visit(node: Any) -> None:
-        if isinstance(node, tir.BufferStore):
-            written.append(node.buffer)
-
-    walk(func.body, visit)
+    walk(func.body, written.append, "BufferStore")
     params = enumerate(param_buffers(func))
-    return [place for place, p in params if any(p.same_as(buffer) for buffer in written)]
+    return [place for place, p in params if any(p.same_as(node.buffer) for node in written)]
 
 
 def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
@@ -54,9 +50,6 @@ def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
 
     accesses: list[Any] = []
 
-    def visit(node: Any) -> None:
-        if isinstance(node, (tir.BufferStore, TensorLoad)):
-            accesses.append(region_buffer(node))
-
-    walk(map_loops(learnt.at(sizes), kept).body, visit)
-    return all(int(extent) > 0 for buffer in accesses for extent in buffer.shape)
+    body = map_loops(learnt.at(sizes), kept).body
+    walk(body, accesses.append, "BufferStore", "BufferLoad", "TensorLoad")
+    return all(int(extent) > 0 for node in accesses for extent in region_buffer(node).shape)

@@ -14,8 +14,19 @@ from ..vectors import conjuncts
 
 
 def are_the_same(one: Any, other: Any) -> bool:
-    """Whether two scheduled PrimFuncs do the same for the same reasons."""
+    """Whether two scheduled PrimFuncs do the same for the same reasons; what no computer runs is
+    like nothing.
+    """
+    if _divides_by_zero(one) or _divides_by_zero(other):  # TVM cannot simplify it either
+        return False
     return bool(structural_equal(_simplified(one), _simplified(other)))
+
+
+def _divides_by_zero(func: Any) -> bool:
+    """Whether an index does: a formula has no tiles of a size that is too small for it."""
+    by: list[Any] = []
+    walk(func.body, lambda node: by.append(node.b), "FloorDiv", "FloorMod")
+    return any(isinstance(b, tir.IntImm) and int(b) == 0 for b in by)
 
 
 def _simplified(func: Any) -> Any:
@@ -32,10 +43,9 @@ def _cut(loop: Any) -> Any:
     bounds: list[int | None] = []
 
     def visit(node: Any) -> None:
-        if type(node).__name__.endswith("BlockRealize"):
-            bounds.append(_bound(node.predicate, loop.loop_var))
+        bounds.append(_bound(node.predicate, loop.loop_var))
 
-    walk(loop.body, visit)
+    walk(loop.body, visit, "BlockRealize", "SBlockRealize")
     if not bounds or None in bounds or not isinstance(loop.extent, tir.IntImm):
         return loop
     turns = min(int(loop.extent), max(b for b in bounds if b is not None))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import Analyzer, SBlock, dtype_of, structural_equal, tir, walk
+from ..._tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from ..._tvm_rewrite import map_loops, sequence, substitute, with_body
 from ..._tvm_symbolic import each_defined_once, map_products, with_predicates
 from ..vectors import conjuncts
@@ -75,12 +75,11 @@ def _memory(body: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
 
     def visit(node: Any) -> None:
-        if isinstance(node, SBlock):
-            found.update(
-                {buffer: type(buffer)(buffer.name, buffer.ty) for buffer in node.alloc_buffers}
-            )
+        found.update(
+            {buffer: type(buffer)(buffer.name, buffer.ty) for buffer in node.alloc_buffers}
+        )
 
-    walk(body, visit)
+    walk(body, visit, "SBlock")
     return found
 
 
@@ -89,16 +88,15 @@ def _tests(loop: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(node: Any) -> None:
-        if type(node).__name__ == "SBlockRealize":
-            found.extend(c for c in conjuncts(node.predicate) if _names(c, loop.loop_var))
+        found.extend(c for c in conjuncts(node.predicate) if _names(c, loop.loop_var))
 
-    walk(loop.body, visit)
+    walk(loop.body, visit, "SBlockRealize")
     return found
 
 
 def _names(node: Any, var: Any) -> bool:
     found: list[bool] = []
-    walk(node, lambda n: found.append(bool(n.same_as(var))))
+    walk(node, lambda n: found.append(bool(n.same_as(var))), "Var")
     return any(found)
 
 
@@ -118,10 +116,10 @@ def _tile(tests: list[Any], loop: Any) -> tuple[int, list[Any]] | None:
     extents: list[int] = []
 
     def visit(node: Any) -> None:
-        if type(node).__name__ == "For" and any(node.loop_var.same_as(lane) for lane in lanes):
+        if any(node.loop_var.same_as(lane) for lane in lanes):
             extents.append(int(node.extent) if isinstance(node.extent, tir.IntImm) else 0)
 
-    walk(loop.body, visit)
+    walk(loop.body, visit, "For")
     alike = len(tiles) == 1 and set(extents) == tiles
     return (tiles.pop(), lanes) if alike and len(extents) == len(lanes) else None
 

@@ -90,10 +90,10 @@ class Facts:
         def visit(node: Any) -> None:
             kind = type(node).__name__
             free = kind == "Call" and getattr(node.op, "name", "").split(".")[-1] in _FREE_CALLS
-            if kind in _COSTLY and not free:
+            if not free:
                 found.append(kind)
 
-        walk(self.stmt.body, visit)
+        walk(self.stmt.body, visit, *_COSTLY)
         return bool(found)
 
     @property
@@ -102,15 +102,15 @@ class Facts:
         realized: list[Any] = []
 
         def visit(node: Any) -> None:
-            if type(node).__name__.endswith("BlockRealize") and node.block.same_as(self.stmt):
+            if node.block.same_as(self.stmt):
                 realized.append(node)
 
-        walk(self.sch.mod["main"].body, visit)
+        walk(self.sch.mod["main"].body, visit, "BlockRealize", "SBlockRealize")
         found: list[list[Any]] = []
         for value in realized[0].iter_values:
             inside: list[Any] = []
-            walk(value, lambda n, inside=inside: inside.append(n))
-            found.append([n for n in inside if type(n).__name__ == "Var"])
+            walk(value, inside.append, "Var")
+            found.append(inside)
         return found
 
     def _dims(self, region: Any, axis: Axis, apart: int = 0) -> list[int]:

@@ -94,17 +94,16 @@ def _asked_for(block: Facts) -> list[Any]:
     all_of, in_indices = _variables([block.stmt.body], own), []
 
     def visit(node: Any) -> None:
-        if type(node).__name__ in (*LOADS, "BufferStore"):
-            in_indices.extend(_variables(node.indices, own))
+        in_indices.extend(_variables(node.indices, own))
 
-    walk(block.stmt.body, visit)
+    walk(block.stmt.body, visit, *LOADS, "BufferStore")
     return [v for v in own if _count(all_of, v) > _count(in_indices, v)]
 
 
 def _variables(nodes: Sequence[Any], own: Collection[Any]) -> list[Any]:
     found: list[Any] = []
     for node in nodes:
-        walk(node, lambda n: found.extend(v for v in own if n.same_as(v)))
+        walk(node, lambda n: found.extend(v for v in own if n.same_as(v)), "Var")
     return found
 
 

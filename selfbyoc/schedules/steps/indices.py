@@ -23,7 +23,7 @@ class Axis:
 def uses(index: Any, axis: Axis) -> int:
     """How often an index names an axis."""
     found: list[Any] = []
-    walk(index, lambda n: found.append(n) if n.same_as(axis.var) else None)
+    walk(index, lambda n: found.append(n) if n.same_as(axis.var) else None, "Var")
     return len(found)
 
 
@@ -32,11 +32,10 @@ def groups_in(index: Any, axis: Axis) -> list[int]:
     found: list[int] = []
 
     def visit(node: Any) -> None:
-        divides = type(node).__name__ == "FloorDiv" and node.a.same_as(axis.var)
-        if divides and hasattr(node.b, "value"):
+        if node.a.same_as(axis.var) and hasattr(node.b, "value"):
             found.append(int(node.b.value))
 
-    walk(index, visit)
+    walk(index, visit, "FloorDiv")
     return found
 
 

@@ -69,13 +69,9 @@ def _loads(block: Facts) -> list[Any]:
     """The buffers that an expression reads, one for each time."""
     found: list[Any] = []
 
-    def visit(node: Any) -> None:
-        # A load's class is named differently by the generations.
-        if type(node).__name__ in ("BufferLoad", "TensorLoad"):
-            found.append(region_buffer(node))
-
-    walk(block.sch.get(block.block).body, visit)
-    return found
+    # A load's class is named differently by the generations.
+    walk(block.sch.get(block.block).body, found.append, "BufferLoad", "TensorLoad")
+    return [region_buffer(node) for node in found]
 
 
 def _cheap_to_inline(block: Facts, consumers: Sequence[Facts]) -> bool:
