@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from selfbyoc._tvm import build_module, current_target, make_target, te, tvm
+from selfbyoc._tvm import current_target, make_target, te, tvm
+from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.at_once import at_once
 
 asked = ContextVar("asked", default="nothing")

@@ -6,7 +6,8 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import GENERATION, build_module, make_target, module_source, register_func
+from selfbyoc._tvm import GENERATION, make_target, module_source, register_func
+from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance

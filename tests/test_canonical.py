@@ -619,8 +619,8 @@ def test_lrn_of_the_onnx_importer():
     np.testing.assert_allclose(library(image)[0], expected, rtol=1e-5)
 
 
-def guarded_module(mask, factor, queries=5, *, whole=False):
-    """PyTorch's softmax: rows of -inf alone give 0."""
+def guarded_module(mask, factor, queries=5, *, whole=False, by="any"):
+    """PyTorch's softmax: rows of -inf alone give 0, as it exports programs or (`isnan`) ONNX."""
     from tvm import relax
 
     def body(q, k, m):
@@ -628,6 +628,9 @@ def guarded_module(mask, factor, queries=5, *, whole=False):
         scores = {"none": lambda: scores, "added": lambda: relax.op.add(scores, m),
                   "multiplied": lambda: relax.op.multiply(scores, m)}[mask]()  # fmt: skip
         soft = relax.op.nn.softmax(scores)
+        if by == "isnan":
+            safe = relax.op.where(relax.op.isnan(soft), relax.const(0.0, "float32"), soft)
+            return [relax.op.matmul(safe, k) if whole else safe]
         is_inf = relax.op.equal(scores, relax.const(-np.inf, "float32"))
         some = relax.op.astype(relax.op.logical_not(is_inf), "int8")
         some = relax.op.astype(relax.op.max(some, axis=-1, keepdims=True), "bool")
@@ -664,16 +667,17 @@ def test_a_compute_that_does_not_guard_is_refused():
     assert "guarded" in record.reason
 
 
+@pytest.mark.parametrize("by", ["any", "isnan"])
 @pytest.mark.skipif(GENERATION == "relay", reason="torch.export is imported by Relax only")
 @pytest.mark.parametrize(
     ("taken", "queries"),
     [("attention", 37), ("attention", 3), ("softmax", 37), ("softmax", 3), ("rows", 5)],
 )
-def test_a_row_of_minus_infinity_alone_gives_zeros(taken, queries):
-    """By attention of many and of few queries, by softmax, and by the op's own compute; with NaN
-    where there was one.
+def test_a_row_of_minus_infinity_alone_gives_zeros(taken, queries, by):
+    """By attention of many and of few queries, by softmax, and by the op's own compute; where there
+    was NaN, that, or (`isnan`) zeros too.
     """
-    mod = guarded_module("added", 0.5, queries, whole=taken == "attention")
+    mod = guarded_module("added", 0.5, queries, whole=taken == "attention", by=by)
     own = [Composite("rows", lambda x: op.softmax(x))] if taken == "rows" else None
     library = selfbyoc.build(mod, composites=own)
     products = {"batch_matmul": 1} if taken == "softmax" else {}
@@ -685,4 +689,39 @@ def test_a_row_of_minus_infinity_alone_gives_zeros(taken, queries):
     (plain,) = selfbyoc.build(selfbyoc.partition_for_tefuse(mod, composites=[]))(q, k, m)
     np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-6)
     assert not found[0, 1].any()
-    assert np.isnan(found[1, 2]).all()
+    assert np.isnan(found[1, 2]).all() if by == "any" else not found[1, 2].any()
+
+
+def test_a_guarded_softmax_of_onnx():
+    """As `torch.onnx.export` writes scaled_dot_product_attention: one kernel, zeros for NaN."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    from selfbyoc.models.onnx_model import import_onnx
+
+    shapes = {"q": (2, 37, 5), "k": (2, 5, 21), "v": (2, 21, 7), "m": (2, 37, 21)}
+    nodes = [
+        ("MatMul", "q k", "raw"), ("Add", "raw m", "scores"), ("Softmax", "scores", "soft"),
+        ("IsNaN", "soft", "is_nan"), ("Where", "is_nan zero soft", "safe"), ("MatMul", "safe v", "y"),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        [helper.make_node(kind, ins.split(), [out]) for kind, ins, out in nodes], "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 37, 7))],
+        [helper.make_tensor("zero", TensorProto.FLOAT, (), [0.0])],
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(proto)
+    library = selfbyoc.build(import_onnx(proto))
+    assert library.report.counts == {"attention": 1}
+    rng = np.random.default_rng(0)
+    q, k, v, m = (rng.standard_normal(shape).astype("float32") for shape in shapes.values())
+    m[0, 3], m[0, 4, :20], m[1, 5, 20] = -np.inf, -np.inf, np.nan
+    scores = q @ k + m
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        soft = powers / powers.sum(axis=-1, keepdims=True)
+    expected = np.where(np.isnan(soft), 0, soft) @ v
+    np.testing.assert_allclose(library(q, k, v, m)[0], expected, rtol=1e-5, atol=1e-5)
+    assert not expected[0, 3].any()
+    assert not expected[1, 5].any()

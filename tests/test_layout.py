@@ -83,6 +83,7 @@ FLOORS = (
             for name in [
                 "alignment",
                 "bounds",
+                "build",
                 "config",
                 "export",
                 "gpu",

@@ -9,7 +9,8 @@ from harness import assert_close, cpus, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, melting, op
-from selfbyoc._tvm import build_module, empty, get_func, make_target, te, tensor, tir, tvm, walk
+from selfbyoc._tvm import empty, get_func, make_target, te, tensor, tir, tvm, walk
+from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.slices import without_concatenates
 from selfbyoc.ir.emit import emit

@@ -7,7 +7,8 @@ import pytest
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import build_module, make_target, module_source, tir, tvm
+from selfbyoc._tvm import make_target, module_source, tir, tvm
+from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.stack_tiles import MOST_BYTES, _is_tile, with_tiles_on_stack
 from selfbyoc.ir.emit import emit

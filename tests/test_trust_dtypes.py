@@ -8,7 +8,8 @@ from anyhow import normal, taken
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import build_module, get_func, make_target, te, tensor, tvm
+from selfbyoc._tvm import get_func, make_target, te, tensor, tvm
+from selfbyoc._tvm_build import build_module
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops import mathfn, rounded
 from selfbyoc.partition.generation import ir

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._tvm import build_module, tvm
+from .._tvm import tvm
 from .._tvm_alignment import any_alignment, lowered_for_any_alignment
+from .._tvm_build import build_module
 from .._tvm_config import kernel_config
 from .._tvm_gpu import with_exact_doubles
 from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import Schedule, build_module, empty, get_block, get_func, make_target, te, tensor, tvm
+from .._tvm import Schedule, empty, get_block, get_func, make_target, te, tensor, tvm
 from .._tvm_alignment import any_alignment
+from .._tvm_build import build_module
 from .._tvm_config import run_once_config
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value

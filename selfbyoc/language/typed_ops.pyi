@@ -967,15 +967,15 @@ class Ops:
         /,
         *,
         axis: _Is[int | tuple[int, ...] | None] = -1,
-        guarded: _Is[bool] = ...,
+        guarded: _Is[bool | str] = ...,
     ) -> Node:
         """e ** x / sum(e ** x), summed along the axis; computed with the largest subtracted.
 
         Attributes (in a pattern: a value, or a predicate, that the model's must be):
           axis (-1): the axis, counted from the end if negative; of a reduction one axis,
               several, or None for all
-          guarded (no default): whether a row of -inf alone gives zeros, not NaN; as read from a
-              model, for patterns only
+          guarded (no default): whether a row of -inf alone gives zeros, not NaN; 'nan': so does
+              any of NaN; as read from a model, for patterns only
 
         Relay: nn.softmax
         Relax: nn.softmax

@@ -40,8 +40,8 @@ ATTRIBUTES: dict[str, Words] = {
     "dtype": Words("str", "the result's"),
     "epsilon": Words("float", "added under the root"),
     "groups": Words("int", "groups of channels, each convolved by itself"),
-    "guarded": Words("bool", "whether a row of -inf alone gives zeros, not NaN; as read from a "
-                             "model, for patterns only"),
+    "guarded": Words("bool | str", "whether a row of -inf alone gives zeros, not NaN; 'nan': so "
+                                   "does any of NaN; as read from a model, for patterns only"),
     "indices_or_sections": Words("int | tuple[int, ...]", "how many equal parts, or where each "
                                                           "but the first begins"),
     "quantized_state": Words("bool", "whether a step's product is of the state rounded to 8 bits"),

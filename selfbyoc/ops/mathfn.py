@@ -93,20 +93,6 @@ def exp(x: Any) -> Any:
     return (_poly(r, _EXP) * (r * r) + r + _f(1.0)) * tir.reinterpret("float32", power) * _f(2.0)
 
 
-def softmax_parts(guarded: bool) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """What a softmax subtracts, of its largest, and divides by, of its sum.
-
-    Where it is guarded, a row of -inf alone gives zeros: nothing less than a number is subtracted,
-    and all other sums are 1 and more, as the power of the largest is 1. NaN stays NaN.
-    """
-    if not guarded:
-        return lambda peak: peak, lambda total: total
-    return (
-        lambda peak: tir.Max(tir.min_value(dtype_of(peak)), peak),
-        lambda total: tir.Max(tir.const(1, dtype_of(total)), total),
-    )
-
-
 # e^r for |r| <= log(2) / 2, of the least largest relative error where the first one is 1.
 _EXP_DIFFERENCE = (
     8.2903057337e-3, 4.1897974908e-2, 1.6667637229e-1, 4.9999150634e-1, 9.9999970198e-1, 1.0,

@@ -11,6 +11,7 @@ from ..graph import OpCall
 from .attrs import Raw, must, only, plain
 from .kind import Array, OpKind, along, form, in_both
 from .reduce import batch_norm, layer_norm, lrn, rms_norm, softmax
+from .softmax import NAN_TOO
 
 SUMS = "out_elemwise_fusable"
 _AFFINE = {"center": must(True), "scale": must(True)}  # gamma and beta count
@@ -23,7 +24,10 @@ def _numpy_softmax(ins: Sequence[Array], call: OpCall) -> Array:
         e = np.exp(ins[0] - peak)
         return e / e.sum(axis=axis, keepdims=True)
     e = np.exp(ins[0] - np.maximum(peak, np.finfo(peak.dtype).min))
-    return e / np.maximum(e.sum(axis=axis, keepdims=True), 1)
+    total = e.sum(axis=axis, keepdims=True)
+    found = e / np.maximum(total, 1)
+    is_zero = call.attrs["guarded"] == NAN_TOO and np.isnan(total)
+    return np.where(is_zero, np.float32(0), found).astype(found.dtype)
 
 
 def _numpy_layer_norm(ins: Sequence[Array], call: OpCall) -> Array:
@@ -66,7 +70,7 @@ KINDS = (
         softmax,
         _numpy_softmax,
         attrs={"axis": -1},
-        read_attrs=("guarded",),  # a row of -inf alone gives zeros, no NaN
+        read_attrs=("guarded",),  # as softmax.Softmax has it
         **in_both("nn.softmax", only("axis")),
         fuses=SUMS,
         takes="x",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .._tvm import dtype_of, te, tir
 from ..graph import OpCall
 from . import mathfn as M
+from .softmax import Softmax
 
 if TYPE_CHECKING:
     from ..language.types import Tensor
@@ -74,14 +75,16 @@ def softmax(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     (x,) = ins
     axis = call.attrs["axis"] % len(x.shape)
     kept = _drop(tuple(x.shape), axis)
-    largest, summed = M.softmax_parts(bool(call.attrs.get("guarded")))
+    parts = Softmax(call.attrs.get("guarded", False))
     peak = _over(x, (axis,), kept, "max", call)
     power = te.compute(
-        x.shape, lambda *i: M.exp(x(*i) - largest(peak(*_drop(i, axis)))), name=f"{call.name}_exp"
+        x.shape,
+        lambda *i: M.exp(x(*i) - parts.subtracted(peak(*_drop(i, axis)))),
+        name=f"{call.name}_exp",
     )
     total = _over(power, (axis,), kept, "sum", call)
     return te.compute(
-        x.shape, lambda *i: power(*i) / summed(total(*_drop(i, axis))), name=call.name
+        x.shape, lambda *i: parts.divided(power(*i), total(*_drop(i, axis))), name=call.name
     )
 
 

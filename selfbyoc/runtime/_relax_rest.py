@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
-from .._tvm import Schedule, build_module, dtype_of, param_buffers, tir, tvm, walk
+from .._tvm import Schedule, dtype_of, param_buffers, tir, tvm, walk
 from .._tvm_alignment import any_alignment
+from .._tvm_build import build_module
 from .._tvm_indices import within_buffers
 from .._tvm_selects import without_truncation
 from .._tvm_symbolic import symbols

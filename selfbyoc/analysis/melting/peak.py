@@ -10,7 +10,6 @@ import numpy as np
 from ... import host
 from ..._tvm import (
     Schedule,
-    build_module,
     get_block,
     get_func,
     param_buffers,
@@ -20,6 +19,7 @@ from ..._tvm import (
     tvm,
 )
 from ..._tvm_alignment import any_alignment
+from ..._tvm_build import build_module
 from ..._tvm_config import kernel_config
 from ...errors import InputError
 from ...runtime.timing import latency

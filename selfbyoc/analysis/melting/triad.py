@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import Schedule, build_module, get_block, get_func, te, tensor, tvm
+from ..._tvm import Schedule, get_block, get_func, te, tensor, tvm
 from ..._tvm_alignment import any_alignment
+from ..._tvm_build import build_module
 from ..._tvm_config import kernel_config
 from ...runtime.timing import latency
 from .allocations import threads_of

@@ -1,10 +1,11 @@
-"""Rule of canonicalisation: PyTorch's softmax that gives rows of -inf alone the value 0."""
+"""Rules of canonicalisation: PyTorch's softmax that gives rows of -inf alone the value 0."""
 
 from __future__ import annotations
 
 import math
 
 from ...graph import OpCall, Value
+from ...ops.softmax import NAN_TOO
 from .rewriter import Rewrite, Rewriter, absorb
 
 # From where()'s condition back to the scores.
@@ -16,6 +17,9 @@ def guarded_softmax(rw: Rewriter, call: OpCall) -> Rewrite | None:
     if call.kind != "where" or len(call.inputs) != 3:
         return None
     condition, zeros, soft = call.inputs
+    is_nan = rw.producer(condition, "isnan")
+    if is_nan is not None:
+        return _without_nan(rw, call, is_nan)
     softmax, filled = rw.producer(soft, "softmax"), rw.producer(zeros, "full_like")
     guard = _chain(rw, condition)
     if softmax is None or filled is None or len(guard) != len(_GUARD):
@@ -29,6 +33,19 @@ def guarded_softmax(rw: Rewriter, call: OpCall) -> Rewrite | None:
     gone = [softmax, *reversed(guard), filled]
     attrs = {**softmax.attrs, "guarded": True}
     return [absorb(call, gone, kind="softmax", inputs=(scores,), attrs=attrs)], gone
+
+
+def _without_nan(rw: Rewriter, call: OpCall, is_nan: OpCall) -> Rewrite | None:
+    """where(isnan(softmax), 0, softmax), as PyTorch writes ONNX"""
+    condition, zero, soft = call.inputs
+    softmax = rw.producer(soft, "softmax")
+    if softmax is None or is_nan.inputs[0] is not soft or zero.scalar != 0:
+        return None
+    readers = [user for user in rw.graph.users(soft) if user is not is_nan and user is not call]
+    if readers or rw.graph.is_output(soft) or not rw.only_reader(condition):
+        return None
+    gone, attrs = [softmax, is_nan], {**softmax.attrs, "guarded": NAN_TOO}
+    return [absorb(call, gone, kind="softmax", inputs=softmax.inputs, attrs=attrs)], gone
 
 
 def _chain(rw: Rewriter, condition: Value) -> list[OpCall]:

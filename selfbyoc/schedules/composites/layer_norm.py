@@ -158,7 +158,7 @@ def _layer_norm_compute(
 
 def _softmax_compute(x: Tensor, *, ops: Ops, plan: RowwisePlan) -> Rowwise:
     shape = ops.softmax.outputs[0][0]
-    guarded = bool(ops.softmax.attrs.get("guarded"))
+    guarded = ops.softmax.attrs.get("guarded", False)
     return rows_stages(softmax_stages(x, shape, plan, guarded), shape)
 
 

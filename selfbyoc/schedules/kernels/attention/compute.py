@@ -15,6 +15,7 @@ from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
 from ....ops import mathfn
+from ....ops.softmax import Softmax
 from .few import FewStages, attention_of_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
@@ -56,15 +57,16 @@ def attention(
     keys = rows_of(k, interleaved, not first.attrs["transpose_b"])
     transposed = second.attrs["transpose_b"] and not interleaved
     values = rows_of(v, interleaved, transposed)
-    guarded = bool(ops.softmax.attrs.get("guarded"))
+    parts = Softmax(ops.softmax.attrs.get("guarded", False))
     if isinstance(plan, FewPlan):
-        return attention_of_few(queries, keys, values, masked_scores(mask, ops), guarded, plan)
+        return attention_of_few(queries, keys, values, masked_scores(mask, ops), parts, plan)
     laid = _values(values, transposed, plan)
     queries = _queries(queries, plan)
     products = _products(queries, keys, plan)
     scores = _scores(products, masked_scores(mask, ops), plan)
-    peak, power, total, inverse = _softmax(scores, guarded, plan)
-    weighted, normalised = _weighted(power, inverse, values if laid is None else laid, plan)
+    peak, power, total, inverse = _softmax(scores, parts, plan)
+    given = values if laid is None else laid
+    weighted, normalised = _weighted(power, inverse, given, parts, plan)
     result = _result(normalised, plan)
     return BlockStages(
         queries, products, scores, peak, power, total, inverse, laid, weighted, normalised, result
@@ -105,23 +107,23 @@ def _scores(products: Tensor, masked: Read, plan: BlockPlan) -> Tensor:
 
 
 def _softmax(
-    scores: Tensor, guarded: bool, plan: BlockPlan
+    scores: Tensor, parts: Softmax, plan: BlockPlan
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The peak, the powers, and the inverse of their sum; it multiplies the result, which has fewer
     elements.
     """
-    keys, (largest, summed) = plan.shape.keys, mathfn.softmax_parts(guarded)
+    keys = plan.shape.keys
     rows = (*plan.shape.batch, plan.blocks, plan.lanes)
     n, s = te.reduce_axis((0, plan.key_rows), name="n"), te.reduce_axis((0, keys), name="s")
     peak = te.compute(rows, lambda *i: te.max(scores(*i[:-1], n, i[-1]), axis=n), name="peak")
     power = te.compute(
         (*rows[:-1], keys, plan.lanes),
-        lambda *i: mathfn.exp_of_difference(scores(*i) - largest(peak(*i[:-2], i[-1]))),
+        lambda *i: mathfn.exp_of_difference(scores(*i) - parts.subtracted(peak(*i[:-2], i[-1]))),
         name="power",
     )
     total = te.compute(rows, lambda *i: te.sum(power(*i[:-1], s, i[-1]), axis=s), name="total")
-    one = tir.const(1.0, "float32")
-    return peak, power, total, te.compute(rows, lambda *i: one / summed(total(*i)), name="inverse")
+    inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
+    return peak, power, total, inverse
 
 
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
@@ -138,7 +140,9 @@ def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     return te.compute((*plan.shape.batch, plan.shape.keys, plan.width), element, name="values")
 
 
-def _weighted(power: Tensor, inverse: Tensor, values: Read, plan: BlockPlan) -> tuple[Expr, Expr]:
+def _weighted(
+    power: Tensor, inverse: Tensor, values: Read, parts: Softmax, plan: BlockPlan
+) -> tuple[Expr, Expr]:
     """The second product in tiles of queries, and the same normalised."""
     shape, ndim = plan.shape, len(plan.shape.batch)
     rows = plan.weighted.rows
@@ -154,7 +158,7 @@ def _weighted(power: Tensor, inverse: Tensor, values: Read, plan: BlockPlan) -> 
 
     def normal(*i: Expr) -> Expr:
         block, at = lane(*i)
-        return weighted(*i) * inverse(*i[:ndim], block, at)
+        return parts.multiplied(weighted(*i), inverse(*i[:ndim], block, at))
 
     extents = (*shape.batch, plan.blocks * tiles, rows, plan.width)
     weighted = te.compute(extents, product, name="weighted")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
+from ...._tvm import te
 from ....language.types import Block, Expr, Loop, Schedule, Tensor
 from ....ops import mathfn
+from ....ops.softmax import Softmax
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tensors import reduced_in_lanes
@@ -38,10 +39,10 @@ class FewStages:
 
 
 def attention_of_few(
-    queries: Read, keys: Read, values: Read, masked: Read, guarded: bool, plan: FewPlan
+    queries: Read, keys: Read, values: Read, masked: Read, parts: Softmax, plan: FewPlan
 ) -> FewStages:
     """The whole composite, from its arguments as functions of (batch ..., row, column)."""
-    shape, (largest, summed) = plan.shape, mathfn.softmax_parts(guarded)
+    shape = plan.shape
     rows = (*shape.batch, shape.queries)
     partial, products = _products(queries, keys, plan)
     scores = te.compute(products.shape, lambda *i: masked(products(*i), *i), name="scores")
@@ -51,13 +52,11 @@ def attention_of_few(
     peak, peak_lanes = over_keys(scores, how=te.max, name="peak")
     power = te.compute(
         scores.shape,
-        lambda *i: mathfn.exp_of_difference(scores(*i) - largest(peak(*i[:-1]))),
+        lambda *i: mathfn.exp_of_difference(scores(*i) - parts.subtracted(peak(*i[:-1]))),
         name="power",
     )
     total, total_lanes = over_keys(power, how=te.sum, name="total")
-    inverse = te.compute(
-        rows, lambda *i: tir.const(1.0, "float32") / summed(total(*i)), name="inverse"
-    )
+    inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
     n = te.reduce_axis((0, shape.keys), name="n")
     weighted = te.compute(
         (*rows, shape.columns),
@@ -65,7 +64,9 @@ def attention_of_few(
         name="weighted",
     )
     normalised = te.compute(
-        weighted.shape, lambda *i: weighted(*i) * inverse(*i[:-1]), name="normalised"
+        weighted.shape,
+        lambda *i: parts.multiplied(weighted(*i), inverse(*i[:-1])),
+        name="normalised",
     )
     return FewStages(
         partial, products, scores, peak_lanes, peak, power, total_lanes, total, inverse, weighted,

@@ -15,6 +15,7 @@ from ....language.decisions import choose, is_symbolic
 from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ....ops import mathfn
+from ....ops.softmax import Softmax
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
 from ...steps.faults import Faults, outside, undivided, unlike
@@ -154,15 +155,17 @@ def _factor(
     return factor, spread, spread_lanes
 
 
-def softmax(read: Read, shape: tuple[int, ...], plan: RowwisePlan, guarded: bool = False) -> Stages:
+def softmax(
+    read: Read, shape: tuple[int, ...], plan: RowwisePlan, guarded: bool | str = False
+) -> Stages:
     """-> the element at (row ..., k) of the softmax of each row, and the stages before it."""
     *lead, count = shape
     rows = tuple(lead)
-    largest, summed = mathfn.softmax_parts(guarded)
+    parts = Softmax(guarded)
     peak, peak_lanes = reduced_in_lanes(read, rows, count, te.max, "peak", plan.partial)
 
     def raised(*i: Expr) -> Expr:
-        return mathfn.exp_of_difference(read(*i) - largest(peak(*i[:-1])))
+        return mathfn.exp_of_difference(read(*i) - parts.subtracted(peak(*i[:-1])))
 
     whole = -(-count // plan.partial) * plan.partial
     nothing = tir.const(0, "float32")
@@ -170,8 +173,6 @@ def softmax(read: Read, shape: tuple[int, ...], plan: RowwisePlan, guarded: bool
         (*rows, whole), in_vectors(raised, count, plan.partial, nothing), name="power"
     )
     total, total_lanes = reduced_in_lanes(power, rows, whole, te.sum, "total", plan.partial)
-    inverse = te.compute(
-        rows, lambda *i: tir.const(1.0, "float32") / summed(total(*i)), name="inverse"
-    )
+    inverse = te.compute(rows, lambda *i: parts.inverse(total(*i)), name="inverse")
     before = (inverse, total, total_lanes, power, peak, peak_lanes)
-    return lambda *i: power(*i) * inverse(*i[:-1]), before
+    return lambda *i: parts.multiplied(power(*i), inverse(*i[:-1])), before
