@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ._tvm import GENERATION, SBlock, param_buffers, structural_equal, tir, tvm, walk
-from ._tvm_rewrite import block_with, sequence, with_names
+from ._tvm_rewrite import block_with, sequence
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -60,18 +60,21 @@ def entry(
     Functions of one module, not branches of one function: TVM's passes take much longer for a body
     as large as all of them (CompactBufferAllocation, of 13 kernels: 9 s).
     """
-    chosen = tir.Var("kernel", "int32")
+    # In memory, where passes leave it alone: of a name's value they make a part of each condition.
+    chosen, zero = tir.decl_buffer((1,), "int32", "kernel", scope="local"), tir.IntImm("int32", 0)
     args = [*signature.params, *_LAST]
     for place, shape in enumerate(shapes):
         buffer = param_buffers(signature)[place]
         if not structural_equal(list(buffer.shape), list(shape)):
             args[place] = _reshaped(buffer, shape)
     calls = [tir.Evaluate(tir.call_cpacked(s, *args)) for s in symbols]
-    cases = [tir.IfThenElse(chosen == n, call, None) for n, call in enumerate(calls)]
+    number = tir.BufferLoad(chosen, [zero])
+    cases = [tir.IfThenElse(number == n, call, None) for n, call in enumerate(calls)]
     checks = [(size > 0, f"size {size}: expected 1 or more") for size in positive]
     checks += _promised(signature, within)
-    body = _asserting(checks, with_names([(chosen, which)], sequence(cases)))
-    return signature.with_body(_rooted(SBlock([], [], [], "root", body)))
+    choice = tir.BufferStore(chosen, which, [zero])
+    body = _asserting(checks, sequence([choice, *cases]))
+    return signature.with_body(_rooted(SBlock([], [], [], "root", body, alloc_buffers=[chosen])))
 
 
 def _promised(

@@ -62,10 +62,16 @@ def build_target() -> Any | None:
 def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any]:
     """RunCodegen calls this once with all external functions; equal ones are one by then."""
     read_ones = [_read(func) for func in functions]
-    modules = at_once([partial(made, recorded, built.target) for built, recorded in read_ones])
+    jobs = [partial(made, recorded, built.target) for built, recorded in read_ones]
+    modules = at_once(jobs, length=lambda place: _length(read_ones[place][1]))
     for module, (built, _) in zip(modules, read_ones, strict=True):
         kernels.note(module, built)
     return modules
+
+
+def _length(source: External) -> int:
+    """About how much there is to do for a kernel; of open sizes it has a dozen functions."""
+    return len(source.graph.ops) * (12 if source.symbols else 1)
 
 
 def _read(func: relax.Function) -> tuple[Built, External]:

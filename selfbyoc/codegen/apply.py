@@ -151,7 +151,9 @@ def _block(sch: Any, name: str) -> Any | None:
 
 
 def _described(sch: Any, stacked: Stacked) -> tvm.IRModule:
-    """The scheduled module, its function with op info."""
+    """The scheduled module, its function with op info where the stacked one has it."""
     mod = tvm.IRModule(dict(sch.mod.functions.items()))
+    if stacked.recorded is None:
+        return mod
     mod.update_func(mod.get_global_var("main"), resealed(mod["main"], sch, stacked.recorded))
     return mod

@@ -13,9 +13,14 @@ from .._tvm import current_target
 Made = TypeVar("Made")
 
 
-def at_once(jobs: Sequence[Callable[[], Made]], threads: int | None = None) -> list[Made]:
+def at_once(
+    jobs: Sequence[Callable[[], Made]],
+    threads: int | None = None,
+    length: Callable[[int], float] = lambda place: 0,
+) -> list[Made]:
     """What each job returns, in order; the first of them that raised, raises. Each finds the target
-    and the context variables of the caller, a pass context of its own.
+    and the context variables of the caller, a pass context of its own. Begun is the job of the
+    largest `length` first, so that no thread ends with a long one by itself.
     """
     threads = min(len(jobs), host.cores() if threads is None else threads)
     if threads < 2:
@@ -30,6 +35,8 @@ def at_once(jobs: Sequence[Callable[[], Made]], threads: int | None = None) -> l
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix="selfbyoc")
     try:
-        return [f.result() for f in [pool.submit(copy_context().run, within, j) for j in jobs]]
+        places = sorted(range(len(jobs)), key=lambda place: -length(place))
+        begun = {place: pool.submit(copy_context().run, within, jobs[place]) for place in places}
+        return [begun[place].result() for place in range(len(jobs))]
     finally:
         pool.shutdown(cancel_futures=True)

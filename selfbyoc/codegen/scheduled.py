@@ -15,16 +15,22 @@ from .told import PACKED
 from .tuned import Tuned, told_by
 
 
-def schedule_external(external: External, target: Any) -> tuple[Stacked, Scheduled]:
-    """External function -> stacked function and its scheduled form."""
+def schedule_external(
+    external: External, target: Any, *, is_noted: bool = True
+) -> tuple[Stacked, Scheduled]:
+    """External function -> stacked function and its scheduled form. `is_noted`: whether they get op
+    info; the composite's own schedule does so in any case, if it may ask for it.
+    """
     tuned = Tuned.of(external.attrs)
     told = external.attrs.get(NOT_OWN, "")
     with target, told_by(tuned):  # a compute may ask for both (machine.py, choose)
-        stacked = stacked_as(external, target, tuned)
+        stacked = stacked_as(external, target, tuned, is_noted=is_noted)
         return stacked, apply_schedule(stacked, target, wired.default_schedule, told, tuned)
 
 
-def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
+def stacked_as(
+    external: External, target: Any, tuned: Tuned | None, *, is_noted: bool = True
+) -> Stacked:
     """The stacked function; for a trace that of the plain ops, where they have a schedule of ours:
     what the composite computes otherwise was written for that schedule. So is what a kernel
     computes, but weights that came packed nobody else can read.
@@ -33,8 +39,9 @@ def stacked_as(external: External, target: Any, tuned: Tuned | None) -> Stacked:
     if not takes_own_compute(external, target) or takes_plain_ops(match.composite, target, tuned):
         bare = replace(match.composite, kernel=None, compute=None, pack={})
         match = replace(match, composite=bare)
+    is_noted = is_noted or match.composite.kernel is None
     try:
-        return stack(external.graph, match, packed)
+        return stack(external.graph, match, packed, is_noted=is_noted)
     except ComputeError:
         if NOT_OWN not in external.attrs or not packed or match.composite.kernel is None:
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import te, tir
@@ -36,18 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stacked:
-    """A stacked, unscheduled function with its op info."""
+    """A stacked, unscheduled function, with its op info where it was asked for."""
 
     func: Any
-    recorded: Recorded
+    ops: tuple[OpInfo, ...]  # in order
     composite: Composite
     plan: Any = None  # of the composite's kernel, if it has one
     stages: Any = None  # what the kernel's compute returned, as names of blocks by role
-
-    @property
-    def ops(self) -> tuple[OpInfo, ...]:
-        """Its ops in order."""
-        return self.recorded.ops
+    recorded: Recorded | None = None
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,13 @@ def stack(
     match: Match,
     packed: Mapping[int, Packed] | None = None,
     cpu: Machine | None = None,
+    *,
+    is_noted: bool = True,
 ) -> Stacked:
     """Graph of exactly one composite -> PrimFunc of its inputs and then its outputs.
 
     `packed` says, by position, which parameters the caller passes packed; `cpu` whose plan it is
-    computed by, None: that of the machine at hand.
+    computed by, None: that of the machine at hand. `is_noted`: whether it gets op info.
     """
     composite = match.composite
     check_shapes(composite.name, graph)
@@ -78,12 +76,14 @@ def stack(
     tensors = [*builder.params, *unread, *outputs]
     names = block_names(tensors)
     ops = infos(builder, names)
-    owners = {block: info.name for info in ops for block in info.blocks}
-    func = te.create_prim_func(tensors)
-    func = labelled(with_own_buffers(func, len(builder.params), len(unread)), owners)
-    recorded = record(func, ops, refs(builder, list(names)))
+    func = with_own_buffers(te.create_prim_func(tensors), len(builder.params), len(unread))
     stages = located(builder.found, lambda stage: builder.joined.block_of(stage, names))
-    return Stacked(attach(func, recorded), recorded, composite, builder.plan, stages)
+    made = Stacked(func, ops, composite, builder.plan, stages)
+    if not is_noted:
+        return made
+    func = labelled(func, {block: info.name for info in ops for block in info.blocks})
+    recorded = record(func, ops, refs(builder, list(names)))
+    return replace(made, func=attach(func, recorded), recorded=recorded)
 
 
 class Builder:

@@ -112,8 +112,7 @@ class Maker:
             plan_of(match_of(source), packed)
 
     def _scheduled(self, source: External) -> Any:
-
-        return schedule_external(source, self.target)[1].mod["main"]
+        return schedule_external(source, self.target, is_noted=False)[1].mod["main"]
 
 
 def _bare(func: Any) -> Any:
