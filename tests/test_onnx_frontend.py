@@ -202,6 +202,14 @@ def test_an_op_of_another_domain_is_not_looked_at():
     assert readable(made, "the model") is made
 
 
+def test_a_pool_of_no_image():
+    """TVM returned what it was given, or its mean; ONNX Runtime does not run it."""
+    made = model([node("Flatten", ["x"], ["f"]), node("GlobalAveragePool", ["f"])])
+    text = "'the_GlobalAveragePool': .* its input 'f' has 2 axes; expected an image, of 3 or more"
+    with pytest.raises(InputError, match=text):
+        selfbyoc.from_onnx(made)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     nodes, constants, said = REFUSED[name]

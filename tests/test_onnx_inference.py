@@ -198,7 +198,9 @@ def test_the_command(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "proto", [windowed(size=3), padded(-1, -1), padded(3, 2), windowed(size=4, height=9)], ids=range(4)
+    "proto",
+    [windowed(size=3), padded(-1, -1), padded(3, 2), windowed(size=4, height=9)],
+    ids=range(4),
 )
 def test_what_fits_has_the_same_shapes(proto):
     known = onnx.shape_inference.infer_shapes(proto)

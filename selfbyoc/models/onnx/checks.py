@@ -30,6 +30,7 @@ if IS_RELAY:  # 0.17 resizes to sizes that are data by corners alone, and forget
 if GENERATION == "relax":
     _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
 _POOLS = ("AveragePool", "MaxPool", "LpPool")
+_GLOBAL_POOLS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
@@ -148,6 +149,14 @@ def _window(node: Any, graph: Graph) -> str:
     return ""
 
 
+def _flat(node: Any, graph: Graph) -> str:
+    """Without an image ONNX Runtime pools nothing; TVM returns what is given."""
+    rank = graph.rank(node.input[0]) if node.op_type in _GLOBAL_POOLS else None
+    if rank is None or rank > 2:
+        return ""
+    return f"its input {node.input[0]!r} has {rank} axes; expected an image, of 3 or more"
+
+
 def _narrow(node: Any, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
     values = [name for name in (*node.input, *node.output) if name]
@@ -201,7 +210,7 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted,
+    _aligned, _nearest, _sorted, _flat,
 )  # fmt: skip
 
 
