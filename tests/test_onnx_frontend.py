@@ -165,6 +165,7 @@ RELAY = {
         node("AveragePool", ["x"], kernel_shape=[1, 3], strides=[1, 3], pads=[0, 2, 0, 2],
              ceil_mode=1),
     ],
+    "an element beyond the last": [node("Gather", ["x", "four"], axis=2)],
     "regions half a pixel on": [
         node("Reshape", ["x", "four"], ["rois"]), node("RoiAlign", ["x", "rois", "n"]),
     ],

@@ -2,6 +2,7 @@
 Runtime end the process at a Slice behind it (onnx 1.21 to 1.23, ONNX Runtime 1.32).
 """
 
+import contextlib
 import os
 import signal
 
@@ -231,15 +232,16 @@ def test_sizes_below_zero_that_a_file_says_are_open():
     np.testing.assert_array_equal(found, np.maximum(x, 0)[:, :, 1:])
 
 
-def test_only_models_with_a_slice_are_looked_at_apart(monkeypatch):
+def test_what_was_opened_is_looked_at_apart_for_a_slice_alone(monkeypatch):
     """A fork costs as much as inferring a model of 2,000 nodes three times."""
     calls = []
     monkeypatch.setattr(inference, "ask_beside", lambda *a: calls.append(a) or asked.ask_beside(*a))
     assert not may_end(of_image(pool("x", "y", 3)))
-    inferred(of_image(pool("x", "y", 3)))
+    inferred(of_image(pool("x", "y", 3)), is_opened=True)
     assert len(calls) == 0
-    inferred(windowed(size=3))
-    assert len(calls) == 1
+    inferred(windowed(size=3), is_opened=True)
+    inferred(of_image(pool("x", "y", 3)))
+    assert len(calls) == 2
 
 
 # ---- ends that nobody knows yet
@@ -251,12 +253,31 @@ def test_how_a_fork_ended_is_told():
         apart(lambda: os.kill(os.getpid(), signal.SIGABRT))
 
 
+@pytest.mark.parametrize("image", [(1, 1), (1,), ()], ids=str)
+@pytest.mark.parametrize("op", ["Conv", "MaxPool", "ConvTranspose", "LpPool", "ConvInteger"])
+def test_a_window_over_no_image(op, image):
+    """onnx 1.18 ends by SIGSEGV at some of them."""
+    proto = windowed(op, 3)
+    proto.graph.input[0].CopyFrom(value("x", FLOAT, *image))
+    for call in (lambda: from_onnx(proto), lambda: fix_shapes(open_copy(proto), {"x": image}, "m")):
+        with contextlib.suppress(InputError):
+            call()
+
+
+def open_copy(proto):
+    """Of open sizes, which a user gives."""
+    copy = onnx.ModelProto.FromString(proto.SerializeToString())
+    for dim in copy.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_param = "n"
+    return copy
+
+
 def test_an_end_without_a_slice(monkeypatch):
     def apart(call):
         raise Ended("ended by Aborted (signal 6)")
 
     monkeypatch.setattr(inference, "apart", apart)
-    with pytest.raises(BelowZero, match="does not survive the model: ended by Aborted"):
+    with pytest.raises(Ended, match="does not survive it: ended by Aborted"):
         inferred(windowed(size=3))
 
 

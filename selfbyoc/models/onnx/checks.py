@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._tvm import GENERATION
 from ...errors import one_line
-from .graph import Graph, attributes
+from .graph import Graph, attributes, where
 
 IS_RELAY = GENERATION == "relay"
 # Attributes that a frontend does not look at, with the only value that they may have.
@@ -157,6 +157,19 @@ def _flat(node: Any, graph: Graph) -> str:
     return f"its input {node.input[0]!r} has {rank} axes; expected an image, of 3 or more"
 
 
+def _beyond(node: Any, graph: Graph) -> str:
+    """0.17 reads the last element there."""
+    if not IS_RELAY or node.op_type != "Gather":
+        return ""
+    places, dims = graph.constant(node.input[1]), graph.dims(node.input[0]) or []
+    axis = attributes(node).get("axis", 0)
+    extent = dims[axis] if -len(dims) <= axis < len(dims) else None
+    if places is None or extent is None:
+        return ""
+    wrong = places[(places < -extent) | (places >= extent)]
+    return f"it reads element {wrong.flat[0]} of {extent}" if wrong.size else ""
+
+
 def _narrow(node: Any, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
     values = [name for name in (*node.input, *node.output) if name]
@@ -210,7 +223,7 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted, _flat,
+    _aligned, _nearest, _sorted, _flat, _beyond,
 )  # fmt: skip
 
 
@@ -221,11 +234,6 @@ def told(op: str, name: str, err: Exception) -> str:
     says_nothing = isinstance(err, _RAW) or " " not in text
     reason = "with these inputs and attributes" if says_nothing else text
     return f"{where(op, name)}: TVM's ONNX frontend does not read it: {reason}"
-
-
-def where(op: str, name: str) -> str:
-    """A node, as errors name it."""
-    return f"{op} {name!r}" if name else op
 
 
 _RAW = (AttributeError, LookupError, TypeError)  # of slips: they say nothing to a user

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from .checks import where
-from .graph import Graph, attributes, nodes
+from .graph import Graph, attributes, nodes, where
 
 # Ops that move a window over an image, and which of their inputs says its size, where no attribute
 # does.

@@ -88,6 +88,8 @@ def contradiction(model: Any) -> str:
     bare, _ = without_weights(model)
     try:
         inferred(bare, check_type=True, strict_mode=True)
+    except Ended as err:
+        return str(err)
     except (extra("onnx").shape_inference.InferenceError, ValueError, RuntimeError) as err:
         return one_line(err)
     return ""
@@ -120,5 +122,5 @@ def _tidied(done: Any, model: Any) -> Any:
     for domain, version in kept:
         done.opset_import.add(domain=domain, version=version)
     with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's has no shape there
-        return inferred(done)
+        return inferred(done, is_opened=True)
     return done

@@ -1,9 +1,10 @@
-"""ONNX's shape inference, which ends the process at a Slice of an axis that has less than no
-elements: behind a negative Pad, or a window that is larger than its image (onnx 1.21 to 1.23,
-github.com/onnx/onnx/issues/8481; ONNX Runtime 1.32 has a copy of it).
+"""ONNX's shape inference, which may end the process: at a Slice of an axis that has less than no
+elements, behind a negative Pad or a window that is larger than its image (onnx 1.21 to 1.23,
+github.com/onnx/onnx/issues/8481; ONNX Runtime 1.32 has a copy of it); at a window over no image
+(onnx 1.18).
 
-A model with a Slice is therefore looked at in a fork first, 30 ms; and what has less than no
-elements is an error of ours, with or without a Slice behind it.
+A model is therefore looked at in a fork first, 30 ms, unless ONNX Runtime has opened it and it has
+no Slice. What has less than no elements is an error of ours, with or without a Slice behind it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from typing import Any
 from ...asked import ask_beside
 from ...errors import InputError
 from ...extra import extra
-from .checks import where
 from .extents import below_zero
-from .graph import nodes
+from .graph import nodes, where
 from .weights import without_weights
 
 # Ops at which a process was seen to end, and those that ONNX defines by functions with a Slice.
@@ -37,14 +37,17 @@ class Ended(InputError):
     """A process ended where it should have answered."""
 
 
-def inferred(model: Any, **flags: bool) -> Any:
+def inferred(model: Any, *, is_opened: bool = False, **flags: bool) -> Any:
     """The model with the shapes that follow, by `onnx.shape_inference.infer_shapes`; a new one.
     Of sizes below 0 that the model itself says, nothing is known: so exporters write open ones.
 
-    Raises BelowZero for a size below 0 that follows, and what `infer_shapes` raises.
+    is_opened   ONNX Runtime has opened it
+
+    Raises BelowZero for a size below 0 that follows, Ended where inferring ends a process for
+    another reason, and what `infer_shapes` raises.
     """
     _forget_sizes_below_zero(model)
-    if may_end(model):
+    if not is_opened or may_end(model):
         _check_that_it_ends_well(without_weights(model)[0], flags)
     done = extra("onnx").shape_inference.infer_shapes(model, **flags)
     if found := below_zero(done):
@@ -54,15 +57,15 @@ def inferred(model: Any, **flags: bool) -> Any:
 
 @contextmanager
 def about(name: str) -> Iterator[None]:
-    """Errors of sizes below 0 say of which file."""
+    """What is found while shapes are inferred says of which file."""
     try:
         yield
-    except BelowZero as err:
+    except (BelowZero, Ended) as err:
         raise InputError(f"{name}: {err}") from err
 
 
 def may_end(model: Any) -> bool:
-    """Whether inferring shapes may end the process, here or in ONNX Runtime."""
+    """Whether inferring shapes may end ONNX Runtime, and onnx too where that opens the model."""
     inside = (node for part in _parts(model) for node in nodes(part))
     return any(node.op_type in _MAY_END for node in inside)
 
@@ -107,7 +110,7 @@ def _check_that_it_ends_well(bare: Any, flags: dict[str, bool]) -> None:
     data = {"data_prop": flags.get("data_prop", False)}
     count, slices = _slices_until_it_ends(bare, data), _slices(bare)
     if not count:
-        raise BelowZero(f"onnx's shape inference does not survive the model: {ending}")
+        raise Ended(f"onnx's shape inference does not survive it: {ending}")
     known = extra("onnx").shape_inference.infer_shapes(_with_slices(bare, count - 1), **data)
     last = slices[count - 1]
     name = where("Slice", last.name or last.output[0])
