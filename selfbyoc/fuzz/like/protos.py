@@ -93,7 +93,8 @@ def typed(model: Any) -> Any | None:
         value.ClearField("type")
     del model.graph.value_info[:]
     try:
-        done = inferred(model, strict_mode=True, data_prop=True)
+        # Not that it was, but what it comes from: thousands are drawn, and a fork each is too much.
+        done = inferred(model, is_opened=True, strict_mode=True, data_prop=True)
         onnx.checker.check_model(done)
     except Exception:  # of many kinds: InferenceError, ValidationError, RuntimeError, ValueError
         return None
