@@ -165,6 +165,7 @@ RELAY = {
         node("AveragePool", ["x"], kernel_shape=[1, 3], strides=[1, 3], pads=[0, 2, 0, 2],
              ceil_mode=1),
     ],
+    "an element beyond the last": [node("Gather", ["x", "four"], axis=2)],
     "regions half a pixel on": [
         node("Reshape", ["x", "four"], ["rois"]), node("RoiAlign", ["x", "rois", "n"]),
     ],
@@ -200,6 +201,14 @@ def test_an_op_of_another_domain_is_not_looked_at():
         readable(made, "the model")
     made.graph.node[0].domain = "somebody"
     assert readable(made, "the model") is made
+
+
+def test_a_pool_of_no_image():
+    """TVM returned what it was given, or its mean; ONNX Runtime does not run it."""
+    made = model([node("Flatten", ["x"], ["f"]), node("GlobalAveragePool", ["f"])])
+    text = "'the_GlobalAveragePool': .* its input 'f' has 2 axes; expected an image, of 3 or more"
+    with pytest.raises(InputError, match=text):
+        selfbyoc.from_onnx(made)
 
 
 @pytest.mark.parametrize("name", REFUSED)

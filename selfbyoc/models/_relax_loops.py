@@ -22,7 +22,7 @@ from ..partition._relax_exprs import STEP
 from ._relax_algebra import Algebra, Extent, variables
 from ._relax_loop_calls import Functions, Signature, extents, repeated, started
 from .onnx.bodies import Given, as_model, free_names
-from .onnx.checks import where
+from .onnx.graph import where
 from .onnx.loops import passes_on
 
 _MOST = 2**63 - 1  # steps of a loop that only its condition ends

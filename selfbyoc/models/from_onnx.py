@@ -15,6 +15,7 @@ from .onnx.branches import resolved
 from .onnx.computing import computed
 from .onnx.expanding import expanded
 from .onnx.folding import contradiction, folded
+from .onnx.inference import BelowZero, about
 from .onnx.sound import check_sound
 from .onnx.trees import without_trees
 from .onnx_model import import_onnx, load_onnx
@@ -49,8 +50,8 @@ def from_onnx(
     that give one symbol two sizes.
 
     Raises InputError where the file cannot be read, an input is not there or has other axes, TVM's
-    frontend does not know an op, or a range is of no open size, empty, or beyond what the model
-    itself is right for; MissingExtra without the package onnx.
+    frontend does not know an op, some size would be below 0, or a range is of no open size, empty,
+    or beyond what the model itself is right for; MissingExtra without the package onnx.
     """
     is_file = isinstance(model, (str, Path))
     name = Path(model).name if is_file else "the model"
@@ -60,20 +61,24 @@ def from_onnx(
     keep_constants(proto, inputs)
     check_known([proto], given)
     _check_types(proto, name)
-    proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
-    names = _names(proto)
-    proto = expanded(without_trees(resolved(proto)), tvm_road.onnx_ops())
-    proto, notes = _ready(proto, _objection(model if is_file else proto), name)
+    with about(name):
+        proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
+        names = _names(proto)
+        proto = expanded(without_trees(resolved(proto)), tvm_road.onnx_ops())
+        proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
         most = {of: ends[1] for of, ends in within.items() if ends[1] is not None}
         mod = import_onnx(proto, name, most)
     except InputError as err:
-        opened = open_inputs(proto)
-        hint = [f"its sizes are open: give {', '.join(opened)} a shape"] if opened else []
-        raise InputError("; ".join([str(err), *notes, *hint])) from err
+        raise InputError("; ".join([str(err), *notes, *_hint(proto)])) from err
     for note in notes:
         warnings.warn(ModelWarning(f"{name}: {note}"), stacklevel=2)
     return with_names(tvm_road.limited(mod, within, name), names)
+
+
+def _hint(proto: Any) -> list[str]:
+    opened = open_inputs(proto)
+    return [f"its sizes are open: give {', '.join(opened)} a shape"] if opened else []
 
 
 def _names(proto: Any) -> Names:
@@ -148,6 +153,8 @@ def _ready(proto: Any, objection: str, name: str) -> tuple[Any, list[str]]:
     """
     try:
         done = folded(proto)
+    except BelowZero:
+        raise
     except (InputError, MissingExtra, ToolError) as err:
         objection = objection or contradiction(proto)
         if objection:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, ModelWarning, did_you_mean
-from ..extra import extra
 from .dim_names import name_open_sizes, names_of, with_sizes
+from .onnx.inference import about, inferred
 from .real_inputs import real_inputs
 
 Shape = tuple[int, ...]
@@ -73,7 +73,8 @@ def give_shapes(model: Any, shapes: Mapping[str, Shape], where: str) -> Any:
             told = " and ".join(f"{size} in input {of}" for size, of in sizes.items())
             warnings.warn(ModelWarning(f"{where}: {name} is given as {told}"), stacklevel=3)
     symbols = {name: next(iter(sizes)) for name, sizes in found.items() if len(sizes) == 1}
-    return _given(model, shapes, symbols)
+    with about(where):
+        return _given(model, shapes, symbols)
 
 
 def give_sizes(model: Any, sizes: Mapping[str, int]) -> Any:
@@ -166,5 +167,5 @@ def _inferred(model: Any) -> Any:
             dim.Clear()
     # What cannot be inferred (it contradicts itself, it has 2 GB) is left to who builds the model.
     with suppress(ValueError, RuntimeError):
-        model.CopyFrom(extra("onnx").shape_inference.infer_shapes(model))
+        model.CopyFrom(inferred(model))
     return model

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...extra import extra
 from ...models.onnx.graph import Graph, attributes, nodes
+from ...models.onnx.inference import apart, inferred, may_end
 
 LARGEST = 1 << 21  # elements of a value: nothing larger is built
 
 
 def session(model: bytes) -> Any:
-    """ONNX Runtime's, with nothing optimised. Raises what it raises."""
+    """ONNX Runtime's, with nothing optimised. Raises what it raises, and Ended where that ends a
+    process.
+    """
+    if may_end(extra("onnx").ModelProto.FromString(model)):
+        apart(partial(_tried, model))
+    return _session(model)
+
+
+def _tried(model: bytes) -> str:
+    try:
+        _session(model)
+    except Exception:  # its own classes, one for each reason: it is met again
+        return ""
+    return ""
+
+
+def _session(model: bytes) -> Any:
     runtime = extra("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -75,7 +93,8 @@ def typed(model: Any) -> Any | None:
         value.ClearField("type")
     del model.graph.value_info[:]
     try:
-        done = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        # Not that it was, but what it comes from: thousands are drawn, and a fork each is too much.
+        done = inferred(model, is_opened=True, strict_mode=True, data_prop=True)
         onnx.checker.check_model(done)
     except Exception:  # of many kinds: InferenceError, ValidationError, RuntimeError, ValueError
         return None

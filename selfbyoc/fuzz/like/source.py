@@ -13,6 +13,7 @@ import numpy as np
 from ...bench.inputs import inputs_of
 from ...errors import InputError
 from ...extra import extra
+from ...models.onnx.inference import inferred
 from ...models.onnx_model import load_onnx
 from ...models.real_inputs import keep_constants
 from ...models.shapes import Shape, give_shapes
@@ -130,8 +131,8 @@ def _at_size(model: Any, size: int) -> Any:
 def _inferred(model: Any) -> dict[str, Type]:
     """The types of all values that ONNX's rules know."""
     try:
-        done = extra("onnx").shape_inference.infer_shapes(model, data_prop=True)
-    except (RuntimeError, ValueError):  # it contradicts itself, or has 2 GB
+        done = inferred(model, data_prop=True)
+    except (InputError, RuntimeError, ValueError):  # it contradicts itself, or has 2 GB
         done = model
     graph = done.graph
     found = {}

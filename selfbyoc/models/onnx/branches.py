@@ -13,6 +13,7 @@ import numpy as np
 
 from ...extra import extra
 from .graph import Graph, is_of_onnx
+from .inference import inferred
 
 _LARGEST = 4096  # elements of what a condition is computed from: shapes, sizes, rates
 
@@ -33,7 +34,7 @@ def _conditions(model: Any) -> dict[int, bool]:
     """Of each If that has one: its place, and whether its condition holds."""
     typed = model
     with suppress(ValueError, RuntimeError):  # what cannot be inferred is not known
-        typed = extra("onnx").shape_inference.infer_shapes(model)
+        typed = inferred(model)
     values = _Values(typed)
     found = {
         place: values.of(node.input[0])

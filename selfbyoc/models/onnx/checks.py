@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._tvm import GENERATION
 from ...errors import one_line
-from .graph import Graph, attributes
+from .graph import Graph, attributes, where
 
 IS_RELAY = GENERATION == "relay"
 # Attributes that a frontend does not look at, with the only value that they may have.
@@ -30,6 +30,7 @@ if IS_RELAY:  # 0.17 resizes to sizes that are data by corners alone, and forget
 if GENERATION == "relax":
     _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
 _POOLS = ("AveragePool", "MaxPool", "LpPool")
+_GLOBAL_POOLS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
@@ -148,6 +149,27 @@ def _window(node: Any, graph: Graph) -> str:
     return ""
 
 
+def _flat(node: Any, graph: Graph) -> str:
+    """Without an image ONNX Runtime pools nothing; TVM returns what is given."""
+    rank = graph.rank(node.input[0]) if node.op_type in _GLOBAL_POOLS else None
+    if rank is None or rank > 2:
+        return ""
+    return f"its input {node.input[0]!r} has {rank} axes; expected an image, of 3 or more"
+
+
+def _beyond(node: Any, graph: Graph) -> str:
+    """0.17 reads the last element there."""
+    if not IS_RELAY or node.op_type != "Gather":
+        return ""
+    places, dims = graph.constant(node.input[1]), graph.dims(node.input[0]) or []
+    axis = attributes(node).get("axis", 0)
+    extent = dims[axis] if -len(dims) <= axis < len(dims) else None
+    if places is None or extent is None:
+        return ""
+    wrong = places[(places < -extent) | (places >= extent)]
+    return f"it reads element {wrong.flat[0]} of {extent}" if wrong.size else ""
+
+
 def _narrow(node: Any, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
     values = [name for name in (*node.input, *node.output) if name]
@@ -201,7 +223,7 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted,
+    _aligned, _nearest, _sorted, _flat, _beyond,
 )  # fmt: skip
 
 
@@ -212,11 +234,6 @@ def told(op: str, name: str, err: Exception) -> str:
     says_nothing = isinstance(err, _RAW) or " " not in text
     reason = "with these inputs and attributes" if says_nothing else text
     return f"{where(op, name)}: TVM's ONNX frontend does not read it: {reason}"
-
-
-def where(op: str, name: str) -> str:
-    """A node, as errors name it."""
-    return f"{op} {name!r}" if name else op
 
 
 _RAW = (AttributeError, LookupError, TypeError)  # of slips: they say nothing to a user

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...extra import extra
 from .graph import Graph, attributes, is_of_onnx, remade
+from .inference import inferred
 
 _ROUNDS = 16  # what is computed tells shapes, and shapes can be computed with
 _LARGE = 1 << 16  # elements from which a result is no shape, mask or table
@@ -22,12 +23,11 @@ NO_CONSTANTS = frozenset(
 
 def computed(model: Any) -> Any:
     """The model without nodes whose results are constants, or shapes that are known; a new one."""
-    onnx = extra("onnx")
     done = type(model)()
     done.CopyFrom(model)
     for _ in range(_ROUNDS):
         with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's, or has 2 GB
-            done = onnx.shape_inference.infer_shapes(done)
+            done = inferred(done)
         if not _one_round(done):
             break
     return done

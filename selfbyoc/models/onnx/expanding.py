@@ -12,6 +12,7 @@ from typing import Any
 
 from ...extra import extra
 from .graph import is_of_onnx, nodes, opset_of
+from .inference import inferred
 
 # Of this name the frontends have another op than ONNX's: Microsoft's.
 _OTHERS = frozenset({"Attention"})
@@ -36,7 +37,6 @@ def expanded(model: Any, known: Set[str]) -> Any:
 
 def _once(model: Any, known: Set[str]) -> Any | None:
     """With what takes these ops' place, which may be ops of that kind; None where nothing does."""
-    onnx = extra("onnx")
     read = {name for node in nodes(model.graph) for name in node.input}
     read |= {value.name for value in model.graph.output}
     constants = {t.name for t in model.graph.initializer}
@@ -51,7 +51,7 @@ def _once(model: Any, known: Set[str]) -> Any | None:
         return None
     known_inputs = {value.name for value in model.graph.input}
     with suppress(ValueError, RuntimeError):  # of what has no type: the frontend says what it lacks
-        typed = onnx.shape_inference.infer_shapes(_typed(model, known_inputs))
+        typed = inferred(_typed(model, known_inputs))
         typed.graph.value_info.append(_nothing())
         done = inline(typed, sorted(wanted), inline_schema_functions=True)
         for value in [v for v in done.graph.input if v.name not in known_inputs]:

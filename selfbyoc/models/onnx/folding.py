@@ -8,15 +8,19 @@ exporters write them. Weights take no part; they would only be copied.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, one_line
 from ...extra import extra
+from .computing import computed
+from .extents import below_zero
 from .graph import nodes
+from .inference import BelowZero, Ended, apart, inferred, may_end
+from .weights import without_weights
 
 _FUSIONS = (
     "BatchNormalizationAddFusion", "ClipQuantFusion", "ConvAddFusion", "ConvBNFusion",
@@ -25,76 +29,70 @@ _FUSIONS = (
     "ReshapeFusion", "TransposeOptimizer",
 )  # fmt: skip
 _NEWEST = 10  # IR version; later ones say more of devices, and ONNX Runtime opens them years after
-_WEIGHT = 4096  # elements from which a constant is a weight: no shape, no table of limits or axes
 
 
 def folded(model: Any) -> Any:
     """The model without ops whose inputs are small constants; a new one, with the same inputs,
     outputs and weights.
 
-    Raises InputError where ONNX Runtime does not open the model.
+    Raises InputError where ONNX Runtime does not open the model, or ends at it.
     """
-    onnx, runtime = extra("onnx"), extra("onnxruntime")
+    extra("onnxruntime")  # what is missing is told here, not in a fork
+    bare, weights = without_weights(model)
+    bare.ir_version = min(bare.ir_version, _NEWEST)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "folded.onnx")
+        opened = partial(_opened, bare, path)
+        try:
+            why_not = apart(opened) if may_end(bare) else opened()
+        except Ended as err:
+            if found := below_zero(computed(bare), inside=True):
+                raise BelowZero(found) from err
+            raise InputError(f"ONNX Runtime does not survive it: {err}") from err
+        if why_not:
+            raise InputError(f"ONNX Runtime does not open it: {why_not}")
+        done = _loaded(path)
+    return _with_weights(_tidied(done, model), weights)
+
+
+def _opened(bare: Any, path: str) -> str:
+    """Have ONNX Runtime write there what it makes of a model; why it does not, or ''."""
+    runtime = extra("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 4
-    bare, weights = _without_weights(model)
-    bare.ir_version = min(bare.ir_version, _NEWEST)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "folded.onnx"
-        options.optimized_model_filepath = str(path)
-        try:
-            runtime.InferenceSession(
-                bare.SerializeToString(),
-                options,
-                providers=["CPUExecutionProvider"],
-                disabled_optimizers=list(_FUSIONS),
-            )
-            done = onnx.load(str(path))
-        except Exception as err:  # its own classes, one an error code, under RuntimeError or none
-            raise InputError(f"ONNX Runtime does not open it: {_line(err)}") from err
-    return _with_weights(_tidied(done, model), weights)
+    options.optimized_model_filepath = path
+    try:
+        runtime.InferenceSession(
+            bare.SerializeToString(),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=list(_FUSIONS),
+        )
+    except Exception as err:  # its own classes, one an error code, under RuntimeError or none
+        return _line(err)
+    return ""
+
+
+def _loaded(path: str) -> Any:
+    try:
+        return extra("onnx").load(path)
+    except Exception as err:  # protobuf's own, among others
+        raise InputError(f"ONNX Runtime wrote no model: {one_line(err)}") from err
 
 
 def contradiction(model: Any) -> str:
     """What a model says that cannot be, such as an output of another type than its node's: what
     onnx infers, its weights aside. '' where nothing is known to be wrong.
     """
-    bare, _ = _without_weights(model)
-    inference = extra("onnx").shape_inference
+    bare, _ = without_weights(model)
     try:
-        inference.infer_shapes(bare, check_type=True, strict_mode=True)
-    except (inference.InferenceError, ValueError, RuntimeError) as err:
+        inferred(bare, check_type=True, strict_mode=True)
+    except Ended as err:
+        return str(err)
+    except (extra("onnx").shape_inference.InferenceError, ValueError, RuntimeError) as err:
         return one_line(err)
     return ""
-
-
-def _without_weights(model: Any) -> tuple[Any, dict[str, Any]]:
-    """The model with large constants as inputs, and these constants by name."""
-    bare = type(model)()
-    given = {value.name for value in model.graph.input}
-    weights = {t.name: t for t in model.graph.initializer if math.prod(t.dims) >= _WEIGHT}
-    for field, value in model.ListFields():
-        if field.name != "graph":
-            _copy(bare, field, value)
-    for field, value in model.graph.ListFields():
-        if field.name != "initializer":
-            _copy(bare.graph, field, value)
-    small = [t for t in model.graph.initializer if t.name not in weights]
-    bare.graph.initializer.extend(small)
-    make = extra("onnx").helper.make_tensor_value_info
-    missing = [t for t in weights.values() if t.name not in given]
-    bare.graph.input.extend(make(t.name, t.data_type, list(t.dims)) for t in missing)
-    return bare, weights
-
-
-def _copy(message: Any, field: Any, value: Any) -> None:
-    if hasattr(value, "extend"):
-        getattr(message, field.name).extend(value)
-    elif field.message_type is not None:
-        getattr(message, field.name).CopyFrom(value)
-    else:
-        setattr(message, field.name, value)
 
 
 def _with_weights(done: Any, weights: dict[str, Any]) -> Any:
@@ -124,5 +122,5 @@ def _tidied(done: Any, model: Any) -> Any:
     for domain, version in kept:
         done.opset_import.add(domain=domain, version=version)
     with suppress(ValueError, RuntimeError):  # what follows no rule of onnx's has no shape there
-        return extra("onnx").shape_inference.infer_shapes(done)
+        return inferred(done, is_opened=True)
     return done

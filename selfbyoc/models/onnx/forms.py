@@ -27,10 +27,10 @@ from . import (
     training,
     windows,
 )
-from .checks import IS_RELAY, where, why_not
+from .checks import IS_RELAY, why_not
 from .computing import computed
 from .folding import folded
-from .graph import Graph, is_of_onnx, nodes, op_name
+from .graph import Graph, is_of_onnx, nodes, op_name, where
 
 # What stands for a node, in its place; None: it is read right as it is, or nothing is known that
 # would be.

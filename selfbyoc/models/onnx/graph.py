@@ -142,6 +142,11 @@ def op_name(node: Any) -> str:
     return str(node.op_type) if is_of_onnx(node) else f"{node.domain}.{node.op_type}"
 
 
+def where(op: str, name: str) -> str:
+    """A node, as errors name it."""
+    return f"{op} {name!r}" if name else op
+
+
 def is_of_onnx(node: Any) -> bool:
     """Whether a node is of ONNX's own ops, not of another domain that has one of its name."""
     return node.domain in ("", "ai.onnx")
