@@ -81,6 +81,21 @@ def test_open_sizes(case):
         np.testing.assert_allclose(library(x)[0], module(x), rtol=1e-5, atol=1e-5)
 
 
+def attended(x, positions):
+    q = (x @ positions[0, :8]).reshape(x.shape[0], x.shape[1], -1, 4).transpose(1, 2)
+    y = torch.nn.functional.scaled_dot_product_attention(q, q, q).transpose(1, 2)
+    rows = y.reshape(*y.shape[:-2], -1).contiguous().view(-1, 8)
+    return (rows @ positions[0, :8]).view(x.shape)
+
+
+@relax_only
+def test_a_view_of_what_has_other_strides_once_decomposed():
+    module, x = Module(attended).eval(), torch.randn(2, 5, 8)
+    library = selfbyoc.build(from_torch(module, [x]), cache=False)
+    assert "attention" in "".join(library.report.counts)
+    np.testing.assert_allclose(library(x)[0], module(x), rtol=1e-5, atol=1e-5)
+
+
 @relax_only
 def test_beyond_the_bound():
     library = selfbyoc.build(from_torch(exported("table", 40)[1]), cache=False)
