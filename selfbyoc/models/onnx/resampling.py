@@ -13,6 +13,8 @@ from .checks import IS_RELAY, why_not
 from .graph import Graph, attributes, remade
 from .resampling_rows import as_rows
 
+_MIDDLES = (b"half_pixel", b"pytorch_half_pixel")
+
 
 def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
     """As the last opset has it, where 0.27's frontend reads that right; else as rows."""
@@ -22,7 +24,7 @@ def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
     if IS_RELAY:
         return as_rows(given or node, graph)
     node = given or node
-    if _is_read(node, graph):
+    if _is_read(node, graph) or _is_copied(node, graph):
         return None if given is None else [node]
     return as_rows(node, graph)
 
@@ -62,6 +64,30 @@ def _is_read(node: Any, graph: Graph) -> bool:
         return False
     mode = given.get("coordinate_transformation_mode", b"half_pixel")
     return shape is not None and mode != b"half_pixel_symmetric"
+
+
+# Where a pixel is read by a whole scale, so that each is there as often.
+_COPIES = {
+    (b"asymmetric", b"floor"), *((mode, b"round_prefer_floor") for mode in _MIDDLES),
+    *((mode, b"round_prefer_ceil") for mode in _MIDDLES),
+}  # fmt: skip
+
+
+def _is_copied(node: Any, graph: Graph) -> bool:
+    """Whether an image of open sizes is scaled by whole numbers, so that its pixels stand there
+    several times; _relax_copied.py reads it.
+    """
+    given, shape = attributes(node), graph.shape(node.input[0])
+    names = [name for name in node.input[2:] if name]
+    scales = graph.constant(names[0]) if names == list(node.input[2:3]) else None
+    where = given.get("coordinate_transformation_mode", b"half_pixel")
+    how = (where, given.get("nearest_mode", b"round_prefer_floor"))
+    is_plain = given.get("mode", b"nearest") == b"nearest" and "axes" not in given
+    if scales is None or shape is not None or not is_plain or how not in _COPIES:
+        return False
+    return scales.size == graph.rank(node.input[0]) and bool(
+        np.all((scales >= 1) & (scales % 1 == 0))
+    )
 
 
 FORMS = {"Resize": _resized, "Upsample": _resized}
