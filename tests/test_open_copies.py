@@ -4,7 +4,7 @@ detector computes of the sides of its image.
 
 import numpy as np
 import pytest
-from onnx_models import FLOAT, model, random, value
+from onnx_models import FLOAT, check_by_reference, model, random, value
 
 import selfbyoc
 from selfbyoc import from_onnx
@@ -76,6 +76,15 @@ def made(case):
     weights = {name: array for name, array in NUMBERS.items() if name in used}
     given, rank = value("x", FLOAT, 1, 2, "height", "width"), 3 if case == "places" else 4
     return model(nodes, [given], [value("y", FLOAT, *[None] * rank)], **weights)
+
+
+@pytest.mark.filterwarnings("ignore::selfbyoc.errors.FallbackWarning")
+def test_a_linear_resize_of_an_open_image_copies_no_pixels():
+    how = {"coordinate_transformation_mode": "asymmetric", "mode": "linear"}
+    node = ("Resize", ["x", "", "scales"], "y", how)
+    given = value("x", FLOAT, 1, 2, "height", "width")
+    proto = model([node], [given], [value("y", FLOAT, *[None] * 4)], scales=NUMBERS["scales"])
+    check_by_reference(proto, random(1, 2, 4, 5))
 
 
 @pytest.mark.filterwarnings("ignore::selfbyoc.errors.FallbackWarning")

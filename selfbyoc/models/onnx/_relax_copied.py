@@ -7,6 +7,7 @@ from typing import Any
 
 from .._relax_copies import spread, tiled
 from ._relax_shapes import Reading, extents_of
+from .resampling import is_copying
 
 
 def _tile(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
@@ -18,11 +19,14 @@ def _tile(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
 
 
 def _resize(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
-    """One that copies pixels (resampling.py), of an image whose sizes are open."""
-    extents, scales = extents_of(inputs[0]), at.numbers(2) if len(inputs) > 2 else None
-    if not scales or all(isinstance(e, int) for e in extents):
+    """One that copies the pixels of an image whose sizes are open."""
+    extents, scales = extents_of(inputs[0]), at.known[2] if len(at.known) == 3 else None
+    if scales is None or not scales.is_constant or all(isinstance(e, int) for e in extents):
         return None
-    return spread(at.builder, at.algebra, inputs[0], extents, [int(scale) for scale in scales])
+    if scales.elements.size != len(extents) or not is_copying(attributes, scales.elements):
+        return None
+    times = [int(scale) for scale in scales.elements]
+    return spread(at.builder, at.algebra, inputs[0], extents, times)
 
 
 CONVERTERS = {"Resize": _resize, "Tile": _tile}

@@ -4,7 +4,7 @@ not (resampling_rows.py). They know images, sizes that are constants, and steps 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,21 +73,23 @@ _COPIES = {
 }  # fmt: skip
 
 
-def _is_copied(node: Any, graph: Graph) -> bool:
-    """Whether an image of open sizes is scaled by whole numbers, so that its pixels stand there
-    several times; _relax_copied.py reads it.
-    """
-    given, shape = attributes(node), graph.shape(node.input[0])
-    names = [name for name in node.input[2:] if name]
-    scales = graph.constant(names[0]) if names == list(node.input[2:3]) else None
+def is_copying(given: Mapping[str, Any], scales: np.ndarray) -> bool:
+    """Whether a Resize by these scales, all whole, has each pixel that many times."""
     where = given.get("coordinate_transformation_mode", b"half_pixel")
     how = (where, given.get("nearest_mode", b"round_prefer_floor"))
     is_plain = given.get("mode", b"nearest") == b"nearest" and "axes" not in given
-    if scales is None or shape is not None or not is_plain or how not in _COPIES:
+    is_whole = bool(np.all((scales >= 1) & (scales % 1 == 0)))
+    return is_plain and is_whole and how in _COPIES
+
+
+def _is_copied(node: Any, graph: Graph) -> bool:
+    """Whether that is so of an image of open sizes; _relax_copied.py reads it."""
+    names = [name for name in node.input[2:] if name]
+    scales = graph.constant(names[0]) if names == list(node.input[2:3]) else None
+    if scales is None or graph.shape(node.input[0]) is not None:
         return False
-    return scales.size == graph.rank(node.input[0]) and bool(
-        np.all((scales >= 1) & (scales % 1 == 0))
-    )
+    is_of_all = scales.size == graph.rank(node.input[0])
+    return is_of_all and is_copying(attributes(node), scales)
 
 
 FORMS = {"Resize": _resized, "Upsample": _resized}
