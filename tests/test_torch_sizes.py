@@ -81,6 +81,51 @@ def test_open_sizes(case):
         np.testing.assert_allclose(library(x)[0], module(x), rtol=1e-5, atol=1e-5)
 
 
+def attended(x, positions):
+    q = (x @ positions[0, :8]).reshape(x.shape[0], x.shape[1], -1, 4).transpose(1, 2)
+    y = torch.nn.functional.scaled_dot_product_attention(q, q, q).transpose(1, 2)
+    rows = y.reshape(*y.shape[:-2], -1).contiguous().view(-1, 8)
+    return (rows @ positions[0, :8]).view(x.shape)
+
+
+@relax_only
+def test_a_view_of_what_has_other_strides_once_decomposed():
+    module, x = Module(attended).eval(), torch.randn(2, 5, 8)
+    library = selfbyoc.build(from_torch(module, [x]), cache=False)
+    assert "attention" in "".join(library.report.counts)
+    np.testing.assert_allclose(library(x)[0], module(x), rtol=1e-5, atol=1e-5)
+
+
+class Halved(torch.nn.Module):
+    """A convolution of half the size, resized back and joined with the image."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 3, 3, 2, 1), torch.nn.BatchNorm2d(3)
+
+    def forward(self, image):
+        smaller = self.norm(self.conv(image)).relu()
+        larger = torch.nn.functional.interpolate(smaller, scale_factor=2.0, mode="nearest")
+        smooth = torch.nn.functional.interpolate(smaller, size=image.shape[2:], mode="bilinear")
+        return torch.cat([image, larger, smooth], 1)
+
+
+@relax_only
+@pytest.mark.filterwarnings("ignore::selfbyoc.errors.FallbackWarning")
+def test_an_image_whose_sides_are_multiples():
+    """Said as `2 * s`: a symbol for each side, which the call gives, and half of it inside."""
+    module = Halved().eval().requires_grad_(False)
+    sides = {n: 2 * torch.export.Dim(f"s{n}", max=40) for n in (2, 3)}
+    program = torch.export.export(module, (torch.randn(1, 3, 8, 6),), dynamic_shapes=(sides,))
+    library = selfbyoc.build(from_torch(program), cache=False)
+    assert [library.sizes[f"image_{axis}"] for axis in (2, 3)] == [(80, ((0, 2),)), (80, ((0, 3),))]
+    for height, width in ((2, 2), (4, 10), (34, 80)):
+        image = torch.randn(1, 3, height, width)
+        np.testing.assert_allclose(library(image)[0], module(image), rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match=r"image_2 // 2 \* 2: expected 4, found 5 in axis 2"):
+        library(torch.randn(1, 3, 5, 6))
+
+
 @relax_only
 def test_beyond_the_bound():
     library = selfbyoc.build(from_torch(exported("table", 40)[1]), cache=False)

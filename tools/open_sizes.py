@@ -6,8 +6,8 @@ docs/symbolic.md.
 
 Two layers each, small; needs PyTorch, torchvision and transformers (`make open-sizes`). A cell is
 a model, a way, eager or sdpa attention, and which sizes are open; it is right if it is so at every
-batch and length of SIZES. Results are lines of JSON in docs/reports/open-sizes.jsonl; what has one
-is not tried again without --again. Exit status 1 when a result is wrong.
+choice of open_models/inputs.py. Results are lines of JSON in docs/reports/open-sizes.jsonl;
+what has one is not tried again without --again. Exit status 1 when a result is wrong.
 """
 
 from __future__ import annotations
@@ -27,22 +27,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from op_by_op import ENDED, REPORTS, RIGHT, WRONG, Judgement, in_a_process, write_between_marks
-from open_models.catalogue import MODELS, Model, inputs
-from open_models.exports import BATCH, SEQUENCE, WAYS, imported, module
+from open_models.catalogue import MODELS, Model
+from open_models.exports import WAYS, imported, module
+from open_models.inputs import inputs, points
 
 RESULTS, DOCUMENT = REPORTS / "open-sizes.jsonl", REPORTS.parent / "symbolic.md"
-SIZES = {BATCH: (1, 2, 3, 5), SEQUENCE: (1, 2, 7, 33, 128)}
 CLOSE = 1e-4  # of the largest value
-OPENED = ((SEQUENCE,), (BATCH, SEQUENCE))
 Key = tuple[str, str, str, str]  # model, way, attention, open sizes
 
 
 def cells(only: Sequence[str], ways: Sequence[str]) -> Iterator[tuple[Key, Model]]:
     """All of the table; those of models and ways that are asked for."""
     for model in MODELS:
-        opened = OPENED if model.is_text else ((BATCH,),)
-        attentions = ("eager", "sdpa") if model.is_text else ("eager",)
-        for way, attention, sizes in itertools.product(WAYS, attentions, opened):
+        for way, attention, sizes in itertools.product(WAYS, model.attentions, model.opened):
             if any(fnmatch(model.name, p) for p in only or ["*"]) and way in (ways or WAYS):
                 yield (model.name, way, attention, " and ".join(sizes)), model
 
@@ -64,8 +61,8 @@ def tried(key: Key, model: Model, *, cached: bool) -> Judgement:
         library = selfbyoc.build(mod, cache=cached)
         seconds = 0 if cached else time.perf_counter() - began
         stage, worst = "run", 0.0
-        for batch, length in itertools.product(*(_sizes(model, o, opened) for o in SIZES)):
-            given = inputs(model, batch, length)
+        for at in points(model, opened):
+            given = inputs(model, at)
             with torch.no_grad():
                 wanted = made(*given.values()).numpy()
             (found,) = library(*(x.numpy() for x in given.values()))
@@ -77,12 +74,6 @@ def tried(key: Key, model: Model, *, cached: bool) -> Judgement:
 
 def _in_a_list(key: Key, model: Model, *, cached: bool) -> list[Judgement]:
     return [tried(key, model, cached=cached)]
-
-
-def _sizes(model: Model, size: str, opened: Sequence[str]) -> Sequence[int]:
-    if size not in opened:
-        return (1,) if size == BATCH else (11,)
-    return [n for n in SIZES[size] if size == BATCH or n <= model.longest]
 
 
 def read() -> dict[Key, Judgement]:

@@ -78,8 +78,20 @@ class _Reader(Reader):
         """Visit every binding of a function body; its result."""
         for block in body.blocks:
             for binding in block.bindings:
+                if isinstance(binding, relax.MatchCast) and _is_tensor(binding.var):
+                    self._cast(binding)
+                    continue
                 self._bind(binding.var, binding.value)
         return self._of(body.body)
+
+    def _cast(self, binding: relax.MatchCast) -> None:
+        """A tensor whose sizes are looked at when the model runs: an op that no composite has, for
+        TVM fuses nothing over it.
+        """
+        given = self._of(binding.value)
+        self.values[binding.var] = self._emit(
+            binding.var, binding.value, "match_cast", given, {}, []
+        )
 
     def _bind(self, var: relax.Var, value: Expr) -> None:
         if isinstance(value, relax.Function):
@@ -149,6 +161,10 @@ class _Reader(Reader):
         sources: list[Any],
     ) -> tuple[Value, ...]:
         return self.add(var, kind, inputs, attrs, _values(var.ty, var.name), [*sources, expr])
+
+
+def _is_tensor(var: relax.Var) -> bool:
+    return isinstance(var.ty, relax.TensorType)
 
 
 def _argument_attrs(kind: str, call: relax.Call) -> dict[str, Any]:

@@ -54,6 +54,21 @@ def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
     return {name: tuple(at) for name, at in found.items()}
 
 
+def casts(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The parameters and axes whose extents are cast to expressions, as text: `n // 32 * 32`."""
+    position = {param: n for n, param in enumerate(func.params)}
+    found: dict[str, tuple[tuple[int, int], ...]] = {}
+    for binding in (b for block in func.body.blocks for b in block.bindings):
+        is_cast = isinstance(binding, relax.MatchCast) and binding.value in position
+        if not is_cast or not isinstance(binding.var.ty, relax.TensorType):
+            continue
+        at = position[binding.value]
+        for axis, extent in enumerate(_extents(binding.var.ty)):
+            if not isinstance(extent, (tir.IntImm, tir.Var)):
+                found[_text(extent)] = (*found.get(_text(extent), ()), (at, axis))
+    return found
+
+
 def ranges(func: Any) -> dict[str, Range]:
     """The sizes that a function's attributes allow its symbols; those that they say nothing of are
     left out.

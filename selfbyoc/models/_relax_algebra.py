@@ -76,6 +76,19 @@ class Algebra:
         divide = tir.floordiv if is_size else tir.truncdiv
         return self.simplest(divide(_expression(a), _expression(b)))
 
+    def shared(self, extents: Sequence[Extent], among: Sequence[Extent]) -> Extent:
+        """The product of some sizes divided by that of others. Those in both are left out, for
+        `(21 * h + 21) * w // 21` would stay so.
+        """
+        whole, parts = list(extents), list[Extent]()
+        for part in among:
+            place = next((n for n, e in enumerate(whole) if self.are_equal(e, part)), None)
+            if place is None:
+                parts.append(part)
+            else:
+                whole.pop(place)
+        return self.quotient(self.product(whole), self.product(parts))
+
     def remainder(self, a: Extent, b: Extent) -> Extent:
         """With the sign of the divisor, as of Python's and ONNX's integers."""
         if isinstance(a, int) and isinstance(b, int):

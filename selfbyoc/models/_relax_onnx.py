@@ -25,9 +25,10 @@ from ._relax_loop_calls import Functions
 from ._relax_loops import Scope, loop_of
 from ._relax_spans import with_spans
 from .dim_names import as_extents
-from .onnx import _relax_narrow, _relax_shapes
+from .onnx import _relax_copied, _relax_narrow, _relax_shapes
 from .onnx._relax_broadcast import agreed, with_extents
-from .onnx._relax_known import Knowledge, Known, as_tensor
+from .onnx._relax_elements import Known, as_tensor
+from .onnx._relax_known import Knowledge
 from .onnx._relax_shapes import Reading, extents_of
 from .onnx.branches import resolved
 from .onnx.build import own_attrs, without_own
@@ -37,7 +38,8 @@ from .onnx.forms import readable
 
 # (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
 _CONVERTERS = _relax_narrow.CONVERTERS
-_OF_SIZES = _relax_shapes.CONVERTERS  # (Reading, inputs, attributes) -> the same
+# (Reading, inputs, attributes) -> the same.
+_OF_SIZES = {**_relax_shapes.CONVERTERS, **_relax_copied.CONVERTERS}
 _ROUNDS = 4  # a bound of one size may tell that of another
 
 

@@ -13,6 +13,7 @@ from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed, _rela
 from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
 from ._relax_torch_sizes import with_names_of_sizes
+from ._relax_torch_views import decomposed
 from .torch_checks import check_keeps_nothing, check_program
 
 
@@ -22,7 +23,7 @@ def converted(program: Any, bare: bool) -> Any:
 
     check_program(program.graph)
     given = program
-    program = program.run_decompositions()
+    program = decomposed(program)
     check_keeps_nothing(program.graph_signature)
     importer = Importer()  # from_exported_program would keep it for itself
     mod = importer.from_exported_program(

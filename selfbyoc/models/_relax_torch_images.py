@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import relax
 
+from ._relax_algebra import Algebra, Extent
+from ._relax_copies import spread
+from ._relax_torch_importer import is_open
 from ._relax_torch_node import argument, refused
 
 _METHODS = {"linear": 1, "cubic": 1, "nearest_neighbor": 0}
@@ -22,21 +26,51 @@ def _resize(method: str) -> Any:
         x, size = importer.env[node.args[0]], argument(node, 1, "output_size")
         corners = method != "nearest_neighbor" and bool(argument(node, 2, "align_corners"))
         factors = argument(node, 2 + _METHODS[method], "scale_factors")
-        given = [int(e) for e in node.args[0].meta["val"].shape[2:]]
-        out = [int(e) for e in node.meta["val"].shape[2:]]
+        given, out = (_extents(each, importer) for each in (node.args[0], node))
         if not size and factors is not None and not corners:
-            for extent, factor, wanted in zip(given, factors, out, strict=True):
-                if not math.isclose(extent * factor, wanted, rel_tol=1e-9):
+            for extent, factor, wanted in zip(given[2:], factors, out[2:], strict=True):
+                if not _is_ratio(importer.algebra, extent, factor, wanted):
                     text = f"{extent} pixels by a factor of {factor} are no whole number"
                     raise refused(node, f"{text}; give size=, or recompute_scale_factor=True")
+        if method == "nearest_neighbor" and is_open(*given[2:]):
+            times = _times(importer.algebra, given, out, factors)
+            if times is not None:
+                return spread(importer.block_builder, importer.algebra, x, given, times)
         places = "align_corners" if corners else "half_pixel"
         how = {"coordinate_transformation_mode": places}
         if method == "nearest_neighbor":
             how = {"coordinate_transformation_mode": "asymmetric", "rounding_method": "floor"}
-        resized = relax.op.image.resize2d(x, out, layout="NCHW", method=method, **how)
+        sides = relax.ShapeExpr(out[2:])
+        resized = relax.op.image.resize2d(x, sides, layout="NCHW", method=method, **how)
         return importer.block_builder.emit(resized)
 
     return convert
+
+
+def _extents(node: Any, importer: Any) -> list[Extent]:
+    found = importer.extents(node.meta["val"].shape)
+    if found is None:
+        raise refused(node, "an image's size is no expression of the inputs' sizes")
+    return list(found)
+
+
+def _is_ratio(algebra: Algebra, extent: Extent, factor: float, wanted: Extent) -> bool:
+    """Whether so many pixels are a size times a factor, at every size."""
+    if not is_open(extent, wanted):
+        return math.isclose(extent * factor, wanted, rel_tol=1e-9)
+    over, under = float(factor).as_integer_ratio()
+    return algebra.are_equal(extent * over, wanted * under)
+
+
+def _times(
+    algebra: Algebra, given: Sequence[Extent], out: Sequence[Extent], factors: Any
+) -> list[int] | None:
+    """The whole numbers that sizes are multiplied by, at every size."""
+    pairs = list(zip(given, out, strict=True))
+    told = [1, 1, *factors] if factors else [algebra.quotient(b, a) for a, b in pairs]
+    times = [int(n) if isinstance(n, (int, float)) else 0 for n in told]
+    is_so = all(n and algebra.are_equal(a * n, b) for n, (a, b) in zip(times, pairs, strict=True))
+    return times if is_so else None
 
 
 def _average(name: str) -> Any:

@@ -13,8 +13,8 @@ from tvm import relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
 from .._tvm import tir, tvm
-from ..ir._relax_symbols import symbols
 from ._relax_algebra import Algebra, Extent
+from ._relax_torch_multiples import with_symbols
 
 Convert = Callable[[Any, Any], Any]  # (node, importer) -> the result
 
@@ -29,7 +29,8 @@ class Importer(ExportedProgramImporter):
     def __init__(self) -> None:
         super().__init__()
         self.algebra = Algebra({})
-        self.sizes: dict[str, Any] = {}  # variables by the names that PyTorch has for them
+        self._are_cast = False
+        self.sizes: dict[str, Any] = {}  # what PyTorch's symbols are, by name
 
     def update_convert_map(self, custom_convert_map: Mapping[str, Convert]) -> None:
         """All converters, TVM's too."""
@@ -40,13 +41,23 @@ class Importer(ExportedProgramImporter):
         self.convert_map = {name: partial(self._converted, f) for name, f in every.items()}
 
     def create_input_vars(self, exported_program: Any) -> Any:
-        """As TVM's; notes the variables of sizes."""
-        found = super().create_input_vars(exported_program)
-        params = [*found[1].values(), *found[0].values()]
-        self.sizes = symbols(relax.Function(params, relax.Tuple([]), is_pure=True))
-        return found
+        """As TVM's, with a symbol for each open size of an input; notes what PyTorch's are."""
+        weights, told, limits = super().create_input_vars(exported_program)
+        inputs, limits, self.sizes = with_symbols(told, limits, self.algebra)
+        return weights, inputs, limits
+
+    def _cast_inputs(self) -> None:
+        """Inputs with the sizes that PyTorch writes, as `32 * s`: what is computed of them has such
+        sizes, too, and a call with others is an error before anything is.
+        """
+        self._are_cast = True
+        for node, x in list(self.env.items()):
+            if getattr(node, "op", "") == "placeholder":
+                self.env[node] = self._in_shape(x, getattr(node.meta.get("val"), "shape", None))
 
     def _converted(self, convert: Convert, node: Any, *_: Any) -> Any:
+        if not self._are_cast:
+            self._cast_inputs()
         value = node.meta.get("val")
         size = self.extent(value) if _is_size(value) else None
         if size is not None:

@@ -9,12 +9,10 @@ from tvm import relax
 from .._tvm import tir, tvm
 from ..ir._relax_symbols import ranges, with_ranges
 from ..ir.symbols import Range
+from ._relax_copies import tiled
 from ._relax_torch_importer import is_open
+from ._relax_torch_multiples import NO_PROMISE
 from ._relax_torch_node import argument
-
-# The least size that PyTorch (2.5 to 2.12) writes where a Dim names none: 0 and 1 are constants to
-# its tracing, and what it traced is right for them.
-_NO_PROMISE = 2
 
 
 def with_names_of_sizes(mod: tvm.IRModule, program: Any) -> tvm.IRModule:
@@ -42,7 +40,7 @@ def _without_least(mod: tvm.IRModule) -> tvm.IRModule:
     """The module without the least sizes that nobody promised."""
     main = mod["main"]
     found = {
-        name: each if each.least > _NO_PROMISE else Range(most=each.most)
+        name: each if each.least > NO_PROMISE else Range(most=each.most)
         for name, each in ranges(main).items()
     }
     return _with_main(mod, with_ranges(main, found, {}))
@@ -90,17 +88,12 @@ def _slice(node: Any, importer: Any) -> Any:
 
 def _repeat(node: Any, importer: Any) -> Any:
     """An array several times along each axis, by a number that may be open."""
-    emit, x = importer.block_builder.emit, importer.env[node.args[0]]
+    builder, x = importer.block_builder, importer.env[node.args[0]]
     times = [importer.env.get(n, n) if not isinstance(n, int) else n for n in node.args[1]]
     shape = importer.extents(node.args[0].meta["val"].shape)
     if shape is None or not is_open(*times):
         return importer._repeat(node)
-    old = [1] * (len(times) - len(shape)) + shape
-    pairs = [(n, e) for n, e in zip(times, old, strict=True)]
-    x = emit(relax.op.reshape(x, relax.ShapeExpr([v for _, e in pairs for v in (1, e)])))
-    x = emit(relax.op.broadcast_to(x, relax.ShapeExpr([v for pair in pairs for v in pair])))
-    whole = [importer.algebra.product(pair) for pair in pairs]
-    return emit(relax.op.reshape(x, relax.ShapeExpr(whole)))
+    return tiled(builder, importer.algebra, x, shape, times)
 
 
 def _expand(node: Any, importer: Any) -> Any:

@@ -25,11 +25,11 @@ def sizes_of(mod: Any) -> dict[str, Size]:
         names = names_of(mod["main"])
         symbols = dict.fromkeys(names.values())
         return {name: (None, tuple(at for at in names if names[at] == name)) for name in symbols}
-    from ..ir._relax_symbols import places, ranges
+    from ..ir._relax_symbols import casts, places, ranges
 
     within = ranges(mod["main"])
-    found = places(mod["main"]).items()
-    return {name: (within.get(name, Range()).most, at) for name, at in found}
+    found = {**places(mod["main"]), **casts(mod["main"])}
+    return {name: (within.get(name, Range()).most, at) for name, at in found.items()}
 
 
 def least_sizes(mod: Any) -> dict[str, int]:

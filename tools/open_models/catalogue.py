@@ -9,24 +9,41 @@ from typing import Any
 WIDTH, HEADS, LAYERS, WORDS, SIDE = 64, 4, 2, 100, 64
 FRAMES = 100  # that Whisper's encoder makes of sound
 
-IDS, MASKED, STATES, IMAGE, SOUND = "ids", "ids and mask", "ids and states", "image", "sound"
+MASKED, TYPED, STATES, IMAGE, SOUND = TAKES = (
+    "ids and mask", "ids, mask and types", "ids and states", "image", "sound",
+)  # fmt: skip
+BATCH, SEQUENCE, HEIGHT, IMAGE_WIDTH = "batch", "sequence", "height", "width"
 
 
 @dataclass(frozen=True)
 class Model:
     """`make`: attention ("eager" or "sdpa") -> the module; `takes`: which inputs; `longest`: the
-    most tokens, by its table of positions.
+    most tokens, by its table of positions; `any_image`: of any height and width.
     """
 
     name: str
     make: Callable[[str], Any]
     takes: str
     longest: int = 512
+    any_image: bool = False
 
     @property
     def is_text(self) -> bool:
         """Whether it has a sequence."""
-        return self.takes in (IDS, MASKED, STATES)
+        return self.takes in (MASKED, TYPED, STATES)
+
+    @property
+    def attentions(self) -> tuple[str, ...]:
+        """The kinds of attention to try."""
+        return ("eager", "sdpa") if self.is_text else ("eager",)
+
+    @property
+    def opened(self) -> tuple[tuple[str, ...], ...]:
+        """The sizes to open, each in cells of its own."""
+        if self.is_text:
+            return ((SEQUENCE,), (BATCH, SEQUENCE))
+        sides = (HEIGHT, IMAGE_WIDTH)
+        return ((BATCH,), sides, (BATCH, *sides)) if self.any_image else ((BATCH,),)
 
 
 _USUAL = {
@@ -94,6 +111,18 @@ def _of_torchvision(name: str) -> Callable[[str], Any]:
     return make
 
 
+def _pooled(attention: str) -> Any:
+    from .pooled import Pooled
+
+    return Pooled(_text("Bert")(attention))
+
+
+def _detector(attention: str) -> Any:
+    from .detector import Detector
+
+    return Detector()
+
+
 def _text(kind: str, *, chooses: bool = True, **options: Any) -> Callable[[str], Any]:
     return _of_transformers(kind, {**_USUAL, **options}, chooses=chooses)
 
@@ -125,24 +154,7 @@ MODELS = [
             "MobileNetV3": "mobilenet_v3_small", "EfficientNet": "efficientnet_b0",
         }.items()
     ),
+    Model("BERT, as optimum writes it", _text("Bert"), TYPED),
+    Model("MiniLM, pooled", _pooled, MASKED),
+    Model("Detector", _detector, IMAGE, any_image=True),
 ]  # fmt: skip
-
-
-def inputs(model: Model, batch: int, length: int) -> Mapping[str, Any]:
-    """Seeded inputs by name; of a mask the last tokens of the last sentence are hidden."""
-    import torch
-
-    drawn = torch.Generator().manual_seed(31 * length + batch)
-    if model.takes == IMAGE:
-        return {"image": torch.randn(batch, 3, SIDE, SIDE, generator=drawn)}
-    if model.takes == SOUND:
-        return {"sound": torch.randn(batch, 80, 2 * FRAMES, generator=drawn)}
-    ids = {"ids": torch.randint(3, WORDS, (batch, length), generator=drawn)}
-    if model.takes == STATES:
-        return {**ids, "states": torch.randn(batch, FRAMES, WIDTH, generator=drawn)}
-    if model.takes == IDS:
-        return ids
-    mask = torch.ones(batch, length, dtype=torch.int64)
-    if length > 2:
-        mask[-1, -(length // 3) :] = 0
-    return {**ids, "mask": mask}

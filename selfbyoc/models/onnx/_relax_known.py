@@ -6,35 +6,20 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tvm import relax
 
 from ..._tvm import tir
 from ...extra import extra
 from .._relax_algebra import Algebra, Extent
+from ._relax_elements import FLOATS, Known, as_whole, known_of
 from .computing import NO_CONSTANTS, by_reference
 from .graph import attributes, is_of_onnx
 
 _SMALL = 1024  # elements up to which a tensor is looked into
 _NUMBERS = "biuf"  # kinds of dtypes
-
-
-@dataclass(frozen=True)
-class Known:
-    """The elements of a tensor: of its dtype, or objects where some are expressions."""
-
-    elements: np.ndarray
-    dtype: str
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all elements are numbers."""
-        return self.elements.dtype != object
-
 
 # Ops that only move the elements of these inputs; what the others hold has to be numbers.
 _MOVES: dict[str, Sequence[int] | None] = {
@@ -94,6 +79,7 @@ class Knowledge:
         rules = {
             "Cast": self._cast,
             "Range": self._range,
+            **dict.fromkeys(("Ceil", "Floor", "Round"), lambda _, known: known[0]),
             **dict.fromkeys(_REDUCTIONS, self._reduced),
         }
         rule = self._each if node.op_type in self._elementwise else rules.get(node.op_type)
@@ -102,9 +88,9 @@ class Knowledge:
 
     def _of_shape(self, node: Any, sizes: list[Extent]) -> Known:
         if node.op_type == "Size":
-            return _known(self.algebra.product(sizes), "int64")
+            return known_of(self.algebra.product(sizes), "int64")
         given = attributes(node)
-        return _known(sizes[given.get("start", 0) : given.get("end", len(sizes))], "int64")
+        return known_of(sizes[given.get("start", 0) : given.get("end", len(sizes))], "int64")
 
     def _computed(self, node: Any, given: Sequence[Known | None]) -> list[Known] | None:
         """Of constants, by onnx's own reference."""
@@ -140,7 +126,9 @@ class Knowledge:
             return None
         objects = np.empty(len(elements), object)
         objects[:] = elements
-        return [_known(objects[places.astype(np.int64)], dtype) for places in found]
+        results = [known_of(objects[places.astype(np.int64)], dtype) for places in found]
+        is_whole = all(each.is_constant or as_whole(each) for each in results)
+        return results if is_whole else None
 
     @functools.cached_property
     def _elementwise(self) -> dict[str, tuple[Callable[..., Extent], str]]:
@@ -162,14 +150,24 @@ class Knowledge:
     def _each(self, node: Any, known: Sequence[Known]) -> Known | None:
         """An op of each element, broadcast; sums of several one after the other."""
         function, dtype = self._elementwise[node.op_type]
-        if any(g.dtype not in ("bool", "int32", "int64") for g in known):
+        if any(g.dtype not in ("bool", "int32", "int64", *FLOATS) for g in known):
             return None
-        arrays = [g.elements.astype(object) for g in known]
+        whole = [as_whole(g) for g in known]
+        if any(g is None for g in whole):
+            return None
+        arrays = [g.elements.astype(object) for g in whole if g is not None]
+        if node.op_type == "Div" and known[0].dtype in FLOATS and not self._are_divided(*arrays):
+            return None
         if node.op_type in ("Max", "Min", "Sum"):
             while len(arrays) > 1:
                 arrays[:2] = [self._applied(function, arrays[:2])]
-            return _known(arrays[0], known[0].dtype)
-        return _known(self._applied(function, arrays), dtype or known[-1].dtype)
+            return known_of(arrays[0], known[0].dtype)
+        return known_of(self._applied(function, arrays), dtype or known[-1].dtype)
+
+    def _are_divided(self, x: np.ndarray, y: np.ndarray) -> bool:
+        """Whether floats divided by others are whole at every size."""
+        rests = self._applied(self.algebra.remainder, [x, y]) if np.all(y != 0) else np.ones(1)
+        return all(isinstance(each, int) and each == 0 for each in rests.ravel().tolist())
 
     def _applied(self, function: Callable[..., Extent], arrays: Sequence[np.ndarray]) -> np.ndarray:
         arrays = np.broadcast_arrays(*arrays)
@@ -186,7 +184,7 @@ class Knowledge:
         of_two = {"ReduceProd": operator.mul, "ReduceSum": operator.add}.get(node.op_type)
         of_two = of_two or getattr(self.algebra, _REDUCTIONS[node.op_type])
         found = self.algebra.simplest(functools.reduce(of_two, x.elements.tolist()))
-        return _known([found] if keeps else found, x.dtype)
+        return known_of([found] if keeps else found, x.dtype)
 
     def _cast(self, node: Any, known: Sequence[Known]) -> Known | None:
         (x,) = known
@@ -194,12 +192,16 @@ class Knowledge:
         to = str(np.dtype(extra("onnx").helper.tensor_dtype_to_np_dtype(number)))
         if to == "bool" and x.dtype != "bool":
             zero = [np.asarray(0, object)]
-            return _known(self._applied(operator.ne, [x.elements, *zero]), to)
-        return _known(x.elements, to) if to in ("int32", "int64") and x.dtype != "bool" else None
+            return known_of(self._applied(operator.ne, [x.elements, *zero]), to)
+        is_kept = to in ("int32", "int64", *FLOATS) and x.dtype != "bool"
+        return known_of(x.elements, to) if is_kept else None
 
     def _range(self, node: Any, known: Sequence[Known]) -> Known | None:
-        (first, end, each), dtype = (x.elements.item() for x in known), known[0].dtype
-        if not isinstance(each, int) or dtype[:3] != "int" or not each:
+        whole, dtype = [as_whole(x) for x in known], known[0].dtype
+        if dtype not in ("int32", "int64", *FLOATS) or any(x is None for x in whole):
+            return None
+        first, end, each = (x.elements.item() for x in whole if x is not None)
+        if not isinstance(each, int) or not each:
             return None
         count = self.algebra.simplest(end - first)
         if not isinstance(count, int):
@@ -207,7 +209,7 @@ class Knowledge:
         numbers = range(max(-(-count // each), 0))
         if len(numbers) > _SMALL:
             return None
-        return _known([self.algebra.simplest(first + n * each) for n in numbers], dtype)
+        return known_of([self.algebra.simplest(first + n * each) for n in numbers], dtype)
 
 
 def _joined(of_two: Callable[..., Any], x: Extent, y: Extent, absorbing: bool) -> Extent:
@@ -216,33 +218,3 @@ def _joined(of_two: Callable[..., Any], x: Extent, y: Extent, absorbing: bool) -
         if isinstance(one, bool):
             return one if one is absorbing else other
     return of_two(x, y)
-
-
-def _known(elements: Any, dtype: str) -> Known:
-    """Elements as an array of their dtype if all are numbers, else of objects."""
-    array = elements if isinstance(elements, np.ndarray) else _objects(elements)
-    if all(isinstance(each, (bool, int, float, np.generic)) for each in array.ravel().tolist()):
-        return Known(array.astype(dtype), dtype)
-    return Known(array, dtype)
-
-
-def _objects(elements: Any) -> np.ndarray:
-    """A list, or one element, as an array; NumPy would look into expressions."""
-    found = np.empty(len(elements) if isinstance(elements, list) else (), object)
-    if isinstance(elements, list):
-        found[:] = elements
-    else:
-        found[()] = elements
-    return found
-
-
-def as_tensor(builder: Any, known: Known) -> Any:
-    """What is known as the tensor that ops read."""
-    if known.is_constant:
-        return relax.const(known.elements, known.dtype)
-    flat: Iterable[Any] = known.elements.ravel().tolist()
-    numbers = [tir.Cast("int64", e) if known.dtype == "bool" else e for e in flat]
-    x = builder.emit(relax.op.shape_to_tensor(relax.ShapeExpr(numbers)))
-    if known.elements.ndim != 1:
-        x = builder.emit(relax.op.reshape(x, relax.ShapeExpr(list(known.elements.shape))))
-    return x if known.dtype == "int64" else builder.emit(relax.op.astype(x, known.dtype))

@@ -16,7 +16,7 @@ from ..._tvm import tir
 from ...errors import InputError
 from ...ir._relax import Constant
 from .._relax_algebra import Algebra, Extent
-from ._relax_known import Known
+from ._relax_elements import Known, as_whole
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def _reshape(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
         extents[n] if e == 0 and isinstance(e, int) and keeps else e for n, e in enumerate(wanted)
     ]
     if any(isinstance(e, int) and e == -1 for e in sizes):
-        known = at.algebra.product([e for e in sizes if not (isinstance(e, int) and e == -1)])
-        rest = at.algebra.quotient(at.algebra.product(extents), known)
+        known = [e for e in sizes if not (isinstance(e, int) and e == -1)]
+        rest = at.algebra.shared(extents, known)
         sizes = [rest if isinstance(e, int) and e == -1 else e for e in sizes]
     return relax.op.reshape(data, relax.ShapeExpr(sizes))
 
@@ -132,11 +132,11 @@ def _filled(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
 
 
 def _range(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
-    """Integers of a number that is an expression."""
-    given = [at.numbers(place) for place in range(3)]
+    """Numbers from and to an expression, in whole steps; of floats too."""
+    given = [None if k is None else as_whole(k) for k in at.known]
     if at.is_constant(0, 1, 2) or any(g is None for g in given):
         return None
-    (first,), (end,), (step,) = (g for g in given if g is not None)
+    first, end, step = (g.elements.item() for g in given if g is not None)
     if not isinstance(step, int) or step == 0:
         return None
     dtype = at.known[0].dtype if at.known[0] is not None else "int64"

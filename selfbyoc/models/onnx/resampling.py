@@ -4,7 +4,7 @@ not (resampling_rows.py). They know images, sizes that are constants, and steps 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from .checks import IS_RELAY, why_not
 from .graph import Graph, attributes, remade
 from .resampling_rows import as_rows
+
+_MIDDLES = (b"half_pixel", b"pytorch_half_pixel")
 
 
 def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
@@ -22,7 +24,7 @@ def _resized(node: Any, graph: Graph) -> Sequence[Any] | None:
     if IS_RELAY:
         return as_rows(given or node, graph)
     node = given or node
-    if _is_read(node, graph):
+    if _is_read(node, graph) or _is_copied(node, graph):
         return None if given is None else [node]
     return as_rows(node, graph)
 
@@ -62,6 +64,32 @@ def _is_read(node: Any, graph: Graph) -> bool:
         return False
     mode = given.get("coordinate_transformation_mode", b"half_pixel")
     return shape is not None and mode != b"half_pixel_symmetric"
+
+
+# Where a pixel is read by a whole scale, so that each is there as often.
+_COPIES = {
+    (b"asymmetric", b"floor"), *((mode, b"round_prefer_floor") for mode in _MIDDLES),
+    *((mode, b"round_prefer_ceil") for mode in _MIDDLES),
+}  # fmt: skip
+
+
+def is_copying(given: Mapping[str, Any], scales: np.ndarray) -> bool:
+    """Whether a Resize by these scales, all whole, has each pixel that many times."""
+    where = given.get("coordinate_transformation_mode", b"half_pixel")
+    how = (where, given.get("nearest_mode", b"round_prefer_floor"))
+    is_plain = given.get("mode", b"nearest") == b"nearest" and "axes" not in given
+    is_whole = bool(np.all((scales >= 1) & (scales % 1 == 0)))
+    return is_plain and is_whole and how in _COPIES
+
+
+def _is_copied(node: Any, graph: Graph) -> bool:
+    """Whether that is so of an image of open sizes; _relax_copied.py reads it."""
+    names = [name for name in node.input[2:] if name]
+    scales = graph.constant(names[0]) if names == list(node.input[2:3]) else None
+    if scales is None or graph.shape(node.input[0]) is not None:
+        return False
+    is_of_all = scales.size == graph.rank(node.input[0])
+    return is_of_all and is_copying(attributes(node), scales)
 
 
 FORMS = {"Resize": _resized, "Upsample": _resized}

@@ -1,0 +1,34 @@
+"""Decomposing a program whose views PyTorch's own decompositions make impossible.
+
+They leave some results with other strides than the op that they replace: attention on a CPU returns
+`[batch, rows, heads, width]` in memory, decomposed `[rows, batch, heads, width]`, of which `view`
+cannot make one axis of batch and rows (PyTorch 2.13). A TVM tensor has no strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..extra import extra
+
+
+def decomposed(program: Any) -> Any:
+    """An exported program in ATen's core ops; where a view fails, with views that may copy."""
+    try:
+        return program.run_decompositions()
+    except ValueError as err:
+        if "Cannot view a tensor" not in str(err):
+            raise
+    torch = extra("torch")
+    table = torch.export.default_decompositions()
+    table[torch.ops.aten.view.default] = _view
+    return program.run_decompositions(table)
+
+
+def _view(x: Any, shape: Sequence[Any]) -> Any:
+    """A view of the copy in order; of what is in order PyTorch writes the view itself."""
+    if x.is_contiguous():
+        return NotImplemented
+    torch = extra("torch")
+    return x.clone(memory_format=torch.contiguous_format).view(shape)
