@@ -702,7 +702,8 @@ def test_a_guarded_softmax_of_onnx():
     shapes = {"q": (2, 37, 5), "k": (2, 5, 21), "v": (2, 21, 7), "m": (2, 37, 21)}
     nodes = [
         ("MatMul", "q k", "raw"), ("Add", "raw m", "scores"), ("Softmax", "scores", "soft"),
-        ("IsNaN", "soft", "is_nan"), ("Where", "is_nan zero soft", "safe"), ("MatMul", "safe v", "y"),
+        ("IsNaN", "soft", "is_nan"), ("Where", "is_nan zero soft", "safe"),
+        ("MatMul", "safe v", "y"),
     ]  # fmt: skip
     graph = helper.make_graph(
         [helper.make_node(kind, ins.split(), [out]) for kind, ins, out in nodes], "g",
