@@ -96,11 +96,20 @@ def _cell(model: Model, way: str, found: dict[Key, Judgement]) -> str:
     keys = [key for key, _ in cells([model.name], [way])]
     known = {key: found[key] for key in keys if key in found}
     right = [float(text) for status, text in known.values() if status == RIGHT]
-    wrong = [f"{k[2]}, {k[3]}: {text}" for k, (s, text) in known.items() if s != RIGHT]
+    wrong: dict[str, list[Key]] = {}
+    for key, (status, text) in known.items():
+        if status != RIGHT:
+            wrong.setdefault(text, []).append(key)
     count = f"{len(right)} of {len(keys)} right" if right else ""
     seconds = f"{min(right):.0f} to {max(right):.0f} s" if any(right) else ""
     said = ", ".join(filter(None, [count, seconds]))
-    return "; ".join(filter(None, [said, *wrong])).replace("|", "/") or "not tried"
+    told = [f"{_which(those, len(keys))}: {text}" for text, those in wrong.items()]
+    return "; ".join(filter(None, [said, *told])).replace("|", "/") or "not tried"
+
+
+def _which(those: Sequence[Key], count: int) -> str:
+    """Cells of one model and way by what they differ in."""
+    return "all" if len(those) == count else " and ".join(f"{k[2]}, {k[3]}" for k in those)
 
 
 def main() -> int:
