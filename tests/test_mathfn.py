@@ -5,16 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import (
-    Schedule,
-    build_module,
-    child_blocks,
-    get_func,
-    make_target,
-    te,
-    tensor,
-    tvm,
-)
+from selfbyoc._tvm import Schedule, child_blocks, get_func, make_target, te, tensor, tvm
+from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.target import host_target
 from selfbyoc.ops import mathfn, rounded
 

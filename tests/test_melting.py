@@ -13,16 +13,8 @@ from melting_programs import executed
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, host, host_target, melting, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import (
-    Schedule,
-    build_module,
-    get_block,
-    make_target,
-    module_source,
-    te,
-    tir,
-    tvm,
-)
+from selfbyoc._tvm import Schedule, get_block, make_target, module_source, te, tir, tvm
+from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.analysis.melting import report as melting_module
 from selfbyoc.analysis.melting.counting import Range, count

@@ -10,7 +10,6 @@ from randomly import EXAMPLES, hypothesis
 from selfbyoc import UNKNOWN, op, op_info
 from selfbyoc._tvm import (
     Schedule,
-    build_module,
     child_blocks,
     empty,
     get_func,
@@ -19,6 +18,7 @@ from selfbyoc._tvm import (
     tensor,
     tvm,
 )
+from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 
 st = hypothesis.strategies

@@ -11,7 +11,6 @@ from selfbyoc import BUILTIN, explain, op
 from selfbyoc._tvm import (
     GENERATION,
     Schedule,
-    build_module,
     child_blocks,
     get_func,
     make_target,
@@ -20,6 +19,7 @@ from selfbyoc._tvm import (
     tir,
     tvm,
 )
+from selfbyoc._tvm_build import build_module
 from selfbyoc._tvm_config import kernel_config
 from selfbyoc.analysis.bounds.bounds import Plan, of_cases
 from selfbyoc.codegen.interleaves import with_interleaves

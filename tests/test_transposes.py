@@ -8,7 +8,6 @@ import selfbyoc
 from selfbyoc import BUILTIN
 from selfbyoc._tvm import (
     Schedule,
-    build_module,
     child_blocks,
     get_func,
     make_target,
@@ -19,6 +18,7 @@ from selfbyoc._tvm import (
     tvm,
     walk,
 )
+from selfbyoc._tvm_build import build_module
 from selfbyoc._tvm_config import kernel_config
 from selfbyoc.codegen import transposes
 from selfbyoc.codegen.squares import transposed
