@@ -11,7 +11,6 @@ from selfbyoc import host_target, op
 from selfbyoc._tvm import (
     Analyzer,
     Schedule,
-    build_module,
     child_blocks,
     make_target,
     module_source,
@@ -31,6 +30,7 @@ from selfbyoc.schedules.steps.loops import prefetch_next
 
 def dense(rows, count, units):
     rng = np.random.default_rng(3)
+from selfbyoc._tvm_build import build_module
     x, w = (rng.standard_normal(s).astype("float32") for s in ((rows, count), (units, count)))
     mod = emit(lambda x, w: op.dense(x, w), {"x": (rows, count)}, {"w": w})
     return selfbyoc.partition_for_tefuse(mod), x, w
