@@ -30,7 +30,6 @@ from selfbyoc.schedules.steps.loops import prefetch_next
 
 def dense(rows, count, units):
     rng = np.random.default_rng(3)
-from selfbyoc._tvm_build import build_module
     x, w = (rng.standard_normal(s).astype("float32") for s in ((rows, count), (units, count)))
     mod = emit(lambda x, w: op.dense(x, w), {"x": (rows, count)}, {"w": w})
     return selfbyoc.partition_for_tefuse(mod), x, w
@@ -53,6 +52,7 @@ def code(mod, target, form):
         ((1, 768, 96), False),
     ],
 )
+from selfbyoc._tvm_build import build_module
 def test_tiles_that_share_a_piece_ask_for_the_next(shape, asked):
     mod, x, w = dense(*shape)
     assert ("llvm.prefetch" in code(mod, host_target(), "ll")) == asked
