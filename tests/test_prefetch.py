@@ -18,6 +18,7 @@ from selfbyoc._tvm import (
     tir,
     tvm,
 )  # fmt: skip
+from selfbyoc._tvm_build import build_module
 from selfbyoc._tvm_rewrite import substitute
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.final import finished
@@ -52,7 +53,6 @@ def code(mod, target, form):
         ((1, 768, 96), False),
     ],
 )
-from selfbyoc._tvm_build import build_module
 def test_tiles_that_share_a_piece_ask_for_the_next(shape, asked):
     mod, x, w = dense(*shape)
     assert ("llvm.prefetch" in code(mod, host_target(), "ll")) == asked
