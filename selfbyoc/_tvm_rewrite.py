@@ -30,23 +30,6 @@ def map_calls(func: Any, change: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Call"]))
 
 
-def without_max_min(func: Any) -> Any:
-    """A PrimFunc with Select for Max and Min: TVM's C codegen gets these two wrong.
-
-    It keeps their operands by text and uses them again within a scope, even when the buffer that
-    they were read from has been written since (SSAGetID in CodeGenC, 0.17 and 0.27).
-    """
-
-    def select(expr: Any) -> Any:
-        larger = type(expr).__name__ == "Max"
-        return tir.Select(expr.a > expr.b if larger else expr.a < expr.b, expr.a, expr.b)
-
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.Max, select), (tir.Min, select)))
-    body = tir.stmt_functor.ir_transform(func.body, None, select, ["tir.Max", "tir.Min"])
-    return func.with_body(body)
-
-
 def folded(func: Any) -> Any:
     """A PrimFunc whose operators on two integers are the integers that they give: 7 for 9 + 1 - 3;
     on 0.27 only.
@@ -121,7 +104,18 @@ def each_var_once(func: Any) -> Any:
     """
     bound: list[Any] = []
     walk(func.body, bound.append, "Let")
-    return in_ssa(func) if bound else func
+    if not bound:
+        return func
+    if GENERATION == "relax":
+        return in_ssa(func)
+    # 0.17's pass gives the open sizes of blocks new variables too, in their bodies alone.
+    body = tir.stmt_functor.ir_transform(func.body, None, _with_own_variable, ["tir.Let"])
+    return func.with_body(body)
+
+
+def _with_own_variable(let: Any) -> Any:
+    var = tir.Var(let.var.name, let.var.dtype)
+    return tir.Let(var, let.value, substitute(let.body, {let.var: var}))
 
 
 def in_ssa(func: Any) -> Any:

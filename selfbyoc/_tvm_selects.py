@@ -1,4 +1,4 @@
-"""Choices: those known once loops are unrolled, and one between the signs of a dividend."""
+"""Choices: those known once loops are unrolled, the sign of a dividend, the larger of two."""
 
 from __future__ import annotations
 
@@ -49,4 +49,21 @@ def without_truncation(func: Any) -> Any:
     if GENERATION == "relax":
         return tvm_ffi.structural_map(func, ((tir.Div, divided), (tir.Mod, divided)))
     body = tir.stmt_functor.ir_transform(func.body, None, divided, ["tir.Div", "tir.Mod"])
+    return func.with_body(body)
+
+
+def without_max_min(func: Any) -> Any:
+    """A PrimFunc with Select for Max and Min: TVM's C codegen gets these two wrong.
+
+    It keeps their operands by text and uses them again within a scope, even when the buffer that
+    they were read from has been written since (SSAGetID in CodeGenC, 0.17 and 0.27).
+    """
+
+    def select(expr: Any) -> Any:
+        larger = type(expr).__name__ == "Max"
+        return tir.Select(expr.a > expr.b if larger else expr.a < expr.b, expr.a, expr.b)
+
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.Max, select), (tir.Min, select)))
+    body = tir.stmt_functor.ir_transform(func.body, None, select, ["tir.Max", "tir.Min"])
     return func.with_body(body)

@@ -41,6 +41,28 @@ def check_by_reference(proto, *given):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+def check_at_sizes(proto, *shapes, atol=1e-6):
+    """A model of one input x of open sizes against ONNX Runtime; none of its shapes is computed as
+    data.
+    """
+    import onnxruntime
+
+    import selfbyoc
+
+    mod = selfbyoc.from_onnx(proto)
+    text = str(mod["main"])
+    assert "match_cast" not in text
+    assert "tensor_to_shape" not in text
+    library = selfbyoc.build(mod, cache=False)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for shape in shapes:
+        x = random(*shape)
+        (wanted,) = session.run(None, {"x": x})
+        (found,) = library(x)
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=atol)
+
+
 def dense(rows=5, **options):
     """A matrix product; its tail is no multiple of anything."""
     nodes = [("MatMul", ["x", "w"], "y0", {}), ("Relu", ["y0"], "y", {})]

@@ -1,5 +1,7 @@
 """Ranges of open sizes: `sizes={"seq": (1, 64)}` and `--size seq=1..64`."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -257,12 +259,13 @@ def test_a_build_is_watched(tmp_path):
             seen, mod = Seen(), selfbyoc.from_onnx(dense(rows))
             with watching(seen):
                 selfbyoc.build(mod, cache=tmp_path)
-            new = Work(1, ("dense",) if opened else (), 0 if opened else 1)
+            new = Work(1, ("dense",) if opened else (), compiled=0 if opened else 1)
             assert (seen.work, seen.count) == ([Work(1) if kept else new], 1)
 
 
 def test_about_how_long():
-    work = Work(6, ("dense", "attention", "dense"), 2)
+    work = Work(6, ("dense", "attention", "dense"), frozenset({"attention"}), 2)
+    assert estimate(work, 2) > 2 * estimate(replace(work, of_several=frozenset()), 2)
     assert estimate(work, 1) > estimate(work, 64) > estimate(Work(3, ("dense",)), 64)
     assert foretold(Work(2, ("dense",))).startswith("2 kernels, 1 to learn for all sizes, 1 in the")
     assert foretold(Work(1, ("dense",))).endswith(": about 5 s")

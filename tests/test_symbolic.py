@@ -106,6 +106,11 @@ CASES = {
     "batch_matmul": (
         "batch_matmul", lambda x, y: op.batch_matmul(x, y), {"x": (3, N, 20), "y": (3, 20, 40)}, (),
     ),
+    # Of one row the mask has the shape of a bias.
+    "masked products": (
+        "batch_matmul", lambda x, y, mask: op.add(op.batch_matmul(x, y), mask),
+        {"x": (3, N, 20), "y": (3, 20, 40), "mask": (1, N, 40)}, (),
+    ),
     "depthwise": (
         "conv2d", lambda x, weight: op.relu(op.conv2d(x, weight, padding=1, groups=6)),
         {"x": (N, 6, 19, 17), "weight": (6, 1, 3, 3)}, ("weight",),
@@ -126,7 +131,7 @@ if GENERATION == "relay":
     del CASES["heads"]  # its batch_matmul has three axes
 FAST = (
     "dense", "images", "heads" if GENERATION == "relax" else "softmax", "rows of any length",
-    "layer_norm of any length",
+    "layer_norm of any length", "masked products",
 )  # fmt: skip
 
 

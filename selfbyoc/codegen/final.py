@@ -12,8 +12,8 @@ from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_build import build_module
 from .._tvm_config import kernel_config
 from .._tvm_gpu import with_exact_doubles
-from .._tvm_rewrite import each_var_once, with_broadcasts, without_max_min
-from .._tvm_selects import without_decided, without_truncation
+from .._tvm_rewrite import each_var_once, with_broadcasts
+from .._tvm_selects import without_decided, without_max_min, without_truncation
 from ..gpu import is_gpu
 from .carried import with_carried
 from .copies import with_copies

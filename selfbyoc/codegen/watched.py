@@ -22,6 +22,7 @@ class Work:
 
     kernels: int
     learnt: tuple[str, ...] = ()  # for open sizes: the composite of each
+    of_several: frozenset[str] = frozenset()  # of these the composites with more than one size
     compiled: int = 0  # of fixed sizes
 
 
@@ -63,8 +64,9 @@ def begin(sources: Sequence[External], target: Any) -> None:
         for source in sources
         if cache is None or cache.key_of(inputs_key(source, target)) is None
     ]
-    learnt = tuple(s.composites[0].removeprefix("tefuse.") for s in new if s.symbols)
-    watcher.begun(Work(len(sources), learnt, len(new) - len(learnt)))
+    named = [(s.composites[0].removeprefix("tefuse."), len(s.symbols)) for s in new if s.symbols]
+    learnt, several = tuple(n for n, _ in named), frozenset(n for n, count in named if count > 1)
+    watcher.begun(Work(len(sources), learnt, several, len(new) - len(learnt)))
 
 
 def made(source: External, target: Any) -> Any:
