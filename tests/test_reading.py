@@ -69,6 +69,16 @@ def test_nor_for_symbolic_sizes(asked, name):
     assert not asked
 
 
+@pytest.mark.parametrize("size", [1, 2, 37])
+def test_a_graph_of_open_sizes_reads_the_same_at_each(size):
+    """Of a size of 1 a mask has the shape of a bias."""
+    shapes = {"x": (3, UNKNOWN, 20), "y": (3, 20, UNKNOWN), "mask": (1, UNKNOWN, UNKNOWN)}
+    made = emit(lambda x, y, mask: op.add(op.batch_matmul(x, y), mask), shapes)
+    _, source = source_of(partition_for_tefuse(made))
+    graph = source.at(dict.fromkeys(source.symbols, size)).graph
+    assert [call.kind for call in graph.ops] == ["batch_matmul", "add"]
+
+
 def program(x, w, b):
     return op.relu(op.bias_add(op.dense(x, w), b))
 
