@@ -56,7 +56,7 @@ def faulty(ins, call):
     if fault == "raise":
         raise ZeroDivisionError("no such tiles")
     k = te.reduce_axis((0, N), "k")
-    row = 1 << 24 if fault == "crash" else 0  # reads 4 GiB behind its input
+    row = -(1 << 24) if fault == "crash" else 0  # reads 4 GiB before its input
     factor = tir.const(1.01 if fault == "wrong" else 1, "float32")
 
     def element(i, j):

@@ -89,8 +89,7 @@ SCHEDULES = {
     "raises": (_raises, "build", "its schedule raised IndexError: no such loop"),
     "illegal": (_illegal, "build", "could not lower it"),
     "crashes": (_crashes, "build", "SIGSEGV"),
-    # Reads 2 GiB behind its input.
-    # Far below the array: above it gigabytes of libraries may lie, such as CUDA's.
+    # Reads 2 GiB before its input; behind it may lie as much of libraries, such as CUDA's.
     "crashes when run": (replaced(lambda i, j, x: x[i - (1 << 24), 0]), "nan", "SIGSEGV"),
 }  # fmt: skip
 
