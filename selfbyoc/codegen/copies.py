@@ -27,7 +27,7 @@ from .._tvm_rewrite import (
     sequence,
     substitute,
     with_body,
-    with_names,
+    with_vectors,
 )
 from .._tvm_values import Unknown, evaluated
 from .vectors import found_in
@@ -84,7 +84,7 @@ class _Copy:
             name(tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)]), width)
             for n in range(count)
         ]
-        copied = with_names(bound, self._stored(transposed(rows, width, name)))
+        copied = with_vectors(bound, self._stored(transposed(rows, width, name)))
         if self.choice is None:
             return copied
         condition, other = self.choice

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, region_buffer, tir, walk
-from .._tvm_rewrite import map_sequences, sequence, with_names
+from .._tvm_rewrite import map_sequences, sequence, with_vectors
 
 MOST = 4  # vectors in one shuffle; of more LLVM makes long chains
 
@@ -87,4 +87,4 @@ def _whole(group: list[Any]) -> Any:
         index = tir.Ramp(ramp.base + part * lanes, one, lanes)
         value = tir.Shuffle([var for var, _ in named], order)
         made.append(tir.BufferStore(group[0].buffer, value, [index]))
-    return with_names(named, sequence(made))
+    return with_vectors(named, sequence(made))

@@ -26,8 +26,8 @@ from .._tvm_rewrite import (
     map_loops,
     sequence,
     substitute,
-    with_names,
     with_range,
+    with_vectors,
 )
 from .squares import transposed
 from .vectors import (
@@ -220,7 +220,7 @@ def _square(store: _Store, lanes: int, turn: Any, at: Any) -> Any:
         stmt, now = store.stmt, {turn: at + i}
         value = substitute(map_loads_and_calls(store.value, change), now)
         stores.append(tir.BufferStore(stmt.buffer, value, [substitute(stmt.indices[0], now)]))
-    return with_names(bound, sequence(stores))
+    return with_vectors(bound, sequence(stores))
 
 
 def _columns(load: Any, lanes: int, turn: Any, at: Any, named: Callable[[Any], Any]) -> list[Any]:
