@@ -175,7 +175,13 @@ def within_32_bits(func: Any) -> Any:
     """A scheduled PrimFunc that raises an InputError before it does anything, where a buffer has
     more elements than an index of 32 bits reaches.
     """
-    checks = [_few_enough(shape) for shape in _symbolic_shapes(func)]
+    return asserting(func, [_few_enough(shape) for shape in _symbolic_shapes(func)])
+
+
+def asserting(func: Any, checks: Sequence[tuple[Any, str]]) -> Any:
+    """A PrimFunc that raises an InputError with such a text, before it does anything, where a
+    condition does not hold.
+    """
     if not checks:
         return func
     root = func.body.block

@@ -10,8 +10,11 @@ from onnx import TensorProto
 from onnx_models import FLOAT, dense, model, own, saved, sentence, value
 
 from selfbyoc.__main__ import main
+from selfbyoc.bench.checking import expectation
 from selfbyoc.bench.inputs import inputs_of
 from selfbyoc.bench.own import OWN, own_workloads
+from selfbyoc.bench.process import Failed, Process
+from selfbyoc.bench.setting import make_setting
 from selfbyoc.errors import InputError, ModelWarning
 from selfbyoc.models.shapes import fix_shapes, parse_shapes
 
@@ -109,6 +112,24 @@ def test_files_are_read_before_anything_runs(tmp_path, capsys):
         said = "is no ONNX model that can be read" if bad.exists() else "cannot be read: No such"
         assert f"error: {bad} {said}" in error
         assert error.count("\n") == 1
+
+
+def test_a_file_that_ends_onnx_runtime(tmp_path):
+    """1.32 aborts at a Slice of an axis of -1: in a process of its own."""
+    nodes = [("Pad", ["x", "pads"], "part", {}), ("Slice", ["part", "one", "six"], "y", {})]
+    numbers = {"pads": np.array([-2, 0, -1, 0]), "one": np.array([1]), "six": np.array([6])}
+    proto = model(nodes, [value("x", FLOAT, 2, 3)], [value("y", FLOAT, "a", 3)], **numbers)
+    path = saved(tmp_path / "m.onnx", proto)
+    given = {"x": np.ones((2, 3), "float32")}
+    found = expectation(own(path), proto, str(path), given, terms=1, limit=60)
+    assert found.outputs is None
+    assert found.unknown.startswith("not checked: ")
+    process = Process("onnxruntime", 1)
+    try:
+        with pytest.raises(Failed):
+            process.ask("built", str(path), given, make_setting(1))
+    finally:
+        process.close()
 
 
 def test_names_tell_files_apart(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import _tvm_symbolic
-from selfbyoc._tvm import GENERATION, param_buffers, te, tir
+from selfbyoc._tvm import GENERATION, Schedule, child_blocks, param_buffers, te, tir, tvm
 from selfbyoc.codegen.symbolic import kernel
 from selfbyoc.codegen.symbolic.families import families
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted_all
@@ -246,6 +246,24 @@ def test_what_is_wrong_at_zero():
         func = of.function({"n": n})
         assert outputs_of(func) == [1]
         assert empties(n, [param_buffers(func)[1]]) is is_empty
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_sum_of_nothing_begins_outside_of_its_loop(is_begun):
+    """In it, its result is what the memory held."""
+
+    def summed(size):
+        x = te.placeholder((size, 4), "float32", "x")
+        row = te.reduce_axis((0, size))
+        y = te.compute((4,), lambda j: te.sum(x[row, j], row), "y")
+        sch = Schedule(tvm.IRModule({"main": te.create_prim_func([x, y])}))
+        if is_begun:
+            (block,) = child_blocks(sch)
+            sch.decompose_reduction(block, sch.get_loops(block)[1])
+        return Example({"n": size}, sch.mod["main"])
+
+    found = learnt([summed(size) for size in (5, 8, 11)])
+    assert is_right_at_zero(found, "n") is is_begun
 
 
 B = "b"

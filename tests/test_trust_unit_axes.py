@@ -47,6 +47,7 @@ NONE, RELAX, BOTH = (), ("relax",), ("relax", "relay")
 EMPTY = {
     "dense": (lambda x, w: op.relu(op.dense(x, w)), [(0, 8), (4, 8)], RELAX),
     "a sum of nothing": (lambda x, w: op.relu(op.dense(x, w)), [(3, 0), (4, 0)], RELAX),
+    "no channels": (lambda x, w: op.conv2d(x, w), [(1, 0, 5, 5), (4, 0, 3, 3)], RELAX),
     "layer_norm": (lambda x, g, b: op.layer_norm(x, g, b), [(0, 8), (8,), (8,)], BOTH),
     "conv2d": (lambda x, w: op.relu(op.conv2d(x, w)), [(0, 3, 8, 8), (4, 3, 3, 3)], BOTH),
     "no queries": (attended, [(2, 0, 8), (2, 4, 8), (2, 4, 8)], RELAX),

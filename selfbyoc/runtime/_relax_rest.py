@@ -25,7 +25,8 @@ from ..partition import check_target
 from ..wiring import wired
 from ._relax_apart import OPAQUE, slices_apart
 from ._relax_norms import norms_are_scales
-from ._relax_symbolic import scheduled_for_all_sizes, with_sums_apart
+from ._relax_sums import with_sums_apart
+from ._relax_symbolic import scheduled_for_all_sizes
 from ._relax_takes import clipped_takes
 
 logger = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ def schedule_rest(
             continue
         func = within_buffers(func)
         if gv.name_hint in keep or (symbols(func) and relax.analysis.has_reshape_pattern(func)):
-            done.update_func(gv, any_alignment(func))
+            done.update_func(gv, any_alignment(with_sums_apart(func)))
             continue
         try:
             one = partial(_scheduled, target=target)
@@ -108,12 +109,11 @@ def schedule_rest(
                 for name, part in made.items():
                     done[name] = part
             else:
-                done.update_func(gv, one(func))
+                done.update_func(gv, one(with_sums_apart(func)))
         except Exception as err:  # TVM's own, of a primitive that does not fit: the function stays
             if stopped(err):
                 raise
-            kept = with_sums_apart(func) if symbols(func) else func
-            done.update_func(gv, any_alignment(kept))
+            done.update_func(gv, any_alignment(with_sums_apart(func)))
             unscheduled[gv.name_hint] = _reason(err)
             logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
     return done, unscheduled

@@ -11,13 +11,9 @@ from typing import Any
 from .._tvm import (
     Analyzer,
     SBlock,
-    Schedule,
-    child_blocks,
     dtype_of,
-    is_reduction,
     param_buffers,
     tir,
-    tvm,
     walk,
 )
 from .._tvm_rewrite import folded, substitute
@@ -95,23 +91,6 @@ def _check_handed_on(func: Any) -> None:
     for buffer in param_buffers(func):
         if str(buffer.dtype).startswith(("bfloat16", "float8")):
             raise SymbolicError(f"TVM hands no {buffer.dtype} to a kernel that is chosen by size")
-
-
-def with_sums_apart(func: Any) -> Any:
-    """A PrimFunc as TVM lowers it, whose sums start in front of the loops over what is summed: in
-    them, a sum of nothing would stay what its memory was.
-    """
-    sch = Schedule(tvm.IRModule({"main": func}))
-    for block in child_blocks(sch):
-        loops = list(sch.get_loops(block))
-        summed = [
-            loop
-            for loop, axis in zip(loops, sch.get(block).iter_vars, strict=False)
-            if is_reduction(axis)
-        ]
-        if summed and sch.get(block).init is not None:
-            sch.decompose_reduction(block, summed[0])
-    return sch.mod["main"]
 
 
 @dataclass(frozen=True)

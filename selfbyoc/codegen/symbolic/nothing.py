@@ -40,16 +40,31 @@ def outputs_of(func: Any) -> list[int]:
 
 def is_right_at_zero(learnt: Learnt, symbol: str) -> bool:
     """Whether a kernel, where this size is 0, leaves alone what has no elements then: whatever
-    reads or writes that is in a loop of no turns.
+    reads or writes that is in a loop of no turns; and leaves nothing else as the memory was: no
+    such loop starts a sum that is read after it, or returned.
     """
     sizes = {**learnt.examples[0].sizes, symbol: 0}
     nothing = tir.Evaluate(tir.IntImm("int32", 0))
+    idle: list[Any] = []
 
     def kept(loop: Any) -> Any:
-        return nothing if isinstance(loop.extent, tir.IntImm) and int(loop.extent) <= 0 else loop
+        if not (isinstance(loop.extent, tir.IntImm) and int(loop.extent) <= 0):
+            return loop
+        walk(loop, idle.append, "BufferStore")
+        return nothing
 
-    accesses: list[Any] = []
+    done = map_loops(learnt.at(sizes), kept)
+    stores: list[Any] = []
+    loads: list[Any] = []
+    walk(done.body, stores.append, "BufferStore")
+    walk(done.body, loads.append, "BufferLoad", "TensorLoad")
+    written = [region_buffer(node) for node in stores]
+    read = [*map(region_buffer, loads), *(b for b in param_buffers(done) if _has_elements(b))]
+    if not all(map(_has_elements, [*written, *map(region_buffer, loads)])):
+        return False
+    forgotten = [b for b in map(region_buffer, idle) if not any(b.same_as(o) for o in written)]
+    return not any(b.same_as(other) for b in forgotten for other in read)
 
-    body = map_loops(learnt.at(sizes), kept).body
-    walk(body, accesses.append, "BufferStore", "BufferLoad", "TensorLoad")
-    return all(int(extent) > 0 for node in accesses for extent in region_buffer(node).shape)
+
+def _has_elements(buffer: Any) -> bool:
+    return all(int(extent) > 0 for extent in buffer.shape)

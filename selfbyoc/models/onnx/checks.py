@@ -13,6 +13,7 @@ import numpy as np
 from ..._tvm import GENERATION
 from ...errors import one_line
 from .graph import Graph, attributes, where
+from .nothing import GLOBAL_POOLS, of_nothing
 
 IS_RELAY = GENERATION == "relay"
 # Attributes that a frontend does not look at, with the only value that they may have.
@@ -30,7 +31,6 @@ if IS_RELAY:  # 0.17 resizes to sizes that are data by corners alone, and forget
 if GENERATION == "relax":
     _CONSTANTS |= {"NonMaxSuppression": (2, 3, 4)}
 _POOLS = ("AveragePool", "MaxPool", "LpPool")
-_GLOBAL_POOLS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 # Ops of which only the first result is ONNX's.
 _FIRST_ONLY = ("BatchNormalization", "Dropout", "LayerNormalization")
 
@@ -151,7 +151,7 @@ def _window(node: Any, graph: Graph) -> str:
 
 def _flat(node: Any, graph: Graph) -> str:
     """Without an image ONNX Runtime pools nothing; TVM returns what is given."""
-    rank = graph.rank(node.input[0]) if node.op_type in _GLOBAL_POOLS else None
+    rank = graph.rank(node.input[0]) if node.op_type in GLOBAL_POOLS else None
     if rank is None or rank > 2:
         return ""
     return f"its input {node.input[0]!r} has {rank} axes; expected an image, of 3 or more"
@@ -223,7 +223,7 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted, _flat, _beyond,
+    _aligned, _nearest, _sorted, _flat, _beyond, of_nothing,
 )  # fmt: skip
 
 

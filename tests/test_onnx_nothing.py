@@ -1,0 +1,92 @@
+"""Reductions of no elements in ONNX models: of sizes that are 0, or that leave no rows."""
+
+import numpy as np
+import pytest
+from onnx_models import FLOAT, INT64, model, value
+
+import selfbyoc
+from selfbyoc._tvm import GENERATION
+from selfbyoc.errors import InputError
+
+RELAX = pytest.mark.skipif(GENERATION == "relay", reason="-1 in Relay, of a size of a call")
+LOWEST, HIGHEST = np.finfo("float32").min, np.finfo("float32").max
+# In ONNX, and where it is another number, in TVM at sizes that a call says: its largest of none.
+VALUES = {
+    "ReduceL1": [0], "ReduceL2": [0], "ReduceLogSum": [-np.inf], "ReduceLogSumExp": [-np.inf],
+    "ReduceMax": [-np.inf, LOWEST], "ReduceMean": [np.nan], "ReduceMin": [np.inf, HIGHEST],
+    "ReduceProd": [1], "ReduceSum": [0], "ReduceSumSquare": [0],
+}  # fmt: skip
+# How a model has no rows -> what it says of their number, and what a call does.
+ROWS = {"open": ("n", 0), "open, sliced": ("n", 1), "constant": (0, 0), "sliced": (1, 1)}
+IMAGE = ("Unsqueeze", ["rows"], "image", {"axes": [0, 1]})
+POOLS = ("GlobalAveragePool", "GlobalMaxPool")
+
+
+def build(how, *nodes):
+    """Of nodes that read `rows`, of which there are none; and what to call it with."""
+    said, called = ROWS[how]
+    first = ("Slice", ["x", "start", "stop"], "rows", {})
+    first = first if "sliced" in how else ("Identity", ["x"], "rows", {})
+    op = nodes[-1][0]
+    rank = 1 if op in VALUES else 4 if op in POOLS else 2
+    out = value("y", INT64 if op.startswith("Arg") else FLOAT, *"abcd"[:rank])
+    numbers = {"start": np.array([1]), "stop": np.array([6])}
+    proto = model([first, *nodes], [value("x", FLOAT, said, 5)], [out], opset=11, **numbers)
+    library = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)
+    if said == "n":  # what the memory then holds
+        library(np.full((9, 5), 3, "float32"))
+    return library, np.ones((called, 5), "float32")
+
+
+@pytest.mark.parametrize("how", ROWS)
+@pytest.mark.parametrize("op", VALUES)
+def test_reductions(op, how):
+    """Of a slice of an open size they were what the memory held."""
+    library, x = build(how, (op, ["rows"], "y", {"axes": [0], "keepdims": 0}))
+    wanted = VALUES[op][-1 if "open" in how else 0]
+    np.testing.assert_array_equal(library(x)[0], np.full(5, wanted, "float32"))
+
+
+@pytest.mark.filterwarnings("ignore::selfbyoc.errors.FallbackWarning")
+@pytest.mark.parametrize("how", ["open", "open, sliced"])
+def test_products(how):
+    turned = ("Transpose", ["rows"], "turned", {})
+    library, x = build(how, turned, ("MatMul", ["turned", "rows"], "y", {}))
+    np.testing.assert_array_equal(library(x)[0], np.zeros((5, 5)))
+
+
+@RELAX
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize(
+    ("how", "size"), [("open", "n"), ("open, sliced", r"min\(6, n\) - min\(1, n\)")]
+)
+def test_a_place_of_none(how, size, op):
+    """Any number stood there."""
+    library, x = build(how, (op, ["rows"], "y", {"axis": 0}))
+    with pytest.raises(InputError, match=f"^size {size}: expected 1 or more$"):
+        library(x)
+
+
+@pytest.mark.parametrize("how", ["constant", "sliced"])
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin", *POOLS])
+def test_what_says_nothing_of_none_is_refused(op, how):
+    nodes = [IMAGE, (op, ["image"], "y", {})] if op in POOLS else [(op, ["rows"], "y", {})]
+    axis = 2 if op in POOLS else 0
+    text = f"{op}: .* its input '.*' has no elements along axis {axis}; expected 1 or more"
+    with pytest.raises(InputError, match=text):
+        build(how, *nodes)
+
+
+@RELAX
+@pytest.mark.parametrize("op", POOLS)
+def test_an_image_of_an_open_size_of_0(op):
+    """Its sum was not begun either."""
+    library, x = build("open", IMAGE, (op, ["image"], "y", {}))
+    with pytest.raises(InputError, match=r"^size n: expected 1 or more$"):
+        library(x)
+
+
+def test_no_places():
+    """Of no columns there is nothing to refuse."""
+    library, x = build("constant", ("ArgMax", ["rows"], "y", {"axis": 1}))
+    assert library(x)[0].shape == (0, 1)
