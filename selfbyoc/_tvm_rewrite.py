@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ._tvm import GENERATION, SBlock, TensorLoad, dtype_of, tir, tvm, walk
@@ -146,36 +145,6 @@ def sequence(stmts: Iterable[Any]) -> Any:
     for stmt in stmts:
         flat += list(stmt.seq) if type(stmt).__name__ == "SeqStmt" else [stmt]
     return flat[0] if len(flat) == 1 else tir.SeqStmt(flat)
-
-
-def with_vectors(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
-    """A statement where variables stand for vectors; later ones may use earlier ones.
-
-    They are parts of one array, which `with_tiles_on_stack` and LLVM turn into registers. TVM's own
-    names (Bind, LetStmt) go into its Analyzer as machine code is made, which puts the value of each
-    into all that follow: a square of 16 rows and 64 shuffles took 47 s (0.27; docs/tvm-notes.md).
-    """
-    if not named:
-        return body
-    kinds = [str(dtype_of(var)).partition("x") for var, _ in named]
-    lanes = [int(count or 1) for _, _, count in kinds]
-    starts = [0, *itertools.accumulate(lanes)]
-    scalar = kinds[0][0]
-    array = tir.decl_buffer((starts[-1],), scalar, "rows", scope="local")
-    places = {
-        var: [tir.Ramp(tir.IntImm("int32", start), 1, count)]
-        for (var, _), start, count in zip(named, starts, lanes, strict=False)
-    }
-    stored = sequence([*(tir.BufferStore(array, value, places[var]) for var, value in named), body])
-    loads = {var: tir.BufferLoad(array, at) for var, at in places.items()}
-    return _allocated(array, substitute(stored, loads))
-
-
-def _allocated(array: Any, body: Any) -> Any:
-    """A lowered statement with memory of its own."""
-    if GENERATION == "relax":
-        return sequence([tir.AllocBuffer(array), body])
-    return tir.Allocate(array.data, array.dtype, array.shape, tir.const(1, "bool"), body)
 
 
 def map_loads_and_calls(expr: Any, change: Any) -> Any:

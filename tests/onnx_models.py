@@ -15,8 +15,9 @@ def value(name, kind, *shape):
 
 
 def model(nodes, inputs, outputs, *, opset=17, ir=8, **weights):
-    """Nodes are (op, inputs, output) and attributes."""
-    made = [helper.make_node(op, xs, [y], **attrs) for op, xs, y, attrs in nodes]
+    """Nodes are (op, inputs, output or outputs) and attributes."""
+    named = [(op, xs, [ys] if isinstance(ys, str) else ys, more) for op, xs, ys, more in nodes]
+    made = [helper.make_node(op, xs, ys, **attrs) for op, xs, ys, attrs in named]
     arrays = [numpy_helper.from_array(np.asarray(a), n) for n, a in weights.items()]
     graph = helper.make_graph(made, "g", inputs, outputs, arrays)
     domains = {"": opset} | {attrs["domain"]: 1 for *_, attrs in nodes if "domain" in attrs}

@@ -97,6 +97,7 @@ FLOORS = (
                 "tags",
                 "tune",
                 "values",
+                "vectors",
             ]
         ),
     ),

@@ -22,7 +22,7 @@ IMAGE = ("Unsqueeze", ["rows"], "image", {"axes": [0, 1]})
 POOLS = ("GlobalAveragePool", "GlobalMaxPool")
 
 
-def build(how, *nodes):
+def build(how, *nodes, **weights):
     """Of nodes that read `rows`, of which there are none; and what to call it with."""
     said, called = ROWS[how]
     first = ("Slice", ["x", "start", "stop"], "rows", {})
@@ -30,7 +30,7 @@ def build(how, *nodes):
     op = nodes[-1][0]
     rank = 1 if op in VALUES else 4 if op in POOLS else 2
     out = value("y", INT64 if op.startswith("Arg") else FLOAT, *"abcd"[:rank])
-    numbers = {"start": np.array([1]), "stop": np.array([6])}
+    numbers = {"start": np.array([1]), "stop": np.array([6]), **weights}
     proto = model([first, *nodes], [value("x", FLOAT, said, 5)], [out], opset=11, **numbers)
     library = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)
     if said == "n":  # what the memory then holds
@@ -90,3 +90,25 @@ def test_no_places():
     """Of no columns there is nothing to refuse."""
     library, x = build("constant", ("ArgMax", ["rows"], "y", {"axis": 1}))
     assert library(x)[0].shape == (0, 1)
+
+
+def largest(how, k, axis=0):
+    return build(how, ("TopK", ["rows", "k"], ["y", "places"], {"axis": axis}), k=np.array([k]))[0]
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay has no names for open sizes")
+def test_as_many_of_an_open_size_as_are_asked_for():
+    """Of fewer the places of the others were as the memory was."""
+    library = largest("open", 3)
+    x = np.random.default_rng(0).standard_normal((7, 5)).astype("float32")
+    for rows in (3, 4, 7):
+        np.testing.assert_array_equal(library(x[:rows])[0], -np.sort(-x[:rows], axis=0)[:3])
+    for rows in (0, 1, 2):
+        with pytest.raises(InputError, match=r"^size n: expected at least 3, found \d in axis 0"):
+            library(x[:rows])
+    # Of a slice the virtual machine finds it out.
+    of_a_slice = largest("open, sliced", 3)
+    np.testing.assert_array_equal(of_a_slice(x[:4])[0], -np.sort(-x[1:4], axis=0)[:3])
+    with pytest.raises(RuntimeError, match="match_cast"):
+        of_a_slice(x[:3])
+    assert largest("open", 2, axis=1)(x[:1])[0].shape == (1, 2)  # of an axis that has 5

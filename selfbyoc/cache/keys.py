@@ -26,6 +26,7 @@ _LOWERING = (
     "_tvm_selects.py",
     "_tvm_symbolic.py",
     "_tvm_values.py",
+    "_tvm_vectors.py",
     "codegen/copies.py",
     "codegen/ends.py",
     "codegen/final.py",

@@ -27,9 +27,9 @@ from .._tvm_rewrite import (
     sequence,
     substitute,
     with_body,
-    with_vectors,
 )
 from .._tvm_values import Unknown, evaluated
+from .._tvm_vectors import with_vectors
 from .vectors import found_in
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all

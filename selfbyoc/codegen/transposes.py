@@ -27,8 +27,8 @@ from .._tvm_rewrite import (
     sequence,
     substitute,
     with_range,
-    with_vectors,
 )
+from .._tvm_vectors import with_vectors
 from .squares import transposed
 from .vectors import (
     conjuncts,

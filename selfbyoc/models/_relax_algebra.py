@@ -32,6 +32,7 @@ class Algebra:
         self.bounds, self.given = dict(bounds), list(given)
         self.by, self.node = {} if by is None else by, ""
         self.equal: dict[Any, Extent] = {}
+        self.floors: dict[str, int] = {}  # by name: the least that a size of an input may be
         self._analyzer, self._bound = Analyzer(), set[Any]()
 
     def simplest(self, x: Extent) -> Extent:
@@ -139,6 +140,20 @@ class Algebra:
         name = str(size.name)
         if most < self.bounds.get(name, _MOST):
             self.bounds[name] = most
+            self.by[name] = self.node
+        return True
+
+    def demand(self, size: Extent, least: int) -> bool:
+        """A size has to be at least so large, or the model is an error. False where it is neither
+        known to be nor the size of an input, for which `floors` notes it.
+        """
+        if self.holds(size >= least):
+            return True
+        if not any(size is v or v.same_as(size) for v in self.given):
+            return False
+        name = str(size.name)
+        if least > self.floors.get(name, 0):
+            self.floors[name] = least
             self.by[name] = self.node
         return True
 

@@ -75,7 +75,8 @@ def imported(model: Any, most: Mapping[str, int], loops: Functions | None = None
         mod[name] = func
     mod = relax.transform.DeadCodeElimination(["main"])(mod)
     main = mod["main"]
-    known = {name: Range(most=each) for name, each in bounds.items() if name in symbols(main)}
+    limited = (name for name in {**bounds, **algebra.floors} if name in symbols(main))
+    known = {n: Range(algebra.floors.get(n, 0), bounds.get(n)) for n in limited}
     told = {name: by[name] for name in known if name in by}
     mod["main"] = with_ranges(main, known, told)
     return mod

@@ -1,4 +1,5 @@
-"""Open sizes that have to be equal, as TVM has to see it: what has another expression is cast.
+"""Open sizes that have to be equal, as TVM has to see it: what has another expression is cast; and
+an axis that has to have as many elements as a TopK is asked for.
 
 What casts say of inputs' sizes is read a second time as their shapes (_relax_algebra.py), and a
 call with others is an error. Of two sizes that may be equal or 1, ONNX would take the 1 for the
@@ -12,7 +13,8 @@ from typing import Any
 
 from tvm import relax
 
-from ..._tvm import tir
+from ..._tvm import constant_numpy, tir
+from ...ir._relax import Constant
 from .._relax_algebra import Algebra, Extent
 
 _ELEMENTWISE = frozenset(
@@ -36,6 +38,8 @@ def agreed(builder: Any, algebra: Algebra, op: str, inputs: Any, attributes: Any
         axis = attributes.get("axis", 0) % rank
         wanted = [[(n, a) for n in given] for a in range(rank) if a != axis]
     casts = _casts(algebra, given, wanted, op == "Concat")
+    if op == "TopK":
+        casts = _at_least(algebra, inputs, attributes.get("axis", -1))
     for n, changes in casts.items():
         shape = [changes.get(axis, extent) for axis, extent in enumerate(_extents(given[n]))]
         inputs[n] = builder.match_cast(given[n], relax.TensorType(shape, given[n].ty.dtype))
@@ -67,6 +71,20 @@ def _casts(
                 algebra.promise(extent, size)
                 found.setdefault(n, {})[axis] = size
     return found
+
+
+def _at_least(algebra: Algebra, inputs: Sequence[Any], axis: int) -> dict[int, dict[int, Extent]]:
+    """The axis of a TopK that has to have as many elements as are asked for: TVM's leaves the
+    places of others as the memory was.
+    """
+    data, count = inputs[:2]
+    extents = _extents(data)
+    if not isinstance(count, Constant) or not extents:
+        return {}
+    extent, least = extents[axis], int(constant_numpy(count).ravel()[0])
+    if isinstance(extent, int) or algebra.demand(extent, least):
+        return {}
+    return {0: {axis % len(extents): algebra.most(extent, least)}}
 
 
 def _is_one(extent: Extent) -> bool:
