@@ -11,6 +11,8 @@ if GENERATION == "relax":
     import tvm_ffi
 
 
+# TVM's own annotation of an allocation: no call of the runtime.
+ON_STACK = "disable_lower_builtin"
 # Operators of indices, by the names of their nodes.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b,

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._tvm import GENERATION, dtype_of, tir
-from ._tvm_rewrite import sequence, substitute
+from ._tvm_rewrite import ON_STACK, sequence, substitute
 
 
 def with_vectors(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
     """A statement where variables stand for vectors; later ones may use earlier ones.
 
-    They are parts of one array, which `with_tiles_on_stack` and LLVM turn into registers. TVM's own
+    They are parts of one array on the stack, which LLVM turns into registers. TVM's own
     names (Bind, LetStmt) go into its Analyzer as machine code is made, which puts the value of each
     into all that follow: a square of 16 rows and 64 shuffles took 47 s (0.27; docs/tvm-notes.md).
     """
     if not named:
         return body
     kinds = [str(dtype_of(var)).partition("x") for var, _ in named]
-    lanes = [int(count or 1) for _, _, count in kinds]
+    lanes = [int(count) for _, _, count in kinds]
     starts = [0, *itertools.accumulate(lanes)]
     scalar = kinds[0][0]
     array = tir.decl_buffer((starts[-1],), scalar, "rows", scope="local")
@@ -34,7 +34,8 @@ def with_vectors(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
 
 
 def _allocated(array: Any, body: Any) -> Any:
-    """A lowered statement with memory of its own."""
+    """A lowered statement with memory of its own, on the stack whatever its size."""
+    yes = tir.const(1, "bool")
     if GENERATION == "relax":
-        return sequence([tir.AllocBuffer(array), body])
-    return tir.Allocate(array.data, array.dtype, array.shape, tir.const(1, "bool"), body)
+        return sequence([tir.AllocBuffer(array, {ON_STACK: yes}), body])
+    return tir.Allocate(array.data, array.dtype, array.shape, yes, body, {ON_STACK: yes})

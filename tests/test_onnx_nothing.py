@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 from onnx_models import FLOAT, INT64, model, value
 
 import selfbyoc
@@ -112,3 +113,39 @@ def test_as_many_of_an_open_size_as_are_asked_for():
     with pytest.raises(RuntimeError, match="match_cast"):
         of_a_slice(x[:3])
     assert largest("open", 2, axis=1)(x[:1])[0].shape == (1, 2)  # of an axis that has 5
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay has no names for open sizes")
+def test_of_a_branch_nothing_is_asked():
+    """The model itself asks whether there are as many."""
+    many = helper.make_graph(
+        [helper.make_node("TopK", ["x", "k"], ["most", "places"], axis=0),
+         helper.make_node("ReduceSum", ["most"], ["of_most"], keepdims=0)],
+        "many", [], [value("of_most", FLOAT)],
+    )  # fmt: skip
+    few = helper.make_graph(
+        [helper.make_node("ReduceMax", ["x"], ["of_all"], keepdims=0)],
+        "few", [], [value("of_all", FLOAT)],
+    )  # fmt: skip
+    nodes = [
+        ("Shape", ["x"], "shape", {}),
+        ("Gather", ["shape", "first"], "rows", {}),
+        ("GreaterOrEqual", ["rows", "least"], "enough", {}),
+        ("If", ["enough"], "y", {"then_branch": many, "else_branch": few}),
+    ]
+    numbers = {"k": np.array([3]), "first": np.array(0), "least": np.array(3)}
+    proto = model(nodes, [value("x", FLOAT, "n")], [value("y", FLOAT)], **numbers)
+    library = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)
+    assert library(np.array([1, 5, 2, 4], "float32"))[0] == 11
+    assert library(np.array([1, 5], "float32"))[0] == 5
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay has no names for open sizes")
+def test_as_many_as_an_attribute_asks_for():
+    """Before opset 10 that was none of the inputs."""
+    nodes = [("TopK", ["x"], ["y", "places"], {"axis": 0, "k": 3})]
+    proto = model(nodes, [value("x", FLOAT, "n")], [value("y", FLOAT, 3)], opset=9)
+    library = selfbyoc.build(selfbyoc.from_onnx(proto), cache=False)
+    np.testing.assert_array_equal(library(np.array([1, 5, 2, 4], "float32"))[0], [5, 4, 2])
+    with pytest.raises(InputError, match=r"^size n: expected at least 3, found 2"):
+        library(np.ones(2, "float32"))

@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm_rewrite import with_annotation
+from .._tvm_rewrite import ON_STACK, with_annotation
 
-STAYS = "disable_lower_builtin"  # TVM's own annotation: no call of the runtime
 MOST_BYTES = 1 << 14  # a tile and what is around it; a thread's stack has 8 MB
 
 
 def with_tiles_on_stack(func: Any) -> Any:
     """A lowered PrimFunc whose small `local` buffers are arrays on the stack."""
-    return with_annotation(func, STAYS, _is_tile)
+    return with_annotation(func, ON_STACK, _is_tile)
 
 
 def _is_tile(scope: str, dtype: Any, extents: Sequence[Any]) -> bool:

@@ -33,6 +33,7 @@ class Algebra:
         self.by, self.node = {} if by is None else by, ""
         self.equal: dict[Any, Extent] = {}
         self.floors: dict[str, int] = {}  # by name: the least that a size of an input may be
+        self.is_certain = True  # that a call computes the node at hand: not in a branch
         self._analyzer, self._bound = Analyzer(), set[Any]()
 
     def simplest(self, x: Extent) -> Extent:

@@ -115,6 +115,7 @@ class _Importer(ONNXGraphImporter):
                 continue
             # Nothing is known of what stands in the branches of an If.
             self._known = () if node.op_type == "If" else self.knowledge.inputs(node)
+            self.knowledge.algebra.is_certain = node.op_type != "If"
             super()._construct_nodes(SimpleNamespace(node=[node]))
 
     def _extents(self, name: str) -> Sequence[Extent] | None:

@@ -37,9 +37,10 @@ def agreed(builder: Any, algebra: Algebra, op: str, inputs: Any, attributes: Any
         rank = _rank(next(iter(given.values())))
         axis = attributes.get("axis", 0) % rank
         wanted = [[(n, a) for n in given] for a in range(rank) if a != axis]
-    casts = _casts(algebra, given, wanted, op == "Concat")
     if op == "TopK":
-        casts = _at_least(algebra, inputs, attributes.get("axis", -1))
+        casts = _at_least(algebra, inputs, attributes)
+    else:
+        casts = _casts(algebra, given, wanted, op == "Concat")
     for n, changes in casts.items():
         shape = [changes.get(axis, extent) for axis, extent in enumerate(_extents(given[n]))]
         inputs[n] = builder.match_cast(given[n], relax.TensorType(shape, given[n].ty.dtype))
@@ -73,15 +74,20 @@ def _casts(
     return found
 
 
-def _at_least(algebra: Algebra, inputs: Sequence[Any], axis: int) -> dict[int, dict[int, Extent]]:
+def _at_least(
+    algebra: Algebra, inputs: Sequence[Any], attributes: Any
+) -> dict[int, dict[int, Extent]]:
     """The axis of a TopK that has to have as many elements as are asked for: TVM's leaves the
     places of others as the memory was.
     """
-    data, count = inputs[:2]
-    extents = _extents(data)
-    if not isinstance(count, Constant) or not extents:
+    extents, axis = _extents(inputs[0]), attributes.get("axis", -1)
+    least = attributes.get("k")  # before opset 10
+    if least is None and isinstance(inputs[1], Constant):
+        least = int(constant_numpy(inputs[1]).ravel()[0])
+    # Of a branch both are computed, and the one that is not taken may want more than there is.
+    if least is None or not extents or not algebra.is_certain:
         return {}
-    extent, least = extents[axis], int(constant_numpy(count).ravel()[0])
+    extent = extents[axis]
     if isinstance(extent, int) or algebra.demand(extent, least):
         return {}
     return {0: {axis % len(extents): algebra.most(extent, least)}}
