@@ -61,6 +61,11 @@ def dense(x, weight, bias):
     return op.relu(op.bias_add(op.dense(x, weight), bias, axis=-1))
 
 
+def mlp(x, w1, b1, w2, b2):
+    hidden = op.gelu(op.bias_add(op.dense(x, w1), b1, axis=-1))
+    return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
+
+
 def normed(x, gamma, beta, weight, bias):
     return op.bias_add(op.dense(op.layer_norm(x, gamma, beta), weight), bias, axis=-1)
 
@@ -103,6 +108,13 @@ CASES = {
     "attention": Case(attended(0.2), q=(2, 75, 24), k=(2, 50, 24), v=(2, 50, 40)),
     "attention few": Case(attended(0.3), q=(3, 7, 32), k=(3, 33, 32), v=(3, 33, 20)),
     "dense": Case(dense, x=(2, 45, 130), weight=(70, 130), bias=(70,), constants=("weight",)),
+    "dense of images": Case(
+        dense, x=(3, 133, 40), weight=(37, 40), bias=(37,), constants=("weight",)
+    ),
+    "dense_gelu_dense of images": Case(
+        mlp, x=(3, 133, 40), **MLP | {"w1": (384, 40)}, constants=tuple(MLP)
+    ),
+    "dense_gelu_dense of many rows": Case(mlp, x=(277, 128), **MLP, constants=tuple(MLP)),
     "dense_gelu_dense": Case(x=(45, 128), **MLP, constants=tuple(MLP)),
     "layer_norm_dense": Case(normed, x=(77, 128), **NORMED, constants=tuple(NORMED)),
     "layer_norm": Case(x=(7, 300), gamma=(300,), beta=(300,)),
@@ -193,7 +205,8 @@ def single(name):
 SINGLE = (
     "attention", "conv2d direct", "max_pool2d", "avg_pool2d by rows", "layer_norm_dense",
     "resize2d", "depthwise_pointwise folded",
-    "conv2d_relu_conv2d_relu blocks of rows",
+    "conv2d_relu_conv2d_relu blocks of rows", "dense_gelu_dense of images",
+    "dense_gelu_dense of many rows", "dense of images",
 )  # fmt: skip
 
 

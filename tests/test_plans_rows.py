@@ -7,7 +7,7 @@ import pytest
 from selfbyoc._tvm import make_target
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.rows.normal import normal_plan
-from selfbyoc.schedules.kernels.rows.plan import LEAST_PIECE, plan_rows, product_plan
+from selfbyoc.schedules.kernels.rows.plan import LEAST_PIECE, passes_over, plan_rows, product_plan
 from selfbyoc.schedules.kernels.rows.rowwise import rowwise_plan
 from selfbyoc.schedules.steps.tiles import BLOCK
 
@@ -86,6 +86,21 @@ def test_rows_that_l2_does_not_hold_go_group_by_group():
     assert not few.rows_first
     assert many.rows_first
     assert many.group * many.tile.rows * 768 * 4 <= cpu.l2_bytes
+
+
+def test_rows_that_l3_does_not_hold_pass_over_the_weight_in_turn():
+    cpu = replace(MACHINES["AVX-512"], cores=2, l3_bytes=32 << 20)
+
+    def passes(*lead):
+        return passes_over(plan_rows(lead, 768, 3072, "float32", cpu), 3072, cpu)
+
+    assert passes(2, 197) == passes(128) == 0
+    assert passes(16, 197) == passes(4, 512) == 1  # for each of them
+    rows = plan_rows((4096,), 768, 3072, "float32", cpu)
+    many = passes(4096)
+    assert rows.each % many == 0
+    assert rows.padded // many * 3072 * 4 <= cpu.l3_bytes // 4
+    assert passes(1000, 16) == 0  # too few rows of each
 
 
 def test_a_task_normalises_its_rows_where_l2_holds_the_weight():

@@ -83,7 +83,7 @@ def moved(func):
 FREE = {
     "BlockPlan.panels_outside", "BlockPlan.parallel", "ChannelPlan.blocks_alone",
     "ChannelPlan.is_flat", "FewPlan.parallel", "PointwisePlan.by_channels",
-    "ProductPlan.melted", "ProductPlan.parallel",
+    "ProductPlan.melted", "ProductPlan.parallel", "ProductPlan.passes",
     "ProductPlan.rows_first", "ResizePlan.by_image", "RowPlan.by_image", "RowwisePlan.parallel",
     "SeparablePlan.parallel", "Window.columns", "Window.rows", "WinogradPlan.tasks_are_blocks",
     "WinogradPlan.transform_columns", "SeparablePlan.in_squares",

@@ -18,7 +18,7 @@ from ...ops import mathfn
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight
-from ..kernels.rows.plan import lead_of, plan_rows, product_plan
+from ..kernels.rows.plan import lead_of, passes_of_one, plan_rows, product_plan
 from ..kernels.rows.schedule import schedule_dense
 from .sizes import check_sizes
 
@@ -66,7 +66,8 @@ def _plan(ops: Ops, machine: Machine) -> ProductPlan:
     shape, dtype = ops.dense.outputs[0]
     depth = ops.dense.inputs[0][0][-1]
     rows = plan_rows(lead_of(shape), depth, shape[-1], dtype, machine)
-    return product_plan(rows, depth, shape[-1], dtype, machine, "outputs")
+    passes = passes_of_one(rows, depth, machine)
+    return product_plan(rows, depth, shape[-1], dtype, machine, "outputs", passes=passes)
 
 
 def _compute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import erf
 from typing import Any
 
@@ -20,11 +20,11 @@ from ...ops import mathfn
 from ..kernels.rows.compute import Dense, Product, epilogue, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight
-from ..kernels.rows.plan import lead_of, plan_rows, product_plan
+from ..kernels.rows.plan import lead_of, passes_over, plan_rows, product_plan
 from ..kernels.rows.product import product_at
 from ..kernels.rows.schedule import dense_tiles, in_parallel, prepare
 from ..kernels.rows.tiles import tile_rows
-from ..steps.faults import Faults
+from ..steps.faults import Faults, unlike
 from ..steps.tiles import BLOCK
 from .dense import check_bias, check_residual
 
@@ -60,8 +60,9 @@ class ChainPlan:
         """Of both plans."""
         for dense, plan in ((ops.dense, self.first), (ops.dense_1, self.second)):
             yield from (f"{dense.name}: {text}" for text in plan.faults_of(dense, cpu))
-        if self.first.rows != self.second.rows:
-            yield f"{self.first.rows}, then {self.second.rows}"
+        for kept in ("rows", "passes"):
+            first, second = getattr(self.first, kept), getattr(self.second, kept)
+            yield from unlike(kept, first, second)
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,9 @@ def _plan(ops: Ops, machine: Machine) -> ChainPlan:
     (hidden, dtype), (shape, _) = ops.dense.outputs[0], ops.dense_1.outputs[0]
     depth = ops.dense.inputs[0][0][-1]
     rows = plan_rows(lead_of(hidden), depth, hidden[-1], dtype, machine, hidden[-1])
-    first = product_plan(rows, depth, hidden[-1], dtype, machine, "hidden")
-    second = product_plan(rows, hidden[-1], shape[-1], dtype, machine, "outputs")
+    passes = passes_over(rows, hidden[-1], machine)
+    first = product_plan(rows, depth, hidden[-1], dtype, machine, "hidden", passes=passes)
+    second = product_plan(rows, hidden[-1], shape[-1], dtype, machine, "outputs", passes=passes)
     return ChainPlan(first, second)
 
 
@@ -115,11 +117,16 @@ def _compute(
 def _schedule(sch: Schedule, stages: Chain, plan: ChainPlan) -> None:
     # The second dense in register tiles, and the first: for each, a core has columns of its own,
     # so that every weight is read once. The hidden activations lie as the second one reads them.
+    # Those of a pass are computed in front of it, and stay in the cache.
     prepare(sch, stages, plan.first.lanes)
-    _, finish = dense_tiles(sch, stages.second, plan.second, split=BLOCK)
-    loops = tile_rows(sch, stages.hidden, plan.first)
-    finish += product_at(sch, stages.products, loops, plan.first)
-    in_parallel(sch, loops, plan.first)
+    loops, finish = dense_tiles(sch, stages.second, plan.second, split=BLOCK)
+    in_parallel(sch, loops.parallel, plan.second)
+    for one in loops.passes[-1:]:
+        sch.compute_at(stages.hidden, one, preserve_unit_loops=True)
+    first = replace(plan.first, passes=0)  # of one pass
+    loops = tile_rows(sch, stages.hidden, first)
+    finish += product_at(sch, stages.products, loops, first)
+    in_parallel(sch, loops.parallel, first)
     for last in finish:
         last()
 

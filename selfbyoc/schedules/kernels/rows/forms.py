@@ -32,12 +32,16 @@ class ProductPlan:
     melted: bool  # a task is a group of rows, and computes what it reads itself
     chunk: int  # steps of k between prefetches of the next piece; 0: none are made
     parallel: bool
+    # Over the weight, for each outer index: parts of its rows, one after the other; 0: one for all.
+    passes: int = 0
 
     def __str__(self) -> str:
         piece = f", {self.depth // self.pieces} of k at a time" if self.pieces > 1 else ""
         order = "all columns" if self.melted else f"{self.wide * BLOCK} columns"
         rows = f"{self.group * self.tile.rows} rows x {order}"
-        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}"
+        passes = self.passes * self.rows.tasks
+        over = f", {passes} passes over the weight" if passes else ""
+        return f"register tile {self.tile}{piece}, {self.tasks} tasks of {rows}{over}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the one dense layer among the ops."""
@@ -56,7 +60,7 @@ class ProductPlan:
         yield from unlike("a tile", self.tile, RegisterTile(self.rows.height, self.wide * each))
         yield from undivided("k", depth, self.pieces)
         yield from undivided("blocks of columns", self.blocks, self.wide)
-        yield from undivided("tiles", self.rows.each, self.group)
+        yield from undivided("tiles of a pass", self.rows.each, max(1, self.passes) * self.group)
         prefetched = self.pieces > 1 and not self.melted
         yield from unlike("steps between prefetches", self.chunk, CHUNK_STEPS if prefetched else 0)
         if self.group > 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...._tvm import tir
-from ....language.decisions import for_every_size
+from ....language.decisions import for_every_size, is_symbolic
 from ....language.types import Expr
 from ...steps.blocks import divisor
 from ...steps.faults import Faults, uncovered, undivided, unlike
@@ -83,18 +83,49 @@ class Rows:
         return (*outer, tir.floordiv(number, self.height), tir.floormod(number, self.height))
 
 
-def rows_in_tiles(lead: Sequence[int], height: int, most: int, parts: int = 1) -> Rows:
-    """The rows of a tensor in tiles of `height`, of which a group has `most` at most.
-
-    More tiles than that come in even groups: better a tile of copies than groups of one. Where
-    every size has to fit, they come in so many parts.
+@dataclass(frozen=True)
+class Numbered:
+    """How the rows of a tensor are numbered in tiles of some height: those of each outer index
+    apart, or, if they are few and odd, all of them `through`. Their number may be symbolic.
     """
+
+    lead: tuple[int, ...]
+    through: bool
+    symbolic: bool
+
+    @property
+    def count(self) -> int:
+        """Rows for one outer index."""
+        return math.prod(self.lead) if self.through else self.lead[-1]
+
+    @property
+    def by_outer(self) -> bool:
+        """Whether one plan is for each outer index: of fixed rows, as many as there may be."""
+        return for_every_size() and not self.symbolic
+
+    @property
+    def planned(self) -> int:
+        """Rows that a plan is for."""
+        return self.count if self.by_outer else math.prod(self.lead)
+
+
+def numbered(lead: Sequence[int], height: int) -> Numbered:
+    """The rows of a tensor with these extents in front of its columns."""
     last = lead[-1]
-    left_over = last % height != 0 or for_every_size()
+    left_over = last % height != 0 or is_symbolic(last)
     through = math.prod(lead[:-1]) > 1 and left_over and last < 4 * height
-    tiles = -(-(math.prod(lead) if through else last) // height)
-    if for_every_size():
-        return Rows(tuple(lead), height, -(-tiles // parts) * parts, through, parts)
+    return Numbered(tuple(lead), through, any(map(is_symbolic, lead if through else lead[-1:])))
+
+
+def rows_in_tiles(found: Numbered, height: int, most: int, parts: int = 1) -> Rows:
+    """Rows in tiles of `height`, of which a group has `most` at most.
+
+    More tiles than that come in even groups: better a tile of copies than groups of one. A symbolic
+    number of them comes in so many parts.
+    """
+    tiles = -(-found.count // height)
+    if found.symbolic:
+        return Rows(found.lead, height, -(-tiles // parts) * parts, found.through, parts)
     while tiles > most and divisor(tiles, most) <= most // 2:
         tiles += 1
-    return Rows(tuple(lead), height, tiles, through)
+    return Rows(found.lead, height, tiles, found.through)

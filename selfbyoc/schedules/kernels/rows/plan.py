@@ -14,7 +14,7 @@ from ...steps.loops import CHUNK_STEPS
 from ...steps.parallel import LEAST_STEPS, is_even, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 from .forms import ProductPlan, block_vectors, paired_blocks
-from .layout import Rows, rows_in_tiles
+from .layout import Rows, numbered, rows_in_tiles
 
 MOST_ROWS = 8  # of a tile: 12 x 2 and 14 x 1 vectors of AVX-512 are no faster than 8 x 2
 # Blocks of a tile: 1 x 768 x 768 is bound by reading the weight, 8 are no faster.
@@ -27,6 +27,7 @@ LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 LEAST_ROWS = 16
 MOST_PARTS = 8  # of a symbolic number of rows: each number of them is another kernel
 MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
+LEAST_PASS = 64  # rows of a pass over a weight: fewer wait for it
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
 
@@ -49,28 +50,28 @@ def plan_rows(
     sorted_heights = sorted(heights, key=cost)
     usual = sorted_heights[0]
     height = choose("rows_of_a_tile", best(sorted_heights, usual), usual, sorted_heights)
-    return _in_tiles(lead, height, depth, cpu, _parts(count, max(depth, deepest), cpu))
-
-
-def _parts(rows: int, depth: int, cpu: Machine) -> int:
-    """Parts of a symbolic number of rows, each of which L2 holds, where that pays."""
-    if not for_every_size():
-        return 1
-    usual = -(-rows // _rows_held(depth, cpu)) if _pays_rows_first(rows, depth, cpu) else 1
-    return choose("parts_of_rows", range(1, MOST_PARTS + 1), min(usual, MOST_PARTS))
+    return _in_tiles(lead, height, depth, cpu, max(depth, deepest))
 
 
 def _fits_rows(height: int, dtype: str, cpu: Machine) -> bool:
     return height == 1 or RegisterTile(height, block_vectors(cpu, dtype)).fits(cpu)
 
 
-def _in_tiles(lead: Shape, height: int, depth: int, cpu: Machine, parts: int = 1) -> Rows:
-    """Tiles in even groups."""
-    size = depth if _pays_rows_first(math.prod(lead), depth, cpu) else _at_a_time(depth, cpu)
-    return rows_in_tiles(lead, height, max(1, _rows_held(size, cpu) // height), parts)
+def _in_tiles(lead: Shape, height: int, depth: int, cpu: Machine, deepest: int = 0) -> Rows:
+    """Tiles in even groups; a symbolic number of rows in parts, where `deepest` is given."""
+    found = numbered(lead, height)
+    size = depth if pays_rows_first(found.planned, depth, cpu) else _at_a_time(depth, cpu)
+    parts = _parts(found.planned, deepest, cpu) if deepest and found.symbolic else 1
+    return rows_in_tiles(found, height, max(1, _rows_held(size, cpu) // height), parts)
 
 
-def _pays_rows_first(rows: int, depth: int, cpu: Machine) -> bool:
+def _parts(rows: int, depth: int, cpu: Machine) -> int:
+    """Parts of a symbolic number of rows, each of which L2 holds, where that pays."""
+    usual = -(-rows // _rows_held(depth, cpu)) if pays_rows_first(rows, depth, cpu) else 1
+    return choose("parts_of_rows", range(1, MOST_PARTS + 1), min(usual, MOST_PARTS))
+
+
+def pays_rows_first(rows: int, depth: int, cpu: Machine) -> bool:
     """Where L2 does not hold all rows, each panel of columns reads them from L3; with the groups of
     rows that L2 does hold outermost, each group reads the weight: less, if a group has more rows
     than a panel columns (256x1536x384: 2.67 ms against 2.86; Cascade Lake, Nov 2026).
@@ -103,23 +104,37 @@ def _cycles(tile: RegisterTile, cpu: Machine) -> float:
 
 
 def product_plan(
-    rows: Rows, depth: int, units: int, dtype: str, cpu: Machine, name: str, melted: int = 0
+    rows: Rows,
+    depth: int,
+    units: int,
+    dtype: str,
+    cpu: Machine,
+    name: str,
+    melted: int = 0,
+    passes: int = 0,
 ) -> ProductPlan:
-    """The plan of one product. `melted`: tiles of a task that computes its rows itself."""
+    """The plan of one product. `melted`: tiles of a task that computes its rows itself; `passes`:
+    over the weight, one after the other.
+    """
     blocks = paired_blocks(units)
     vectors = block_vectors(cpu, dtype)
-    sizes = [melted] if melted else _groups(rows, cpu, _at_a_time(depth, cpu))
-    tile, group = _panels(rows, blocks, dtype, cpu, sizes)
+    found = numbered(rows.lead, rows.height)
+    tiles = rows.each if passes or found.by_outer else math.prod(rows.tiles)
+    at_once = tiles // max(1, passes)
+    sizes = [melted] if melted else _groups(rows, cpu, _at_a_time(depth, cpu), passes)
+    tile, group = _panels(at_once, rows.height, blocks, dtype, cpu, sizes)
     orders = [True] if melted else [False, True]
-    pays = bool(melted) or _pays_rows_first(math.prod(rows.lead), depth, cpu)
+    count = at_once * rows.height if passes else found.planned
+    pays = bool(melted) or pays_rows_first(count, depth, cpu)
     rows_first = choose(f"{name}.rows_first", orders, pays)
     if rows_first and not melted:
-        sizes = _groups(rows, cpu, depth)
-        tile, group = _panels(rows, blocks, dtype, cpu, sizes)
+        sizes = _groups(rows, cpu, depth, passes)
+        tile, group = _panels(at_once, rows.height, blocks, dtype, cpu, sizes)
     # As a number of groups: one fits every number of rows, and so do the parts of the rows.
     counts = [rows.each // size for size in next_to(sizes, group)]
-    fitting = [rows.parts if rows_first and not melted else 1]
-    group = rows.each // choose(f"{name}.groups", counts, rows.each // group, fitting)
+    fitting = rows.parts if rows_first and not melted else 1
+    fitting = rows.each // group if found.by_outer else fitting
+    group = rows.each // choose(f"{name}.groups", counts, rows.each // group, [fitting])
     usual = tile.vectors // vectors
     widths = [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)]
     wide = choose(f"{name}.wide", best(widths, usual), usual, [usual, *widths])
@@ -139,7 +154,32 @@ def product_plan(
         bool(melted),
         0 if melted or pieces == 1 else CHUNK_STEPS,
         is_worth_it(steps, LEAST_STEPS),
+        passes,
     )
+
+
+def passes_of_one(rows: Rows, depth: int, cpu: Machine) -> int:
+    """Passes of a product alone: none where groups of rows come first, which read them once."""
+    planned = numbered(rows.lead, rows.height).planned
+    return 0 if pays_rows_first(planned, depth, cpu) else passes_over(rows, depth, cpu)
+
+
+def passes_over(rows: Rows, width: int, cpu: Machine) -> int:
+    """Passes of each outer index over a weight, so that a quarter of L3 holds `width` elements of
+    each row of one; 0 where it holds them of all rows.
+
+    Every panel of columns reads all rows of a pass, every pass all of the weight, which stays in L3
+    beside them (16x197x768x3072x768: 5.3 ms an image in one, 3.6 in 16; Zen 5, Nov 2026).
+    """
+    held = max(1, max(cpu.l3_bytes, cpu.l2_bytes) // 4 // (4 * width * rows.height))
+    symbolic = numbered(rows.lead, rows.height).symbolic
+    most = min(rows.each * rows.height // LEAST_PASS, 1 if symbolic else rows.each)
+    passes = [0, *divisors(rows.each, most)]
+    usual = next((p for p in passes[1:] if rows.each <= held * p), passes[-1])
+    if math.prod(rows.tiles) <= held or rows.tasks == usual == 1:
+        usual = 0
+    lasting = [] if symbolic or most == 0 else [max(1, usual)]
+    return choose("passes", next_to(passes, usual), usual, lasting)
 
 
 def _pieces(rows: Rows, depth: int, wide: int, cpu: Machine, name: str) -> int:
@@ -163,28 +203,28 @@ def _piece(depth: int, wide: int, cpu: Machine) -> int:
     return divisor(depth, min(MOST_PIECE, cpu.l1_bytes // (wide * LINE)))
 
 
-def _groups(rows: Rows, cpu: Machine, size: int) -> list[int]:
+def _groups(rows: Rows, cpu: Machine, size: int, passes: int) -> list[int]:
     """Tiles of a group of which L2 holds `size` of k."""
-    return divisors(rows.each, max(1, _rows_held(size, cpu) // rows.height))
+    return divisors(rows.each // max(1, passes), max(1, _rows_held(size, cpu) // rows.height))
 
 
 def _panels(
-    rows: Rows, blocks: int, dtype: str, cpu: Machine, groups: Sequence[int]
+    tiles: int, height: int, blocks: int, dtype: str, cpu: Machine, groups: Sequence[int]
 ) -> tuple[RegisterTile, int]:
-    """The register tile, and how many of them share a panel: large groups that fall evenly on the
-    cores.
+    """The register tile, and how many of these tiles share a panel: large groups that fall evenly
+    on the cores.
     """
 
     def busiest(size: tuple[RegisterTile, int]) -> tuple[float, int]:
         tile, group = size
         panels = blocks * block_vectors(cpu, dtype) // tile.vectors
-        tasks = rows.tasks * (rows.each // group) * panels
+        tasks = tiles // group * panels
         share = -(-tasks // cpu.cores) * group * _cycles(tile, cpu)
         # A group of one tile has nothing that shares its panel.
         return share * (1 + 1 / (8 * group)), -group
 
-    tiles = tiles_of(rows.height, blocks, dtype, cpu)
-    return min(((t, g) for t in tiles for g in groups), key=busiest)
+    fitting = tiles_of(height, blocks, dtype, cpu)
+    return min(((t, g) for t in fitting for g in groups), key=busiest)
 
 
 def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:

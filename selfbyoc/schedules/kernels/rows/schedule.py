@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....language.types import Block, Loop, Schedule
@@ -29,19 +30,19 @@ def prepare(sch: Schedule, stages: Any, lanes: int) -> None:
 
 def dense_tiles(
     sch: Schedule, dense: Dense, plan: ProductPlan, split: int = 0
-) -> tuple[Loop, list[Finish]]:
-    """A dense in register tiles, its result stored from them; -> the loop of tasks, and what is to
-    be done last.
+) -> tuple[Loops, list[Finish]]:
+    """A dense in register tiles, its result stored from them; -> the loops, and what is to be done
+    last.
     """
     loops = tile_rows(sch, dense.outputs, plan)
     finish = product_at(sch, dense.product, loops, plan, split)
     _store(sch, dense.result, dense.outputs, loops, plan)
-    return in_parallel(sch, loops, plan), finish
+    return loops, finish
 
 
-def in_parallel(sch: Schedule, loops: Loops, plan: ProductPlan) -> Loop:
+def in_parallel(sch: Schedule, tasks: Sequence[Loop], plan: ProductPlan) -> Loop:
     """The tasks, where they are worth a parallel region."""
-    task = sch.fuse(*loops.parallel) if len(loops.parallel) > 1 else loops.parallel[0]
+    task = sch.fuse(*tasks) if len(tasks) > 1 else tasks[0]
     if plan.parallel:
         sch.parallel(task)
     return task
@@ -62,7 +63,8 @@ def _store(sch: Schedule, result: Block, outputs: Block, loops: Loops, plan: Pro
 def schedule_dense(sch: Schedule, dense: Dense, plan: ProductPlan) -> None:
     """Register tiles, spread over tasks of rows and panels of columns."""
     prepare(sch, dense, plan.lanes)
-    _, finish = dense_tiles(sch, dense, plan)
+    loops, finish = dense_tiles(sch, dense, plan)
+    in_parallel(sch, loops.tasks, plan)
     for last in finish:
         last()
 
@@ -73,7 +75,8 @@ def schedule_normal(sch: Schedule, dense: Dense, plan: NormalPlan) -> None:
     """
     assert dense.normal is not None, f"no rows are normalised for {plan}"
     prepare(sch, dense, plan.product.lanes)
-    task, finish = dense_tiles(sch, dense, plan.product)
+    loops, finish = dense_tiles(sch, dense, plan.product)
+    task = in_parallel(sch, loops.tasks, plan.product)
     at = task if plan.product.melted else None
     finish += melt_rows(sch, dense.normal.before, dense.normal.result, plan.normal, at)
     for last in finish:

@@ -14,26 +14,38 @@ from .forms import ProductPlan
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of a tiled epilogue: those that can run in parallel, and the two innermost ones."""
+    """The loops of a tiled epilogue: those over passes, those that can run in parallel, and the two
+    innermost ones.
+    """
 
+    passes: list[Loop]
     parallel: list[Loop]
     panel: Loop  # around all tiles that share a panel of columns
     tile: Loop
+
+    @property
+    def tasks(self) -> list[Loop]:
+        """All that can run in parallel, if no pass waits for the one before it."""
+        return [*self.passes, *self.parallel]
 
 
 def tile_rows(sch: Schedule, outputs: Block, plan: ProductPlan) -> Loops:
     """Register tiles of [outer, tile, block, row, lane], in groups of rows times panels of columns.
 
     Panels outermost, so that each core reads its own share of the weight; or groups of rows, which
-    then stay in L2.
+    then stay in L2; or passes over the weight by rows that stay in L3.
     """
     count = len(Facts(sch, outputs).axes)
     *outer, tile, blocks, row, lane = list(sch.get_loops(outputs))[-count:]
-    task, tile = sch.split(tile, [None, plan.group])
     panel, within = sch.split(blocks, [None, plan.wide])
+    passes: list[Loop] = []
+    if plan.passes:
+        one, tile = sch.split(tile, [plan.passes, None])
+        passes, outer = [*outer, one], []
+    task, tile = sch.split(tile, [None, plan.group])
     around = [*outer, task, panel] if plan.rows_first else [panel, *outer, task]
-    sch.reorder(*around, tile, row, within, lane)
+    sch.reorder(*passes, *around, tile, row, within, lane)
     for loop in (row, within):
         sch.unroll(loop)
     vectorize(sch, lane, plan.lanes)
-    return Loops(around[:-1] if plan.melted else around, around[-1], tile)
+    return Loops(passes, around[:-1] if plan.melted else around, around[-1], tile)
