@@ -87,7 +87,14 @@ def opened(zoo):
     batch, text = {"open": "batch"}, {"open": "sequence", "at": "7"}
     times = {"open": 2.0, "static": 1.5}
     found = [
-        record("a/right", "small", "right", facts=batch, processor={"partition": 1, "build": 11.2}),
+        record(
+            "a/right",
+            "small",
+            "right",
+            facts=batch,
+            processor={"build": 12.2},
+            fallbacks=["conv2d: none", "conv2d: of 9"],
+        ),
         record("a/timed", "small", "right", facts=batch, seconds={"build": 7.0}, times=times),
         record("a/wrong", "small", "wrong", "", "selfbyoc", "batch 2: off", facts=batch),
         record("a/refused", "small", "failed", "run", "selfbyoc", "InputError: n", facts=text),
@@ -114,12 +121,13 @@ def test_a_cell(zoo, name, told):
 
 
 def test_the_counts(zoo):
-    counts, _, speeds = zoo.open_document.open_lines(opened(zoo), list(opened(zoo)))
+    counts, _, speeds, _, without = zoo.open_document.open_lines(opened(zoo), list(opened(zoo)))
     assert counts == (
         "6 models tried, 5 exported by PyTorch with the size open; of these 4 (80%) built, 2 (40%) "
         "right at every size, 1 wrong, 1 refused in a call. 3 of all that fails is ours."
     )
     assert speeds == "1 timed beside a static build: median 0.75 of its speed, least 0.75."
+    assert without == "Without a kernel of all sizes, and in how many models: `conv2d` (1)."
     assert zoo.open_document.open_lines({}, ["a/b"]) == ["No model was tried with an open size."]
 
 

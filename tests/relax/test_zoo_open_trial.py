@@ -69,7 +69,7 @@ def tried(zoo, module, path, alone=False, is_timed=False):
 
 def test_a_batch_is_right(zoo, tmp_path):
     stages, (found,) = tried(zoo, Picture, tmp_path / "trial")
-    before = ["make", "export", "import", "truth", "partition", "build"]
+    before = ["make", "export", "import", "truth", "build"]
     assert stages == before + ["run", "compare"] * 5
     assert found["outcome"] == "right"
     assert found["facts"] == {"open": "batch", "most": "128", "sizes": "1, 2, 7, 33, 128"}
@@ -106,6 +106,17 @@ def test_one_size_is_wrong(zoo, tmp_path, monkeypatch):
     _, (found,) = tried(zoo, Picture, tmp_path / "trial")
     assert found["outcome"] == "wrong"
     assert found["reason"].startswith("batch 7: off by ")
+
+
+def test_what_has_no_kernel_is_told(zoo):
+    record = SimpleNamespace
+    records = [
+        record(composite="dense", cause="fallback", level_reason="", reason="no kernel"),
+        record(composite="conv2d", cause="fallback", level_reason="too large", reason="it fits"),
+        record(composite="softmax", cause="shape", level_reason="", reason="no such axis"),
+    ]
+    told = zoo.opened._without_kernel(SimpleNamespace(records=records))
+    assert told == ["conv2d: too large", "dense: no kernel"]
 
 
 def test_times_of_both(zoo, tmp_path, monkeypatch):

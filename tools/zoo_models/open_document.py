@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from .record import FAILED, OURS, RIGHT, WRONG, Record
 
-BUILDS = ("partition", "build")
 REFUSED = "InputError"  # of a call: before any kernel ran
 
 
@@ -39,7 +39,7 @@ def _told(record: Record) -> str:
 def _seconds(record: Record) -> str:
     """By the clock where it was quiet, else of both processors."""
     clock = record.seconds or record.processor
-    return f"{sum(clock.get(stage, 0.0) for stage in BUILDS):.0f} s"
+    return f"{clock.get('build', 0.0):.0f} s"
 
 
 def is_refused(record: Record) -> bool:
@@ -64,7 +64,14 @@ def open_lines(opened: Mapping[str, Record], keys: Sequence[str]) -> list[str]:
         f"every size, {wrong} wrong, {refused} refused in a call. {ours} of all that fails is ours."
     ]
     speeds = [speed for record in built if (speed := beside_static(record))]
-    return [*lines, "", _speeds(speeds)]
+    return [*lines, "", _speeds(speeds), *_without_kernel(built)]
+
+
+def _without_kernel(built: Sequence[Record]) -> list[str]:
+    """Which composites have no kernel of all sizes; TVM serves then, or the default schedule."""
+    models = Counter(n for r in built for n in {text.partition(":")[0] for text in r.fallbacks})
+    told = ", ".join(f"`{name}` ({count})" for name, count in models.most_common())
+    return ["", f"Without a kernel of all sizes, and in how many models: {told or 'nothing'}."]
 
 
 def _share(count: int, total: int) -> str:

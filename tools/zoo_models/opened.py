@@ -7,11 +7,14 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import selfbyoc
+from selfbyoc.errors import FallbackWarning
+from selfbyoc.partition.report import FALLBACK
 
 from .model import Made, Model
 from .open_truth import Judge, judge_of
@@ -47,7 +50,7 @@ class Opened(Trial):
             judge = judge_of(made, which, sizes)
         library = self._built(mod)
         del mod
-        self._found |= counted(library.report)
+        self._found |= counted(library.report) | {"fallbacks": _without_kernel(library.report)}
         for size in sizes:
             self._compare(library, inputs_at(made, which, size), size, judge)
         if self._found["reason"]:
@@ -56,6 +59,13 @@ class Opened(Trial):
             self._write({**self._found, "outcome": RIGHT})  # it is, should the rest be too much
             self._found |= _timed(library, made, which)
         return RIGHT
+
+    def _built(self, mod: Any) -> Any:
+        """In one go, as users do: a composite that has no kernel of all sizes is left out then."""
+        composites: Sequence[Any] | None = [] if self._alone else None
+        with self._at("build"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)
+            return selfbyoc.build(mod, composites=composites, cache=False)
 
     def _compare(self, library: Any, inputs: tuple[Any, ...], size: int, judge: Judge) -> None:
         """Keeps the worst of all sizes."""
@@ -70,6 +80,12 @@ class Opened(Trial):
             told["reason"] = f"{facts['open']} {size}: {told['reason']}"
         if _badness(told) >= _badness(self._found):
             self._found |= told
+
+
+def _without_kernel(report: Any) -> list[str]:
+    """Composites that took the default schedule, or were left out, and why."""
+    found = (r for r in report.records if r.cause == FALLBACK)
+    return sorted({f"{r.composite}: {r.level_reason or r.reason}" for r in found})
 
 
 def _badness(told: Mapping[str, Any]) -> tuple[bool, float]:
