@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .language import VOCABULARY
@@ -14,7 +14,6 @@ BATCH, SEQUENCE = "batch", "sequence"
 SIZES = (1, 2, 7, 33, 128)  # that are compared
 LONGEST = 512  # a sequence; most tables of positions have as many
 _EXAMPLE = {BATCH: 2, SEQUENCE: 11}  # that PyTorch sees; of one alone it would make a constant
-_TOLD = 3  # lines of PyTorch's words on an export that it refuses
 
 
 class NotOpen(Exception):
@@ -109,5 +108,7 @@ def _is_variadic(module: Any) -> bool:
 
 
 def _told(text: str, kind: str) -> str:
-    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{kind}: {' '.join(lines[:_TOLD])}"[:400]
+    """The first thing that stands in the way; before come advice and the name of the size."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    told = next((line for line in lines if line.startswith("- ")), lines[0])
+    return f"{kind}: {told.removeprefix('- ')}"[:300]
