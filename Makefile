@@ -177,11 +177,11 @@ compatibility:
 	$(PYTHON) tools/compatibility.py --tests $(or $(TESTS),quick) --again
 
 # Hours; goes on where it was interrupted. TIME=--no-time where the machine is busy, SIZE=full for
-# pictures as published, ONLY='timm/*' for a part, AGAIN=1 to do it over. What is wrong stays in the
-# document, and is no error of make's.
+# pictures as published, OPEN=1 for open sizes, ONLY='timm/*' for a part, AGAIN=1 to do it over. What
+# is wrong stays in the document, and is no error of make's.
 zoo: venv-zoo
-	-$(ZOO)/bin/python tools/zoo.py $(TIME) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only '$(ONLY)') \
-	  $(if $(AGAIN),--again)
+	-$(ZOO)/bin/python tools/zoo.py $(TIME) $(if $(OPEN),--open) $(if $(SIZE),--size $(SIZE)) \
+	  $(if $(ONLY),--only '$(ONLY)') $(if $(AGAIN),--again)
 
 # An hour, with 1 GB of wheels in build/wheels; goes on where it was interrupted. TIMES=1 times what
 # is right, where nothing else runs; ONLY='silero-vad*' for a part, AGAIN=1 to do it over.

@@ -62,6 +62,11 @@ CASES = {
         lambda x, weight, bias: op.bias_add(op.dense(x, op.transpose(weight)), bias, axis=-1),
         {"x": (5, N, 6), "weight": (6, 76), "bias": (76,)}, ("weight", "bias"),
     ),
+    # As many batches have plans of their own as there are: a kernel is of all 17 * n rows.
+    "before other axes": (
+        "dense", lambda x, weight: op.dense(x, weight),
+        {"x": (N, 17, 32), "weight": (96, 32)}, ("weight",),
+    ),
     "heads": (
         "attention_of_heads", _heads,
         {"q": (1, N, 2, 16), "k": (1, N, 2, 16), "v": (1, N, 2, 16), "mask": (1, 1, 1, N)}, (),
@@ -130,8 +135,8 @@ CASES = {
 if GENERATION == "relay":
     del CASES["heads"]  # its batch_matmul has three axes
 FAST = (
-    "dense", "images", "heads" if GENERATION == "relax" else "softmax", "rows of any length",
-    "layer_norm of any length", "masked products",
+    "dense", "before other axes", "images", "heads" if GENERATION == "relax" else "softmax",
+    "rows of any length", "layer_norm of any length", "masked products",
 )  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def example(zoo):
 def test_the_tables(zoo):
     records = {r.key: r for r in example(zoo)}
     text = zoo.document.markdown(
-        records, [*records, "onnx/later"], {"torchvision": "not installed"}
+        records, [*records, "onnx/later"], {"torchvision": "not installed"}, {}
     )
     lines = text.splitlines()
     assert "| timm | 2 of 2 | small | 2 (100%) | 2 (100%) | 2 (100%) |" in lines
@@ -176,15 +176,15 @@ def test_the_tables(zoo):
     assert "Not run yet (1): onnx/later." in lines
     assert "| TVM's importer | import | `aten.x` | no \\| op | onnx/refused |" in lines
     assert "| `dense` | 5 | 2 |" in lines
-    assert "| right | yes | yes | right | 1.0e-06 | 2.0e-06 | 20 | 3 | 4 add |" in lines
-    assert "| broken | yes | no |  |  |  |  |  |  |" in lines
+    assert "| right | yes | yes | right | 1.0e-06 | 2.0e-06 | 20 | 3 | 4 add |  |" in lines
+    assert "| broken | yes | no |  |  |  |  |  |  |  |" in lines
     (dead,) = [line for line in lines if line.startswith("Hardly change")]
     assert "timm/dead" in dead
     assert "timm/right" not in dead
 
 
 def test_nothing_was_run(zoo):
-    assert "0 of 1 models run." in zoo.document.markdown({}, ["timm/a"], {})
+    assert "0 of 1 models run." in zoo.document.markdown({}, ["timm/a"], {}, {})
 
 
 def test_the_document_keeps_its_words(zoo, tmp_path):
@@ -192,7 +192,7 @@ def test_the_document_keeps_its_words(zoo, tmp_path):
     path.write_text("# Models\n\n<!-- zoo -->\nold\n<!-- end zoo -->\n\nAfter.\n")
     records = {r.key: r for r in example(zoo)}
     for _ in range(2):
-        zoo.document.write_document(path, records, list(records), {})
+        zoo.document.write_document(path, records, list(records), {}, {})
     text = path.read_text()
     assert text.startswith("# Models\n\n<!-- zoo -->\n\n| family |")
     assert text.endswith("<!-- end zoo -->\n\nAfter.\n")

@@ -2,12 +2,14 @@
 
     python tools/zoo.py [--only PATTERN] [--size small|full] [--no-time] [--again] [--jobs N]
                         [--peers onnxruntime,openvino]
+    python tools/zoo.py --open ...       with an open batch, or sequence of text, at several sizes
     python tools/zoo.py --list
     python tools/zoo.py --document       the tables only, from the results that are there
 
-Results are lines of JSON in docs/reports/zoo.jsonl; what has one is not tried again without
---again. Needs the extra `zoo`, and Relax; a family whose package is missing is told as such. Exit
-status 1 when a model is wrong, or does not build, and neither PyTorch nor TVM is to blame.
+Results are lines of JSON in docs/reports/zoo.jsonl, with --open in zoo-open.jsonl; what has one is
+not tried again without --again. Needs the extra `zoo`, and Relax; a family whose package is missing
+is told as such. Exit status 1 when a model is wrong, or does not build, and neither PyTorch nor TVM
+is to blame.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -27,7 +30,13 @@ from zoo_models.process import Limits, limit_memory, tried
 from zoo_models.record import OURS, RIGHT, Record, add_record, read_records, with_times_of
 from zoo_models.run import commit
 
+if TYPE_CHECKING:
+    from zoo_models.trial import Trial
+
 ROOT = Path(__file__).resolve().parents[1]
+REPORTS = ROOT / "docs" / "reports"
+RESULTS, OPEN_RESULTS = REPORTS / "zoo.jsonl", REPORTS / "zoo-open.jsonl"
+OPEN_SECONDS = 1800.0  # of one trial: kernels for all sizes, and 171 pictures in five batches
 
 
 def _arguments() -> argparse.Namespace:
@@ -35,15 +44,16 @@ def _arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--only", action="append", default=[], metavar="PATTERN", help="such as 'timm/*' or vgg11")
     add("--size", choices=(SMALL, FULL), default=SMALL, help="small pictures, or as published")
+    add("--open", action="store_true", help="with an open batch, or sequence of text")
     add("--no-time", action="store_true", help="time nothing: the machine is busy")
     add("--times", action="store_true", help="only time, what was right and has no times yet")
     add("--peers", metavar="NAMES", help="such as onnxruntime,openvino; all by default")
     add("--again", action="store_true", help="also what has a result already")
     add("--failed", action="store_true", help="of those with a result, what was not right")
     add("--jobs", type=int, default=1, help="trials at once; timing is always one at a time")
-    add("--seconds", type=float, default=Limits.seconds, help="of one trial")
+    add("--seconds", type=float, help="of one trial")
     add("--gigabytes", type=float, default=Limits.gigabytes, help="of one trial")
-    add("--results", type=Path, default=ROOT / "docs" / "reports" / "zoo.jsonl")
+    add("--results", type=Path, help="a file of these results")
     add("--write", type=Path, default=ROOT / "docs" / "models.md")
     add("--list", action="store_true", help="print the names of all models")
     add("--document", action="store_true", help="write the document, try nothing")
@@ -51,16 +61,27 @@ def _arguments() -> argparse.Namespace:
     add("--onnx", metavar="KEY", help=argparse.SUPPRESS)
     add("--to", type=Path, help=argparse.SUPPRESS)
     add("--alone", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.results = args.results or (OPEN_RESULTS if args.open else RESULTS)
+    args.seconds = args.seconds or (OPEN_SECONDS if args.open else Limits.seconds)
+    return args
 
 
 def _try(args: argparse.Namespace) -> None:
     """Within the process of one model."""
-    from zoo_models.trial import Trial
-
     limit_memory(args.gigabytes)
     (model,) = (m for m in catalogue()[0] if m.key == args.trial)
-    Trial(model, args.size, args.to, args.alone).run()
+    _trial(model, args).run()
+
+
+def _trial(model: Model, args: argparse.Namespace) -> Trial:
+    from zoo_models.opened import Opened
+    from zoo_models.trial import Trial
+
+    if not args.open:
+        return Trial(model, args.size, args.to, args.alone)
+    is_timed = not (args.no_time or args.alone)
+    return Opened(model, args.size, args.to, args.alone, is_timed)
 
 
 def _write_onnx(args: argparse.Namespace) -> None:
@@ -89,11 +110,12 @@ def _wants_times(record: Record, args: argparse.Namespace) -> bool:
 
 def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Record:
     now = commit(ROOT)
-    if args.times and before is not None:
+    if args.times and before is not None and not args.open:
         record = before
     else:
-        record = tried(model, args.size, Limits(args.seconds, args.gigabytes))
-        record = replace(record, tried=now)
+        options = [*["--open"] * args.open, *["--no-time"] * args.no_time]
+        limits = Limits(args.seconds, args.gigabytes)
+        record = replace(tried(model, args.size, limits, options=options), tried=now)
     if args.no_time:
         return with_times_of(record, before)
     if record.outcome != RIGHT:
@@ -102,8 +124,10 @@ def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Rec
 
     from selfbyoc.bench.run import cpu_name
 
-    peers = args.peers.split(",") if args.peers else None
-    return replace(timed(model, args.size, record, peers), timed=f"{cpu_name()}, {now}")
+    if not args.open:  # else its own process timed it, which had it built
+        peers = args.peers.split(",") if args.peers else None
+        record = timed(model, args.size, record, peers)
+    return replace(record, timed=f"{cpu_name()}, {now}")
 
 
 def _run(models: list[Model], args: argparse.Namespace) -> None:
@@ -126,6 +150,8 @@ def main() -> int:
         _write_onnx(args)
         return 0
     models, absent = catalogue(args.only)
+    if args.open:
+        models = [model for model in models if not model.is_onnx]  # files have the sizes they have
     for family, why in absent.items():
         print(f"{family}: left out, {why}", file=sys.stderr)
     if args.list:
@@ -134,7 +160,9 @@ def main() -> int:
     if not args.document:
         _run(_left(models, args), args)
     records = read_records(args.results)
-    write_document(args.write, records, [m.key for m in catalogue()[0]], absent)
+    static = read_records(RESULTS) if args.open else records
+    opened = records if args.open else read_records(OPEN_RESULTS)
+    write_document(args.write, static, [m.key for m in catalogue()[0]], absent, opened)
     chosen = [records[m.key] for m in models if m.key in records]
     return 1 if any(record.fault == OURS for record in chosen) else 0
 

@@ -17,7 +17,7 @@ from ..match.paired import match_as_read
 from ..match.reading import Reading
 from .honoured import is_right
 from .stack import Packed
-from .told import OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
+from .told import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
 from .tuned import TUNED, TUNED_AT, Tuned
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ NOT_OWN = "tefuse.not_own_schedule"
 # Symbol -> the least and the largest size that anybody calls the kernel with.
 RANGES = "tefuse.ranges"
 ATTRS = (
-    TARGET, COMPOSITE, SCALARS, PACKED, READING, WRITTEN, OF_ROWS, NOT_OWN, TUNED, TUNED_AT, RANGES,
+    TARGET, COMPOSITE, SCALARS, PACKED, READING, WRITTEN, OF_ROWS, OF_INNER_ROWS, NOT_OWN, TUNED,
+    TUNED_AT, RANGES,
 )  # fmt: skip
 
 

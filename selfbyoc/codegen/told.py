@@ -19,8 +19,9 @@ SCALARS, PACKED = "tefuse.scalars", "tefuse.packed"
 # The match that partitioning read (match/reading.py); and its graph of known sizes, for where
 # another pass wrote the function's body anew, in ops that nobody reads.
 READING, WRITTEN = "tefuse.reading", "tefuse.graph"
-# Whether the composite takes leading axes of open sizes as one (codegen/symbolic/rows.py).
-OF_ROWS = "tefuse.of_rows"
+# Whether the composite takes leading axes of open sizes as one, and fixed ones after them too
+# (codegen/symbolic/rows.py).
+OF_ROWS, OF_INNER_ROWS = "tefuse.of_rows", "tefuse.of_inner_rows"
 
 
 def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:

@@ -8,7 +8,7 @@ from typing import Any
 from ..codegen.external import NOT_OWN, External
 from ..codegen.honoured import is_right
 from ..codegen.symbolic.rows import is_of_rows
-from ..codegen.told import OF_ROWS, READING, WRITTEN
+from ..codegen.told import OF_INNER_ROWS, OF_ROWS, READING, WRITTEN
 from ..errors import FallbackWarning, SelfbyocError
 from ..match.absorbed import find_whole
 from ..match.match import Match
@@ -30,6 +30,7 @@ def reading_attrs(source: External, match: Match) -> dict[str, Any]:
     if source.symbols:
         try:
             attrs[OF_ROWS] = is_of_rows(source)
+            attrs[OF_INNER_ROWS] = is_of_rows(source, inner=True)
         except SelfbyocError:  # the hook asks, and says what is wrong
             return attrs
     return attrs

@@ -7,27 +7,48 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from .open_document import open_cell, open_lines
 from .record import FAILED, RIGHT, Record
 from .speed import speed_lines
 
 BEGIN, END = "<!-- zoo -->", "<!-- end zoo -->"
-HEAD = ("model", "imported", "built", "right", "error", "PyTorch's", "ops", "kernels", "left")
+HEAD = (
+    "model",
+    "imported",
+    "built",
+    "right",
+    "error",
+    "PyTorch's",
+    "ops",
+    "kernels",
+    "left",
+    "open",
+)
 MOST = 6  # kinds of ops left that a row names
 DEAD = 1e-3  # another input changes the output by less: nothing is shown
 
 
 def write_document(
-    path: Path, records: Mapping[str, Record], keys: Sequence[str], absent: Mapping[str, str]
+    path: Path,
+    records: Mapping[str, Record],
+    keys: Sequence[str],
+    absent: Mapping[str, str],
+    opened: Mapping[str, Record],
 ) -> None:
     """Put the tables between the two marks, and leave the words around them as they are."""
     before, rest = path.read_text(encoding="utf-8").split(BEGIN)
     after = rest.split(END)[1]
-    text = markdown(records, keys, absent)
+    text = markdown(records, keys, absent, opened)
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 
-def markdown(records: Mapping[str, Record], keys: Sequence[str], absent: Mapping[str, str]) -> str:
-    """Totals, what failed and why, what became kernels, and a table for each family."""
+def markdown(
+    records: Mapping[str, Record],
+    keys: Sequence[str],
+    absent: Mapping[str, str],
+    opened: Mapping[str, Record],
+) -> str:
+    """Totals, what failed and why, open sizes, what became kernels, and a table for each family."""
     found = [records[key] for key in keys if key in records]
     lines = _totals(found, keys)
     lines += [f"- {family}: left out here, {why}" for family, why in absent.items()]
@@ -35,11 +56,18 @@ def markdown(records: Mapping[str, Record], keys: Sequence[str], absent: Mapping
     if missing:
         lines += ["", f"Not run yet ({len(missing)}): {', '.join(missing)}."]
     lines += ["", "## Refused and wrong", "", *_failures(found)]
+    lines += ["", "## Open sizes", "", *open_lines(opened, keys)]
+    failed = [opened[key] for key in keys if key in opened and opened[key].outcome != RIGHT]
+    lines += ["", *_failures(failed)] if failed else []
     lines += ["", "## Kernels by composite", "", *_composites(found)]
     lines += ["", "## Ops left to TVM", "", *_left(found)]
     lines += ["", "## Speed", "", *speed_lines(found)]
     for family in dict.fromkeys(record.family for record in found):
-        rows = [_row(record) for record in found if record.family == family]
+        rows = [
+            [*_row(record), open_cell(opened.get(record.key))]
+            for record in found
+            if record.family == family
+        ]
         lines += ["", f"## {family}", "", *table(HEAD, rows)]
     return "\n".join(lines)
 

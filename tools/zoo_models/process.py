@@ -44,11 +44,18 @@ class Limits:
     gigabytes: float = 12.0
 
 
-def tried(model: Model, size: str, limits: Limits, script: Path | None = None) -> Record:
+def tried(
+    model: Model,
+    size: str,
+    limits: Limits,
+    script: Path | None = None,
+    options: Sequence[str] = (),
+) -> Record:
     """What a trial found, and whose fault a failure is: if TVM alone fails at the same stage, or is
-    as wrong, it is not ours. The script tries the model that `--trial KEY` names.
+    as wrong, it is not ours. The script tries the model that `--trial KEY` names, with these
+    options.
     """
-    command = _command(model, size, limits, SCRIPT if script is None else script)
+    command = [*_command(model, size, limits, SCRIPT if script is None else script), *options]
     found = _one(command, limits)
     fault = _fault(found)
     if fault == OURS:

@@ -48,8 +48,12 @@ class Trial:
         self._write({"stage": stage})
         start, used = time.perf_counter(), time.process_time()
         yield
-        self._found["seconds"][stage] = round(time.perf_counter() - start, 3)
-        self._found["processor"][stage] = round(time.process_time() - used, 3)
+        self._add("seconds", stage, time.perf_counter() - start)
+        self._add("processor", stage, time.process_time() - used)
+
+    def _add(self, clock: str, stage: str, seconds: float) -> None:
+        """A stage may come several times."""
+        self._found[clock][stage] = round(self._found[clock].get(stage, 0.0) + seconds, 3)
 
     def _tried(self) -> str:
         mod, truth = (self._file if self._model.is_onnx else self._module)()
@@ -97,13 +101,13 @@ class Trial:
             return selfbyoc.build(parted, target, cache=False)
 
 
-def exported(made: Made) -> Any:
-    """The module by torch.export, shapes as they are."""
+def exported(made: Made, axes: Any = None) -> Any:
+    """The module by torch.export; all shapes as they are, but for these axes."""
     import torch
 
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return torch.export.export(made.module, made.inputs)
+        return torch.export.export(made.module, made.inputs, dynamic_shapes=axes)
 
 
 def counted(report: Any) -> dict[str, Any]:

@@ -7,7 +7,6 @@ batch before it, is either 1 or anything above.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from .families import families
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
 from .nothing import empties, is_empty, is_right_at_zero, outputs_of
-from .rows import ROWS, of_rows
+from .rows import ROWS, number_of_rows, of_rows
 from .served import FEW, Family
 
 USUAL = 8  # size of the other symbols, that plans are for
@@ -84,25 +83,29 @@ def _parts(source: External, target: Any) -> Parts:
     sizes = {name: size_variable(name) for name in source.symbols}
     signature = _signature(maker, sizes)
     flat = of_rows(source)
-    if flat is None:
+    if flat is not None:
+        return _of_rows(flat, target, signature)
+    try:
         return _served(maker, sizes, signature)
+    except SymbolicError:
+        inner = of_rows(source, inner=True)
+        if inner is None:
+            raise
+    return _of_rows(inner, target, signature)
+
+
+def _of_rows(flat: External, target: Any, signature: Any) -> Parts:
+    """The functions of the number of rows, for the parameters of this signature."""
     rows = size_variable(ROWS)
     maker = Maker(flat, target)
     found = _served(maker, {ROWS: rows}, _signature(maker, {ROWS: rows}))
-    every = _rows(signature, found.signature)
+    every = number_of_rows(signature, found.signature)
     which = tir.Select(every == 0, NONE, substitute(found.which, {rows: every}))
     shapes = [
         [substitute(extent, {rows: every}) for extent in buffer.shape]
         for buffer in param_buffers(found.signature)
     ]
     return Parts(found.functions, signature, which, (), shapes)
-
-
-def _rows(signature: Any, flat: Any) -> Any:
-    """How many rows there are, from the leading extents that are one in a function of rows."""
-    pairs = zip(param_buffers(signature), param_buffers(flat), strict=True)
-    ranks = ((list(buffer.shape), len(of_rows.shape)) for buffer, of_rows in pairs)
-    return next(math.prod(s[: len(s) - rank + 1]) for s, rank in ranks if rank < len(s))
 
 
 def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts:

@@ -3,6 +3,8 @@ there are.
 
 Where all ops of a kernel treat leading axes alike, it is learnt for the number of its rows: one
 symbol in place of several, or of one after fixed axes, each row in its tile whatever the batch is.
+Fixed axes after an open one are rows too (`inner`), where no kernel can be learnt of the open one:
+with 17 rows a picture, each batch has a plan of its own.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..._tvm import param_buffers
 from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
 from ..external import RANGES, External, match_of
-from ..told import OF_ROWS, READING
+from ..told import OF_INNER_ROWS, OF_ROWS, READING
 from ..tuned import TUNED_AT
 from .ranges import tuned_by
 
@@ -24,17 +27,24 @@ ROWS = "rows"
 ALONG_AXIS = ("bias_add", "layer_norm", "log_softmax", "rms_norm", "softmax")
 
 
-def of_rows(source: External) -> External | None:
+def of_rows(source: External, *, inner: bool = False) -> External | None:
     """The same kernel of one symbol, the number of its rows; None where there is no such one."""
-    told = source.attrs.get(OF_ROWS)
-    found = None if told is False else _of_rows(source)
+    told = source.attrs.get(OF_INNER_ROWS if inner else OF_ROWS)
+    found = None if told is False else _of_rows(source, inner)
     return found if found is None or told or _is_read(found) else None
 
 
-def is_of_rows(source: External) -> bool:
+def is_of_rows(source: External, *, inner: bool = False) -> bool:
     """Whether there is such a kernel, by the composite's pattern."""
-    found = _of_rows(source)
+    found = _of_rows(source, inner)
     return found is not None and _is_read(found)
+
+
+def number_of_rows(signature: Any, flat: Any) -> Any:
+    """How many there are, from the leading extents that are one in the function of rows, `flat`."""
+    pairs = zip(param_buffers(signature), param_buffers(flat), strict=True)
+    ranks = ((list(buffer.shape), len(of_rows.shape)) for buffer, of_rows in pairs)
+    return next(math.prod(s[: len(s) - rank + 1]) for s, rank in ranks if rank < len(s))
 
 
 def _is_read(found: External) -> bool:
@@ -47,10 +57,11 @@ def _is_read(found: External) -> bool:
     return True
 
 
-def _of_rows(source: External) -> External | None:
-    lead = _lead(source.graph)
+def _of_rows(source: External, inner: bool) -> External | None:
     open_ones = [_is_open(value) for value in _values(source.graph)]
-    if not lead or not all(_is_of_rows(call, lead) for call in source.graph.ops):
+    leads = _leads(source.graph, inner)
+    lead = next((n for n in leads if _all_of_rows(source.graph, n)), 0)
+    if not lead:
         return None
     *others, main = source.symbols
 
@@ -92,19 +103,29 @@ def _is_open(value: Value) -> bool:
     return any(isinstance(extent, Symbol) for extent in value.shape)
 
 
-def _lead(graph: OpGraph) -> int:
-    """How many leading axes, the last of them open, all open values have in common, if nothing else
-    of them is; 0 where the others are axes of one, or there are none.
+def _leads(graph: OpGraph, inner: bool) -> Iterator[int]:
+    """How many leading axes may be rows: those to the last open one, or (`inner`) beyond, the most
+    first. All open values have them in common, and one of them is not the only one to count; none
+    where other axes are open, or the open ones are those of one size.
     """
     shapes = [value.shape for value in _values(graph) if _is_open(value)]
-    lead = max(n for n, extent in enumerate(shapes[0], 1) if isinstance(extent, Symbol))
-    first = shapes[0][:lead]
+    first = shapes[0]
+    opened = max(n for n, extent in enumerate(first, 1) if isinstance(extent, Symbol))
     symbols = [str(extent) for extent in first if isinstance(extent, Symbol)]
-    alike = all(list(map(str, shape[:lead])) == list(map(str, first)) for shape in shapes)
-    closed = all(not isinstance(e, Symbol) for shape in shapes for e in shape[lead:])
-    distinct = len(set(symbols)) == len(symbols)
-    several = any(isinstance(extent, Symbol) or extent != 1 for extent in first[:-1])
-    return lead if alike and closed and distinct and several else 0
+    closed = all(not isinstance(e, Symbol) for shape in shapes for e in shape[opened:])
+    if not closed or len(set(symbols)) < len(symbols):
+        return
+    # The last axis is of each row.
+    counts = range(min(map(len, shapes)) - 1, opened, -1) if inner else (opened,)
+    for lead in counts:
+        axes = list(map(str, first[:lead]))
+        others = sum(isinstance(e, Symbol) or e != 1 for e in first[:lead]) - 1
+        if others and all(list(map(str, shape[:lead])) == axes for shape in shapes):
+            yield lead
+
+
+def _all_of_rows(graph: OpGraph, lead: int) -> bool:
+    return all(_is_of_rows(call, lead) for call in graph.ops)
 
 
 def _is_of_rows(call: OpCall, lead: int) -> bool:
