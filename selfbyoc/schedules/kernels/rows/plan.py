@@ -127,35 +127,25 @@ def product_plan(
     count = at_once * rows.height if passes else found.planned
     pays = bool(melted) or pays_rows_first(count, depth, cpu)
     rows_first = choose(f"{name}.rows_first", orders, pays)
-    if rows_first and not melted:
+    by_rows = rows_first and not melted
+    if by_rows:
         sizes = _groups(rows, cpu, depth, passes)
         tile, group = _panels(at_once, rows.height, blocks, dtype, cpu, sizes)
     # As a number of groups: one fits every number of rows, and so do the parts of the rows.
     counts = [rows.each // size for size in next_to(sizes, group)]
-    fitting = rows.parts if rows_first and not melted else 1
-    fitting = rows.each // group if found.by_outer else fitting
+    fitting = rows.each // group if found.by_outer else rows.parts if by_rows else 1
     group = rows.each // choose(f"{name}.groups", counts, rows.each // group, [fitting])
     usual = tile.vectors // vectors
     widths = [t.vectors // vectors for t in tiles_of(rows.height, blocks, dtype, cpu)]
     wide = choose(f"{name}.wide", best(widths, usual), usual, [usual, *widths])
     tile = RegisterTile(rows.height, wide * vectors)
     pieces = _pieces(rows, depth, wide, cpu, name)
-    steps = rows.padded * blocks * vectors * depth
+    chunk = 0 if melted or pieces == 1 else CHUNK_STEPS
+    parallel = is_worth_it(rows.padded * blocks * vectors * depth, LEAST_STEPS)
     return ProductPlan(
-        rows,
-        tile,
-        cpu.lanes(dtype),
-        blocks,
-        wide,
-        depth,
-        pieces,
-        group,
-        rows_first,
-        bool(melted),
-        0 if melted or pieces == 1 else CHUNK_STEPS,
-        is_worth_it(steps, LEAST_STEPS),
-        passes,
-    )
+        rows, tile, cpu.lanes(dtype), blocks, wide, depth, pieces, group, rows_first, bool(melted),
+        chunk, parallel, passes,
+    )  # fmt: skip
 
 
 def passes_of_one(rows: Rows, depth: int, cpu: Machine) -> int:
