@@ -138,3 +138,15 @@ def test_an_extent_that_nobody_knows_is_an_error():
     value = Value((2, None), "float32", "x")
     with pytest.raises(ComputeError, match=r"composite dense: x is .* expected extents"):
         check_shapes("dense", OpGraph((value,), (), (value,)))
+
+
+@relax_only
+def test_a_size_that_pytorch_makes_a_constant_is_told():
+    """PyTorch's max_pool1d takes sizes as numbers, and its decompositions run it."""
+    conv = torch.nn.Conv1d(3, 4, 3, padding=1)
+    model = torch.nn.Sequential(conv, torch.nn.ReLU(), torch.nn.MaxPool1d(2)).eval()
+    size = 8 * torch.export.Dim("n", min=2, max=50)
+    with torch.enable_grad():  # with gradients PyTorch pools by another function
+        program = torch.export.export(model, (torch.randn(2, 3, 80),), dynamic_shapes=({2: size},))
+    with pytest.raises(InputError, match=r"makes 8\*\w+ of input a constant .*max_pool1d"):
+        selfbyoc.from_torch(program)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +21,8 @@ from tvm import relax
 from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
-from ._relax_exprs import is_op, leaves, plain_numbers, static_shape
+from ._relax_cuts import Cut, cut_of, item_of
+from ._relax_exprs import are_same, is_op, leaves, open_shape
 
 LEAST_ROWS = 16  # of the product: of fewer a slice is a short copy
 LEAST_COLUMNS = 16  # of a part: a block of packed weights, on every CPU
@@ -37,21 +38,6 @@ def columns_apart(mod: tvm.IRModule) -> tvm.IRModule:
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     done.update_func(done.get_global_var("main"), _Apart(found).visit_expr(mod["main"]))
     return relax.transform.DeadCodeElimination()(relax.transform.Normalize()(done))
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A slice of a value: elements begin to end of an axis; `drops`: one, and the axis is gone."""
-
-    of: Any
-    axis: int
-    begin: int
-    end: int
-    drops: bool = False
-
-    def on(self, value: Any, axis: int, per: int = 1, drops: bool = False) -> _Cut:
-        """The same elements of what a value was made of, `per` of them for each."""
-        return _Cut(value, axis, self.begin * per, self.end * per, drops)
 
 
 class _Cuts:
@@ -76,17 +62,17 @@ class _Cuts:
             found.update({v: m for v, m in made.items() if m} if all(made.values()) else {})
         return found
 
-    def _cuts_of(self, source: Any) -> dict[Any, _Cut]:
+    def _cuts_of(self, source: Any) -> dict[Any, Cut]:
         """The slices that read a value, where nothing else does, and no two the same elements."""
         readers = self.readers.get(source, [])
         if len(readers) == 1 and is_op(self.values.get(readers[0]), "split"):
             split = readers[0]
             cuts = {
-                r: _item(self.values.get(r), self.values[split])
+                r: item_of(self.values.get(r), self.values[split])
                 for r in self.readers.get(split, ())
             }
         else:
-            cuts = {reader: _cut(self.values.get(reader)) for reader in readers}
+            cuts = {reader: cut_of(self.values.get(reader)) for reader in readers}
         known = dict(self._squeezed(var, cut) for var, cut in cuts.items() if cut is not None)
         axes = {cut.axis for cut in known.values()}
         ends = sorted((cut.begin, cut.end) for cut in known.values())
@@ -95,31 +81,31 @@ class _Cuts:
         near = all(self._together(var, source) for var in known)
         return known if is_whole and apart and near else {}
 
-    def _squeezed(self, var: Any, cut: _Cut) -> tuple[Any, _Cut]:
+    def _squeezed(self, var: Any, cut: Cut) -> tuple[Any, Cut]:
         """The slice together with the squeeze that alone reads it."""
         (reader, *others) = self.readers.get(var, [None])
         squeeze: Any = self.values.get(reader)
         if others or cut.drops or cut.end - cut.begin != 1 or not is_op(squeeze, "squeeze"):
             return var, cut
-        axes = [int(axis) % len(static_shape(squeeze.args[0])) for axis in squeeze.attrs.axis or ()]
+        axes = [int(axis) % len(open_shape(squeeze.args[0])) for axis in squeeze.attrs.axis or ()]
         return (reader, replace(cut, drops=True)) if axes == [cut.axis] else (var, cut)
 
-    def _made(self, cut: _Cut) -> Make | None:
+    def _made(self, cut: Cut) -> Make | None:
         made = self._part(cut)
         if made is not None or not cut.drops:
             return made
         kept = self._part(replace(cut, drops=False))
         return kept and (lambda to: relax.op.squeeze(to.emit(kept(to)), [cut.axis]))
 
-    def _part(self, cut: _Cut) -> Make | None:
+    def _part(self, cut: Cut) -> Make | None:
         """The elements, computed without the others."""
         value = self.values.get(cut.of)
         if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.Op):
             return None
         rule = _RULES.get(value.op.name)
-        return rule(self, value, cut) if rule and static_shape(value) else None
+        return rule(self, value, cut) if rule and open_shape(value) else None
 
-    def inner(self, cut: _Cut) -> Make | None:
+    def inner(self, cut: Cut) -> Make | None:
         """The same of a value that nothing else reads."""
         (reader, *others) = self.readers.get(cut.of, [None])
         return self._part(cut) if not others and self._together(cut.of, reader) else None
@@ -129,40 +115,8 @@ class _Cuts:
         return var in self.block_of and self.block_of[var] == self.block_of.get(other)
 
 
-def _cut(value: Any) -> _Cut | None:
-    """What a slice with a step of one, or an item, reads."""
-    if is_op(value, "take") and isinstance(value.args[1], Constant):
-        index = constant_numpy(value.args[1])
-        extents = static_shape(value.args[0])
-        if index.shape or value.attrs.axis is None or not extents:
-            return None
-        axis = int(value.attrs.axis) % len(extents)
-        inside = 0 <= int(index) < extents[axis]
-        return _Cut(value.args[0], axis, int(index), int(index) + 1, True) if inside else None
-    if not is_op(value, "strided_slice"):
-        return None
-    extents = static_shape(value.args[0])
-    axes, begins, ends, *steps = map(plain_numbers, value.args[1:])
-    if not extents or {len(axes), len(begins), len(ends)} != {1} or any(s != [1] for s in steps):
-        return None
-    (axis,), (begin,), (end,) = axes, begins, ends
-    inside = 0 <= begin < end <= extents[axis]
-    return _Cut(value.args[0], axis % len(extents), begin, end) if inside else None
-
-
-def _item(item: Any, split: Any) -> _Cut | None:
-    """What one result of a split reads."""
-    extents = static_shape(split.args[0])
-    if not isinstance(item, relax.TupleGetItem) or not extents:
-        return None
-    axis = int(split.attrs.axis) % len(extents)
-    sizes = [int(field.shape.values[axis]) for field in split.ty.fields]
-    begin = sum(sizes[: item.index])
-    return _Cut(split.args[0], axis, begin, begin + sizes[item.index])
-
-
-def _of_transpose(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
-    ndim = len(static_shape(call))
+def _of_transpose(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
+    ndim = len(open_shape(call))
     given = call.attrs.axes
     axes = list(range(ndim))[::-1] if given is None else [int(a) % ndim for a in given]
     gone = axes[cut.axis]
@@ -172,56 +126,62 @@ def _of_transpose(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
     return made and (lambda to: relax.op.permute_dims(to.emit(made(to)), axes))
 
 
-def _of_reshape(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
+def _of_reshape(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     """The axis is the outermost part of one of the axes before."""
-    before, after, axis = static_shape(call.args[0]), static_shape(call), cut.axis
+    before, after, axis = open_shape(call.args[0]), open_shape(call), cut.axis
     outside = math.prod(after[:axis])
-    places = [n for n in range(len(before)) if math.prod(before[:n]) == outside]
-    if not places or before[places[-1]] % after[axis]:
+    places = [n for n in range(len(before)) if are_same([math.prod(before[:n])], [outside])]
+    if not places or not isinstance(before[places[-1]], int) or before[places[-1]] % after[axis]:
         return None
     per = before[places[-1]] // after[axis]
     ends = [math.prod(after[axis + 1 : n]) for n in range(axis + 1, len(after) + 1)]
-    made = cuts.inner(cut.on(call.args[0], places[-1], per)) if per in ends else None
+    is_outermost = any(isinstance(end, int) and end == per for end in ends)
+    made = cuts.inner(cut.on(call.args[0], places[-1], per)) if is_outermost else None
     size = [] if cut.drops else [cut.end - cut.begin]
     shape = [*after[:axis], *size, *after[axis + 1 :]]
     return made and (lambda to: relax.op.reshape(to.emit(made(to)), shape))
 
 
-def _of_sum(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
+def _of_sum(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     """A sum with a constant, such as the bias."""
     data, bias = call.args if isinstance(call.args[1], Constant) else reversed(call.args)
-    if cut.drops or not isinstance(bias, Constant) or static_shape(data) != static_shape(call):
+    extents = open_shape(call)
+    if cut.drops or not isinstance(bias, Constant) or not are_same(open_shape(data), extents):
         return None
     array = constant_numpy(bias)
-    own = cut.axis - (len(static_shape(call)) - array.ndim)
+    own = cut.axis - (len(extents) - array.ndim)
     if own >= 0 and array.shape[own] > 1:
         array = np.ascontiguousarray(np.take(array, range(cut.begin, cut.end), own))
     made = cuts.inner(cut.on(data, cut.axis))
     return made and (lambda to: relax.op.add(to.emit(made(to)), constant(array)))
 
 
-def _of_product(cuts: _Cuts, call: Any, cut: _Cut) -> Make | None:
-    shape = static_shape(call)
+def _of_product(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
+    *lead, _ = shape = open_shape(call)
     turned: Any = cuts.values.get(call.args[1])
     turns = is_op(turned, "permute_dims")
     weight = turned.args[0] if turns else call.args[1]
     of_columns = cut.axis == len(shape) - 1 and not cut.drops
-    few = math.prod(shape[:-1]) < LEAST_ROWS or cut.end - cut.begin < LEAST_COLUMNS
-    if few or not of_columns or not isinstance(weight, Constant) or len(static_shape(weight)) != 2:
+    few_rows = all(isinstance(e, int) for e in lead) and math.prod(lead) < LEAST_ROWS
+    few = few_rows or cut.end - cut.begin < LEAST_COLUMNS
+    if few or not of_columns or not isinstance(weight, Constant) or len(open_shape(weight)) != 2:
         return None
     whole = constant_numpy(weight)
     part = whole[cut.begin : cut.end] if turns else whole[:, cut.begin : cut.end]
     part = np.ascontiguousarray(part)
+    merges: Any = cuts.values.get(call.args[0])
 
     def made(to: _Apart) -> Any:
         matrix = to.emit(relax.op.permute_dims(constant(part))) if turns else constant(part)
         data = to.visit_expr(call.args[0])
+        if is_op(merges, "reshape"):  # one for each product, which become one op with it
+            data = to.emit(relax.op.reshape(to.visit_expr(merges.args[0]), open_shape(merges)))
         return relax.op.matmul(data, matrix, out_dtype=call.attrs.out_dtype)
 
     return made
 
 
-_RULES: dict[str, Callable[[_Cuts, Any, _Cut], Make | None]] = {
+_RULES: dict[str, Callable[[_Cuts, Any, Cut], Make | None]] = {
     "relax.add": _of_sum,
     "relax.matmul": _of_product,
     "relax.permute_dims": _of_transpose,

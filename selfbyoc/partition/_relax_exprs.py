@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tvm import relax
+
+from .._tvm import Analyzer
 
 STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
 
@@ -44,11 +46,22 @@ def is_op(value: Any, name: str) -> bool:
 
 def static_shape(expr: Any) -> list[int]:
     """Extents; none where one is not known."""
+    extents = open_shape(expr)
+    return [] if any(not isinstance(e, int) for e in extents) else extents
+
+
+def open_shape(expr: Any) -> list[Any]:
+    """Extents as far as they are known: numbers, and expressions of open sizes."""
     ty = expr.ty
     if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):
         return []
-    extents = [getattr(extent, "value", None) for extent in ty.shape.values]
-    return [] if None in extents else [int(e) for e in extents if e is not None]
+    return [int(e.value) if hasattr(e, "value") else e for e in ty.shape.values]
+
+
+def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether extents are equal at all sizes, as far as TVM can prove it."""
+    equal = Analyzer().can_prove_equal
+    return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def plain_numbers(arg: Any) -> list[int]:

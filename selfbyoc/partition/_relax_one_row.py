@@ -10,7 +10,7 @@ from tvm import relax
 from .._tvm import constant_numpy, tvm
 from ..ir._relax import Attributes, Constant
 from ..ir._relax_emit import constant
-from ._relax_exprs import is_op, static_shape
+from ._relax_exprs import are_same, is_op, open_shape
 from .one_row import NDIM, OF_TWO_AXES, OneRow, attrs_in_rows, is_elementwise, of_two_axes
 
 Expr = Any  # relax.Expr: TVM ships no types
@@ -55,13 +55,13 @@ class ImagesOfOneRow(relax.PyExprMutator):
         """
         if done.op.name not in VIEWS:
             return None
-        source, shape, was = done.args[0], static_shape(call), static_shape(call.args[0])
+        source, shape, was = done.args[0], open_shape(call), open_shape(call.args[0])
         image = self._image(source)
-        if image is not None and static_shape(image) == shape:
+        if image is not None and are_same(open_shape(image), shape):
             return image
         window = self._bound(source)
         of_images = isinstance(window, relax.Call) and getattr(window.op, "name", "") in OF_IMAGES
-        if not of_images or len(shape) != NDIM or OneRow(1).put(shape) != was:
+        if not of_images or len(shape) != NDIM or not are_same(OneRow(1).put(shape), was):
             return None
         self.rows[source] = OneRow(1)
         return relax.op.reshape(source, shape)
@@ -69,7 +69,7 @@ class ImagesOfOneRow(relax.PyExprMutator):
     def _window(self, done: relax.Call, call: relax.Call) -> Expr | None:
         name = done.op.name.removeprefix("relax.")
         found = of_two_axes(name, Attributes(done.attrs))
-        if found is None or not all(static_shape(arg) for arg in (*call.args, call)):
+        if found is None or not all(open_shape(arg) for arg in (*call.args, call)):
             return None
         make, attrs, row = found
         weights = [self._put(w, OneRow.of(str(done.attrs.kernel_layout))) for w in done.args[1:]]
@@ -80,10 +80,10 @@ class ImagesOfOneRow(relax.PyExprMutator):
     def _elementwise(self, done: relax.Call, call: relax.Call) -> Expr | None:
         rows = {self.rows[i] for a in done.args if (i := self._image(a)) is not None}
         is_one = len(rows) == 1 and is_elementwise(done.op.name.removeprefix("relax."))
-        if not is_one or len(static_shape(call)) != NDIM:
+        if not is_one or len(open_shape(call)) != NDIM:
             return None
         (row,) = rows
-        if not all(static_shape(arg) or arg.ty.ndim == 0 for arg in call.args if _is_tensor(arg)):
+        if not all(open_shape(arg) or arg.ty.ndim == 0 for arg in call.args if _is_tensor(arg)):
             return None
         args = [self._put(arg, row) if _is_tensor(arg) else arg for arg in done.args]
         made = relax.Call(done.op, args, done.attrs, done.ty_args, call.span)
@@ -103,9 +103,9 @@ class ImagesOfOneRow(relax.PyExprMutator):
         image = self._image(arg)
         if image is not None and self.rows[image] == row:
             return image
-        was = static_shape(arg)
+        was = open_shape(arg)
         shape = row.put(was)
-        if shape == was:
+        if len(shape) == len(was):
             return arg
         known = self._constant(arg)
         if known is not None:

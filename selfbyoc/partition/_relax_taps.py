@@ -9,7 +9,7 @@ from tvm import relax
 from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
-from ._relax_exprs import is_op, static_shape
+from ._relax_exprs import is_op, open_shape
 from .taps import without_idle_taps
 
 
@@ -28,7 +28,7 @@ def _trimmed(call: Any) -> Any:
     if not is_op(call, "nn.conv2d") or not isinstance(call.args[1], Constant):
         return None
     data, weight, attrs = call.args[0], call.args[1], call.attrs
-    shape = static_shape(data)
+    shape = [e if isinstance(e, int) else None for e in open_shape(data)]
     found = without_idle_taps(constant_numpy(weight), shape, attrs) if shape else None
     if found is None:
         return None

@@ -204,3 +204,38 @@ def test_slices_in_another_block_stay():
     found = np.concatenate(selfbyoc.build(mod)(given), 1)
     wanted = np.maximum(given, 0).astype("float64") @ arrays()[0].T
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
+
+
+def test_parts_of_an_open_batch_are_products():
+    """As torch.export writes a linear layer on three axes: its rows are merged for the product."""
+    batch, rows = tirx.Var("batch", "int64"), 6
+    weight, bias = arrays()
+    x = relax.Var("x", relax.TensorType((batch, rows, IN), "float32"))
+    builder = relax.BlockBuilder()
+    emit = builder.emit
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            merged = emit(relax.op.reshape(x, (batch * rows, IN)))
+            matrix = emit(relax.op.permute_dims(relax.const(weight)))
+            product = emit(relax.op.matmul(merged, matrix))
+            y = emit(relax.op.add(product, relax.const(bias)))
+            y = emit(relax.op.reshape(y, (batch, rows, COLUMNS)))
+            y = emit(relax.op.reshape(y, (batch, rows, 3, HEADS, DEPTH)))
+            turned = emit(relax.op.permute_dims(y, [2, 0, 3, 1, 4]))
+            parts = [sliced(emit, turned, 0, n, n + 1) for n in range(3)]
+            parts = [emit(relax.op.squeeze(part, [0])) for part in parts]
+            out = builder.emit_output(relax.Tuple([emit(relax.op.exp(p)) for p in parts]))
+        builder.emit_func_output(out)
+    mod = relax.transform.Normalize()(builder.get())
+    assert products(columns_apart(mod)) == 3
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"dense": 3}
+    for size in (1, 5):
+        given = np.random.default_rng(size).standard_normal((size, rows, IN)).astype("float32")
+        whole = given.astype("float64") @ weight.T.astype("float64") + bias
+        wanted = whole.reshape(size, rows, 3, HEADS, DEPTH).transpose(2, 0, 3, 1, 4)
+        largest = np.abs(whole).max()
+        for found, part in zip(library(given), wanted, strict=True):
+            assert (
+                np.abs(found - np.exp(part)) <= tolerance("float32", IN) * largest * np.exp(part)
+            ).all()
