@@ -65,6 +65,7 @@ class ScheduleRest:
                 norms_are_scales,
                 clipped_takes,
                 relax.transform.LegalizeOps(),
+                relax.backend.DispatchSortScan(),  # tvm.compile's, after which nobody looks
                 OpaqueIfScheduled(),
                 relax.transform.AnnotateTIROpPattern(),
                 slices_apart,

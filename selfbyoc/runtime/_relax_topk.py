@@ -29,9 +29,9 @@ def with_enough(func: Any) -> Any:
 
 
 def _checks(call: Any) -> list[tuple[Any, str]]:
-    """What has to hold for one call of the sort: its data, its results, how many, the axis, ..."""
+    """What has to hold for one call of the sort: data, results, how many, axis, and more."""
     data, result = (list(array.args[1].args) for array in call.args[1:3])
-    axis = int(call.args[-4])
+    axis = int(call.args[-3])
     there, taken = data[axis], result[axis]
     if Analyzer().can_prove(there >= taken):
         return []

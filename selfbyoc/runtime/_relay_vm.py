@@ -13,6 +13,7 @@ from .._tvm import tvm
 from .._tvm_symbolic import INPUT_ERROR
 from ..codegen._relay import kept_targets
 from ..errors import InputError
+from ._relay_least import with_checks
 from ._relay_lowering import lowering
 from .alignment import lies_well
 
@@ -25,7 +26,7 @@ def is_machine(native: Any) -> bool:
 def compile_for_machine(mod: tvm.IRModule, target: Any) -> Any:
     """A partitioned module -> its executable, which the virtual machine runs."""
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
-        return relay.vm.compile(mod, target=target).mod
+        return relay.vm.compile(with_checks(mod), target=target).mod
 
 
 def machine(native: Any) -> VirtualMachine:
