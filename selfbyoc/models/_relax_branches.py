@@ -14,13 +14,21 @@ from .._tvm import tir, walk
 from ..partition._relax_exprs import STEP
 from ._relax_loop_calls import Functions
 
+_PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are
+
 
 def is_of_known_sizes(block: Any, result: Any) -> bool:
     """Whether no size decides what a block computes: nothing there can be of the wrong one."""
     read = relax.analysis.free_vars(relax.SeqExpr([block], result))
     types = [x.ty for x in (*read, *(b.var for b in block.bindings), result)]
-    casts = [b for b in block.bindings if isinstance(b, relax.MatchCast)]
-    return not casts and not any(map(_sizes, types))
+    asking = [b for b in block.bindings if _asks(b)]
+    return not asking and not any(map(_sizes, types))
+
+
+def _asks(binding: Any) -> bool:
+    """Whether a binding may find sizes that do not fit, even where they are known."""
+    op = getattr(getattr(binding.value, "op", None), "name", "")
+    return isinstance(binding, relax.MatchCast) or op in _PLACES
 
 
 def branch_of(functions: Functions, block: Any, result: Any, inputs: Sequence[Any]) -> Any:

@@ -15,18 +15,32 @@ from .._tvm import te, tir
 from .._tvm_alignment import any_alignment
 from .._tvm_symbolic import asserting
 from ..ir._relax_symbols import text_of
-from ._relax_algebra import Extent
+from ._relax_algebra import Algebra, Extent
 
 
 def with_sizes(builder: Any, x: Any, shape: Sequence[Extent]) -> Any:
     """A tensor by another shape, which has to be its own: a call with others is an InputError,
     where it computes this. A copy.
     """
-    given = [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
-    func = _copying(given, list(shape), x.ty.dtype)
+    func = _copying(_extents(x), list(shape), x.ty.dtype)
     return builder.emit(
         relax.call_tir(builder.add_func(func, "one_size"), [x], relax.TensorType(shape, x.ty.dtype))
     )
+
+
+def of_as_many(builder: Any, algebra: Algebra, x: Any, shape: Sequence[Extent]) -> Any:
+    """A tensor in another shape, which has to have as many elements: of others TVM leaves out what
+    is too much.
+    """
+    count, wanted = algebra.product(_extents(x)), algebra.product(shape)
+    if not algebra.are_equal(count, wanted):
+        flat = builder.emit(relax.op.reshape(x, relax.ShapeExpr([count])))
+        x = with_sizes(builder, flat, [wanted])
+    return relax.op.reshape(x, relax.ShapeExpr(shape))
+
+
+def _extents(x: Any) -> list[Extent]:
+    return [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
 
 
 def _copying(given: Sequence[Extent], shape: Sequence[Extent], dtype: Any) -> Any:

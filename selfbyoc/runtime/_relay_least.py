@@ -8,23 +8,22 @@ machine calls no kernel whose results have no elements.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tvm import relay, te, tir, topi
-from tvm.relay.op import op as registry
-from tvm.relay.op._tensor import elemwise_shape_func
+from tvm import relay, tir
 
 from .._tvm import tvm
 from .._tvm_symbolic import INPUT_ERROR
 from ..ir._relay_any import Instance, instance, names_of, sizes_for
-from ..ir._relay_walk import postorder, rebuild
+from ..ir._relay_walk import postorder
+from ._relay_checks import copied, opaque, rebuilt, register
+from .nothing import axes_of
 
 _NAME = "tefuse.at_least"
 
 
-def with_checks(mod: tvm.IRModule) -> tvm.IRModule:
+def with_places_checked(mod: tvm.IRModule) -> tvm.IRModule:
     """The module, its main with these checks, if it asks for any."""
     main = mod["main"]
     if not any(any(_asked(expr)) for expr in postorder(main.body)):
@@ -33,17 +32,15 @@ def with_checks(mod: tvm.IRModule) -> tvm.IRModule:
     taken = [sizes_for(main, names, skip) for skip in (0, 1)]
     made = [instance(main, names, sizes, mod) for sizes in taken] if names else []
     symbols = {tuple(sizes[name] for sizes in taken): name for name in names.values()}
-    new: dict[Any, Any] = {}
-    for expr in postorder(main.body):
-        new[expr] = rebuild(expr, new)
+
+    def checked(expr: Any, made_of: Any, new: Mapping[Any, Any]) -> Any:
         for axis, least in _asked(expr):
             size = _size(expr.args[0], axis, made)
             known = f"size {symbols[size]}" if size in symbols else f"axis {axis} of {expr.op.name}"
-            new[expr] = _checked(new[expr], new[expr.args[0]], expr, axis, least, known)
-    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
-    ret = main.ret_type
-    done["main"] = relay.Function(main.params, new[main.body], ret, main.type_params, main.attrs)
-    return relay.transform.InferType()(done)
+            made_of = _checked(made_of, new[expr.args[0]], expr, axis, least, known)
+        return made_of
+
+    return rebuilt(mod, checked)
 
 
 def _asked(expr: Any) -> Iterator[tuple[int, int]]:
@@ -53,19 +50,9 @@ def _asked(expr: Any) -> Iterator[tuple[int, int]]:
         return
     shape = expr.args[0].checked_type.shape
     least = int(expr.attrs.k) if name == "topk" else 1
-    for axis in _axes(expr.attrs, len(shape)):
+    for axis in axes_of(expr.attrs, len(shape)):
         if isinstance(shape[axis], tir.Any):
             yield axis, least
-
-
-def _axes(attrs: Any, rank: int) -> list[int]:
-    given = attrs.axis
-    if given is None:
-        return list(range(rank))
-    axes = [int(given)] if isinstance(given, (int, tir.IntImm)) else [int(a) for a in given]
-    axes = [axis % rank for axis in axes]
-    is_exclusive = bool(getattr(attrs, "exclude", False))
-    return [axis for axis in range(rank) if axis not in axes] if is_exclusive else axes
 
 
 def _size(data: Any, axis: int, made: Sequence[Instance | None]) -> tuple[Any, ...]:
@@ -89,42 +76,8 @@ def _checked(result: Any, data: Any, was: Any, axis: int, least: int, known: str
 
 def _compute(attrs: Any, ins: Sequence[Any], _: Any) -> list[Any]:
     result, data = ins
-    holds = _opaque(data.shape[int(attrs["axis"])]) >= int(attrs["least"])
-
-    def copied(given: Sequence[Any], results: Sequence[Any]) -> Any:
-        builder = tir.ir_builder.create()
-        told = tir.StringImm(str(attrs["text"]))
-        builder.emit(lambda body: tir.AssertStmt(holds, told, body))
-        source, target = builder.buffer_ptr(given[0]), builder.buffer_ptr(results[0])
-        with builder.for_range(0, math.prod(result.shape), "at") as at:
-            target[at] = source[at]
-        return builder.get()
-
-    return [te.extern([result.shape], [result, data], copied, name="at_least", dtype=result.dtype)]
+    size, least = opaque(data.shape[int(attrs["axis"])]), int(attrs["least"])
+    return [copied(result, [result, data], lambda _: size >= least, str(attrs["text"]))]
 
 
-def _opaque(extent: Any) -> Any:
-    """A size of which nothing is known: of its own variables TVM takes for granted that they are 1
-    or more.
-    """
-    return tir.reinterpret(f"u{extent.dtype}", extent)
-
-
-def _register() -> None:
-    registry.register(_NAME, "a copy of what is large enough")
-    op = tvm.ir.Op.get(_NAME)
-    op.set_attrs_type_key("DictAttrs")
-    op.set_support_level(10)
-    op.add_type_rel(f"{_NAME}Rel", lambda types, attrs: types[0])
-    registry.register_pattern(_NAME, registry.OpPattern.OPAQUE)
-    registry.register_compute(_NAME, _compute)
-    registry.register_schedule(_NAME, _schedule)
-    registry.register_shape_func(_NAME, False, elemwise_shape_func)
-
-
-@tvm.target.generic_func
-def _schedule(attrs: Any, outs: Sequence[Any], target: Any) -> Any:
-    return topi.generic.schedule_extern(outs)
-
-
-_register()
+register(_NAME, _compute)
