@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._tvm import GENERATION, TensorLoad, dtype_of, region_buffer, tir, tvm, walk
+from ._tvm import TensorLoad, dtype_of, region_buffer, tir, tvm, walk
 from ._tvm_rewrite import with_nodes
 
 _PARTS = ("a", "b", "value", "base", "condition", "true_value", "false_value")
@@ -66,11 +66,3 @@ def _named_by_data(func: Any) -> set[Any]:
 
     walk(func.body, visit, "Let", "LetStmt", "Bind")
     return named
-
-
-if GENERATION == "relay":
-
-    @tvm.tir.transform.prim_func_pass(opt_level=0, name="WithinBuffers")
-    def WithinBuffers(func: Any, mod: Any, context: Any) -> Any:
-        """The same as a pass of lowering."""
-        return within_buffers(func)

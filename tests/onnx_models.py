@@ -53,6 +53,7 @@ def check_at_sizes(proto, *shapes, atol=1e-6):
     mod = selfbyoc.from_onnx(proto)
     text = str(mod["main"])
     assert "match_cast" not in text
+    assert "one_size" not in text
     assert "tensor_to_shape" not in text
     library = selfbyoc.build(mod, cache=False)
     session = onnxruntime.InferenceSession(proto.SerializeToString())

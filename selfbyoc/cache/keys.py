@@ -22,8 +22,10 @@ _STARTED = time.time()
 _LOWERING = (
     "_tvm.py",
     "_tvm_alignment.py",
+    "_tvm_c.py",
     "_tvm_rewrite.py",
     "_tvm_selects.py",
+    "_tvm_starts.py",
     "_tvm_symbolic.py",
     "_tvm_values.py",
     "_tvm_vectors.py",

@@ -10,10 +10,12 @@ from typing import Any
 from .._tvm import tvm
 from .._tvm_alignment import any_alignment, lowered_for_any_alignment
 from .._tvm_build import build_module
+from .._tvm_c import for_c
 from .._tvm_config import kernel_config
 from .._tvm_gpu import with_exact_doubles
 from .._tvm_rewrite import each_var_once, with_broadcasts
-from .._tvm_selects import without_decided, without_max_min, without_truncation
+from .._tvm_selects import without_decided, without_truncation
+from .._tvm_starts import with_true_starts
 from ..gpu import is_gpu
 from .carried import with_carried
 from .copies import with_copies
@@ -33,10 +35,11 @@ def finished(func: Any, target: Any) -> Any:
     """A scheduled PrimFunc with what TensorIR has no step for."""
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
-    if is_gpu(target):
-        func = with_exact_doubles(func)
+    if is_gpu(target):  # threads reduce together by what TVM knows from its start
+        return any_alignment(with_exact_doubles(func))
+    func = with_true_starts(func)
     if str(target.kind) == "c":
-        return without_max_min(any_alignment(func))
+        return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
         func = with_early(with_prefetch(func))
     return any_alignment(func)

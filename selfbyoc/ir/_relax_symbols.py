@@ -50,7 +50,7 @@ def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
             continue
         for axis, extent in enumerate(_extents(param.ty)):
             if not isinstance(extent, tir.IntImm):
-                found.setdefault(_text(extent), []).append((position, axis))
+                found.setdefault(text_of(extent), []).append((position, axis))
     return {name: tuple(at) for name, at in found.items()}
 
 
@@ -65,7 +65,7 @@ def casts(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
         at = position[binding.value]
         for axis, extent in enumerate(_extents(binding.var.ty)):
             if not isinstance(extent, (tir.IntImm, tir.Var)):
-                found[_text(extent)] = (*found.get(_text(extent), ()), (at, axis))
+                found[text_of(extent)] = (*found.get(text_of(extent), ()), (at, axis))
     return found
 
 
@@ -150,7 +150,7 @@ def number(extent: Any) -> Any:
     if isinstance(extent, tir.IntImm):
         return int(extent)
     if _by_name.get() and isinstance(extent, tvm.ir.Node):
-        return _text(extent)
+        return text_of(extent)
     sizes = _sizes.get()
     if sizes and isinstance(extent, tir.Var) and extent in sizes:
         return sizes[extent]
@@ -158,9 +158,9 @@ def number(extent: Any) -> Any:
         return None
     known = {var: tir.IntImm(dtype_of(var), int(size)) for var, size in sizes.items()}
     found = Analyzer().simplify(substitute(extent, known))
-    return Symbol(int(found), _text(extent)) if isinstance(found, tir.IntImm) else None
+    return Symbol(int(found), text_of(extent)) if isinstance(found, tir.IntImm) else None
 
 
-def _text(extent: Any) -> str:
-    """`n`, `n * 2`, without the types of numbers."""
-    return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent))
+def text_of(extent: Any) -> str:
+    """`n`, `n * 2`, `min(6, n)`, without TVM's types and modules."""
+    return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent)).replace("T.", "")

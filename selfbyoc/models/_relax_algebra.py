@@ -33,7 +33,7 @@ class Algebra:
         self.by, self.node = {} if by is None else by, ""
         self.equal: dict[Any, Extent] = {}
         self.floors: dict[str, int] = {}  # by name: the least that a size of an input may be
-        self.is_certain = True  # that a call computes the node at hand: not in a branch
+        self.is_certain = True  # that each call computes the node at hand: not in a branch
         self._analyzer, self._bound = Analyzer(), set[Any]()
 
     def simplest(self, x: Extent) -> Extent:
@@ -120,8 +120,10 @@ class Algebra:
     def promise(self, a: Extent, b: Extent) -> None:
         """Two sizes have to be equal, or the model is an error. What that says of a size that has a
         limit in one of them, `min(n, 512)` in `n`, is noted in `bounds`; what an input's size is
-        by others, in `equal`.
+        by others, in `equal`; of a node that each call computes.
         """
+        if not self.is_certain:
+            return
         if self._bounded(a, b) or self._bounded(b, a):
             return
         for var, size in ((a, b), (b, a)):
@@ -144,19 +146,16 @@ class Algebra:
             self.by[name] = self.node
         return True
 
-    def demand(self, size: Extent, least: int) -> bool:
-        """A size has to be at least so large, or the model is an error. False where it is neither
-        known to be nor the size of an input, for which `floors` notes it.
+    def demand(self, size: Extent, least: int) -> None:
+        """A size has to be at least so large, or the model is an error. Of an input's `floors`
+        notes it, if each call computes the node.
         """
-        if self.holds(size >= least):
-            return True
-        if not any(size is v or v.same_as(size) for v in self.given):
-            return False
+        if not self.is_certain or not any(size is v or v.same_as(size) for v in self.given):
+            return
         name = str(size.name)
         if least > self.floors.get(name, 0):
             self.floors[name] = least
             self.by[name] = self.node
-        return True
 
     def _is_of_others(self, var: Any, size: Extent) -> bool:
         """Whether a size follows from inputs' sizes, without this one and what follows from it."""

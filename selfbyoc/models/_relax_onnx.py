@@ -21,6 +21,7 @@ from ..ir._relax_symbols import symbols, with_ranges
 from ..ir.symbols import Range
 from ..ops.kind import OWN
 from ._relax_algebra import Algebra, Extent
+from ._relax_branches import branch_of, is_of_known_sizes
 from ._relax_loop_calls import Functions
 from ._relax_loops import Scope, loop_of
 from ._relax_spans import with_spans
@@ -117,6 +118,23 @@ class _Importer(ONNXGraphImporter):
             self._known = () if node.op_type == "If" else self.knowledge.inputs(node)
             self.knowledge.algebra.is_certain = node.op_type != "If"
             super()._construct_nodes(SimpleNamespace(node=[node]))
+
+    def _convert_subgraph(self, bb: Any, graph: Any) -> Any:
+        """A branch of an If: a function, but where nothing there can be of a wrong size. That is
+        computed whether it is taken or not, as the frontend has it, and kernels take it with the
+        ops around.
+        """
+        outside = self._nodes
+        bb._begin_binding_block()
+        result = bb.normalize(super()._convert_subgraph(bb, graph))
+        self._nodes = outside  # of which the frontend leaves a copy
+        block = bb._end_block()
+        if is_of_known_sizes(block, result):
+            for binding in block.bindings:
+                bb.emit_normalized(binding)
+            return result
+        given = [x for x in self._inputs.values() if isinstance(x, relax.Var)]
+        return branch_of(self.loops, block, result, given)
 
     def _extents(self, name: str) -> Sequence[Extent] | None:
         x = self._nodes[name]

@@ -75,7 +75,7 @@ def from_torch(module: Any, inputs: Sequence[Any]) -> Any:
                 for n, x in enumerate(inputs)
             ]
             mod, params = relay.frontend.from_pytorch(
-                traced, given, custom_convert_map={"aten::cumsum": _cumsum}
+                traced, given, custom_convert_map=dict(_CONVERTERS)
             )
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
@@ -95,3 +95,17 @@ def _cumsum(inputs: Sequence[Any], types: Sequence[str]) -> Any:
     else:
         dtype = types[0] if types[0].startswith(("float", "bfloat")) else "int64"
     return relay.cumsum(relay.cast(x, dtype), axis=axis, dtype=dtype)
+
+
+def _logsumexp(inputs: Sequence[Any], types: Sequence[str]) -> Any:
+    """With 0 for a largest element that is infinite, as PyTorch has it: TVM's takes it from itself,
+    which is NaN.
+    """
+    x, axis, keeps = inputs[:3]
+    peak = relay.max(x, axis, keepdims=True)
+    peak = relay.where(relay.isinf(peak), relay.zeros_like(peak), peak)
+    logarithm = relay.log(relay.sum(relay.exp(x - peak), axis, keepdims=True)) + peak
+    return logarithm if keeps else relay.squeeze(logarithm, axis)
+
+
+_CONVERTERS = {"aten::cumsum": _cumsum, "aten::logsumexp": _logsumexp}

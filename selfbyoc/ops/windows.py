@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._tvm import dtype_of, te, tir
+from .._tvm_starts import lowest
 from ..errors import UnsupportedOp
 from ..graph import OpCall
 
@@ -139,7 +140,7 @@ def max_pool2d(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     axes = out_axes = letters(call.attrs["layout"], call, "NCHW")
     strides, dilation, size = (call.attrs[k] for k in ("strides", "dilation", "pool_size"))
     pads = _pool_padding(x, axes, call)
-    padded, axes = _padded(x, axes, pads, tir.min_value(dtype_of(x)), strides, f"{call.name}_pad")
+    padded, axes = _padded(x, axes, pads, lowest(dtype_of(x)), strides, f"{call.name}_pad")
     ry = te.reduce_axis((0, size[0]), name="ry")
     rx = te.reduce_axis((0, size[1]), name="rx")
 

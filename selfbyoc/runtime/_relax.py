@@ -15,6 +15,7 @@ from .._tvm import tensor, tvm
 from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
+from ..errors import InputError
 from ..interrupt import stopped
 from ..partition._relax_exprs import steps_of
 from ._relax_computed import computed_sizes_first
@@ -124,10 +125,31 @@ def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[A
     main = session(native)["main"]
 
     def call(tensors: Sequence[Any]) -> list[Any]:
-        result = main(*tensors)
+        result = _result(main, tensors)
         return list(result) if _is_array(result) else [result]
 
     return call
+
+
+# How many there are, how many there should be, and of what.
+_CAST = re.compile(
+    r"\((-?\d+) vs\. (-?\d+)\) : ErrorContext\(match_cast, ty=R\.(.*)\)\s+match_cast"
+)
+
+
+def _result(main: Any, tensors: Sequence[Any]) -> Any:
+    """What `main` returns. Of sizes that data decide the virtual machine says by an error of its
+    own that they do not fit.
+    """
+    try:
+        return main(*tensors)
+    except RuntimeError as err:
+        found = _CAST.search(str(err))
+        if found is None:
+            raise
+        size, wanted, ty = found.groups()
+        text = f"expected {wanted}, found {size} for {ty.replace('T.', '')}"
+        raise InputError(f"a size that is computed: {text}") from err
 
 
 def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:

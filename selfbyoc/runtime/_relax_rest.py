@@ -14,8 +14,10 @@ from tvm import relax
 from .._tvm import Schedule, dtype_of, param_buffers, tir, tvm, walk
 from .._tvm_alignment import any_alignment
 from .._tvm_build import build_module
+from .._tvm_c import for_c
 from .._tvm_indices import within_buffers
 from .._tvm_selects import without_truncation
+from .._tvm_starts import with_true_starts
 from .._tvm_symbolic import symbols
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
@@ -28,6 +30,7 @@ from ._relax_norms import norms_are_scales
 from ._relax_sums import with_sums_apart
 from ._relax_symbolic import scheduled_for_all_sizes
 from ._relax_takes import clipped_takes
+from ._relax_topk import with_enough
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ class ScheduleRest:
                 norms_are_scales,
                 clipped_takes,
                 relax.transform.LegalizeOps(),
+                relax.backend.DispatchSortScan(),  # tvm.compile's, after which nobody looks
                 OpaqueIfScheduled(),
                 relax.transform.AnnotateTIROpPattern(),
                 slices_apart,
@@ -94,8 +98,9 @@ def schedule_rest(
     """Our default schedule for every PrimFunc; the names of those that it does not fit, and why."""
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     unscheduled: dict[str, str] = {}
+    given = {gv.name_hint for gv, func in mod.functions.items() if not _is_open(func)}
     for gv, func in mod.functions.items():
-        if not isinstance(func, tir.PrimFunc) or is_scheduled(func):
+        if gv.name_hint in given:
             continue
         func = within_buffers(func)
         if gv.name_hint in keep or (symbols(func) and relax.analysis.has_reshape_pattern(func)):
@@ -116,7 +121,22 @@ def schedule_rest(
             done.update_func(gv, any_alignment(with_sums_apart(func)))
             unscheduled[gv.name_hint] = _reason(err)
             logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
-    return done, unscheduled
+    return _ready(done, given, target), unscheduled
+
+
+def _is_open(func: Any) -> bool:
+    """Whether nobody has scheduled it yet."""
+    return isinstance(func, tir.PrimFunc) and not is_scheduled(func)
+
+
+def _ready(mod: tvm.IRModule, given: Collection[str], target: Any) -> tvm.IRModule:
+    """The module, its functions beside those `given` as TVM computes what they mean."""
+    for gv, func in list(mod.functions.items()):
+        if gv.name_hint in given:
+            continue
+        func = with_enough(with_true_starts(func))
+        mod.update_func(gv, for_c(func) if str(target.kind) == "c" else func)
+    return mod
 
 
 def _reason(err: Exception) -> str:

@@ -19,7 +19,7 @@ from .._tvm import (
 )
 from .._tvm_symbolic import asserting
 from ..codegen.symbolic.nothing import is_empty, outputs_of
-from ..ir._relax_symbols import by_name, number
+from ..ir._relax_symbols import text_of
 
 
 def with_sums_apart(func: Any) -> Any:
@@ -75,12 +75,7 @@ def _refusing(func: Any, extents: list[Any]) -> Any:
     params = param_buffers(func)
     hollow = is_empty([params[place] for place in outputs_of(func)])
     checks = [
-        (tir.any(extent > 0, hollow), f"size {_text(extent)}: expected 1 or more")
+        (tir.any(extent > 0, hollow), f"size {text_of(extent)}: expected 1 or more")
         for extent in extents
     ]
     return asserting(func, checks)
-
-
-def _text(extent: Any) -> str:
-    with by_name():
-        return str(number(extent)).replace("T.", "")

@@ -14,12 +14,12 @@ from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 from tvm.runtime.vm import VirtualMachine
 
 from .._tvm import tensor, tvm
-from .._tvm_indices import WithinBuffers
 from ..codegen._relay import kept_targets
 from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
 from . import _relay_vm
+from ._relay_lowering import lowering
 from ._relay_memory import planned_memory
 from ._relay_vm import compile_for_machine, is_machine, machine
 from .alignment import lies_well, read_only
@@ -44,8 +44,7 @@ def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str],
         return compile_for_machine(mod, target), {}, None
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
-    bounds = {"tir.add_lower_pass": [(0, WithinBuffers)]}
-    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=bounds):
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
         built = relay.build(mod, target=target)
     return weights_once(built), {}, planned_memory(built.graph_json)
 

@@ -13,6 +13,9 @@ from .._tvm import tvm
 from .._tvm_symbolic import INPUT_ERROR
 from ..codegen._relay import kept_targets
 from ..errors import InputError
+from ._relay_least import with_places_checked
+from ._relay_lowering import lowering
+from ._relay_reshape import with_reshapes_checked
 from .alignment import lies_well
 
 
@@ -23,7 +26,8 @@ def is_machine(native: Any) -> bool:
 
 def compile_for_machine(mod: tvm.IRModule, target: Any) -> Any:
     """A partitioned module -> its executable, which the virtual machine runs."""
-    with kept_targets(), tvm.transform.PassContext(opt_level=3):
+    mod = with_reshapes_checked(with_places_checked(mod))
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
         return relay.vm.compile(mod, target=target).mod
 
 

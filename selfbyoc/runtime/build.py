@@ -42,6 +42,7 @@ from .generation import runtime
 from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
+from .nothing import check_places, of_nothing
 from .signature import signature_of
 from .sizes import bounded_by, least_sizes, sizes_of
 
@@ -188,13 +189,15 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         mod = rounded(mod)
     if is_watched():
         begin(_kernels(mod, target), target)
+    check_places(mod)
     try:
         with sizes_told(mod):
             native, unscheduled, memory = runtime.compile_module(without_originals(mod), target)
     except SelfbyocError:
         raise
     except Exception as err:  # TVM's own passes and schedules raise whatever they like
-        raise LoweringError(f"TVM cannot build the model: {one_line(err)}") from err
+        why = "; ".join(filter(None, [one_line(err), of_nothing(mod)]))
+        raise LoweringError(f"TVM cannot build the model: {why}") from err
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
     inputs, outputs = signature_of(mod)
     return Library(

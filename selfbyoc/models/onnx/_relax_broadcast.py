@@ -2,8 +2,9 @@
 an axis that has to have as many elements as a TopK is asked for.
 
 What casts say of inputs' sizes is read a second time as their shapes (_relax_algebra.py), and a
-call with others is an error. Of two sizes that may be equal or 1, ONNX would take the 1 for the
-other; here that is an error of the call, too.
+call with others is an error: if it computes the node. In a branch the cast alone says so. Of two
+sizes that may be equal or 1, ONNX would take the 1 for the other; here that is an error of the
+call, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tvm import relax
 from ..._tvm import constant_numpy, tir
 from ...ir._relax import Constant
 from .._relax_algebra import Algebra, Extent
+from .._relax_one_size import with_sizes
 
 _ELEMENTWISE = frozenset(
     ("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
@@ -38,12 +40,10 @@ def agreed(builder: Any, algebra: Algebra, op: str, inputs: Any, attributes: Any
         axis = attributes.get("axis", 0) % rank
         wanted = [[(n, a) for n in given] for a in range(rank) if a != axis]
     if op == "TopK":
-        casts = _at_least(algebra, inputs, attributes)
-    else:
-        casts = _casts(algebra, given, wanted, op == "Concat")
-    for n, changes in casts.items():
+        _at_least(algebra, inputs, attributes)
+    for n, changes in _casts(algebra, given, wanted, op == "Concat").items():
         shape = [changes.get(axis, extent) for axis, extent in enumerate(_extents(given[n]))]
-        inputs[n] = builder.match_cast(given[n], relax.TensorType(shape, given[n].ty.dtype))
+        inputs[n] = with_sizes(builder, given[n], shape)
     return inputs
 
 
@@ -74,23 +74,14 @@ def _casts(
     return found
 
 
-def _at_least(
-    algebra: Algebra, inputs: Sequence[Any], attributes: Any
-) -> dict[int, dict[int, Extent]]:
-    """The axis of a TopK that has to have as many elements as are asked for: TVM's leaves the
-    places of others as the memory was.
-    """
+def _at_least(algebra: Algebra, inputs: Sequence[Any], attributes: Any) -> None:
+    """The axis of a TopK has to have as many elements as are asked for."""
     extents, axis = _extents(inputs[0]), attributes.get("axis", -1)
     least = attributes.get("k")  # before opset 10
     if least is None and isinstance(inputs[1], Constant):
         least = int(constant_numpy(inputs[1]).ravel()[0])
-    # Of a branch both are computed, and the one that is not taken may want more than there is.
-    if least is None or not extents or not algebra.is_certain:
-        return {}
-    extent = extents[axis]
-    if isinstance(extent, int) or algebra.demand(extent, least):
-        return {}
-    return {0: {axis % len(extents): algebra.most(extent, least)}}
+    if least is not None and extents and not isinstance(extents[axis], int):
+        algebra.demand(extents[axis], least)
 
 
 def _is_one(extent: Extent) -> bool:

@@ -16,6 +16,7 @@ from ..._tvm import tir
 from ...errors import InputError
 from ...ir._relax import Constant
 from .._relax_algebra import Algebra, Extent
+from .._relax_one_size import of_as_many
 from ._relax_elements import Known, as_whole
 
 
@@ -54,7 +55,7 @@ def _reshape(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
         known = [e for e in sizes if not (isinstance(e, int) and e == -1)]
         rest = at.algebra.shared(extents, known)
         sizes = [rest if isinstance(e, int) and e == -1 else e for e in sizes]
-    return relax.op.reshape(data, relax.ShapeExpr(sizes))
+    return of_as_many(at.builder, at.algebra, data, sizes)
 
 
 def _reshaped_as_told(builder: Any, data: Any, wanted: Any, keeps: bool) -> Any:

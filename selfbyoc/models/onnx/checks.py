@@ -170,6 +170,15 @@ def _beyond(node: Any, graph: Graph) -> str:
     return f"it reads element {wrong.flat[0]} of {extent}" if wrong.size else ""
 
 
+def _large(node: Any, graph: Graph) -> str:
+    """Of sizes of an image 0.17 takes the lower 32 bits."""
+    if not IS_RELAY or node.op_type not in ("Resize", "Upsample"):
+        return ""
+    values = [graph.constant(name) for name in node.input[1:] if name]
+    found = [e for v in values if v is not None for e in v.ravel().tolist() if abs(e) >= 2**31]
+    return f"it resizes to {found[0]}, which is beyond 32 bits" if found else ""
+
+
 def _narrow(node: Any, graph: Graph) -> str:
     """0.17 computes floats of 8 bits and what is of 4 in others, 0.27 rounds them otherwise."""
     values = [name for name in (*node.input, *node.output) if name]
@@ -223,7 +232,7 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted, _flat, _beyond, of_nothing,
+    _aligned, _nearest, _sorted, _flat, _beyond, _large, of_nothing,
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from .steps import Steps
 
 
 def _reduction(node: Any, graph: Graph) -> Sequence[Any] | None:
-    for form in (_known_axes, _of_nothing, _along_data, _of_bools, _axes_as_attribute):
+    forms = (_known_axes, _of_nothing, _along_data, _of_bools, _of_infinity, _axes_as_attribute)
+    for form in forms:
         found = form(node, graph)
         if found is not None:
             return found
@@ -98,6 +99,25 @@ def _of_bools(node: Any, graph: Graph) -> Sequence[Any] | None:
     reduced.output[:] = [found]
     steps.nodes.append(reduced)
     return steps.instead(steps.cast(found, np.bool_))
+
+
+def _of_infinity(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """The logarithm of a sum of powers with 0 for a largest element that is infinite: both
+    frontends take it from itself, which is NaN.
+    """
+    axes, dtype = axes_of(node, graph), graph.dtype(node.input[0])
+    is_float = dtype is not None and dtype.kind == "f"
+    if node.op_type != "ReduceLogSumExp" or not axes or not is_float:
+        return None
+    steps, x, keeps = Steps(graph, node), node.input[0], attributes(node).get("keepdims", 1)
+    peak = steps.over("ReduceMax", x, axes, keepdims=1)
+    ends = [steps("Equal", peak, np.asarray(end, dtype)) for end in (-np.inf, np.inf)]
+    peak = steps("Where", steps("Or", *ends), np.asarray(0, dtype), peak)
+    power = steps("Exp", steps("Sub", x, peak))
+    logarithm = steps("Log", steps.over("ReduceSum", power, axes, keepdims=keeps))
+    if not keeps:
+        peak = steps.over("Squeeze", peak, axes)
+    return steps.instead(steps("Add", logarithm, peak))
 
 
 def _along_data(node: Any, graph: Graph) -> Sequence[Any] | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...._tvm import dtype_of, te, tir
+from ...._tvm import dtype_of, te
+from ...._tvm_starts import lowest
 from ....codegen.absorbed import staged
 from ....codegen.slices import is_concatenate
 from ....graph import OpCall
@@ -88,7 +89,7 @@ def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:
     if found is None:
         return compute_of("max_pool2d")(inputs, call)
     (x,) = inputs
-    return pixels.pooled(x, call, found, te.max, tir.min_value(dtype_of(x)), call.name)
+    return pixels.pooled(x, call, found, te.max, lowest(dtype_of(x)), call.name)
 
 
 def schedule(sch: Schedule, stages: Mapping[str, Any], plans: ConvPlans) -> None:

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import Any
 
 from ...._tvm import dtype_of, te, tir
+from ...._tvm_starts import lowest
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.vocabulary import compute_of
@@ -38,7 +39,7 @@ class RowStages:
 def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plan: PoolPlan) -> Any:
     """NCHW max_pool2d; the padding never wins."""
     (x,), form = inputs, plan.form
-    least = tir.min_value(dtype_of(x))
+    least = lowest(dtype_of(x))
     if isinstance(form, RowPlan):
         return _by_rows(x, call, form, tir.Max, least, lambda value, *_: value)
     if isinstance(form, PixelPlan):
