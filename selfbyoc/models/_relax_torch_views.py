@@ -18,26 +18,23 @@ def decomposed(program: Any) -> Any:
     """An exported program in ATen's core ops; where a view fails, with views that may copy. Raises
     InputError where PyTorch makes an open size a constant meanwhile.
     """
+    given = _inputs(program)
     done = _decomposed(program)
-    for (name, before), (_, after) in zip(_inputs(program), _inputs(done), strict=True):
-        lost = [s for s, size in zip(before, after, strict=True) if _is_open(s) > _is_open(size)]
+    for (name, before), (_, after) in zip(given, _inputs(done), strict=True):
+        lost = [s for s, n in zip(before, after, strict=True) if n.isdigit() > s.isdigit()]
         if lost:
             raise InputError(
                 f"from_torch: PyTorch makes {lost[0]} of {name} a constant where it decomposes the "
-                f"program, as its max_pool1d does: {list(before)} is {list(after)}; expected ops "
-                "that leave it open"
+                f"program, as its max_pool1d does: {', '.join(before)} is {', '.join(after)}; "
+                "expected ops that leave it open"
             )
     return done
 
 
-def _is_open(size: Any) -> bool:
-    return not isinstance(size, int)
-
-
-def _inputs(program: Any) -> list[tuple[str, tuple[Any, ...]]]:
-    """The names and shapes of a program's tensors, as its graph has them."""
+def _inputs(program: Any) -> list[tuple[str, tuple[str, ...]]]:
+    """The names and extents of a program's tensors, as texts: PyTorch replaces symbols in place."""
     made = [n for n in program.graph.nodes if n.op == "placeholder"]
-    return [(n.name, tuple(getattr(n.meta.get("val"), "shape", ()))) for n in made]
+    return [(n.name, tuple(map(str, getattr(n.meta.get("val"), "shape", ())))) for n in made]
 
 
 def _decomposed(program: Any) -> Any:
