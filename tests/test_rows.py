@@ -11,7 +11,7 @@ from selfbyoc import BUILTIN, op
 from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.kernels.rows import layout
-from selfbyoc.schedules.kernels.rows.layout import rows_in_tiles
+from selfbyoc.schedules.kernels.rows.layout import numbered, rows_in_tiles
 
 X = {"x": ((2, 5, 7, 6), "float32")}
 AFFINE = {"gamma": ((6,), "float32"), "beta": ((6,), "float32")}
@@ -72,7 +72,7 @@ def test_a_bias_along_the_rows():
 def test_every_row_has_one_place_in_the_tiles(monkeypatch, lead, height):
     numbers = SimpleNamespace(Min=min, floordiv=operator.floordiv, floormod=operator.mod)
     monkeypatch.setattr(layout, "tir", numbers)
-    rows = rows_in_tiles(lead, height, 32)
+    rows = rows_in_tiles(numbered(lead, height), height, 32)
     places = set()
     for at in np.ndindex(*lead):
         place = rows.where(at)
@@ -113,7 +113,7 @@ def test_a_residual_of_another_shape_joins_by_broadcasting():
 def test_many_tiles_come_in_groups(rows, height):
     """A group of tiles shares a piece of the weight; few of them are copies."""
     most = 14
-    (tiles,) = rows_in_tiles((rows,), height, most).tiles
+    (tiles,) = rows_in_tiles(numbered((rows,), height), height, most).tiles
     assert tiles * height >= rows
     assert tiles * height < rows * 1.1 + height
     if tiles > most:
