@@ -1,4 +1,6 @@
-"""Reshapes of ONNX models to another number of elements: TVM left out the others."""
+"""Reshapes of ONNX models to another number of elements, of which TVM left out some; and broadcasts
+of what is neither 1 nor the size that is asked for.
+"""
 
 import numpy as np
 import pytest
@@ -59,9 +61,9 @@ def test_what_is_known_to_fit_is_no_copy():
     if RELAX:
         assert "one_size" not in str(mod)
     else:
-        from selfbyoc.runtime._relay_reshape import with_reshapes_checked
+        from selfbyoc.runtime._relay_shapes import with_shapes_checked
 
-        assert "as_many" not in str(with_reshapes_checked(mod))
+        assert "fitting" not in str(with_shapes_checked(mod))
     x = random(2, 5, 24)
     np.testing.assert_array_equal(selfbyoc.build(mod, cache=False)(x)[0], x.reshape(-1, 24))
 
@@ -91,3 +93,35 @@ def test_images_beyond_32_bits():
     )  # fmt: skip
     with pytest.raises(InputError):
         selfbyoc.from_onnx(proto)
+
+
+@pytest.mark.parametrize("is_data", [False, True])
+def test_broadcasts(is_data):
+    """Relay read 7 elements where there are 5, Relax took some of them twice."""
+    nodes, x = [("Expand", ["x", "s"], "y", {})], value("x", FLOAT, "n")
+    wanted = np.array([3, 7])
+    library = built(
+        nodes, [x, *[value("s", INT64, 2)] * is_data], **{} if is_data else {"s": wanted}
+    )
+    more = [wanted] * is_data
+    for n in (7, 1):
+        (found,) = library(random(n), *more)
+        np.testing.assert_array_equal(found, np.broadcast_to(random(n), (3, 7)))
+    with pytest.raises(InputError, match=r"expected (sizes of )?1"):
+        library(random(5), *more)
+
+
+@pytest.mark.parametrize("first", [-1 - BEYOND, -2, BEYOND - 1])
+def test_a_shape_that_is_computed(first):
+    """0.17 takes -1 for -2^32 - 1, and -2 for a sign of its own."""
+    nodes = [
+        ("Shape", ["x"], "shape", {}), ("Slice", ["shape", "one", "two"], "columns", {}),
+        ("Concat", ["first", "columns"], "s", {"axis": 0}), ("Reshape", ["x", "s"], "y", {}),
+    ]  # fmt: skip
+    numbers = {"one": np.array([1]), "two": np.array([2]), "first": np.array([first])}
+    with pytest.raises(InputError):
+        built(nodes, [value("x", FLOAT, 3, 4)], **numbers)
+    numbers["first"] = np.array([-1])
+    np.testing.assert_array_equal(
+        built(nodes, [value("x", FLOAT, 3, 4)], **numbers)(random(3, 4))[0], random(3, 4)
+    )

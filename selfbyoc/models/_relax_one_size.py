@@ -22,10 +22,24 @@ def with_sizes(builder: Any, x: Any, shape: Sequence[Extent]) -> Any:
     """A tensor by another shape, which has to be its own: a call with others is an InputError,
     where it computes this. A copy.
     """
-    func = _copying(_extents(x), list(shape), x.ty.dtype)
-    return builder.emit(
-        relax.call_tir(builder.add_func(func, "one_size"), [x], relax.TensorType(shape, x.ty.dtype))
-    )
+    given, wanted = _extents(x), list(shape)
+    there, own = _own(given, "a"), _own(wanted, "b")
+    source = te.placeholder(there, str(x.ty.dtype), "x")
+    pairs = zip(there, own, given, wanted, strict=True)
+    checks = [(a == b, _text(said, size)) for a, b, said, size in pairs if said is not size]
+    return _copied(builder, [x], [source], own, wanted, checks)
+
+
+def of_one_size_or_1(builder: Any, places: Any, x: Any, axis: int) -> Any:
+    """Places in an axis of a tensor, of which there have to be as many as elements, or of these
+    one. A copy.
+    """
+    (count,), given = _extents(places), _extents(x)
+    (own,), there = _own([count], "b"), _own(given, "a")
+    sources = [te.placeholder([own], "int64", "p"), te.placeholder(there, str(x.ty.dtype), "x")]
+    holds = tir.any(there[axis] == own, there[axis] == 1)
+    text = f"size {text_of(given[axis])}: expected 1 or {text_of(count)}"
+    return _copied(builder, [places, x], sources, [own], [count], [(holds, text)])
 
 
 def of_as_many(builder: Any, algebra: Algebra, x: Any, shape: Sequence[Extent]) -> Any:
@@ -43,15 +57,22 @@ def _extents(x: Any) -> list[Extent]:
     return [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
 
 
-def _copying(given: Sequence[Extent], shape: Sequence[Extent], dtype: Any) -> Any:
-    """A PrimFunc from one shape to the other."""
-    there, wanted = (_own(each, letter) for each, letter in ((given, "a"), (shape, "b")))
-    x = te.placeholder(there, str(dtype), "x")
-    func = te.create_prim_func([x, te.compute(wanted, lambda *at: x(*at), "y")])
-    pairs = zip(there, wanted, given, shape, strict=True)
-    checks = [(a == b, _text(said, size)) for a, b, said, size in pairs if said is not size]
+def _copied(
+    builder: Any,
+    read: Sequence[Any],
+    sources: Sequence[Any],
+    own: Sequence[Any],
+    shape: Sequence[Extent],
+    checks: Sequence[tuple[Any, str]],
+) -> Any:
+    """A copy of the first tensor in this shape by a kernel that reads `sources`, its own names for
+    them, and has `own` ones for the sizes.
+    """
+    func = te.create_prim_func([*sources, te.compute(own, lambda *at: sources[0](*at), "y")])
     made = any_alignment(asserting(func, checks)).without_attr("global_symbol")
-    return made.with_attr("tirx.is_scheduled", True)
+    kernel = builder.add_func(made.with_attr("tirx.is_scheduled", True), "one_size")
+    ty = relax.TensorType(shape, read[0].ty.dtype)
+    return builder.emit(relax.call_tir(kernel, list(read), ty))
 
 
 def _own(extents: Sequence[Extent], letter: str) -> list[Any]:

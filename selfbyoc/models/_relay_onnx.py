@@ -9,7 +9,9 @@ from tvm import relay
 from tvm.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, rewrite, wildcard
 from tvm.relay.frontend.onnx import GraphProto
 
+from ..errors import InputError
 from ..ir._relay_register import call_of
+from ..ir._relay_walk import postorder
 from ..ops.kind import OWN
 from .onnx.build import own_attrs, without_own
 
@@ -30,7 +32,21 @@ def _imported(model: Any) -> Any:
     importer = _Importer(None, "float32", freeze_params=True, op_type_dict={})
     with importer:
         mod, _ = importer.from_onnx(model.graph, opsets.get("", opsets.get("ai.onnx", 1)))
-    return relay.transform.DynamicToStatic()(mod)
+    mod = relay.transform.DynamicToStatic()(mod)
+    for call in filter(_is_call, postorder(mod["main"].body)):
+        if getattr(call.op, "name", "") == "reshape":
+            _check_sizes(call, -(2**31))
+    return mod
+
+
+def _check_sizes(reshape: Any, least: int) -> None:
+    """Raises InputError for sizes of which 0.17 takes the lower 32 bits, -1 for -2^32 - 1, or that
+    it takes for signs of its own.
+    """
+    found = [int(e) for e in getattr(reshape.attrs, "newshape", None) or ()]
+    if any(not least <= e < 2**31 for e in found):
+        text = f"Reshape: expected sizes of 0 and more in 32 bits, and -1, found {found}"
+        raise InputError(text)
 
 
 class _Importer(GraphProto):
@@ -41,7 +57,10 @@ class _Importer(GraphProto):
 
     def _convert_operator(self, op_name: str, inputs: Any, attrs: Any, opset: int) -> Any:
         if not op_name.startswith(OWN):
-            return super()._convert_operator(op_name, inputs, attrs, opset)
+            found = super()._convert_operator(op_name, inputs, attrs, opset)
+            if op_name == "Reshape" and _is_call(found):
+                _check_sizes(found, -1)
+            return found
         called = call_of(op_name, list(inputs), own_attrs(op_name, attrs), is_list=False)
         count = attrs["tvm_custom"]["num_outputs"]
         return called if count == 1 else relay.expr.TupleWrapper(called, count)

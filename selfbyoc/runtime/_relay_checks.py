@@ -16,8 +16,21 @@ from .._tvm import tvm
 from ..ir._relay_walk import postorder, rebuild
 
 
-def register(name: str, compute: Callable[..., Any]) -> None:
-    """An op whose result is of the type of its first input."""
+def call_of(name: str, compute: Callable[..., Any], args: Sequence[Any], **attrs: Any) -> Any:
+    """A call of an op whose result is of the type of its first input. TVM gets to know it when the
+    first model needs it.
+    """
+    if name not in _registered:
+        _registered.add(name)
+        _register(name, compute)
+    made = tvm.ir.make_node("DictAttrs", **attrs)
+    return relay.Call(tvm.ir.Op.get(name), list(args), made)
+
+
+_registered: set[str] = set()
+
+
+def _register(name: str, compute: Callable[..., Any]) -> None:
     registry.register(name, "a copy of what is as it has to be")
     op = tvm.ir.Op.get(name)
     op.set_attrs_type_key("DictAttrs")

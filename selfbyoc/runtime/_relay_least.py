@@ -17,7 +17,7 @@ from .._tvm import tvm
 from .._tvm_symbolic import INPUT_ERROR
 from ..ir._relay_any import Instance, instance, names_of, sizes_for
 from ..ir._relay_walk import postorder
-from ._relay_checks import copied, opaque, rebuilt, register
+from ._relay_checks import call_of, copied, opaque, rebuilt
 from .nothing import axes_of
 
 _NAME = "tefuse.at_least"
@@ -63,10 +63,9 @@ def _size(data: Any, axis: int, made: Sequence[Instance | None]) -> tuple[Any, .
 def _checked(result: Any, data: Any, was: Any, axis: int, least: int, known: str) -> Any:
     """A result, or several, behind a check of this axis of the data."""
     text = f"{INPUT_ERROR}{known}: expected {'1 or more' if least == 1 else f'at least {least}'}"
-    attrs = tvm.ir.make_node("DictAttrs", axis=axis, least=least, text=text)
 
     def one(x: Any) -> Any:
-        return relay.Call(tvm.ir.Op.get(_NAME), [x, data], attrs)
+        return call_of(_NAME, _compute, [x, data], axis=axis, least=least, text=text)
 
     if not isinstance(was.checked_type, relay.TupleType):
         return one(result)
@@ -78,6 +77,3 @@ def _compute(attrs: Any, ins: Sequence[Any], _: Any) -> list[Any]:
     result, data = ins
     size, least = opaque(data.shape[int(attrs["axis"])]), int(attrs["least"])
     return [copied(result, [result, data], lambda _: size >= least, str(attrs["text"]))]
-
-
-register(_NAME, _compute)

@@ -15,7 +15,7 @@ from ..codegen._relay import kept_targets
 from ..errors import InputError
 from ._relay_least import with_places_checked
 from ._relay_lowering import lowering
-from ._relay_reshape import with_reshapes_checked
+from ._relay_shapes import with_shapes_checked
 from .alignment import lies_well
 
 
@@ -26,7 +26,7 @@ def is_machine(native: Any) -> bool:
 
 def compile_for_machine(mod: tvm.IRModule, target: Any) -> Any:
     """A partitioned module -> its executable, which the virtual machine runs."""
-    mod = with_reshapes_checked(with_places_checked(mod))
+    mod = with_shapes_checked(with_places_checked(mod))
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
         return relay.vm.compile(mod, target=target).mod
 

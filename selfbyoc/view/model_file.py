@@ -153,30 +153,37 @@ def naming(model: Path) -> Iterator[None]:
 def _module(path: Path) -> Any:
     """What `tvm.ir.save_json` wrote."""
     from .._tvm import tvm
-    from ..partition import check_module
 
     text = read_text(path, _LARGEST)
-    # Where a node is part of itself, 0.27 follows it until the stack ends.
-    if died := ask_beside(partial(_read_and_say, text), "read").why_not:
-        raise InputError(f"{path} is no module in TVM's JSON: TVM's reader {died}")
-    try:
-        mod = tvm.ir.load_json(text)
-        check_module(mod)
-    except Exception as err:  # TVM's own, for what is no JSON, or none of its
-        raise InputError(f"{path} is no module in TVM's JSON: {one_line(err)}") from err
-    return mod
+    # Where a node is part of itself, 0.27 follows it until the stack ends; 0.17 calls what is none.
+    told = ask_beside(partial(_read_and_say, text), rf"\A({_READ}|{_WRONG})")
+    if told.why_not:
+        raise InputError(f"{path} is no module in TVM's JSON: TVM's reader {told.why_not}")
+    if told.printed.startswith(_WRONG):
+        why = told.printed.removeprefix(_WRONG).strip()
+        raise InputError(f"{path} is no module in TVM's JSON: {why}")
+    return tvm.ir.load_json(text)
+
+
+_READ, _WRONG = "read", "wrong: "
 
 
 def _read_and_say(text: str) -> None:
-    """Whether the reader comes back, not what it gives."""
-    from .._tvm import tvm
+    """Whether it is read, or TVM's own error, of any kind: it is not met twice, as what was half
+    read may end the process.
+    """
+    from .._tvm import GENERATION, tvm
+    from ..partition import check_module
 
     try:
-        tvm.ir.load_json(text)
-    except Exception:  # TVM's own, of any kind: told where it is read again
-        print("read")
+        mod = tvm.ir.load_json(text)
+        check_module(mod)
+        if GENERATION == "relay":  # looks at each node
+            mod.astext(show_meta_data=False)
+    except Exception as err:  # TVM's own, of any kind
+        print(f"{_WRONG}{one_line(err)}")
     else:
-        print("read")
+        print(_READ)
 
 
 def _exported(path: Path) -> Any:

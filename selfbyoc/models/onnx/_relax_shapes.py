@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from ..._tvm import tir
 from ...errors import InputError
 from ...ir._relax import Constant
 from .._relax_algebra import Algebra, Extent
-from .._relax_one_size import of_as_many
+from .._relax_one_size import of_as_many, of_one_size_or_1
 from ._relax_elements import Known, as_whole
 
 
@@ -94,7 +95,8 @@ def _expand(at: Reading, inputs: Sequence[Any], attributes: Any) -> Any:
         if isinstance(extent, int) or _is_kept(at.algebra, extent, size):
             continue
         both = at.algebra.chosen(size == 1, extent, size)
-        places = relax.op.floor_mod(_arange(builder, both), as_tensor(builder, [extent]))
+        places = of_one_size_or_1(builder, _arange(builder, both), x, axis)
+        places = relax.op.floor_mod(places, as_tensor(builder, [extent]))
         x = emit(relax.op.take(x, emit(places), axis))
     now = extents_of(x)
     whole = [s if isinstance(e, int) and e == 1 else e for e, s in zip(now, sizes, strict=True)]
@@ -112,6 +114,8 @@ def _is_kept(algebra: Algebra, extent: Extent, size: Extent) -> bool:
 
 def _arange(builder: Any, count: Extent) -> Any:
     """The numbers from 0 below a size that is an expression."""
+    if isinstance(count, int):
+        return relax.const(np.arange(count), "int64")
     (size,) = symbols(builder, as_tensor(builder, [count]), "size").values
     return builder.emit(relax.op.arange(0, size, 1, "int64"))
 
