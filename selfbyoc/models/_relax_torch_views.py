@@ -18,10 +18,11 @@ def decomposed(program: Any) -> Any:
     """An exported program in ATen's core ops; where a view fails, with views that may copy. Raises
     InputError where PyTorch makes an open size a constant meanwhile.
     """
-    given = _inputs(program)
+    given = _extents(program)
     done = _decomposed(program)
-    for (name, before), (_, after) in zip(given, _inputs(done), strict=True):
-        lost = [s for s, n in zip(before, after, strict=True) if n.isdigit() > s.isdigit()]
+    for name, after in _extents(done).items():
+        before = given.get(name, after)
+        lost = [s for s, n in zip(before, after, strict=True) if n.isdigit() and not s.isdigit()]
         if lost:
             raise InputError(
                 f"from_torch: PyTorch makes {lost[0]} of {name} a constant where it decomposes the "
@@ -31,10 +32,10 @@ def decomposed(program: Any) -> Any:
     return done
 
 
-def _inputs(program: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """The names and extents of a program's tensors, as texts: PyTorch replaces symbols in place."""
+def _extents(program: Any) -> dict[str, list[str]]:
+    """The shapes of a program's tensors by name, as texts: PyTorch replaces symbols in place."""
     made = [n for n in program.graph.nodes if n.op == "placeholder"]
-    return [(n.name, tuple(map(str, getattr(n.meta.get("val"), "shape", ())))) for n in made]
+    return {n.name: [str(e) for e in getattr(n.meta.get("val"), "shape", ())] for n in made}
 
 
 def _decomposed(program: Any) -> Any:

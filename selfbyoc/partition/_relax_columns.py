@@ -78,7 +78,7 @@ class _Cuts:
         ends = sorted((cut.begin, cut.end) for cut in known.values())
         apart = all(a[1] <= b[0] for a, b in pairwise(ends))
         is_whole = len(known) == len(cuts) > 1 and len(axes) == 1
-        near = all(self._together(var, source) for var in known)
+        near = all(self.are_near(var, source) for var in known)
         return known if is_whole and apart and near else {}
 
     def _squeezed(self, var: Any, cut: Cut) -> tuple[Any, Cut]:
@@ -108,9 +108,9 @@ class _Cuts:
     def inner(self, cut: Cut) -> Make | None:
         """The same of a value that nothing else reads."""
         (reader, *others) = self.readers.get(cut.of, [None])
-        return self._part(cut) if not others and self._together(cut.of, reader) else None
+        return self._part(cut) if not others and self.are_near(cut.of, reader) else None
 
-    def _together(self, var: Any, other: Any) -> bool:
+    def are_near(self, var: Any, other: Any) -> bool:
         """Whether two values are of one block: a dataflow block's are known nowhere else."""
         return var in self.block_of and self.block_of[var] == self.block_of.get(other)
 
@@ -169,7 +169,8 @@ def _of_product(cuts: _Cuts, call: Any, cut: Cut) -> Make | None:
     whole = constant_numpy(weight)
     part = whole[cut.begin : cut.end] if turns else whole[:, cut.begin : cut.end]
     part = np.ascontiguousarray(part)
-    merges: Any = cuts.values.get(call.args[0])
+    near = cuts.are_near(call.args[0], cut.of)
+    merges: Any = cuts.values.get(call.args[0]) if near else None
 
     def made(to: _Apart) -> Any:
         matrix = to.emit(relax.op.permute_dims(constant(part))) if turns else constant(part)
