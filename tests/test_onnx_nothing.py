@@ -161,3 +161,19 @@ def test_as_many_as_an_attribute_asks_for():
     np.testing.assert_array_equal(library(np.array([1, 5, 2, 4], "float32"))[0], [5, 4, 2])
     with pytest.raises(InputError, match=r"^size (n|x_0): expected at least 3"):
         library(np.ones(2, "float32"))
+
+
+@pytest.mark.skipif(GENERATION == "relax", reason="Relay alone checks by functions of their own")
+def test_checks_are_no_ops_of_their_own():
+    """A38, C18: the registry of ops is TVM's own, whatever was built."""
+    from tvm import IRModule, ir, relay
+
+    x = relay.var("x", shape=(2, relay.Any()))
+    data, places = relay.topk(relay.nn.relu(x), k=3, ret_type="both")
+    library = selfbyoc.build(IRModule.from_expr(relay.Function([x], relay.Tuple([data, places]))))
+    given = np.random.default_rng(0).standard_normal((2, 7)).astype("float32")
+    found = library(given)
+    np.testing.assert_array_equal(found[0], -np.sort(-np.maximum(given, 0), axis=1)[:, :3])
+    with pytest.raises(InputError, match="expected at least 3"):
+        library(given[:, :2])
+    assert not [n for n in map(str, ir.Op.list_op_names()) if "tefuse" in n]

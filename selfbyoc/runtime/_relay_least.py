@@ -1,7 +1,7 @@
 """Relay: a place of the largest among none, and a TopK of more than there are, where extents are
 `Any`. TVM 0.17 says -1, and leaves the places of those that are missing as their memory was.
 
-What comes out goes through an op of this file, which raises; in a branch only where that is taken.
+What comes out goes through a check, which raises; in a branch only where that is taken.
 It is a copy, for what nothing reads would be left out; and not of what goes in, for the virtual
 machine calls no kernel whose results have no elements.
 """
@@ -14,13 +14,10 @@ from typing import Any
 from tvm import relay, tir
 
 from .._tvm import tvm
-from .._tvm_symbolic import INPUT_ERROR
 from ..ir._relay_any import Instance, instance, names_of, sizes_for
 from ..ir._relay_walk import postorder
-from ._relay_checks import call_of, copied, opaque, rebuilt
+from ._relay_checks import Checks
 from .nothing import axes_of
-
-_NAME = "tefuse.at_least"
 
 
 def with_places_checked(mod: tvm.IRModule) -> tvm.IRModule:
@@ -31,16 +28,17 @@ def with_places_checked(mod: tvm.IRModule) -> tvm.IRModule:
     names = names_of(main)
     taken = [sizes_for(main, names, skip) for skip in (0, 1)]
     made = [instance(main, names, sizes, mod) for sizes in taken] if names else []
+    checks = Checks(mod)
     symbols = {tuple(sizes[name] for sizes in taken): name for name in names.values()}
 
     def checked(expr: Any, made_of: Any, new: Mapping[Any, Any]) -> Any:
         for axis, least in _asked(expr):
             size = _size(expr.args[0], axis, made)
             known = f"size {symbols[size]}" if size in symbols else f"axis {axis} of {expr.op.name}"
-            made_of = _checked(made_of, new[expr.args[0]], expr, axis, least, known)
+            made_of = _checked(checks, made_of, new[expr.args[0]], expr, axis, least, known)
         return made_of
 
-    return rebuilt(mod, checked)
+    return checks.rebuilt(checked)
 
 
 def _asked(expr: Any) -> Iterator[tuple[int, int]]:
@@ -60,20 +58,17 @@ def _size(data: Any, axis: int, made: Sequence[Instance | None]) -> tuple[Any, .
     return tuple(int(each.type_of(data).shape[axis]) for each in made if each is not None)
 
 
-def _checked(result: Any, data: Any, was: Any, axis: int, least: int, known: str) -> Any:
+def _checked(
+    checks: Checks, result: Any, data: Any, was: Any, axis: int, least: int, known: str
+) -> Any:
     """A result, or several, behind a check of this axis of the data."""
-    text = f"{INPUT_ERROR}{known}: expected {'1 or more' if least == 1 else f'at least {least}'}"
+    text = f"{known}: expected {'1 or more' if least == 1 else f'at least {least}'}"
+    rank = len(was.args[0].checked_type.shape)
 
-    def one(x: Any) -> Any:
-        return call_of(_NAME, _compute, [x, data], axis=axis, least=least, text=text)
+    def one(x: Any, ty: Any) -> Any:
+        return checks.copy(x, ty, data, rank, lambda _, sizes: sizes[axis] >= least, text)
 
     if not isinstance(was.checked_type, relay.TupleType):
-        return one(result)
-    count = len(was.checked_type.fields)
-    return relay.Tuple([one(relay.TupleGetItem(result, n)) for n in range(count)])
-
-
-def _compute(attrs: Any, ins: Sequence[Any], _: Any) -> list[Any]:
-    result, data = ins
-    size, least = opaque(data.shape[int(attrs["axis"])]), int(attrs["least"])
-    return [copied(result, [result, data], lambda _: size >= least, str(attrs["text"]))]
+        return one(result, was.checked_type)
+    fields = enumerate(was.checked_type.fields)
+    return relay.Tuple([one(relay.TupleGetItem(result, n), ty) for n, ty in fields])

@@ -1,7 +1,7 @@
 """Relay: shapes that do not fit, where extents are `Any` or the shape is data. TVM 0.17 leaves out
 elements that a reshape has no place for, and broadcasts what is no 1 from beyond its end.
 
-Of a shape that is data a copy of the shape goes through an op of this file, which raises; else a
+Of a shape that is data a copy of the shape goes through a check, which raises; else a
 copy of what is given another one, where its types do not say that it fits.
 """
 
@@ -14,10 +14,8 @@ from typing import Any
 from tvm import relay, tir
 
 from .._tvm import tvm
-from .._tvm_symbolic import INPUT_ERROR
-from ._relay_checks import call_of, copied, opaque, rebuilt
+from ._relay_checks import Checks, Holds
 
-_OF_DATA, _OF_SHAPE = "tefuse.fitting", "tefuse.fitting_shape"
 _TEXTS = {
     "reshape": "expected a shape of as many elements as there are",
     "broadcast_to": "expected sizes of 1, or those of the shape",
@@ -27,20 +25,23 @@ _REST = -1
 
 def with_shapes_checked(mod: tvm.IRModule) -> tvm.IRModule:
     """The module, its main with these checks."""
-    return rebuilt(mod, _checked)
+    checks = Checks(mod)
 
+    def checked(was: Any, expr: Any, _: Mapping[Any, Any]) -> Any:
+        name = getattr(getattr(was, "op", None), "name", "")
+        how = name.removeprefix("dyn.")
+        if how not in _TEXTS:
+            return expr
+        args, given = list(expr.args), [arg.checked_type for arg in was.args]
+        ranks, text = len(given[0].shape), f"{how}: {_TEXTS[how]}"
+        if name != how:
+            holds = _of_shape(how, int(given[1].shape[0]))
+            args[1] = checks.copy(args[1], given[1], args[0], ranks, holds, text)
+        elif not _FITS[how](given[0].shape, _asked(was)):
+            args[0] = checks.copy(args[0], given[0], args[0], ranks, _of_data(how, was), text)
+        return relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
 
-def _checked(was: Any, expr: Any, new: Mapping[Any, Any]) -> Any:
-    name = getattr(getattr(was, "op", None), "name", "")
-    how = name.removeprefix("dyn.")
-    if how not in _TEXTS:
-        return expr
-    args = list(expr.args)
-    if name != how:
-        args[1] = call_of(_OF_SHAPE, _of_shape, [args[1], args[0]], how=how)
-    elif not _FITS[how](was.args[0].checked_type.shape, _asked(was)):
-        args[0] = call_of(_OF_DATA, _of_data, args[:1], how=how, shape=_asked(was))
-    return relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
+    return checks.rebuilt(checked)
 
 
 def _asked(call: Any) -> list[int]:
@@ -72,17 +73,16 @@ def _broadcast_fits(shape: Sequence[Any], wanted: Sequence[int]) -> bool:
 _FITS = {"reshape": _reshape_fits, "broadcast_to": _broadcast_fits}
 
 
-def _broadcasts(shape: Sequence[Any], wanted: Sequence[Any]) -> Any:
+def _broadcasts(sizes: Sequence[Any], wanted: Sequence[Any]) -> Any:
     """Whether each axis has the size that is asked for, or 1."""
-    pairs = zip(reversed([opaque(e) for e in shape]), reversed(wanted), strict=False)
+    pairs = zip(reversed(sizes), reversed(wanted), strict=False)
     each = [tir.any(size == 1, asked < 0, size == asked) for size, asked in pairs]
     return tir.all(*each) if each else tir.const(1, "bool")
 
 
-def _reshapes(shape: Sequence[Any], wanted: Sequence[Any]) -> Any:
+def _reshapes(sizes: Sequence[Any], wanted: Sequence[Any]) -> Any:
     """Whether so many elements, of which an axis may be the rest, are those there."""
     one, zero = tir.const(1, "int64"), tir.const(0, "int64")
-    sizes = [opaque(extent) for extent in shape]
     total, known, rests = one, one, zero
     for size in sizes:
         total = total * size
@@ -100,22 +100,10 @@ def _reshapes(shape: Sequence[Any], wanted: Sequence[Any]) -> Any:
 _HOLDS = {"reshape": _reshapes, "broadcast_to": _broadcasts}
 
 
-def _of_data(attrs: Any, ins: Sequence[Any], _: Any) -> list[Any]:
-    (x,), how = ins, str(attrs["how"])
-    wanted = [tir.const(int(e), "int64") for e in attrs["shape"]]
-    return [copied(x, [x], lambda _: _HOLDS[how](x.shape, wanted), _text(how))]
+def _of_data(how: str, call: Any) -> Holds:
+    wanted = [tir.const(e, "int64") for e in _asked(call)]
+    return lambda _, sizes: _HOLDS[how](sizes, wanted)
 
 
-def _of_shape(attrs: Any, ins: Sequence[Any], _: Any) -> list[Any]:
-    (wanted, x), how = ins, str(attrs["how"])
-    count = int(wanted.shape[0])
-
-    def holds(given: Sequence[Any]) -> Any:
-        told = [given[0].vload([n]).astype("int64") for n in range(count)]
-        return _HOLDS[how](x.shape, told)
-
-    return [copied(wanted, [wanted, x], holds, _text(how))]
-
-
-def _text(how: str) -> str:
-    return f"{INPUT_ERROR}{how}: {_TEXTS[how]}"
+def _of_shape(how: str, count: int) -> Holds:
+    return lambda element, sizes: _HOLDS[how](sizes, [element(n) for n in range(count)])
