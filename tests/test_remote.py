@@ -280,6 +280,26 @@ def test_too_slow(lane, job):
         lane.measured(job("relu.ll", "same.ll", seconds=30), 1)
 
 
+@pytest.mark.parametrize(
+    ("limit", "alive", "expected"),
+    [
+        (0.0, False, remote.Reply(failed="it did not end within 0 s")),
+        (60.0, False, remote.Reply(lost="RuntimeError: Unknown event 40", at_risk=True)),
+        (60.0, True, remote.Reply(failed="RuntimeError: Unknown event 40")),
+    ],
+)
+def test_an_error_once_the_time_is_over(monkeypatch, job, limit, alive, expected):
+    """The server's process and its parent write at once, and what is read is no error of TVM's."""
+
+    def garbled(*_):
+        raise RuntimeError("Unknown event 40")
+
+    session = SimpleNamespace(is_running=True, is_alive=lambda: alive)
+    monkeypatch.setattr(remote, "Remote", lambda *_, **__: session)
+    monkeypatch.setattr(remote, "measured", garbled)
+    assert remote.measured_there(None, 1, limit, job("relu.ll")) == expected
+
+
 def test_a_server_that_says_nothing_more(loopback, lane, job, monkeypatch):
     """A machine that hangs closes no connection: after its time, another one is asked."""
     monkeypatch.setattr(remote_lane, "SILENT", 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,7 +116,12 @@ def _fitting(a_call: float) -> int:
 
 
 def measured_there(server: Server, cores: int, limit: float, job: Job) -> Reply:
-    """`measured` on a server; runs in a process of its own."""
+    """`measured` on a server; runs in a process of its own.
+
+    Once its time is over the server writes an error into what its process may be writing too, and
+    ends the process (both generations): then any error tells of the time, whatever it reads as.
+    """
+    began = time.monotonic()
     try:
         remote = Remote(server, cores, limit, from_memory=job.copies > 1)
     except Unfit as err:
@@ -124,9 +130,9 @@ def measured_there(server: Server, cores: int, limit: float, job: Job) -> Reply:
         return Reply(lost=one_line(err))
     try:
         return Reply(measured(remote, replace(job, copies=1)))
-    except RPCSessionTimeoutError:
-        return Reply(failed=f"it did not end within {limit:g} s")
     except Exception as err:  # TVM raises plain errors, for a lost server too
+        if isinstance(err, RPCSessionTimeoutError) or time.monotonic() - began >= limit:
+            return Reply(failed=f"it did not end within {limit:g} s")
         if remote.is_alive():
             return Reply(failed=one_line(err))
         return Reply(lost=one_line(err), at_risk=remote.is_running)
