@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import Analyzer, storage_passes, tir, tvm
+from ..._tvm import Analyzer, scope_of, storage_passes, tir, tvm, walk
 from ..._tvm_symbolic import with_shapes
 from .tails import with_tails
 
@@ -15,19 +15,37 @@ def with_constant_allocations(func: Any) -> Any:
     """A lowered PrimFunc whose buffers of min(size, 4) rows have 4: only memory of a constant size
     becomes registers, or lies on the stack.
     """
+    return with_shapes(func, _constant)
 
-    def constant(extent: Any) -> Any:
-        if isinstance(extent, (int, tir.IntImm)):
-            return extent
-        most = int(Analyzer().const_int_bound(extent).max_value)
-        return tir.IntImm("int32", most) if most <= MOST else extent
 
-    return with_shapes(func, constant)
+def _constant(extent: Any) -> Any:
+    """The most that an extent can be, where that is not too much; else the extent."""
+    if isinstance(extent, (int, tir.IntImm)):
+        return extent
+    most = int(Analyzer().const_int_bound(extent).max_value)
+    return tir.IntImm("int32", most) if most <= MOST else extent
 
 
 def placed(func: Any) -> Any:
     """A scheduled PrimFunc with its buffers where they are needed, and of constant size where that
     is bounded: TVM's own pipeline cannot lower others.
     """
-    mod = tvm.transform.Sequential(storage_passes())(tvm.IRModule({"main": func}))
-    return with_tails(with_constant_allocations(mod["main"]))
+    return with_tails(with_constant_allocations(_at_their_loops(func)))
+
+
+def has_open_registers(func: Any) -> bool:
+    """Whether a scheduled PrimFunc keeps in `local` memory what a symbolic size counts: no such is
+    in registers.
+    """
+    extents: list[Any] = []
+
+    def visit(block: Any) -> None:
+        local = (buffer for buffer in block.alloc_buffers if scope_of(buffer) == "local")
+        extents.extend(extent for buffer in local for extent in buffer.shape)
+
+    walk(_at_their_loops(func).body, visit, "Block", "SBlock")
+    return not all(isinstance(_constant(extent), tir.IntImm) for extent in extents)
+
+
+def _at_their_loops(func: Any) -> Any:
+    return tvm.transform.Sequential(storage_passes())(tvm.IRModule({"main": func}))["main"]

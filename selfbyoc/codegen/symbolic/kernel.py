@@ -18,16 +18,16 @@ from ..._tvm_symbolic import entry, size_variable, within_32_bits
 from ...errors import SymbolicError
 from ..external import RANGES, External
 from ..final import finished
+from .alone import is_general, kernels_alone, slower_sizes
 from .choice import NONE, Chosen
 from .families import families
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
 from .nothing import empties, is_empty, is_right_at_zero, outputs_of
 from .rows import ROWS, number_of_rows, of_rows
-from .served import FEW, Family
+from .served import Family
 
 USUAL = 8  # size of the other symbols, that plans are for
-FIRST_ALONE = (1, 2, 3, 4, FEW)  # where these need no kernel of their own, those between do not
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
 
 
@@ -149,67 +149,21 @@ def _chosen(
 
     served = families(main, decide, make, maker.source.range_of(main))
     general = [_of_others_too(maker, family, fixed) for family in served.families]
-    if not all(_is_general(maker, each, fixed) for each in general):
+    if not all(is_general(each, fixed) for each in general):
         raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")
     found.functions = [within_32_bits(each.function(variables)) for each in general]
     found.by_size = {size: n for size, n in served.by_size.items() if n >= 0}
     found.by_rest = served.by_rest
-    gaps = [*_slower(maker, main, fixed, found.by_size, general), *served.gaps]
+    gaps = [*slower_sizes(maker, main, fixed, found.by_size, general), *served.gaps]
     if len(gaps) > MOST_ALONE or max(gaps, default=0) > LAST_ALONE:
         raise maker.no_kernel(f"of {main}={gaps[-1]}")
-    for size in gaps:
-        told = decide(size) if None in fixed.values() else None
-        alone = _of_one_size(maker, main, size, fixed, told)
-        found.by_size[size] = len(found.functions)
-        found.functions.append(within_32_bits(alone.function({**variables, main: size})))
+    for own, alone in kernels_alone(maker, main, gaps, fixed, decide):
+        found.by_size |= dict.fromkeys(own, len(found.functions))
+        known = {main: own[0]} if len(own) == 1 else {}
+        found.functions.append(within_32_bits(alone.function({**variables, **known})))
     found.learnt = general
     of_none = (n for n, each in enumerate(general) if is_right_at_zero(each, main))
     found.by_size[0] = next(of_none, NONE)
-    return found
-
-
-def _slower(
-    maker: Maker,
-    main: str,
-    fixed: Mapping[str, int | None],
-    by_size: Mapping[int, int],
-    general: Sequence[Learnt],
-) -> list[int]:
-    """The few sizes that have other loops alone than in the family that takes them: one tile of
-    rows needs no pieces, say.
-    """
-    if None in fixed.values():
-        return []
-
-    def is_slower(size: int) -> bool:
-        try:
-            alone = maker.alone(next(maker.around(main, size, fixed)))
-        except SymbolicError:  # it serves as a part of the family only
-            return False
-        return alone.loops != general[by_size[size]].examples[0].loops
-
-    found = [size for size in FIRST_ALONE if size in by_size and is_slower(size)]
-    between = range(FIRST_ALONE[-2] + 1, FEW) if any(size > 1 for size in found) else ()
-    return sorted([*found, *(size for size in between if size in by_size and is_slower(size))])
-
-
-def _of_one_size(
-    maker: Maker,
-    main: str,
-    size: int,
-    fixed: Mapping[str, int | None],
-    told: Mapping[str, Any] | None,
-) -> Learnt:
-    """The kernel of one size of `main`, for all of the other symbols."""
-    around = maker.around(main, size, fixed)
-    tried = [maker.alone(s) if told is None else maker.example(s, told) for s in around]
-    examples = [example for example in tried if example is not None]
-    groups: dict[Any, list[Example]] = {}
-    for example in examples:
-        groups.setdefault(example.loops, []).append(example)
-    found = learnt(max(groups.values(), key=len)) if groups else None
-    if found is None or not _is_general(maker, found, fixed):
-        raise maker.no_kernel(f"of {main}={size}")
     return found
 
 
@@ -225,15 +179,6 @@ def _of_others_too(maker: Maker, family: Family, fixed: Mapping[str, int | None]
         if other is not None and found.says(other):
             found = Learnt((*found.examples, other), found.formulas)
     return found
-
-
-def _is_general(maker: Maker, found: Learnt, fixed: Mapping[str, int | None]) -> bool:
-    """Whether it takes every size above 1 of the symbols that are not fixed: what a tile hides of
-    a few, many show.
-    """
-    free = [name for name, one in fixed.items() if one is None]
-    every = {name: {example.sizes[name] for example in found.examples} for name in free}
-    return all({2, max(OTHERS)} <= every[name] and found.step(name) == 1 for name in free)
 
 
 def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
