@@ -13,8 +13,6 @@ from ..kernels.recurrent.kernel import recurrent
 def _check(match: Any) -> None:
     dtypes = sorted({v.dtype for call in match.ops for v in (*call.inputs, *call.outputs)})
     require(dtypes == ["float32"], f"only float32 is scheduled, found {', '.join(dtypes)}")
-    rounds = any(call.attrs.get("quantized_state", False) for call in match.ops)
-    require(not rounds, "a state that is rounded to 8 bits at each step is not scheduled")
 
 
 def _lstm(**attrs: Any) -> Any:
@@ -68,6 +66,11 @@ lstm = _composite(
     Case(
         _lstm(activations="hard_sigmoid:0.3:0.6 relu softsign sigmoid tanh tanh", **BOTH),
         name="both", cell=(2, 1, 17), **{**_sizes(4, 3, 2, 17, 2), "hidden": (2, 1, 17)},
+    ),
+    Case(_lstm(quantized_state=True), name="rounded", cell=(1, 1, 32), **_sizes(4, 5, 1, 32)),
+    Case(
+        _lstm(quantized_state=True, activations="sigmoid tanh tanh " * 2, **BOTH),
+        name="rounded tail", cell=(2, 3, 21), **{**_sizes(4, 4, 3, 21, 2), "hidden": (2, 1, 21)},
     ),
     Case(_lstm(), name="step", cell=(1, 1, 128), **_sizes(4, 1, 1, 128)),
 )  # fmt: skip

@@ -7,7 +7,7 @@ stage it is of, and after scheduling it reads that stage's last step (codegen/ca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...._tvm import te, tir
@@ -18,6 +18,7 @@ from ....ops.cells import Cell, cells
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .plan import RecurrentPlan
+from .rounding import rounded
 
 Element = Callable[[int, Sequence[Expr]], Expr]  # of a gate, at [step, direction, row, unit]
 
@@ -26,7 +27,8 @@ Element = Callable[[int, Sequence[Expr]], Expr]  # of a gate, at [step, directio
 class Layer:
     """`before` are the states before a step, `after` those after it, in the same order; `products`
     [step, direction, row, block, gate, lane] are summed in registers, and the stages of a tile
-    follow on each: `groups`, in the order of computing.
+    follow on each: `groups`, in the order of computing. `rounding` are the stages from a state to
+    what is multiplied of it, the last of them.
     """
 
     before: tuple[Tensor, ...]
@@ -34,6 +36,7 @@ class Layer:
     after: tuple[Tensor, ...]
     groups: tuple[tuple[Tensor, ...], ...]
     result: tuple[Tensor, ...]
+    rounding: tuple[Tensor, ...] = ()
 
 
 def compute(inputs: Sequence[Tensor], call: OpCall, plan: RecurrentPlan) -> Layer:
@@ -63,7 +66,8 @@ class _Stages:
 
     def lstm(self, hidden: Tensor, cell: Tensor, peepholes: Tensor | None = None) -> Layer:
         before = self._before(hidden, "hidden_before"), self._before(cell, "cell_before")
-        sums, product = self._sums(0, before[0])
+        rounding = rounded(before[0]) if self.cells[0].rounds else ()
+        sums, product = self._sums(0, rounding[-1] if rounding else before[0])
         units = self.plan.units
 
         def looks(i: Sequence[Expr]) -> list[Expr]:
@@ -79,7 +83,8 @@ class _Stages:
         states = self._stage(
             "states", lambda c, *i: c.hidden_state(all_sums(i), held(*i), looks(i))
         )
-        return self._layer(before, (product,), (states, held), ((held, states),))
+        made = self._layer(before, (product,), (states, held), ((held, states),))
+        return replace(made, rounding=rounding)
 
     def gru(self, hidden: Tensor, bias: Tensor) -> Layer:
         before = self._before(hidden, "hidden_before")

@@ -24,7 +24,7 @@ def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> N
     _parallelize(sch, stages.groups, plan)
     for block in (b for group in stages.groups for b in group):
         _vectors(sch, block, plan)
-    for block in stages.before:
+    for block in (*stages.before, *stages.rounding[-1:]):
         vectorize(sch, sch.get_loops(block)[-1], plan.lanes)
     if not plan.is_direct:
         for block in filter(None, stages.result):  # a model may leave one unread
@@ -34,14 +34,23 @@ def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> N
     # Last: TensorIR finds no compact dataflow after one.
     for product, k in zip(stages.products, steps, strict=True):
         start_sums(sch, product, k, 3)
+    for block in stages.rounding[:4]:  # the ranges
+        _, _, first, *lanes = sch.get_loops(block)
+        if lanes:
+            start_sums(sch, block, first, len(lanes) - 2)
+        else:
+            sch.decompose_reduction(block, first)
 
 
 def _merge(sch: Schedule, stages: Layer, plan: RecurrentPlan) -> None:
     """One loop over the steps: the states before each in front, then a nest of tiles a group."""
     for group in stages.groups:
         _share(sch, [_tiled(sch, block, plan) for block in group])
-    copies = [_copied(sch, block) for block in stages.before]
-    _share(sch, [*copies, *(sch.get_loops(group[0])[1] for group in stages.groups)])
+    first = [_copied(sch, block) for block in stages.before]
+    if stages.rounding:
+        *ranges, kept = stages.rounding
+        first += [*(_range(sch, block, plan) for block in ranges), _copied(sch, kept)]
+    _share(sch, [*first, *(sch.get_loops(group[0])[1] for group in stages.groups)])
     for before, after in zip(stages.before, stages.after, strict=True):
         carry(sch, before, after)
 
@@ -66,6 +75,17 @@ def _copied(sch: Schedule, block: Block) -> Loop:
     t, d, b, j = sch.get_loops(block)
     sch.split(j, [None, BLOCK])
     sch.reorder(d, t, b)
+    return t
+
+
+def _range(sch: Schedule, block: Block, plan: RecurrentPlan) -> Loop:
+    """[direction, step], and of one of lanes [row, block, lane]; -> the loop over the steps."""
+    t, d, *inner = sch.get_loops(block)
+    sch.reorder(d, t)
+    if len(inner) > 1:
+        lane, b, j = inner
+        sch.reorder(b, j, lane)
+        vectorize(sch, lane, plan.lanes)
     return t
 
 

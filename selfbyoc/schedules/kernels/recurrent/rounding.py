@@ -1,0 +1,58 @@
+"""A state as 8 bits give it back: what ONNX Runtime's DynamicQuantizeLSTM multiplies. The scale and
+the zero point of a step follow from all rows of the state before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...._tvm import te, tir
+from ....language.types import Expr, Tensor
+from ...steps.tensors import extents, reduce_axes
+from ...steps.tiles import BLOCK
+
+
+def rounded(before: Tensor) -> tuple[Tensor, ...]:
+    """The stages from the state before each step, [length, directions, rows, units], to what is
+    left of it, in the order of computing; copies of rows and units change no range.
+    """
+    length, sides, rows, units = extents(before)
+    zero, one, most = (tir.const(n, before.dtype) for n in (0, 1, 255))
+
+    def ends(name: str, reduce: Callable[..., Expr]) -> tuple[Tensor, Tensor]:
+        """The least or the greatest element: of each lane, then of all."""
+        b, block = reduce_axes(b=rows, block=units // BLOCK)
+        (n,) = reduce_axes(n=BLOCK)
+        lanes = te.compute(
+            (length, sides, BLOCK),
+            lambda t, d, lane: reduce(before(t, d, b, block * BLOCK + lane), axis=[b, block]),
+            name=f"{name}_of_lanes",
+        )
+        whole = te.compute((length, sides), lambda t, d: reduce(lanes(t, d, n), axis=n), name=name)
+        return lanes, whole
+
+    lows, highs = ends("low", te.min), ends("high", te.max)
+
+    def low(t: Expr, d: Expr) -> Expr:
+        return tir.min(zero, lows[-1](t, d))
+
+    def scale_of(t: Expr, d: Expr) -> Expr:
+        spread = tir.max(zero, highs[-1](t, d)) - low(t, d)
+        return tir.Select(spread > zero, spread / most, one)
+
+    def clipped(x: Expr) -> Expr:
+        return tir.max(zero, tir.min(most, x))
+
+    scale = te.compute((length, sides), scale_of, name="scale")
+    point = te.compute(
+        (length, sides), lambda t, d: clipped(tir.nearbyint(-low(t, d) / scale(t, d))), name="point"
+    )
+    kept = te.compute(
+        extents(before),
+        lambda t, d, b, j: (
+            (clipped(tir.nearbyint(before(t, d, b, j) / scale(t, d)) + point(t, d)) - point(t, d))
+            * scale(t, d)
+        ),
+        name="kept",
+    )
+    return (*lows, *highs, scale, point, kept)
