@@ -44,7 +44,7 @@ class Rows:
     @property
     def count(self) -> int:
         """Rows for one outer index."""
-        return math.prod(self.lead) if self.numbered_through else self.lead[-1]
+        return _rows(self.lead, self.numbered_through)
 
     @property
     def tiles(self) -> tuple[int, ...]:
@@ -83,6 +83,10 @@ class Rows:
         return (*outer, tir.floordiv(number, self.height), tir.floormod(number, self.height))
 
 
+def _rows(lead: Sequence[int], through: bool) -> int:
+    return math.prod(lead) if through else lead[-1]
+
+
 @dataclass(frozen=True)
 class Numbered:
     """How the rows of a tensor are numbered in tiles of some height: those of each outer index
@@ -96,7 +100,7 @@ class Numbered:
     @property
     def count(self) -> int:
         """Rows for one outer index."""
-        return math.prod(self.lead) if self.through else self.lead[-1]
+        return _rows(self.lead, self.through)
 
     @property
     def by_outer(self) -> bool:
