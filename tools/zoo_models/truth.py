@@ -21,7 +21,7 @@ TERMS = 4096  # of not all chains of sums the length is known; 2e-5 of the large
 SLACK = 4.0  # times the error of the peer itself: what amplifies its rounding amplifies ours
 DRAWS = 3  # of rounding; the worst counts
 CHAOS = 1e-2  # where the peer itself is off by more, its results prove nothing
-LARGE = 1 << 28  # weights from which float64 takes too much memory
+LARGE = 1 << 30  # weights from which float64 takes too much memory
 
 
 @dataclass(frozen=True)
