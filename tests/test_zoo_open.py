@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -25,7 +26,7 @@ with open(sys.argv[sys.argv.index("--to") + 1], "a") as file:
 def zoo(monkeypatch):
     """The parts by name."""
     monkeypatch.syspath_prepend(str(TOOLS))
-    names = ("model", "record", "process", "document", "open_document", "catalogue")
+    names = ("model", "record", "process", "document", "open_document", "catalogue", "truth")
     parts = {n: importlib.import_module(f"zoo_models.{n}") for n in names}
     return SimpleNamespace(command=importlib.import_module("zoo"), **parts)
 
@@ -138,3 +139,29 @@ def test_the_tables(zoo):
     assert row.endswith("| batch, right, 7 s, 0.75 of static |")
     after = text.split("## Open sizes")[1].split("##")[0]
     assert "| torch.export | export |  | batch is 1 | a/closed |" in after
+
+
+def of_pictures(zoo, off):
+    """The judge of a model of which PyTorch computes these pictures so far off; each is a 1."""
+    made, truth = importlib.import_module("zoo_models.open_truth"), zoo.truth
+    exact = np.ones((len(off), 3))
+    known = truth.Truth((), [exact], [exact + np.array(off)[:, None]], 1.0)
+    calm = made._calm(made._Pictures(list(range(len(off))), known))
+    return made.Judge(calm.judged, len(off) - len(calm.rows))
+
+
+def test_a_picture_that_proves_nothing(zoo):
+    judge = of_pictures(zoo, [0, 1e-6, 0.5, *[0] * 9])
+    assert judge.left_out == 1
+    found = np.ones((3, 3), "float32")
+    found[2] = 7  # whatever it is
+    assert judge.judged(3, [found])["reason"] == ""
+    found[1] = 1.1
+    assert judge.judged(3, [found])["reason"].startswith("off by 1.0e-01")
+
+
+@pytest.mark.parametrize("off", [[0, 0.5, 0.5, *[0] * 9], [0.5, *[0] * 11]])
+def test_a_model_that_proves_nothing(zoo, off):
+    """Too many of its pictures do not, or the first, which is a batch of 1."""
+    with pytest.raises(ValueError, match=r"off by 5\.0e-01 in float32, with [12] of 12 pictures"):
+        of_pictures(zoo, off)

@@ -48,6 +48,8 @@ class Opened(Trial):
         del program
         with self._at("truth"):
             judge = judge_of(made, which, sizes)
+        if judge.left_out:
+            facts["left out"] = f"{judge.left_out} pictures"
         library = self._built(mod)
         del mod
         self._found |= counted(library.report) | {"fallbacks": _without_kernel(library.report)}
@@ -74,7 +76,7 @@ class Opened(Trial):
         with self._at("run"):
             found = library(*(given.numpy() for given in inputs))
         with self._at("compare"):
-            told = judge(size, found)
+            told = judge.judged(size, found)
         del facts["at"]
         if told["reason"]:
             told["reason"] = f"{facts['open']} {size}: {told['reason']}"

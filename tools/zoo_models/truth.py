@@ -34,8 +34,10 @@ class Truth:
     live: float
 
 
-def truth_of_module(made: Made) -> Truth:
-    """By PyTorch. The module is in float64 afterwards, where it is not too large."""
+def truth_of_module(made: Made, chaos: float = CHAOS) -> Truth:
+    """By PyTorch. The module is in float64 afterwards, where it is not too large. Raises ValueError
+    where its own float32 is off by more than `chaos`.
+    """
     import torch
 
     with torch.no_grad():
@@ -49,7 +51,7 @@ def truth_of_module(made: Made) -> Truth:
             exact = _outputs(made.module.double()(*wide))
     if not all(np.isfinite(o).all() for o in exact):
         raise ValueError("PyTorch's own outputs are not finite")
-    if (off := max(map(relative, theirs, exact), default=0.0)) > CHAOS:
+    if (off := max(map(relative, theirs, exact), default=0.0)) > chaos:
         raise ValueError(f"PyTorch itself is off by {off:.1e} in float32: nothing can be compared")
     inputs = [x.numpy() for x in made.inputs]
     return Truth(inputs, exact, theirs, _change(theirs, other))
