@@ -11,6 +11,8 @@ from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 
+RANGES = 4  # of these stages, the first: the least and the greatest, of lanes and of all
+
 
 def rounded(before: Tensor) -> tuple[Tensor, ...]:
     """The stages from the state before each step, [length, directions, rows, units], to what is

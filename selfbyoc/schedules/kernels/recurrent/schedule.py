@@ -11,6 +11,7 @@ from ...steps.loops import start_sums, vectorize, vectorize_copy
 from ...steps.tiles import BLOCK
 from .compute import Layer
 from .plan import DIRECTION, UNITS, RecurrentPlan
+from .rounding import RANGES
 
 
 def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> None:
@@ -34,7 +35,7 @@ def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> N
     # Last: TensorIR finds no compact dataflow after one.
     for product, k in zip(stages.products, steps, strict=True):
         start_sums(sch, product, k, 3)
-    for block in stages.rounding[:4]:  # the ranges
+    for block in stages.rounding[:RANGES]:
         _, _, first, *lanes = sch.get_loops(block)
         if lanes:
             start_sums(sch, block, first, len(lanes) - 2)
