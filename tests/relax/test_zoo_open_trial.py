@@ -139,10 +139,10 @@ def test_the_truth_of_pictures(zoo, monkeypatch, turned, seconds):
     for size in zoo.sizes.SIZES:
         with torch.no_grad():
             found = [o.numpy() for o in one.module(*zoo.sizes.inputs_at(one, "batch", size))]
-        assert judge(size, found)["reason"] == ""
-        assert judge(size, [np.concatenate([f, f]) for f in found])["reason"]
+        assert judge.judged(size, found)["reason"] == ""
+        assert judge.judged(size, [np.concatenate([f, f]) for f in found])["reason"]
         found[-1][-1] += 1
-        assert "off by" in judge(size, found)["reason"]
+        assert "off by" in judge.judged(size, found)["reason"]
 
 
 def test_the_last_number_that_fits(zoo):
