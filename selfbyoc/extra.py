@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 from .asked import ask_python, once
@@ -85,6 +86,16 @@ def cannot_use(module: str) -> str:
 def is_installed(package: str) -> bool:
     """Whether there is such a package, of use or not."""
     return _place(package) is not None
+
+
+def folder_of(package: str) -> Path | None:
+    """Where a package is, also one without a file that it begins with."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # of what it is in
+        return None
+    places = spec.submodule_search_locations if spec else None
+    return Path(next(iter(places))) if places else None
 
 
 def does_not_serve(package: str) -> str:

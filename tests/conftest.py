@@ -144,6 +144,16 @@ def opencl():
 
 
 @pytest.fixture(scope="session")
+def nvidia():
+    """An NVIDIA GPU that computes right."""
+    from harness import served
+
+    from selfbyoc.analysis.gpu.cuda import cannot_run
+
+    served(cannot_run())
+
+
+@pytest.fixture(scope="session")
 def nvrtc():
     """NVRTC, and headers for it."""
     from harness import served

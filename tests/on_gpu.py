@@ -1,4 +1,6 @@
-"""What tests of GPU kernels share: they run as OpenCL on the CPU, in a process of their own."""
+"""What tests of GPU kernels share: they run as OpenCL on the CPU, or as CUDA on a GPU, in a process
+of their own.
+"""
 
 import pytest
 from harness import model, random_args
@@ -21,12 +23,13 @@ FEW = [
     in ("attention", "conv2d", "dense_gelu_dense", "layer_norm_dense_int8", "softmax")
 ]
 needs_opencl = pytest.mark.usefixtures("opencl")  # of conftest.py
+needs_nvidia = pytest.mark.usefixtures("nvidia")
 
 
-def verified(composite, case, kinds=None):
-    """A case, built and run as OpenCL, against NumPy.
+def verified(composite, case, kinds=None, target=TARGET):
+    """A case, built and run as OpenCL or CUDA, against NumPy.
 
     Never in this process: a runtime's threads would be missing in a later fork, and it would hang.
     """
     mod = model(composite, case, random_args(case))
-    return verify(mod, target=make_target(TARGET), composites=[composite], kinds=kinds)
+    return verify(mod, target=make_target(target), composites=[composite], kinds=kinds)

@@ -1,13 +1,14 @@
-"""`make gpu`: the built-in composites as kernels of a GPU, without one; docs/reports/gpu.md.
+"""`make gpu`: the built-in composites as kernels of a GPU, without one or on it.
 
     python tools/gpu.py --json build/gpu/relax.jsonl     goes on where it was interrupted
     python tools/gpu.py --smallest                       one case of each composite
+    python tools/gpu.py --on cuda --part 2/16            on the GPU; every 16th case, from the third
     python tools/gpu.py --tables build/gpu/*.jsonl       what such files say, as Markdown
 
 Each case is built as OpenCL and run on the CPU on edge inputs (`verify`), and built as CUDA, which
-is read for mistakes and compiled by NVRTC. First it is said which OpenCL runtime serves here, or
-why none does, and the same of NVRTC; what is not run or not compiled is told as such, and is not
-wrong. The exit status counts what is wrong.
+is read for mistakes and compiled by NVRTC; or it is built as CUDA and run on the GPU. First it is
+said who runs kernels here, or why nobody does, and the same of NVRTC; what is not run or not
+compiled is told as such, and is not wrong. The exit status counts what is wrong.
 """
 
 from __future__ import annotations
@@ -28,21 +29,25 @@ from gpu_tables import tables
 from on_gpu import HERE, verified  # type: ignore[import-not-found]
 
 from selfbyoc._tvm import GENERATION, make_target
+from selfbyoc.analysis.gpu import cuda, opencl, runtimes
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
 from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled, cannot_assemble
-from selfbyoc.analysis.gpu.runtimes import cannot_run, serving
 from selfbyoc.errors import one_line
 
 # The others say as much on one CPU as on another, and POCL takes a minute for some of them.
-KINDS = ("random", "borders")
+KINDS = {"opencl": ("random", "borders"), "cuda": None}
+RUNTIMES = {"opencl": runtimes, "cuda": cuda}
 CUDA = {"kind": "cuda", "arch": ARCHES[0]}
 
 
-def of_case(composite: Any, case: Any) -> dict[str, Any]:
+def of_case(composite: Any, case: Any, on: str) -> dict[str, Any]:
     """All that is found out of a case, as data."""
-    found = {"generation": GENERATION, "composite": composite.name, "case": case.name, **served()}
-    wrong = [] if found["not_run"] else _run(composite, case)
+    named = {"generation": GENERATION, "composite": composite.name, "case": case.name}
+    found = {**named, **served(on)}
+    wrong = [] if found["not_run"] else _run(composite, case, on)
+    if on == "cuda":  # it is run, so nobody needs to read it
+        return {**found, "kernels": [], "wrong": wrong}
     try:
         kernels = [_of_cuda(kernel) for kernel in made(composite, case, make_target(CUDA))]
     except Exception as err:  # a schedule, or TVM, raises what it likes; the sweep goes on
@@ -51,25 +56,26 @@ def of_case(composite: Any, case: Any) -> dict[str, Any]:
     return {**found, "kernels": kernels, "wrong": wrong}
 
 
-def served() -> dict[str, str]:
+def served(on: str) -> dict[str, str]:
     """Who runs kernels here, or why nobody does; why nothing is compiled as CUDA, or ''."""
-    not_run = cannot_run()
-    ran_by = "" if not_run else str(serving())
+    not_run = RUNTIMES[on].cannot_run()
+    ran_by = "" if not_run else str(RUNTIMES[on].serving())
     return {"ran_by": ran_by, "not_run": not_run, "not_compiled": cannot_assemble()}
 
 
 def told(served: dict[str, str]) -> str:
     """The same for people, a line each."""
-    run = f"not run as OpenCL: {served['not_run']}" if served["not_run"] else ""
+    run = f"not run: {served['not_run']}" if served["not_run"] else ""
     compiled = served["not_compiled"] and f"not compiled as CUDA: {served['not_compiled']}"
-    return "\n".join([run or f"OpenCL: {served['ran_by']}", compiled or "CUDA: NVRTC"])
+    return "\n".join([run or f"run by {served['ran_by']}", compiled or "CUDA: NVRTC"])
 
 
-def _run(composite: Any, case: Any) -> list[str]:
-    """What is wrong with a case as OpenCL."""
-    ran = verified(composite, case, KINDS)
+def _run(composite: Any, case: Any, on: str) -> list[str]:
+    """What is wrong with a case that is run."""
+    target = cuda.serving().target if on == "cuda" else opencl.TARGET
+    ran = verified(composite, case, KINDS[on], target)
     wrong = [str(verdict) for verdict in ran.failed]
-    return wrong or ([] if set(ran.counts) == {"passed"} else [f"OpenCL: {ran.summary}"])
+    return wrong or ([] if set(ran.counts) == {"passed"} else [f"{on}: {ran.summary}"])
 
 
 def _of_cuda(made: Any) -> dict[str, Any]:
@@ -88,13 +94,20 @@ def _of_cuda(made: Any) -> dict[str, Any]:
 
 def found(args: argparse.Namespace, known: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
     """The cases that are asked for, one by one."""
+    part, parts = map(int, args.part.split("/"))
+    for composite, case in [*asked(args)][part::parts]:
+        if (composite.name, case.name) not in known:
+            yield of_case(composite, case, args.on)
+
+
+def asked(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+    """The cases of all parts."""
     for composite in HERE:
         if args.composite and composite.name not in args.composite:
             continue
         here = [case for case in composite.cases if GENERATION in case.generations]
         for case in [smallest(composite)] if args.smallest else here:
-            if (composite.name, case.name) not in known:
-                yield of_case(composite, case)
+            yield composite, case
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -111,13 +124,15 @@ def main() -> int:
     )
     parser.add_argument("--composite", action="append", metavar="NAME")
     parser.add_argument("--smallest", action="store_true")
+    parser.add_argument("--on", choices=sorted(RUNTIMES), default="opencl")
+    parser.add_argument("--part", default="0/1", metavar="N/M")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--tables", type=Path, nargs="+", metavar="FILE")
     args = parser.parse_args()
     if args.tables:
         print(tables([line for path in args.tables for line in read(path)]))
         return 0
-    print(told(served()), flush=True)
+    print(told(served(args.on)), flush=True)
     before = read(args.json) if args.json else []
     failed = sum(bool(line["wrong"]) for line in before)
     for line in found(args, {(line["composite"], line["case"]) for line in before}):

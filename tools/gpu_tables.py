@@ -36,7 +36,7 @@ def _headline(found: Sequence[dict[str, Any]]) -> str:
 def _who(found: Sequence[dict[str, Any]]) -> str:
     """Who ran and compiled them, and how many were not, with the reason."""
     who = Counter(f"run by {line['ran_by']}" for line in found if line["ran_by"])
-    who += Counter(f"not run as OpenCL: {line['not_run']}" for line in found if line["not_run"])
+    who += Counter(f"not run: {line['not_run']}" for line in found if line["not_run"])
     not_compiled = Counter(line["not_compiled"] for line in found if line["not_compiled"])
     who += Counter({f"not compiled as CUDA: {why}": n for why, n in not_compiled.items()})
     return "\n".join(f"- {count} {text}" for text, count in who.items())

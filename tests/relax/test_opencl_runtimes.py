@@ -144,15 +144,15 @@ def test_the_table_of_gpu_kernels_says_it(installed, monkeypatch):
     gpu = tool("gpu")
     (softmax,) = [c for c in selfbyoc.BUILTIN if c.name == "softmax"]
     monkeypatch.setattr(gpu, "cannot_assemble", lambda: "NVRTC: no")
-    line = gpu.of_case(softmax, gpu.smallest(softmax))
+    line = gpu.of_case(softmax, gpu.smallest(softmax), "opencl")
     assert line["wrong"] == []
     assert TOLD["compiles nothing"] in line["not_run"]
     assert line["kernels"][0]["checked"]
     told = gpu.told(gpu.served()).splitlines()
-    assert told[0].startswith("not run as OpenCL: no OpenCL runtime serves here: Planted")
+    assert told[0].startswith("not run: no OpenCL runtime serves here: Planted")
     assert told[1] == "not compiled as CUDA: NVRTC: no"
     text = gpu.tables([line, json.loads(json.dumps(line))])
-    assert "- 2 not run as OpenCL: no OpenCL runtime serves here: Planted" in text
+    assert "- 2 not run: no OpenCL runtime serves here: Planted" in text
     assert "- 2 not compiled as CUDA: NVRTC: no" in text
     assert "| softmax | 2 | 1 |" in text
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from selfbyoc._tvm import GENERATION, packed_symbol
-from selfbyoc.analysis.verify.run import POISON
+from selfbyoc.analysis.guards import POISON
 from selfbyoc.asked import ask, once
 from selfbyoc.codegen.external import External
 from selfbyoc.codegen.lower import lower

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from ...asked import ask_python, once
 from ...errors import LoweringError, MissingExtra, ToolError
+from ...extra import folder_of
 from .nvrtc_library import compiled
 
 ARCHES = ("sm_80", "sm_90")
@@ -49,16 +49,7 @@ def cannot_assemble() -> str:
 
 
 def _not_installed() -> bool:
-    return not all(_folder(package) for package in _PACKAGES)
-
-
-def _folder(package: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(package)
-    except ModuleNotFoundError:  # of `nvidia`
-        return None
-    places = spec.submodule_search_locations if spec else None
-    return Path(next(iter(places))) if places else None
+    return not all(folder_of(package) for package in _PACKAGES)
 
 
 def assembled(source: str, arch: str) -> list[Assembled]:
@@ -97,7 +88,7 @@ def _nvrtc() -> tuple[ctypes.CDLL, Path]:
 
 
 def _places() -> tuple[Path, Path]:
-    nvrtc, headers = (_folder(package) for package in _PACKAGES)
+    nvrtc, headers = (folder_of(package) for package in _PACKAGES)
     assert nvrtc is not None
     assert headers is not None
     known = sorted((nvrtc / "lib").glob("libnvrtc.so*"))

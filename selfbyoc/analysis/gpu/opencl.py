@@ -15,6 +15,7 @@ from ...codegen.external import External
 from ...codegen.final import finished
 from ...codegen.scheduled import schedule_external
 from ...errors import LoweringError, ToolError
+from ..guards import POISON
 from .lowered import Launch, Lowered, lowered
 from .runtimes import OPTIONS, only, serving
 
@@ -25,8 +26,6 @@ TARGET = {
     "max_threads_per_block": 1024,
     "max_shared_memory_per_block": 48 * 1024,
 }
-
-POISON = 0xFF  # NaN: what no kernel wrote
 
 
 def program(source: External, target: Any) -> Program:

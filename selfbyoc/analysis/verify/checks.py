@@ -16,12 +16,13 @@ from ...codegen.tuned import Tuned
 from ...errors import SelfbyocError, one_line
 from ...graph import sizes_text
 from ...runtime.tolerance import Difference, difference, longest_reduction
+from ..guards import Overrun
 from .generation import default_road
 from .inputs import Array, kinds_for
 from .records import PASSED, RAISED, REFUSED, SKIPPED, WRONG, Check, Verdict
 from .reference import NUMPY, OWN_REFERENCE, TVM, Question, own_reference, question
 from .rounding import Rounding, no_worse, rounding
-from .run import Overrun, Runner, cannot_run
+from .run import Runner, cannot_run
 from .steady import unsteady
 from .subjects import Subject
 

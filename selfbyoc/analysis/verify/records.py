@@ -89,7 +89,7 @@ class Verification:
     verdicts: tuple[Verdict, ...]
     target: str
     seed: int
-    ran_by: str = ""  # the OpenCL runtime, where one took a GPU's place
+    ran_by: str = ""  # the GPU, or the OpenCL runtime that took its place
 
     @property
     def failed(self) -> list[Verdict]:

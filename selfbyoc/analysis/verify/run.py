@@ -6,23 +6,16 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-import numpy as np
-
 from ... import host
 from ..._tvm import GENERATION, get_func, tvm
 from ...codegen.external import External
 from ...codegen.lower import lower
 from ...graph import OpGraph, Value
-from ..gpu import opencl, runtimes
+from ..gpu import cuda, opencl, runtimes
+from ..guards import POISON, Guarded, Overrun
 from .inputs import Array
 
-GUARD = 128  # bytes before and after each array: TVM wants multiples of 64, POCL of 128
-POISON = 0xFF  # as floating point: NaN
 OTHER_POISON = 0x7B  # large: a maximum or a comparison drops a NaN that it should not have read
-
-
-class Overrun(Exception):
-    """The kernel wrote where it must not."""
 
 
 class Runner:
@@ -40,10 +33,10 @@ class Runner:
 
     def __call__(self, inputs: Sequence[Array], poison: int = POISON) -> list[Array]:
         """Run once; the outputs as the kernel left them, in memory of their own."""
-        given = [_Guarded(a.shape, str(a.dtype), poison) for a in inputs]
+        given = [Guarded(a.shape, str(a.dtype), poison) for a in inputs]
         for guarded, array in zip(given, inputs, strict=True):
             guarded.array[...] = array
-        results = [_Guarded(_extents(v), v.dtype, poison) for v in self.outputs]
+        results = [Guarded(_extents(v), v.dtype, poison) for v in self.outputs]
         self.function(*(g.array for g in [*given, *results]))
         for n, (guarded, array) in enumerate(zip(given, inputs, strict=True)):
             if guarded.overrun or guarded.array.tobytes() != array.tobytes():
@@ -56,39 +49,30 @@ class Runner:
 
 def cannot_run(target: Any) -> str:
     """Why this machine cannot run what is built for a target, or ''."""
-    return runtimes.cannot_run() if str(target.kind) == "opencl" else host.cannot_run(target)
+    kind = str(target.kind)
+    if kind in ("opencl", "cuda"):
+        return (runtimes if kind == "opencl" else cuda).cannot_run()
+    return host.cannot_run(target)
 
 
 def ran_by(target: Any) -> str:
-    """Who runs what is built for a target in the place of its device; '' where that is the CPU
-    itself. Raises ToolError and MissingExtra where nobody does.
+    """Who runs what is built for a target; '' where that is the CPU itself, or where there is no
+    GPU: that is said of each kernel. Raises ToolError and MissingExtra where no OpenCL serves.
     """
-    return str(runtimes.serving()) if str(target.kind) == "opencl" else ""
+    kind = str(target.kind)
+    if kind == "cuda":
+        return "" if cuda.cannot_run() else str(cuda.serving())
+    return str(runtimes.serving()) if kind == "opencl" else ""
 
 
 def _function(source: External, target: Any) -> Callable[..., None]:
     """What is called with arrays, the last ones its results."""
+    if str(target.kind) == "cuda":
+        return cuda.program(source, target)
     if str(target.kind) == "opencl":
         return opencl.program(source, target)
     compiled = get_func(lower(source, target), source.symbol)
     return lambda *arrays: compiled(*map(_tensor, arrays))
-
-
-class _Guarded:
-    """An array full of one byte (255: of NaN; of -1, if integers) between two guards."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: str, poison: int) -> None:
-        self.poison = poison
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        whole = np.full(size + 3 * GUARD, poison, "uint8")
-        start = GUARD + -whole.ctypes.data % GUARD
-        self.before, self.after = whole[:start], whole[start + size :]
-        self.array = whole[start : start + size].view(dtype).reshape(shape)
-
-    @property
-    def overrun(self) -> bool:
-        """Whether a guard was written to."""
-        return bool((self.before != self.poison).any() or (self.after != self.poison).any())
 
 
 def _extents(value: Value) -> tuple[int, ...]:

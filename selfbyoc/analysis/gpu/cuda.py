@@ -1,0 +1,161 @@
+"""CUDA kernels run on an NVIDIA GPU, by CuPy: TVM's wheels have no runtime for one."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...asked import Answer, ask_python
+from ...codegen.external import External
+from ...codegen.final import finished
+from ...codegen.scheduled import schedule_external
+from ...errors import LoweringError, MissingExtra, ToolError, one_line
+from ...extra import folder_of
+from ..guards import GUARD, POISON, Overrun
+from . import cuda_question
+from .lowered import Launch, Lowered, lowered
+
+INSTALL = "pip install cupy-cuda12x, or cupy-cuda13x, as the driver is"
+# Where 0.27's <cuda/std/cstdint> may be: of wheels for CUDA 12, for CUDA 13, of a toolkit.
+_HEADERS = (
+    ("nvidia.cuda_cccl", "include"),
+    ("nvidia.cu13", "include/cccl"),
+    ("nvidia.cu13", "include"),
+)
+_TOOLKIT = Path("/usr/local/cuda/include")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU that computes right."""
+
+    device: str
+    arch: str
+    driver: int  # the newest CUDA that it knows: 13000 is 13.0
+
+    @property
+    def target(self) -> dict[str, str]:
+        """What kernels are built for, to run on it."""
+        return {"kind": "cuda", "arch": self.arch}
+
+    def __str__(self) -> str:
+        return f"{self.device} ({self.arch}), CUDA {self.driver // 1000}.{self.driver % 1000 // 10}"
+
+
+def serving() -> Device:
+    """The GPU. Raises MissingExtra where CuPy is not installed, and ToolError where it does not
+    serve: there is no GPU, say.
+    """
+    if why := cannot_run():
+        raise (ToolError if _is_installed() else MissingExtra)(why)
+    return Device(**_named(_asked().printed))
+
+
+def cannot_run() -> str:
+    """Why no CUDA kernel is run here, or ''."""
+    if not _is_installed():
+        return f"CuPy is not installed: {INSTALL}"
+    why = _asked().why_not
+    return f"CuPy runs nothing here: {why}" if why else ""
+
+
+def program(source: External, target: Any) -> Program:
+    """An external function as the GPU runs it."""
+    _, scheduled = schedule_external(source, target)
+    return Program(lowered(finished(scheduled.mod["main"], target), target))
+
+
+class Program:
+    """The kernels of a function, compiled for the GPU; called with arrays, the last ones its
+    results.
+    """
+
+    def __init__(self, made: Lowered) -> None:
+        self.made = made
+        self.kernels = _compiled(made)
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        """Run on copies in the GPU's memory, between guards. Raises Overrun."""
+        scratch = (np.full(size, POISON, "uint8") for size in self.made.workspaces)
+        memory = [_Guarded(array) for array in (*arrays, *scratch)]
+        self.launch([each.inner for each in memory])
+        _cupy().cuda.runtime.deviceSynchronize()
+        for n, each in enumerate(memory):
+            if each.overrun:
+                raise Overrun(f"it wrote outside argument {n}, on the GPU")
+        for array, each in zip(arrays, memory, strict=False):
+            array.reshape(-1).view("uint8")[...] = each.inner.get()
+
+    def launch(self, memory: list[Any]) -> None:
+        """Every kernel in order, on CuPy's stream of this thread. `memory`: arrays of CuPy, of the
+        arguments, then of the workspaces.
+        """
+        for launch in self.made.launches:
+            self._launch(launch, memory)
+
+    def _launch(self, launch: Launch, memory: list[Any]) -> None:
+        given = tuple(memory[n] for n in launch.memory)
+        self.kernels[launch.name](launch.grid, launch.block, given)
+
+
+class _Guarded:
+    """A copy of an array in the GPU's memory, between guards."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        cupy, given = _cupy(), np.ascontiguousarray(array).reshape(-1).view("uint8")
+        size = len(given)
+        self.whole = cupy.full(size + 2 * GUARD, POISON, "uint8")
+        self.inner = self.whole[GUARD : GUARD + size]
+        self.inner.set(given)
+
+    @property
+    def overrun(self) -> bool:
+        around = (self.whole[:GUARD], self.whole[GUARD + len(self.inner) :])
+        return any(bool((part != POISON).any()) for part in around)
+
+
+def _compiled(made: Lowered) -> dict[str, Callable[..., None]]:
+    cupy = _cupy()
+    options = ("-std=c++17", *(f"-I{folder}" for folder in _headers()))
+    module = cupy.RawModule(code=made.source, options=options)
+    try:
+        return {launch.name: module.get_function(launch.name) for launch in made.launches}
+    except (cupy.cuda.compiler.CompileException, cupy.cuda.driver.CUDADriverError) as err:
+        raise LoweringError(f"CUDA does not compile it: {one_line(err)}") from err
+
+
+@cache
+def _headers() -> tuple[str, ...]:
+    folders = [folder / below for name, below in _HEADERS if (folder := folder_of(name))]
+    folders += [_TOOLKIT / "cccl", _TOOLKIT]
+    return tuple(str(folder) for folder in folders if (folder / "cuda/std/cstdint").is_file())
+
+
+def _is_installed() -> bool:
+    return importlib.util.find_spec("cupy") is not None
+
+
+@cache
+def _asked() -> Answer:
+    """In a process of its own: forks of one that has used CUDA cannot."""
+    question = Path(cuda_question.__file__).read_text(encoding="utf-8")
+    return ask_python(question, '"right": true', *_headers())
+
+
+def _named(printed: str) -> dict[str, Any]:
+    found = re.findall(r'^{"device": .*}$', printed, re.MULTILINE)
+    return dict(json.loads(found[-1]))
+
+
+def _cupy() -> Any:
+    import cupy
+
+    return cupy
