@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -16,6 +17,9 @@ from ._target_data import target_data
 from .supported import check_imported, check_installed
 
 check_installed()
+
+# tvm_ffi asks PyTorch whether there is a GPU; else that starts CUDA, which no fork could use then.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 
 import numpy as np  # noqa: E402
 import tvm  # noqa: E402

@@ -20,18 +20,26 @@ if GENERATION == "relax":
 _COMPILER = "tvm_callback_cuda_compile"
 
 
+_PREFIX = "tir" if GENERATION == "relay" else "tirx"
+
+
+def barrier() -> Any:
+    """A statement: all threads of a block wait for each other."""
+    call = tir.call_intrin("int32", f"{_PREFIX}.tvm_storage_sync", "shared")
+    return tir.Evaluate(call)
+
+
 def with_exact_doubles(func: Any) -> Any:
     """A PrimFunc whose doubles are written as their bits where 7 digits are too few: no more are
     printed by 0.17, nor by 0.27 for OpenCL, and coordinates of `resize2d` are off by as much.
     """
-    prefix = "tir" if GENERATION == "relay" else "tirx"
 
     def change(node: Any) -> Any:
         value = float(node.value)
         if dtype_of(node) != "float64" or float(f"{value:.6e}") == value:
             return node
         bits = tir.const(int(np.float64(value).view("int64")), "int64")
-        return tir.call_intrin("float64", f"{prefix}.reinterpret", bits)
+        return tir.call_intrin("float64", f"{_PREFIX}.reinterpret", bits)
 
     if GENERATION == "relax":
         return tvm_ffi.structural_map(func, ((tir.FloatImm, change),))
@@ -77,11 +85,17 @@ class _Watch:
             self.device = {str(name.name_hint): func for name, func in mod.functions.items()}
 
 
+def _as_it_is(code: str, target: Any = None) -> str | bytes:
+    return code if GENERATION == "relay" else code.encode()
+
+
 @contextmanager
 def _without_cuda_compiler() -> Iterator[None]:
-    """TVM hands its CUDA source to whoever is registered, and nvcc is not here."""
+    """TVM hands its CUDA source to whoever is registered, and nvcc may not be here. 0.27 asks for
+    bytes, and asks only where its CUDA runtime is loaded: on a machine with a driver and CUDA 13.
+    """
     before = tvm.get_global_func(_COMPILER, allow_missing=True)
-    register_func(_COMPILER, lambda code, target=None: code, override=True)
+    register_func(_COMPILER, _as_it_is, override=True)
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from . import host_features
 from ._tvm import TVMError, make_target, target_dict, tvm
 from .cpu_features import architecture, features_of, known_cpus
 from .errors import TargetError
+from .gpu import is_gpu
 
 PRETENDED = "SELFBYOC_CPU"
 _EXTRAS = frozenset({"sse4a", "tbm"})
@@ -75,6 +76,18 @@ def cannot_run(target: Any) -> str:
     )
 
 
+def _no_cpu(target: Any) -> str:
+    """The arrays of a library are in the CPU's memory."""
+    made = make_target(target)
+    if not is_gpu(made):
+        return ""
+    return f"{made.kind} has memory of its own, to which TVM's executors give arrays (docs/gpu.md)"
+
+
+def _lacks(target: Any) -> str:
+    return cannot_run(target) if lacking(target) else ""
+
+
 def _no_runtime(target: Any) -> str:
     kind = str(target_dict(make_target(target))["kind"])
     try:
@@ -88,7 +101,7 @@ def check_runs(target: Any, what: str) -> None:
     """Refuse to run something (`what`) that is built for another CPU, or for a device that this TVM
     has no runtime of; to build it is allowed.
     """
-    if why := _no_runtime(target) or (cannot_run(target) if lacking(target) else ""):
+    if why := _no_runtime(target) or _no_cpu(target) or _lacks(target):
         raise TargetError(
             f"{what}: {why}; run it on such a machine, or build it for this one (target=None, or "
             "selfbyoc.host_target())"

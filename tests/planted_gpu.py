@@ -166,3 +166,72 @@ def the_same_sum(x: T.Buffer((256,), "float32"), y: T.Buffer((256,), "float32"))
             for k in range(256):
                 s[0] = s[0] + x[k]
             y[tx] = x[tx] / s[0]
+
+
+@T.prim_func(s_tir=True)
+def no_barrier(x: T.Buffer((256,), "float32"), y: T.Buffer((256,), "float32")) -> None:
+    """One thread of four stores what all four read; TVM takes `ty` for a thread's own."""
+    s = T.alloc_buffer((64,), "float32", scope="shared")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(4, thread="threadIdx.x"):
+            for ty in T.thread_binding(64, thread="threadIdx.y"):
+                if tx == 0:
+                    s[ty] = x[bx * 64 + ty]
+                y[ty * 4 + tx] = s[ty]
+
+
+@T.prim_func(s_tir=True)
+def no_barrier_in_the_next_turn(
+    x: T.Buffer((4, 64), "float32"), y: T.Buffer((4, 256), "float32")
+) -> None:
+    """What all four threads read, one of them stores over in the loop's next turn."""
+    s = T.alloc_buffer((64,), "float32", scope="shared")
+    for _bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(4, thread="threadIdx.x"):
+            for ty in T.thread_binding(64, thread="threadIdx.y"):
+                for i in range(4):
+                    if tx == 0:
+                        s[ty] = x[i, ty]
+                    T.evaluate(T.tvm_storage_sync("shared"))
+                    y[i, ty * 4 + tx] = s[ty]
+
+
+@T.prim_func(s_tir=True)
+def barriers_in_every_turn(
+    x: T.Buffer((4, 64), "float32"), y: T.Buffer((4, 256), "float32")
+) -> None:
+    """The same, right: each thread's own memory needs no barrier."""
+    s = T.alloc_buffer((64,), "float32", scope="shared")
+    own = T.alloc_buffer((256,), "float32", scope="shared")
+    for _bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(4, thread="threadIdx.x"):
+            for ty in T.thread_binding(64, thread="threadIdx.y"):
+                for i in range(4):
+                    own[ty * 4 + tx] = x[i, ty]
+                    if tx == 0:
+                        s[ty] = own[ty * 4 + tx]
+                    T.evaluate(T.tvm_storage_sync("shared"))
+                    y[i, ty * 4 + tx] = s[ty] + own[ty * 4 + tx]
+                    T.evaluate(T.tvm_storage_sync("shared"))
+
+
+@T.prim_func(s_tir=True)
+def two_sums(x: T.Buffer((8, 32), "float32"), y: T.Buffer((8, 32), "float32")) -> None:
+    """A row's sum, by 32 threads together, and each element divided by it: two rows a turn."""
+    s = T.alloc_buffer((8,), "float32", scope="shared")
+    for bx in T.thread_binding(2, thread="blockIdx.x"):
+        for i0 in range(2):
+            for ty0 in T.thread_binding(2, thread="threadIdx.y"):
+                for tx0 in T.thread_binding(32, thread="threadIdx.x"):
+                    with T.block("sum"):
+                        i = T.axis.spatial(8, bx * 4 + i0 * 2 + ty0)
+                        k = T.axis.reduce(32, tx0)
+                        with T.init():
+                            s[i] = T.float32(0)
+                        s[i] = s[i] + x[i, k]
+            for ty1 in T.thread_binding(2, thread="threadIdx.y"):
+                for tx1 in T.thread_binding(32, thread="threadIdx.x"):
+                    with T.block("divide"):
+                        i = T.axis.spatial(8, bx * 4 + i0 * 2 + ty1)
+                        j = T.axis.spatial(32, tx1)
+                        y[i, j] = x[i, j] / s[i]

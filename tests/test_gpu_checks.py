@@ -5,15 +5,19 @@ from dataclasses import replace
 import planted_gpu as planted
 import pytest
 from cells import smallest
-from on_gpu import FEW
+from on_gpu import FEW, HERE
 
 from selfbyoc._tvm import GENERATION, make_target, tir
 from selfbyoc._tvm_rewrite import map_sequences, sequence
+from selfbyoc.analysis.bounds.bounds import Plan, of_case
 from selfbyoc.analysis.gpu.cases import made
-from selfbyoc.analysis.gpu.checks import check, kernel_of
+from selfbyoc.analysis.gpu.checks import check, kernel_of, lowered_right
 from selfbyoc.analysis.gpu.lowered import lowered
 from selfbyoc.analysis.gpu.opencl import TARGET
 from selfbyoc.analysis.gpu.walk import device
+from selfbyoc.codegen import final
+from selfbyoc.codegen.barriers import with_barriers
+from selfbyoc.errors import LoweringError
 
 
 def checked(func, target=TARGET):
@@ -72,6 +76,37 @@ def test_a_barrier_after_some_threads_have_returned():
     func = map_sequences(launch.func, lambda seq: sequence([early, *seq.seq]))
     found = kernel_of(replace(launch, func=func))
     assert any("after some threads of a block have returned" in text for text in found.divergent)
+
+
+@pytest.mark.parametrize("target", [TARGET, "cuda"], ids=["opencl", "cuda"])
+@pytest.mark.parametrize("name", ["no_barrier", "no_barrier_in_the_next_turn"])
+def test_what_threads_share_without_a_barrier(name, target):
+    """TVM puts none in: the last thread axis is in the index."""
+    (text,) = checked(getattr(planted, name), target).wrong
+    assert "s[threadIdx_y]" in text.replace(".", "_")
+    assert text.endswith("by another, with no barrier between")
+    assert checked(planted.barriers_in_every_turn, target).wrong == []
+
+
+@pytest.mark.parametrize("target", [TARGET, "cuda"], ids=["opencl", "cuda"])
+def test_barriers_around_what_threads_reduce_together(target):
+    """In a loop too; and where TVM would need none of ours, it finds them and adds none."""
+    before = checked(planted.two_sums, target)
+    after = checked(with_barriers(planted.two_sums), target)
+    assert "with no barrier between" in before.wrong[0]
+    assert after.wrong == []
+    assert only(after).barriers == only(before).barriers + 2
+
+
+def test_nobody_runs_what_is_wrong(monkeypatch):
+    """A CPU that runs threads in order would compute it right."""
+    softmax = next(c for c in HERE if c.name == "softmax")
+    case = next(case for case in softmax.cases if case.name == "7x33")
+    (subject,) = of_case(softmax, case, Plan(make_target(TARGET)), {})
+    assert lowered_right(subject.kernel.source, make_target(TARGET)).launches
+    monkeypatch.setattr(final, "with_barriers", lambda func: func)
+    with pytest.raises(LoweringError, match=r"written by one thread and .* with no barrier"):
+        lowered_right(subject.kernel.source, make_target(TARGET))
 
 
 def test_lanes_that_read_a_column_want_one_bank():

@@ -47,16 +47,19 @@ def planted(monkeypatch):
 
             return launch
 
-        def module(code, options):
+        def compiled(code, options):
             told.append(("compiled", code, options))
-            return SimpleNamespace(get_function=get_function)
+            return b"binary", None
 
-        errors = SimpleNamespace(CompileException=Broken, CUDADriverError=Broken)
-        runtime = SimpleNamespace(deviceSynchronize=lambda: None)
+        module = SimpleNamespace(load=told.append, get_function=get_function)
         fake = SimpleNamespace(
-            RawModule=module,
             full=lambda size, value, dtype: np.full(size, value, dtype).view(Memory),
-            cuda=SimpleNamespace(compiler=errors, driver=errors, runtime=runtime),
+            cuda=SimpleNamespace(
+                compiler=SimpleNamespace(CompileException=Broken, compile_using_nvrtc=compiled),
+                driver=SimpleNamespace(CUDADriverError=Broken),
+                function=SimpleNamespace(Module=lambda: module),
+                runtime=SimpleNamespace(deviceSynchronize=lambda: None),
+            ),
         )
         monkeypatch.setitem(sys.modules, "cupy", fake)
         return told
@@ -97,7 +100,8 @@ def test_memory_goes_there_and_comes_back(planted):
     np.testing.assert_array_equal(y, before * 2)
     np.testing.assert_array_equal(x, before)
     (launch,) = made.made.launches
-    (compiled, code, options), run = told
+    (compiled, code, options), binary, run = told
+    assert binary == b"binary"
     assert (compiled, code) == ("compiled", made.made.source)
     assert "-std=c++17" in options
     assert run == (launch.name, launch.grid, launch.block)
@@ -133,10 +137,10 @@ def test_what_is_not_written_is_nan(planted):
 def test_what_does_not_compile(planted):
     planted(lambda *_: None)
 
-    def refuse(name):
+    def refuse(code, options):
         raise Broken("kernel.cu(3): error: x")
 
-    sys.modules["cupy"].RawModule = lambda **_: SimpleNamespace(get_function=refuse)
+    sys.modules["cupy"].cuda.compiler.compile_using_nvrtc = refuse
     with pytest.raises(
         LoweringError, match=r"CUDA does not compile it: .*kernel.cu\(3\): error: x"
     ):

@@ -21,13 +21,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import torch
-import triton
+import triton  # type: ignore[import-not-found,unused-ignore]
 
 import selfbyoc
 from selfbyoc import op
 from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu import cuda
-from selfbyoc.analysis.kernels import kernels
+from selfbyoc.analysis.verify.verification import subjects_of
+from selfbyoc.errors import SelfbyocError
 
 REPEATS = 50
 F = torch.nn.functional
@@ -44,7 +45,7 @@ class Pair:
     shapes: Sequence[Shapes]
 
 
-def attention(q, k, v):  # type: ignore[no-untyped-def]
+def attention(q: Any, k: Any, v: Any) -> Any:
     scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.125)
     return op.batch_matmul(op.softmax(scores), v)
 
@@ -54,7 +55,7 @@ def sdpa(q: Any, k: Any, v: Any) -> Any:
     return F.scaled_dot_product_attention(q[None], k[None], v[None], scale=0.125)[0]
 
 
-def layer_norm_dense(x, g, b, w, c):  # type: ignore[no-untyped-def]
+def layer_norm_dense(x: Any, g: Any, b: Any, w: Any, c: Any) -> Any:
     return op.bias_add(op.dense(op.layer_norm(x, g, b), w), c)
 
 
@@ -62,7 +63,7 @@ def norm_linear(x: Any, g: Any, b: Any, w: Any, c: Any) -> Any:
     return F.linear(F.layer_norm(x, g.shape, g, b), w, c)
 
 
-def two_convolutions(x, w, v):  # type: ignore[no-untyped-def]
+def two_convolutions(x: Any, w: Any, v: Any) -> Any:
     return op.relu(op.conv2d(op.relu(op.conv2d(x, w, padding=1)), v, padding=1))
 
 
@@ -112,7 +113,7 @@ def line(pair: Pair, shapes: Shapes) -> dict[str, Any]:
     wanted = pair.torch(*(array.double() for array in arrays))
     try:
         ours = Ours(pair, shapes, arrays, wanted.shape)
-    except selfbyoc.SelfbyocError as err:
+    except SelfbyocError as err:
         return {**named, "wrong": str(err)}
     ours()
     torch.cuda.synchronize()
@@ -120,7 +121,7 @@ def line(pair: Pair, shapes: Shapes) -> dict[str, Any]:
     if not error < 1e-5:
         return {**named, "plan": ours.plan, "wrong": f"off by {error:.1e}"}
     compiled = torch.compile(pair.torch)
-    runs = {
+    runs: dict[str, Callable[[], Any]] = {
         "ours": ours,
         "eager": lambda: pair.torch(*arrays),
         "compiled": lambda: compiled(*arrays),
@@ -142,14 +143,17 @@ class Ours:
         target = make_target(cuda.serving().target)
         composite = selfbyoc.Composite("chain", pair.program)
         mod = selfbyoc.emit(pair.program, shapes)
-        parted = selfbyoc.partition_for_tefuse(mod, target=target, composites=[composite])
-        (kernel,) = kernels(parted)
-        _, scheduled = kernel.schedule(target)
+        (subject,) = subjects_of(mod, None, target, [composite])
+        _, scheduled = subject.kernel.schedule(target)
         self.plan, self.cupy = scheduled.level.plan, cupy
-        self.program = cuda.program(kernel.source, target)
+        self.program = cuda.program(subject.kernel.source, target)
+        named = dict(zip(shapes, arrays, strict=True))  # a partition has them in its own order
+        known = {i: torch.tensor(a, device="cuda") for i, a in subject.constants.items()}
+        inputs = enumerate(subject.graph.inputs)
+        given = [known[i] if i in known else named[tensor.name] for i, tensor in inputs]
         self.result = torch.full(tuple(result), torch.nan, device="cuda")
         scratch = [cupy.empty(size, "uint8") for size in self.program.made.workspaces]
-        self.memory = [*map(cupy.from_dlpack, (*arrays, self.result)), *scratch]
+        self.memory = [*map(cupy.from_dlpack, (*given, self.result)), *scratch]
 
     def __call__(self) -> None:
         with self.cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):

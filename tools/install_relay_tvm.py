@@ -8,8 +8,9 @@ its TVM into DEST and adds DEST to this Python's import path. It uses the standa
 needs no compiler and no root.
 
 The result is CPU-only. Its libraries are linked against CUDA, so DEST also gets three small stub
-libraries that answer every CUDA call with "no device". For Relay on a GPU, build TVM 0.19 or older
-yourself: an interpreter that already imports such a TVM is left as it is.
+libraries that answer every CUDA call with "no device"; but for the driver's, where there is one,
+which CuPy in the same process would find in its place. For Relay's own runtime on a GPU, build TVM
+0.19 or older yourself: an interpreter that already imports such a TVM is left as it is.
 """
 
 import argparse
@@ -43,8 +44,9 @@ BUILT_RUNPATH = b"/usr/local/cuda/lib64:/usr/local/cuda/targets/x86_64-linux/lib
 STUB_RUNPATH = b"$ORIGIN\0"
 
 # Every CUDA function that libtvm.so imports, by library.
+DRIVER = "libcuda.so.1"
 STUBS = {
-    "libcuda.so.1": """
+    DRIVER: """
         cuDeviceGetName cuFuncSetAttribute cuGetErrorName cuLaunchKernel cuMemsetD32_v2
         cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoadData cuModuleUnload""",
     "libcudart.so.12": """
@@ -153,6 +155,8 @@ def install(wheel: Path, dest: Path) -> None:
         tree = Path(folder, "tree")
         unpack(wheel, tree)
         for soname, functions in STUBS.items():
+            if soname == DRIVER and has_driver():
+                continue
             (tree / "build" / soname).write_bytes(stub_library(soname, functions.split()))
         for name in ("libtvm.so", "libtvm_runtime.so"):
             patch_runpath(tree / "build" / name)
@@ -163,8 +167,21 @@ def install(wheel: Path, dest: Path) -> None:
         tree.replace(dest)
 
 
-def marker() -> dict[str, str | int]:
-    return {"wheel_sha256": SHA256, "installer_version": INSTALLER_VERSION}
+def marker() -> dict[str, str | int | bool]:
+    return {
+        "wheel_sha256": SHA256,
+        "installer_version": INSTALLER_VERSION,
+        "has_driver": has_driver(),
+    }
+
+
+def has_driver() -> bool:
+    """Whether the loader finds NVIDIA's driver."""
+    try:
+        ctypes.CDLL(DRIVER)
+    except OSError:
+        return False
+    return True
 
 
 def is_installed(dest: Path) -> bool:

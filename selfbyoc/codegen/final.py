@@ -17,6 +17,7 @@ from .._tvm_rewrite import each_var_once, with_broadcasts
 from .._tvm_selects import without_decided, without_truncation
 from .._tvm_starts import with_true_starts
 from ..gpu import is_gpu
+from .barriers import with_barriers
 from .carried import with_carried
 from .copies import with_copies
 from .ends import with_ends
@@ -36,7 +37,7 @@ def finished(func: Any, target: Any) -> Any:
     # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
-        return any_alignment(with_exact_doubles(func))
+        return any_alignment(with_exact_doubles(with_barriers(func)))
     func = with_true_starts(func)
     if str(target.kind) == "c":
         return for_c(any_alignment(func))

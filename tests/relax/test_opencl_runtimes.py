@@ -148,7 +148,7 @@ def test_the_table_of_gpu_kernels_says_it(installed, monkeypatch):
     assert line["wrong"] == []
     assert TOLD["compiles nothing"] in line["not_run"]
     assert line["kernels"][0]["checked"]
-    told = gpu.told(gpu.served()).splitlines()
+    told = gpu.told(gpu.served("opencl")).splitlines()
     assert told[0].startswith("not run: no OpenCL runtime serves here: Planted")
     assert told[1] == "not compiled as CUDA: NVRTC: no"
     text = gpu.tables([line, json.loads(json.dumps(line))])

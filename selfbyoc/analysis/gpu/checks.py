@@ -1,5 +1,6 @@
-"""What can be told of a GPU kernel without running it: barriers that some threads miss, banks that
-many lanes want at once, memory and threads beyond the device's limits.
+"""What can be told of a GPU kernel without running it: barriers that some threads miss, memory that
+threads share without one, banks that many lanes want at once, memory and threads beyond the
+device's limits.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from typing import Any
 
 from ..._tvm import target_dict
 from ..._tvm_values import Unknown
+from ...codegen.external import External
+from ...codegen.final import finished
+from ...codegen.scheduled import schedule_external
 from ...codegen.vectors import found_in
+from ...errors import LoweringError
 from ...gpu import WARP
 from ..bounds.accesses import Access
 from ..bounds.enumerate import extents, variables
 from ..bounds.expressions import LOADS
-from .lowered import Launch, Lowered
+from .lowered import Launch, Lowered, lowered
+from .races import races
 from .walk import BARRIER, Device, Sync, device, scope
 from .warps import Threads, addresses, coalesced, conflict, padding, part, threads
 
@@ -65,6 +71,7 @@ class Kernel:
     shared: int  # bytes
     barriers: int
     divergent: tuple[str, ...]  # barriers and shuffles that some threads miss
+    races: tuple[str, ...]  # what is written and used with no barrier between
     conflicts: tuple[Conflict, ...]
     scattered: tuple[Scattered, ...]
     same: tuple[str, ...]  # what every thread of a block sums by itself, the same for all
@@ -97,7 +104,7 @@ class Checked:
         return conflicts + [text for kernel in self.kernels for text in kernel.same]
 
     def _wrong(self, kernel: Kernel) -> Iterator[str]:
-        yield from (f"{kernel.name}: {text}" for text in kernel.divergent)
+        yield from (f"{kernel.name}: {text}" for text in kernel.divergent + kernel.races)
         if kernel.threads > self.max_threads:
             yield f"{kernel.name}: {kernel.threads} threads of at most {self.max_threads}"
         if kernel.shared > self.max_shared:
@@ -114,6 +121,17 @@ def check(made: Lowered) -> Checked:
     return Checked(tuple(map(kernel_of, made.launches)), *limits)
 
 
+def lowered_right(source: External, target: Any) -> Lowered:
+    """An external function for a GPU. Raises LoweringError where it is wrong to whoever reads it:
+    what runs right on this CPU, or on one GPU, may compute nonsense on another one.
+    """
+    _, scheduled = schedule_external(source, target)
+    made = lowered(finished(scheduled.mod["main"], target), target)
+    if wrong := check(made).wrong:
+        raise LoweringError("; ".join(wrong))
+    return made
+
+
 def kernel_of(launch: Launch) -> Kernel:
     """All checks of one device function."""
     found = device(launch.func)
@@ -128,6 +146,7 @@ def kernel_of(launch: Launch) -> Kernel:
         sum(root.bytes for root in {a.root: a.root for a in shared}.values()),
         sum(sync.kind == BARRIER for sync in found.syncs),
         tuple(_divergent(found, of)),
+        tuple(races(found, of)),
         tuple(_each(shared, of, _conflict, unknown)),
         tuple(_each(global_, of, _scattered, unknown)),
         tuple(_each(found.accesses, of, _same, unknown)),

@@ -15,13 +15,12 @@ import numpy as np
 
 from ...asked import Answer, ask_python
 from ...codegen.external import External
-from ...codegen.final import finished
-from ...codegen.scheduled import schedule_external
 from ...errors import LoweringError, MissingExtra, ToolError, one_line
 from ...extra import folder_of
 from ..guards import GUARD, POISON, Overrun
 from . import cuda_question
-from .lowered import Launch, Lowered, lowered
+from .checks import lowered_right
+from .lowered import Launch, Lowered
 
 INSTALL = "pip install cupy-cuda12x, or cupy-cuda13x, as the driver is"
 # Where 0.27's <cuda/std/cstdint> may be: of wheels for CUDA 12, for CUDA 13, of a toolkit.
@@ -69,8 +68,7 @@ def cannot_run() -> str:
 
 def program(source: External, target: Any) -> Program:
     """An external function as the GPU runs it."""
-    _, scheduled = schedule_external(source, target)
-    return Program(lowered(finished(scheduled.mod["main"], target), target))
+    return Program(lowered_right(source, target))
 
 
 class Program:
@@ -124,9 +122,8 @@ class _Guarded:
 
 def _compiled(made: Lowered) -> dict[str, Callable[..., None]]:
     cupy = _cupy()
-    options = ("-std=c++17", *(f"-I{folder}" for folder in _headers()))
-    module = cupy.RawModule(code=made.source, options=options)
     try:
+        module = cuda_question.loaded(cupy, made.source, _headers())
         return {launch.name: module.get_function(launch.name) for launch in made.launches}
     except (cupy.cuda.compiler.CompileException, cupy.cuda.driver.CUDADriverError) as err:
         raise LoweringError(f"CUDA does not compile it: {one_line(err)}") from err

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...codegen.external import External
-from ...codegen.final import finished
-from ...codegen.scheduled import schedule_external
 from ...errors import LoweringError, ToolError
 from ..guards import POISON
-from .lowered import Launch, Lowered, lowered
+from .checks import lowered_right
+from .lowered import Launch, Lowered
 from .runtimes import OPTIONS, only, serving
 
 # What schedules may take of it is what a CUDA device has; POCL itself gives more.
@@ -30,8 +29,7 @@ TARGET = {
 
 def program(source: External, target: Any) -> Program:
     """An external function as a GPU would run it."""
-    _, scheduled = schedule_external(source, target)
-    return Program(lowered(finished(scheduled.mod["main"], target), target))
+    return Program(lowered_right(source, target))
 
 
 class Program:

@@ -32,6 +32,7 @@ class Sync:
     kind: str
     place: Place
     after: tuple[Place, ...]  # where threads have returned before
+    number: int  # of accesses that stand before it
 
 
 @dataclass
@@ -95,5 +96,6 @@ class _DeviceWalk(Walk):
         if kind == BARRIER and str(call.args[0].value) in _WARP:
             kind = None
         if kind is not None:
-            self.syncs.append(Sync(kind, place, tuple(self.returned)))
+            before = len(self.result.found)
+            self.syncs.append(Sync(kind, place, tuple(self.returned), before))
         super()._call(call, place)

@@ -55,8 +55,8 @@ def _turns(place: Place, exprs: Sequence[Any], of: Threads) -> dict[Any, Any]:
     if used - {loop.var for loop in others} - set(of.env):
         raise Unknown("a variable is of no loop")
     sizes = extents(place.loops)
-    some = [_some(sizes[loop.var]) for loop in others]
-    steps = list(itertools.islice(itertools.product(*some), _MOST))
+    picked = [some(sizes[loop.var]) for loop in others]
+    steps = list(itertools.islice(itertools.product(*picked), _MOST))
     env: dict[Any, Any] = dict(of.env)
     for n, loop in enumerate(others):
         step = np.array([turn[n] for turn in steps])[:, None, None]
@@ -64,7 +64,7 @@ def _turns(place: Place, exprs: Sequence[Any], of: Threads) -> dict[Any, Any]:
     return env
 
 
-def _some(count: int) -> Sequence[int]:
+def some(count: int) -> Sequence[int]:
     """The first turns of a loop, and the last."""
     return sorted({0, 1, 2, 3, count // 2, count - 1} & set(range(count)))
 
@@ -114,7 +114,7 @@ def addresses(access: Access, of: Threads) -> Addresses:
     """Where all warps go in some turns of the loops around."""
     if access.open:
         raise Unknown(access.open)
-    base = access.index.base if type(access.index).__name__ == "Ramp" else access.index
+    base = first_of(access.index)
     # Conditions on data are taken to hold.
     guards = [g for g in access.guards if lanes_of(g) == 1 and is_plain(g)]
     env = _turns(Place(access.loops), [base, *guards], of)
@@ -126,6 +126,11 @@ def addresses(access: Access, of: Threads) -> Addresses:
     element = bytes_of((), str(dtype_of(access.buffer)).partition("x")[0])
     at = np.broadcast_to(index * element, shape)
     return Addresses(at.reshape(-1, WARP), active.reshape(-1, WARP), _width(access), element)
+
+
+def first_of(index: Any) -> Any:
+    """Of a vector's elements, which lie one after the other, the first one's index."""
+    return index.base if type(index).__name__ == "Ramp" else index
 
 
 def _width(access: Access) -> int:
