@@ -65,7 +65,9 @@ def _whole(value: float) -> tuple[int, bool]:
 def stand_in(node: Any, count: Any) -> Any:
     """An integer, or an expression of one, in the place of a number, as that stands for it."""
     if isinstance(node, tir.IntImm):
-        return tir.IntImm(dtype_of(node), count) if isinstance(count, int) else count
+        if isinstance(count, int):
+            return tir.IntImm(dtype_of(node), count)
+        return count if dtype_of(count) == dtype_of(node) else tir.Cast(dtype_of(node), count)
     known, is_inverse = as_integer(node)
     if isinstance(count, int) and known == count:
         return node

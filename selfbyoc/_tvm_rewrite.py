@@ -93,6 +93,13 @@ def with_annotation(func: Any, name: str, wanted: Any) -> Any:
     )
 
 
+def variables_in(expr: Any) -> set[Any]:
+    """The variables of an expression."""
+    found: set[Any] = set()
+    walk(expr, lambda node: found.add(node) if isinstance(node, tir.Var) else None)
+    return found
+
+
 def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
     """An expression with other expressions for some of its variables."""
     if GENERATION == "relax":

@@ -4,12 +4,12 @@ and the memory that they may have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ._tvm import GENERATION, SBlock, param_buffers, structural_equal, tir, tvm, walk
-from ._tvm_rewrite import block_with, sequence
+from ._tvm import GENERATION, SBlock, dtype_of, param_buffers, structural_equal, tir, tvm, walk
+from ._tvm_rewrite import block_with, sequence, substitute
 
 if GENERATION == "relax":
     import tvm_ffi
@@ -28,19 +28,36 @@ MOST = (1 << 31) - 1  # elements of a buffer
 INPUT_ERROR = "InputError: "  # what 0.17 says of one, whose assertions know no kinds
 
 
-def size_variable(name: str) -> Any:
-    """A variable for a symbolic size, of 32 bits as all indices are."""
-    return tir.Var(name, "int32")
+def size_variable(name: str, func: Any = None) -> Any:
+    """A variable for a symbolic size: of 32 bits, as all indices are but those of functions (such
+    as this `func` of some size) that compute with integers of 64.
+    """
+    extents = iter(()) if func is None else _extents(func)
+    return tir.Var(name, next(map(dtype_of, extents), "int32"))
 
 
 def symbols(func: Any) -> dict[str, Any]:
     """The variables among the extents of a PrimFunc's parameters, by name."""
     found: dict[str, Any] = {}
-    for buffer in param_buffers(func):
-        for extent in getattr(buffer, "shape", None) or ():
-            if isinstance(extent, tir.Var):
-                found.setdefault(str(extent.name), extent)
+    for extent in _extents(func):
+        if isinstance(extent, tir.Var):
+            found.setdefault(str(extent.name), extent)
     return found
+
+
+def _extents(func: Any) -> Iterator[Any]:
+    for buffer in param_buffers(func):
+        yield from getattr(buffer, "shape", None) or ()
+
+
+def with_own_names(func: Any) -> Any:
+    """The same PrimFunc, its symbols known by name: two of one name get other ones."""
+    known = symbols(func)
+    new: dict[Any, Any] = {}
+    for var in (extent for extent in _extents(func) if isinstance(extent, tir.Var)):
+        if not known[str(var.name)].same_as(var) and var not in new:
+            new[var] = tir.Var(f"{var.name}_{len(new)}_", dtype_of(var))
+    return substitute(func, new) if new else func
 
 
 def entry(

@@ -100,8 +100,8 @@ class ModelWarning(SelfbyocWarning):
 
 class FallbackWarning(SelfbyocWarning):
     """Something else serves than was asked for: the default schedule where a built-in composite
-    raised in a build, PyTorch where a graph of dynamo's cannot be compiled, no cost model where
-    xgboost does not work.
+    raised in a build, serial loops where the default schedule does not fit what no composite took,
+    PyTorch where a graph of dynamo's cannot be compiled, no cost model where xgboost does not work.
     """
 
 

@@ -367,6 +367,14 @@ def test_formulas():
     assert formula_of(points, tiles, 16) is None  # 6 is no integer of the kernel
 
 
+def test_formulas_of_two_sizes():
+    points = [{"m": m, "n": n} for m, n in ((2, 9), (61, 20), (28, 45), (3, 102), (5, 7))]
+    joined = formula_of(points, [2 * p["m"] + p["n"] - 3 for p in points])
+    assert joined.at({"m": 10, "n": 100}) == 117
+    assert joined.tiles == {Tiles(("m",)), Tiles(("n",))}
+    assert formula_of(points, [max(p["m"], p["n"]) for p in points]) is None
+
+
 def test_formulas_of_windows():
     """Of a pooled row, floor(n / 2), and of its tiles of 16."""
     points = [{"n": size} for size in (53, 67, 83, 98, 131, 150, 179, 64, 104, 95, 96, 97, 98)]

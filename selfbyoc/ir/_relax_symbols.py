@@ -34,7 +34,7 @@ def symbols(func: Any) -> dict[str, Any]:
     first.
     """
     found: dict[str, Any] = {}
-    for extent in (e for p in func.params for e in _extents(p.ty)):
+    for extent in (e for p in func.params for e in extents_of(p.ty)):
         if isinstance(extent, tir.Var):
             found.setdefault(str(extent.name), extent)
     return found
@@ -48,7 +48,7 @@ def places(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
     for position, param in enumerate(func.params):
         if not isinstance(param.ty, relax.TensorType):
             continue
-        for axis, extent in enumerate(_extents(param.ty)):
+        for axis, extent in enumerate(extents_of(param.ty)):
             if not isinstance(extent, tir.IntImm):
                 found.setdefault(text_of(extent), []).append((position, axis))
     return {name: tuple(at) for name, at in found.items()}
@@ -63,7 +63,7 @@ def casts(func: Any) -> dict[str, tuple[tuple[int, int], ...]]:
         if not is_cast or not isinstance(binding.var.ty, relax.TensorType):
             continue
         at = position[binding.value]
-        for axis, extent in enumerate(_extents(binding.var.ty)):
+        for axis, extent in enumerate(extents_of(binding.var.ty)):
             if not isinstance(extent, (tir.IntImm, tir.Var)):
                 found[text_of(extent)] = (*found.get(text_of(extent), ()), (at, axis))
     return found
@@ -113,13 +113,14 @@ def usual_sizes(func: Any, within: Mapping[str, Range]) -> dict[str, int]:
 
 def _all_extents(func: Any) -> Iterator[Any]:
     for var in (*func.params, *(b.var for block in func.body.blocks for b in block.bindings)):
-        yield from _extents(var.ty)
+        yield from extents_of(var.ty)
 
 
-def _extents(ty: Any) -> Iterator[Any]:
+def extents_of(ty: Any) -> Iterator[Any]:
+    """All extents of a type, those of a tuple's fields too."""
     if isinstance(ty, relax.TupleType):
         for field in ty.fields:
-            yield from _extents(field)
+            yield from extents_of(field)
     shape = getattr(ty, "shape", None)
     yield from getattr(shape, "values", None) or ()
 

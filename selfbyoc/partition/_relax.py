@@ -24,7 +24,7 @@ from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
 from ._relax_ranges import ranges_of as ranges_of
 from ._relax_scalars import one_for_each_scalar
-from ._relax_shapes import takes_shapes, with_shapes_inside
+from ._relax_shapes import takes_shapes, with_extents_alone, with_shapes_inside
 from ._relax_shapes import tensors as shapes_aside
 from ._relax_table import SaysItsOps, fusion_table
 from ._relax_taps import TapsThatMeet
@@ -101,7 +101,7 @@ def mark(mod: tvm.IRModule, matches: Sequence[Match]) -> tuple[tvm.IRModule, lis
 
 def _without_shape_arguments(mod: tvm.IRModule) -> tvm.IRModule:
     functions = {n: f for n, f in external_functions(mod).items() if takes_shapes(f)}
-    new = {name: with_shapes_inside(func) for name, func in functions.items()}
+    new = {n: with_extents_alone(with_shapes_inside(func)) for n, func in functions.items()}
     return update(mod, new, {}) if new else mod
 
 

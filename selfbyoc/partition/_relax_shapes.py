@@ -1,15 +1,22 @@
-"""Relax: shapes inside the external functions that use them.
+"""Relax: shapes inside the external functions that use them, of symbols that their tensors have.
 
 FuseOpsByPattern (0.27) passes a shape with a symbol, as of a reshape, as an argument; its extents
-are those of the tensors, and a kernel takes tensors only.
+are those of the tensors, and a kernel takes tensors only. Where no tensor has `batch` alone, and
+all have `batch * 17`, that is the symbol.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+import tvm_ffi
 from tvm import relax
+
+from .._tvm import structural_equal, tir
+from .._tvm_rewrite import variables_in
+from ..ir._relax_symbols import extents_of, symbols, text_of
 
 
 def takes_shapes(func: relax.Function) -> bool:
@@ -30,6 +37,25 @@ def with_shapes_inside(func: relax.Function) -> relax.Function:
     kept = [param for param in func.params if not _is_shape(param)]
     body = inside.visit_expr(func.body)
     return relax.Function(kept, body, func.ret_ty, func.is_pure, func.attrs)
+
+
+def with_extents_alone(func: relax.Function) -> relax.Function:
+    """The same function with a symbol for each extent of a parameter that is computed from what no
+    parameter has for an extent alone.
+    """
+    known = set(symbols(func).values())
+    new: list[tuple[Any, Any]] = []
+    for extent in (e for param in func.params for e in extents_of(param.ty)):
+        is_new = not any(structural_equal(extent, other) for other, _ in new)
+        if is_new and not variables_in(extent) <= known:
+            name = re.sub(r"\W+", "_", text_of(extent)).strip("_")
+            new.append((extent, tir.Var(name, "int64")))
+
+    def changed(node: Any) -> Any:
+        return next((var for extent, var in new if structural_equal(node, extent)), node)
+
+    kinds = {type(extent) for extent, _ in new}
+    return tvm_ffi.structural_map(func, tuple((kind, changed) for kind in kinds)) if new else func
 
 
 def tensors(args: Sequence[Any]) -> list[Any]:

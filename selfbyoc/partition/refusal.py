@@ -144,15 +144,16 @@ def _shape(match: Match) -> Refusal | None:
 
 
 def _unbound(match: Match) -> Refusal | None:
-    """A kernel finds the size of a symbol where it is the extent of an argument: not in `n + 1`."""
-    extents = [e for value in match.args.values() for e in value.shape if isinstance(e, Symbol)]
-    alone = {extent.name for extent in extents}
-    for name, value in match.args.items():
+    """A kernel finds a size where it is the extent of an argument: `n`, or `n + 1` as a whole."""
+    arguments = [*match.args.items()]
+    has = {e.name for _, value in arguments for e in value.shape if isinstance(e, Symbol)}
+    inside = [(call.name, value) for call in match.ops for value in call.outputs]
+    for name, value in arguments + inside:
         for extent in value.shape:
             used = set(_NAMES.findall(extent.name)) if isinstance(extent, Symbol) else set()
-            if used <= alone:
+            if used <= has or str(extent) in has:
                 continue
-            text = f"{name} has the extent {extent}, and no argument {min(used - alone)} alone"
+            text = f"{name} has the extent {extent}, and no argument {min(used - has)} alone"
             return Refusal(SHAPE, text, name, "a symbol alone", value.type)
     return None
 

@@ -18,17 +18,19 @@ from .._tvm_c import for_c
 from .._tvm_indices import within_buffers
 from .._tvm_selects import without_truncation
 from .._tvm_starts import with_true_starts
-from .._tvm_symbolic import symbols
+from .._tvm_symbolic import symbols, with_own_names
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
+from ..errors import SymbolicError
 from ..interrupt import stopped
 from ..ir._relax_symbols import symbols as main_symbols
 from ..partition import check_target
 from ..wiring import wired
 from ._relax_apart import OPAQUE, slices_apart
 from ._relax_norms import norms_are_scales
+from ._relax_sizes import sizes_of_buffers
 from ._relax_sums import with_sums_apart
-from ._relax_symbolic import scheduled_for_all_sizes
+from ._relax_symbolic import all_extents, scheduled_for_all_sizes
 from ._relax_takes import clipped_takes
 from ._relax_topk import with_enough
 
@@ -72,6 +74,7 @@ class ScheduleRest:
                 relax.transform.FoldConstant(),
                 relax.transform.FuseOps(),
                 relax.transform.FuseTIR(),
+                sizes_of_buffers,
                 relax.transform.DeadCodeElimination(),
             ]
             mod = tvm.transform.Sequential(passes)(mod)
@@ -102,7 +105,7 @@ def schedule_rest(
     for gv, func in mod.functions.items():
         if gv.name_hint in given:
             continue
-        func = within_buffers(func)
+        func = with_own_names(within_buffers(func))
         if gv.name_hint in keep or (symbols(func) and relax.analysis.has_reshape_pattern(func)):
             done.update_func(gv, any_alignment(with_sums_apart(func)))
             continue
@@ -114,6 +117,7 @@ def schedule_rest(
                 for name, part in made.items():
                     done[name] = part
             else:
+                _check_sizes(func)
                 done.update_func(gv, one(with_sums_apart(func)))
         except Exception as err:  # TVM's own, of a primitive that does not fit: the function stays
             if stopped(err):
@@ -122,6 +126,12 @@ def schedule_rest(
             unscheduled[gv.name_hint] = _reason(err)
             logger.debug("left unscheduled: %s: %s", gv.name_hint, unscheduled[gv.name_hint])
     return _ready(done, given, target), unscheduled
+
+
+def _check_sizes(func: Any) -> None:
+    """What `sizes_of_buffers` has left has an extent that no schedule can learn from examples."""
+    for axis in (a for a in all_extents(func) if not isinstance(a, tir.IntImm)):
+        raise SymbolicError(f"its extent {axis} is handed to it as a number")
 
 
 def _is_open(func: Any) -> bool:
@@ -150,7 +160,8 @@ def failing(mod: tvm.IRModule, target: Any) -> dict[str, str]:
         if not isinstance(func, tir.PrimFunc):
             continue
         try:
-            build_module(tvm.IRModule({gv.name_hint: func}), target)
+            public = func.with_attr("global_symbol", gv.name_hint)  # of a private one no host code
+            build_module(tvm.IRModule({gv.name_hint: public}), target)
         except Exception as err:  # TVM's own, of many kinds
             if stopped(err):
                 raise

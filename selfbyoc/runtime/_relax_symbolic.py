@@ -33,7 +33,8 @@ Make = Callable[[Mapping[str, int]], "Example | None"]
 
 def all_extents(func: Any) -> list[Any]:
     """The extents of a PrimFunc's buffers and axes."""
-    found = [extent for buffer in param_buffers(func) for extent in buffer.shape]
+    shapes = (getattr(buffer, "shape", None) for buffer in param_buffers(func))
+    found = [extent for shape in shapes if shape is not None for extent in shape]
 
     def visit(node: Any) -> None:
         if isinstance(node, SBlock):
@@ -62,7 +63,8 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
             return Example(sizes, schedule(folded(substitute(func, numbers))))
 
     cases = _cases(tuple(known), make)
-    variables = {symbol: size_variable(symbol) for symbol in known}
+    of_some = cases[0].learnt.examples[0].func
+    variables = {symbol: size_variable(symbol, of_some) for symbol in known}
     general = [within_32_bits(case.learnt.function(variables)) for case in cases]
     wrong = {
         variable

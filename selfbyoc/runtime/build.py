@@ -198,6 +198,7 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
     except Exception as err:  # TVM's own passes and schedules raise whatever they like
         why = "; ".join(filter(None, [one_line(err), of_nothing(mod)]))
         raise LoweringError(f"TVM cannot build the model: {why}") from err
+    _warn_of_loops(unscheduled)
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
     inputs, outputs = signature_of(mod)
     return Library(
@@ -206,6 +207,13 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
         least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=memory,
     )  # fmt: skip
+
+
+def _warn_of_loops(unscheduled: Mapping[str, str]) -> None:
+    for name, why in [*unscheduled.items()][:1]:
+        more = f" and {len(unscheduled) - 1} more run" if len(unscheduled) > 1 else " runs"
+        text = f"{name}{more} as serial loops, as TVM has them: {why} (library.unscheduled)"
+        warnings.warn(FallbackWarning(text), stacklevel=7)
 
 
 def _kernels(mod: Any, target: Any) -> list[External]:

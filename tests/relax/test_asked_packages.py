@@ -113,7 +113,7 @@ def test_a_cost_model(planted):
 def planted_nvrtc(tmp_path, monkeypatch):
     """Its folders, with this library."""
     (tmp_path / "lib").mkdir()
-    monkeypatch.setattr(nvrtc, "_folder", lambda package: tmp_path)
+    monkeypatch.setattr(nvrtc, "folder_of", lambda package: tmp_path)
     nvrtc._nvrtc.cache_clear()
     yield tmp_path / "lib" / "libnvrtc.so.12"
     nvrtc._nvrtc.cache_clear()
@@ -162,7 +162,7 @@ def test_nvrtc_that_does_not_compile(body, told, planted_nvrtc, monkeypatch):
 
 
 def test_no_nvrtc(monkeypatch):
-    monkeypatch.setattr(nvrtc, "_folder", lambda package: None)
+    monkeypatch.setattr(nvrtc, "folder_of", lambda package: None)
     nvrtc._nvrtc.cache_clear()
     with pytest.raises(
         MissingExtra, match=r"NVRTC is not installed: pip install 'selfbyoc\[cuda\]'"

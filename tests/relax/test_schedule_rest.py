@@ -10,6 +10,7 @@ import selfbyoc
 from selfbyoc import host_target, op
 from selfbyoc._tvm import te, tensor, tir, tvm
 from selfbyoc.codegen.vector_math import vector_math
+from selfbyoc.errors import FallbackWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.transform import ScheduleRest
 from selfbyoc.wiring import wired
@@ -118,7 +119,8 @@ def test_a_schedule_that_does_not_compile_is_left_out(monkeypatch):
 
     monkeypatch.setattr(wired, "default_schedule", wrong)
     x = data()
-    library = selfbyoc.build(emit(lambda x: op.exp(x), {"x": SHAPE}), composites=[])
+    with pytest.warns(FallbackWarning, match="tir_exp runs as serial loops"):
+        library = selfbyoc.build(emit(lambda x: op.exp(x), {"x": SHAPE}), composites=[])
     assert list(library.unscheduled) == ["tir_exp"]
     np.testing.assert_allclose(library(x)[0], np.exp(x), rtol=2e-6)
 
@@ -128,6 +130,7 @@ def test_a_schedule_that_raises_leaves_the_function_and_says_so(monkeypatch):
         raise ValueError
 
     monkeypatch.setattr(wired, "default_schedule", wrong)
-    library = selfbyoc.build(emit(lambda x: op.relu(x), {"x": SHAPE}), composites=[])
+    with pytest.warns(FallbackWarning, match="relu runs as serial loops, .*: ValueError"):
+        library = selfbyoc.build(emit(lambda x: op.relu(x), {"x": SHAPE}), composites=[])
     assert library.unscheduled == {"relu": "ValueError"}
     np.testing.assert_array_equal(library(data())[0], np.maximum(data(), 0))

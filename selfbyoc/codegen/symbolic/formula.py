@@ -2,8 +2,8 @@
 
 Loops over tiles, clamped indices and shapes are all `a * ceil((size + shift) / tile) + b`, of one
 symbol, of the product of two, or with the product of two such counts: the rows of a pooled image
-are `ceil((height - 1) / 2)`. The constants follow from the integers of some kernels, and what they
-say of others must hold.
+are `ceil((height - 1) / 2)`. Of what is joined of two open sizes they are `a * m + b * n + c`. The
+constants follow from the integers of some kernels, and what they say of others must hold.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 Sizes = Mapping[str, int]  # of each symbol
 
@@ -66,7 +68,7 @@ def fitted_all(
     counts = {count for f in found.values() if f is not None for count in _counts(f)}
     counts |= {Tiles((name,), tile) for name in points[0] for tile in (1, *usable)}
     for column in [column for column, formula in found.items() if formula is None]:
-        found[column] = _of_two(points, column, counts)
+        found[column] = _of_two(points, column, counts) or _of_sum(points, column)
     return found
 
 
@@ -86,6 +88,8 @@ def _counts(formula: Formula) -> Iterator[Tiles]:
     (factor, counts), *rest = formula.terms
     if factor == 1 and len(counts) == 1 and len(counts[0].symbols) == 1:
         (count,), by = counts, rest[0][0] if rest else 0
+        if rest and rest[0][1]:
+            return  # of two sizes
         yield Tiles(count.symbols, count.tile, count.shift + by * count.tile)
 
 
@@ -96,6 +100,18 @@ def _of_two(
     ordered = sorted(counts, key=lambda count: (count.symbols, abs(count.shift), count.tile))
     pairs = itertools.combinations(ordered, 2)
     return _first(points, values, (p for p in pairs if p[0].symbols != p[1].symbols))
+
+
+def _of_sum(points: Sequence[Sizes], values: Sequence[int]) -> Formula | None:
+    """The formula of a sum of two sizes."""
+    for names in itertools.combinations(points[0], 2):
+        rows = np.array([[*(p[name] for name in names), 1] for p in points])
+        solved, *_ = np.linalg.lstsq(rows, np.array(values), rcond=None)
+        a, b, c = (round(factor) for factor in solved)
+        if [a * x + b * y + c for x, y, _ in rows.tolist()] == list(values):
+            m, n = ((Tiles((name,)),) for name in names)
+            return Formula(tuple(term for term in ((a, m), (b, n), (c, ())) if term[0]))
+    return None
 
 
 def _first(

@@ -1,0 +1,133 @@
+"""Symbolic sizes that are no argument's extent alone, in kernels and in what no composite took; and
+functions that do not compile beside others that do.
+"""
+
+import numpy as np
+import pytest
+from tvm import relax
+
+import selfbyoc
+from selfbyoc import host_target
+from selfbyoc._tvm import tir
+from selfbyoc.runtime._relax_rest import failing
+from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.transform import ScheduleRest
+
+SIZES = (1, 2, 5, 8, 33)
+op = relax.op
+
+
+def module(of, **types):
+    """A program of `of`, which is given a builder and variables of float32."""
+    variables = [
+        relax.Var(name, relax.TensorType(shape, "float32")) for name, shape in types.items()
+    ]
+    builder = relax.BlockBuilder()
+    with builder.function("main", variables):
+        with builder.dataflow():
+            out = builder.emit_output(of(builder.emit, *variables))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def test_a_product_of_rows_that_are_batch_times_17():
+    """As nn.MultiheadAttention has them in torchvision's ViT: 20 times slower as serial loops."""
+    n = tir.Var("batch", "int64")
+
+    def program(emit, x, w, b):
+        rows = emit(op.reshape(emit(op.permute_dims(x, [1, 0, 2])), (n * 17, 32)))
+        y = emit(op.add(emit(op.matmul(rows, emit(op.permute_dims(w)))), b))
+        return emit(op.reshape(y, (17, n, 48)))
+
+    mod = module(program, x=(n, 17, 32), w=(48, 32), b=(48,))
+    library = selfbyoc.build(mod)
+    assert library.report.counts == {"dense": 1}
+    assert library.unscheduled == {}
+    w, b = normal(1, 48, 32), normal(2, 48)
+    for size in SIZES:
+        x = normal(size, size, 17, 32)
+        expected = x.astype("float64").transpose(1, 0, 2) @ w.T + b
+        assert first_wrong(library(x, w, b)[0], expected, "float32", 33) is None
+
+
+def test_attention_of_batch_times_12_heads():
+    """Three arguments have the extent; none has `batch`."""
+    n = tir.Var("batch", "int64")
+
+    def program(emit, q, k, v):
+        q, k, v = (emit(op.reshape(x, (n * 12, 17, 8))) for x in (q, k, v))
+        scores = emit(op.matmul(q, emit(op.permute_dims(k, [0, 2, 1]))))
+        return emit(op.matmul(emit(op.nn.softmax(scores)), v))
+
+    library = selfbyoc.build(module(program, **dict.fromkeys("qkv", (n, 12 * 17 * 8))))
+    assert library.report.counts == {"attention": 1}
+    assert library.unscheduled == {}
+    for size in SIZES:
+        given = [normal(seed, size, 12 * 17 * 8) for seed in range(3)]
+        q, k, v = (x.astype("float64").reshape(-1, 17, 8) for x in given)
+        weights = np.exp(q @ k.transpose(0, 2, 1))
+        expected = weights / weights.sum(-1, keepdims=True) @ v
+        assert first_wrong(library(*given)[0], expected, "float32", 17) is None
+
+
+def test_heads_apart():
+    """TVM hands `batch` to a transpose of batch * 12 heads; it is scheduled by the heads."""
+    n = tir.Var("batch", "int64")
+
+    def program(emit, x):
+        heads = emit(op.reshape(x, (17, n * 12, 8)))
+        return emit(op.exp(emit(op.permute_dims(heads, [1, 0, 2]))))
+
+    library = selfbyoc.build(module(program, x=(17, n, 96)), composites=[])
+    assert library.unscheduled == {}
+    for size in SIZES:
+        x = normal(size, 17, size, 96)
+        expected = np.exp(x.astype("float64").reshape(17, size * 12, 8).transpose(1, 0, 2))
+        np.testing.assert_allclose(library(x)[0], expected, rtol=2e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_two_open_sizes_joined(axis):
+    """Their sum is the sum of two symbols, which may have one name."""
+    m, n = (tir.Var("rows", "int64") for _ in range(2))
+    shapes = [(m, 37), (n, 37)] if axis == 0 else [(37, m), (37, n)]
+    mod = module(lambda emit, x, y: emit(op.concat([x, y], axis=axis)), x=shapes[0], y=shapes[1])
+    rest = ScheduleRest(host_target())
+    rest(mod)
+    assert rest.unscheduled == {}
+    m, n = tir.Var("m", "int64"), tir.Var("n", "int64")
+    shapes = [(m, 37), (n, 37)] if axis == 0 else [(37, m), (37, n)]
+    mod = module(lambda emit, x, y: emit(op.concat([x, y], axis=axis)), x=shapes[0], y=shapes[1])
+    library = selfbyoc.build(mod, composites=[])
+    assert library.unscheduled == {}
+    for first, second in ((1, 1), (3, 8), (40, 2), (64, 64)):
+        x, y = (
+            normal(first, *(first, 37)[:: 1 - 2 * axis]),
+            normal(9, *(second, 37)[:: 1 - 2 * axis]),
+        )
+        np.testing.assert_array_equal(library(x, y)[0], np.concatenate([x, y], axis=axis))
+
+
+def test_an_item_of_an_open_batch():
+    """An index of 64 bits in the kernel: its sizes are of 64 bits then, as its loops are."""
+    n = tir.Var("batch", "int64")
+    index = relax.const(2, "int64")
+    mod = module(lambda emit, x: emit(op.take(x, index, axis=0, mode="fast")), x=(3, 17, n, 40))
+    library = selfbyoc.build(mod, composites=[])
+    assert library.unscheduled == {}
+    for size in SIZES:
+        x = normal(size, 3, 17, size, 40)
+        np.testing.assert_array_equal(library(x)[0], x[2])
+
+
+def test_what_does_not_compile_is_known_by_name():
+    """Functions that nobody but the module calls compile alone as well as any other."""
+    n = tir.Var("n", "int64")
+    mod = module(lambda emit, x: emit(op.exp(emit(op.permute_dims(x)))), x=(n, 33))
+    rest = ScheduleRest(host_target())(mod)
+    assert any(isinstance(func, tir.PrimFunc) for func in rest.functions.values())
+    assert failing(rest, host_target()) == {}
