@@ -1,9 +1,9 @@
 """Loops and Scans of more steps than are written one by one, or of as many as data decide."""
 
-import numpy as np
-import onnx
 from contextlib import nullcontext
 
+import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
