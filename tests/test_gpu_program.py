@@ -149,7 +149,9 @@ def test_what_does_not_compile(planted):
 
 def test_without_cupy(monkeypatch):
     monkeypatch.setattr(cuda, "_is_installed", lambda: False)
-    with pytest.raises(MissingExtra, match="CuPy is not installed: pip install cupy-cuda12x"):
+    with pytest.raises(
+        MissingExtra, match=r"CuPy is not installed: pip install 'cupy-cuda12x\[ctk\]'"
+    ):
         cuda.serving()
     mod = selfbyoc.emit(SOFTMAX.pattern, smallest(SOFTMAX).args)
     found = selfbyoc.verify(mod, target="cuda", composites=[SOFTMAX])

@@ -16,20 +16,13 @@ import numpy as np
 from ...asked import Answer, ask_python
 from ...codegen.external import External
 from ...errors import LoweringError, MissingExtra, ToolError, one_line
-from ...extra import folder_of
 from ..guards import GUARD, POISON, Overrun
 from . import cuda_question
 from .checks import lowered_right
+from .headers import headers
 from .lowered import Launch, Lowered
 
-INSTALL = "pip install cupy-cuda12x, or cupy-cuda13x, as the driver is"
-# Where 0.27's <cuda/std/cstdint> may be: of wheels for CUDA 12, for CUDA 13, of a toolkit.
-_HEADERS = (
-    ("nvidia.cuda_cccl", "include"),
-    ("nvidia.cu13", "include/cccl"),
-    ("nvidia.cu13", "include"),
-)
-_TOOLKIT = Path("/usr/local/cuda/include")
+INSTALL = "pip install 'cupy-cuda12x[ctk]', or cupy-cuda13x, as the driver is"
 
 
 @dataclass(frozen=True)
@@ -123,17 +116,10 @@ class _Guarded:
 def _compiled(made: Lowered) -> dict[str, Callable[..., None]]:
     cupy = _cupy()
     try:
-        module = cuda_question.loaded(cupy, made.source, _headers())
+        module = cuda_question.loaded(cupy, made.source, headers())
         return {launch.name: module.get_function(launch.name) for launch in made.launches}
     except (cupy.cuda.compiler.CompileException, cupy.cuda.driver.CUDADriverError) as err:
         raise LoweringError(f"CUDA does not compile it: {one_line(err)}") from err
-
-
-@cache
-def _headers() -> tuple[str, ...]:
-    folders = [folder / below for name, below in _HEADERS if (folder := folder_of(name))]
-    folders += [_TOOLKIT / "cccl", _TOOLKIT]
-    return tuple(str(folder) for folder in folders if (folder / "cuda/std/cstdint").is_file())
 
 
 def _is_installed() -> bool:
@@ -144,7 +130,7 @@ def _is_installed() -> bool:
 def _asked() -> Answer:
     """In a process of its own: forks of one that has used CUDA cannot."""
     question = Path(cuda_question.__file__).read_text(encoding="utf-8")
-    return ask_python(question, '"right": true', *_headers())
+    return ask_python(question, '"right": true', *headers())
 
 
 def _named(printed: str) -> dict[str, Any]:

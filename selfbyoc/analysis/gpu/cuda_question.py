@@ -1,6 +1,6 @@
 """CUDA source compiled and loaded by CuPy. As a program, what CuPy is asked in a process of its
-own: to compile and run one small kernel with shared memory, barriers, denormals and a header that
-TVM's source includes. Arguments: folders of headers.
+own: to compile and run one small kernel with shared memory, barriers, denormals and the headers
+that TVM's source includes. Arguments: folders of headers.
 
 The text runs as it is (cuda.py). Before anything is tried, a line of JSON says which GPU it is;
 another one says that it was right.
@@ -16,6 +16,8 @@ from typing import Any
 BLOCKS, THREADS, TURNS = 3, 64, 4
 SOURCE = """
 #include <cuda/std/cstdint>
+#include <cuda_fp16.h>
+#include <math_constants.h>
 extern "C" __global__ void turned(const float* x, float* y) {
   __shared__ float s[64];
   int t = threadIdx.x, b = blockIdx.x;

@@ -11,11 +11,11 @@ from pathlib import Path
 from ...asked import ask_python, once
 from ...errors import LoweringError, MissingExtra, ToolError
 from ...extra import folder_of
+from .headers import headers
 from .nvrtc_library import compiled
 
 ARCHES = ("sm_80", "sm_90")
-# NVRTC, and headers that 0.27's source includes.
-_PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cuda_cccl")
+_PACKAGE = "nvidia.cuda_nvrtc"
 _USED = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?"
     r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
@@ -40,16 +40,12 @@ class Assembled:
 
 def cannot_assemble() -> str:
     """Why nothing is compiled here, or ''."""
-    if _not_installed():
+    if folder_of(_PACKAGE) is None:
         return "NVRTC is not installed: pip install 'selfbyoc[cuda]'"
-    library, headers = _places()
-    asks = (str(library), str(headers), ARCHES[0])
+    library = _place()
+    asks = (str(library), ARCHES[0], *headers())
     code = _QUESTION.read_text(encoding="utf-8")
     return once("NVRTC", [library], lambda: ask_python(code, _RIGHT, *asks).why_not)
-
-
-def _not_installed() -> bool:
-    return not all(folder_of(package) for package in _PACKAGES)
 
 
 def assembled(source: str, arch: str) -> list[Assembled]:
@@ -71,25 +67,22 @@ def compile_cuda(source: str, arch: str) -> str:
     """What NVRTC and its assembler say. LoweringError if they refuse it; MissingExtra and ToolError
     where they do not serve.
     """
-    library, headers = _nvrtc()
-    status, log = compiled(library, str(headers), source, arch)
+    status, log = compiled(_nvrtc(), source, arch, headers())
     if status:
         raise LoweringError(f"NVRTC does not compile it for {arch}: {log}")
     return log
 
 
 @cache
-def _nvrtc() -> tuple[ctypes.CDLL, Path]:
-    """The library, and where the headers are."""
+def _nvrtc() -> ctypes.CDLL:
     if why := cannot_assemble():
-        raise (MissingExtra if _not_installed() else ToolError)(why)
-    library, headers = _places()
-    return ctypes.CDLL(str(library)), headers
+        raise (ToolError if folder_of(_PACKAGE) else MissingExtra)(why)
+    return ctypes.CDLL(str(_place()))
 
 
-def _places() -> tuple[Path, Path]:
-    nvrtc, headers = (folder_of(package) for package in _PACKAGES)
-    assert nvrtc is not None
-    assert headers is not None
-    known = sorted((nvrtc / "lib").glob("libnvrtc.so*"))
-    return next(iter(known), nvrtc / "lib" / "libnvrtc.so"), headers / "include"
+def _place() -> Path:
+    """The library's."""
+    folder = folder_of(_PACKAGE)
+    assert folder is not None
+    known = sorted((folder / "lib").glob("libnvrtc.so*"))
+    return next(iter(known), folder / "lib" / "libnvrtc.so")

@@ -1,5 +1,5 @@
 """NVRTC by its C functions. As a program, what it is asked in a process of its own: to compile one
-small kernel. Arguments: the library, its headers, the GPU's architecture.
+small kernel. Arguments: the library, the GPU's architecture, folders of headers.
 
 The text stands alone (nvrtc.py): to import this package would bring TVM.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterable
 
-# With a header that TVM 0.27's source includes.
+# With the headers that TVM's source includes.
 SOURCE = """
 #include <cuda/std/cstdint>
+#include <cuda_fp16.h>
+#include <math_constants.h>
 extern "C" __global__ void turned(float* x) {
   __shared__ float s[64];
   s[threadIdx.x] = x[threadIdx.x];
@@ -21,12 +24,13 @@ extern "C" __global__ void turned(float* x) {
 """
 
 
-def compiled(library: ctypes.CDLL, headers: str, source: str, arch: str) -> tuple[int, str]:
+def compiled(
+    library: ctypes.CDLL, source: str, arch: str, headers: Iterable[str]
+) -> tuple[int, str]:
     """Its status, 0 if it went well, and what NVRTC and its assembler say."""
     program = ctypes.c_void_p()
-    options = [
-        f"--gpu-architecture={arch}", "--ptxas-options=-v", "--std=c++17", f"-I{headers}",
-    ]  # fmt: skip
+    options = [f"--gpu-architecture={arch}", "--ptxas-options=-v", "--std=c++17"]
+    options += [f"-I{folder}" for folder in headers]
     argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
     try:
@@ -45,6 +49,6 @@ def _log(library: ctypes.CDLL, program: ctypes.c_void_p) -> str:
 
 
 if __name__ == "__main__":
-    found, log = compiled(ctypes.CDLL(sys.argv[1]), sys.argv[2], SOURCE, sys.argv[3])
+    found, log = compiled(ctypes.CDLL(sys.argv[1]), SOURCE, sys.argv[2], sys.argv[3:])
     print(log)
     sys.exit(log if found else 0)
