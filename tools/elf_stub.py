@@ -20,15 +20,17 @@ TEXT = b"stub library: no CUDA here\0"
 CODE = RETURN_ERROR.ljust(16, b"\0") + RETURN_TEXT.ljust(16, b"\0") + TEXT
 
 
-def stub_library(soname: str, functions: list[str]) -> bytes:
-    """The bytes of a library that exports `functions`; those named ...ErrorString return a text."""
+def stub_library(soname: str, functions: list[str], stands_for: str) -> bytes:
+    """The bytes of a library that exports `functions`; those named ...ErrorString return a text.
+    A user's demand of a version has the hash of `stands_for`, the library's name once.
+    """
     starts, strings = string_table([soname, *functions])
     tables = {
         DT_SYMTAB: symbol_table(functions, starts),
         DT_STRTAB: strings,
         DT_HASH: hash_table(len(functions)),
         DT_VERSYM: version_table(len(functions)),
-        DT_VERDEF: version_definitions(soname, starts[soname]),
+        DT_VERDEF: version_definitions(stands_for, starts[soname]),
     }
     body = CODE
     dynamic = [(DT_SONAME, starts[soname]), (DT_STRSZ, len(strings)), (DT_SYMENT, 24)]
@@ -71,11 +73,11 @@ def version_table(functions: int) -> bytes:
     return struct.pack(f"<{functions + 1}H", 0, *[2] * functions)
 
 
-def version_definitions(soname: str, start: int) -> bytes:
+def version_definitions(hashed: str, start: int) -> bytes:
     definitions = b""
     for flags, index, following in ((1, 1, 28), (0, 2, 0)):  # the library itself, then its version
         head = struct.pack("<4H", 1, flags, index, 1)
-        definitions += head + struct.pack("<5I", sysv_hash(soname), 20, following, start, 0)
+        definitions += head + struct.pack("<5I", sysv_hash(hashed), 20, following, start, 0)
     return definitions
 
 

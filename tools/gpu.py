@@ -117,6 +117,11 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def _verdict(line: dict[str, Any], on: str) -> str:
+    unknown = "not run" if on == "cuda" and line["not_run"] else ""  # nor read: nothing is known
+    return "; ".join(line["wrong"]) or unknown or "right"
+
+
 def main() -> int:
     """Run; -> how many cases are wrong."""
     parser = argparse.ArgumentParser(
@@ -136,9 +141,7 @@ def main() -> int:
     before = read(args.json) if args.json else []
     failed = sum(bool(line["wrong"]) for line in before)
     for line in found(args, {(line["composite"], line["case"]) for line in before}):
-        print(
-            f"{line['composite']} {line['case']}: {'; '.join(line['wrong']) or 'right'}", flush=True
-        )
+        print(f"{line['composite']} {line['case']}: {_verdict(line, args.on)}", flush=True)
         failed += bool(line["wrong"])
         if args.json:
             args.json.parent.mkdir(parents=True, exist_ok=True)

@@ -8,9 +8,9 @@ its TVM into DEST and adds DEST to this Python's import path. It uses the standa
 needs no compiler and no root.
 
 The result is CPU-only. Its libraries are linked against CUDA, so DEST also gets three small stub
-libraries that answer every CUDA call with "no device"; but for the driver's, where there is one,
-which CuPy in the same process would find in its place. For Relay's own runtime on a GPU, build TVM
-0.19 or older yourself: an interpreter that already imports such a TVM is left as it is.
+libraries that answer every CUDA call with "no device". They have names of their own: CuPy in the
+same process would find `libnvrtc.so.12` there. For Relay's own runtime on a GPU, build TVM 0.19 or
+older yourself: an interpreter that already imports such a TVM is left as it is.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from pathlib import Path
 
 from elf_stub import stub_library
 
-INSTALLER_VERSION = 1  # raise it when DEST would look different: older installs are then replaced
+INSTALLER_VERSION = 2  # raise it when DEST would look different: older installs are then replaced
 REQUIREMENT = "bitblas==0.1.0.post1"
 WHEEL = "bitblas-0.1.0.post1-py3-none-manylinux1_x86_64.whl"
 SHA256 = "5beaf38899671dc35da63ff31b8d7bea4d98a2c929a102fe40d2f3004cec391b"
@@ -44,9 +44,8 @@ BUILT_RUNPATH = b"/usr/local/cuda/lib64:/usr/local/cuda/targets/x86_64-linux/lib
 STUB_RUNPATH = b"$ORIGIN\0"
 
 # Every CUDA function that libtvm.so imports, by library.
-DRIVER = "libcuda.so.1"
 STUBS = {
-    DRIVER: """
+    "libcuda.so.1": """
         cuDeviceGetName cuFuncSetAttribute cuGetErrorName cuLaunchKernel cuMemsetD32_v2
         cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoadData cuModuleUnload""",
     "libcudart.so.12": """
@@ -154,12 +153,11 @@ def install(wheel: Path, dest: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=dest.name + ".partial-", dir=dest.parent) as folder:
         tree = Path(folder, "tree")
         unpack(wheel, tree)
-        for soname, functions in STUBS.items():
-            if soname == DRIVER and has_driver():
-                continue
-            (tree / "build" / soname).write_bytes(stub_library(soname, functions.split()))
+        for library, functions in STUBS.items():
+            stub = stub_library(name_of_stub(library), functions.split(), library)
+            (tree / "build" / name_of_stub(library)).write_bytes(stub)
         for name in ("libtvm.so", "libtvm_runtime.so"):
-            patch_runpath(tree / "build" / name)
+            patch(tree / "build" / name)
         check_loads(tree / "build" / "libtvm.so")
         (tree / MARKER).write_text(json.dumps(marker()) + "\n")
         if dest.exists():
@@ -167,21 +165,8 @@ def install(wheel: Path, dest: Path) -> None:
         tree.replace(dest)
 
 
-def marker() -> dict[str, str | int | bool]:
-    return {
-        "wheel_sha256": SHA256,
-        "installer_version": INSTALLER_VERSION,
-        "has_driver": has_driver(),
-    }
-
-
-def has_driver() -> bool:
-    """Whether the loader finds NVIDIA's driver."""
-    try:
-        ctypes.CDLL(DRIVER)
-    except OSError:
-        return False
-    return True
+def marker() -> dict[str, str | int]:
+    return {"wheel_sha256": SHA256, "installer_version": INSTALLER_VERSION}
 
 
 def is_installed(dest: Path) -> bool:
@@ -202,11 +187,20 @@ def unpack(wheel: Path, tree: Path) -> None:
                 shutil.copyfileobj(source, target)
 
 
-def patch_runpath(library: Path) -> None:
+def name_of_stub(library: str) -> str:
+    """As long as the library's: it takes its place."""
+    return library.replace("lib", "no-", 1)
+
+
+def patch(library: Path) -> None:
+    """Have a library look for the stubs, and beside itself."""
     data = library.read_bytes()
     if data.count(BUILT_RUNPATH) != 1:
         raise InstallError(f"{library.name}: the library search path is not the expected one")
-    library.write_bytes(data.replace(BUILT_RUNPATH, STUB_RUNPATH.ljust(len(BUILT_RUNPATH), b"\0")))
+    data = data.replace(BUILT_RUNPATH, STUB_RUNPATH.ljust(len(BUILT_RUNPATH), b"\0"))
+    for name in STUBS:  # a library needs some of them
+        data = data.replace(*(b"\0%s\0" % n.encode() for n in (name, name_of_stub(name))))
+    library.write_bytes(data)
 
 
 def check_loads(library: Path) -> None:

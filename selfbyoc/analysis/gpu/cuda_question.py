@@ -46,8 +46,7 @@ def loaded(cupy: Any, source: str, headers: Iterable[str]) -> Any:
 
 def main(headers: list[str]) -> None:
     """Ask the first GPU."""
-    # First TVM: where its libraries bring a CUDA driver of their own (tools/install_relay_tvm.py:
-    # one that has no device), CuPy finds that one, as in the process that asks.
+    # First TVM, as in the process that asks: both load libraries of CUDA.
     import selfbyoc._tvm  # noqa: F401
     import cupy  # type: ignore[import-not-found,unused-ignore]  # isort: skip
     import numpy as np
