@@ -4,6 +4,7 @@ and the memory that they may have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -60,18 +61,25 @@ def with_own_names(func: Any) -> Any:
     return substitute(func, new) if new else func
 
 
+def with_identifiers(func: Any) -> Any:
+    """The same PrimFunc, its symbols named as C wants it: one may be called `min(6, n)`."""
+    named = ((var, re.sub(r"\W+", "_", name).strip("_")) for name, var in symbols(func).items())
+    new = {var: tir.Var(name, dtype_of(var)) for var, name in named if name != str(var.name)}
+    return substitute(func, new) if new else func
+
+
 def entry(
     signature: Any,
     symbols: Sequence[str],
     which: Any,
-    positive: Iterable[Any] = (),
+    checks: Iterable[tuple[Any, str]] = (),
     shapes: Sequence[Any] = (),
     within: Mapping[str, tuple[int, int | None]] = MappingProxyType({}),
 ) -> Any:
     """A PrimFunc with the parameters of `signature` that hands them to one of the functions of
     these symbols: to that of the number `which`, to none where it is -1. It raises an InputError
-    where one of the variables `positive` is 0, or one is not `within` its least and largest size:
-    of others there may be no function. Those functions may know the parameters by other
+    where one of the `checks` does not hold, or a size is not `within` its least and largest one: of
+    others there may be no function. Those functions may know the parameters by other
     `shapes` of as many elements.
 
     Functions of one module, not branches of one function: TVM's passes take much longer for a body
@@ -87,8 +95,7 @@ def entry(
     calls = [tir.Evaluate(tir.call_cpacked(s, *args)) for s in symbols]
     number = tir.BufferLoad(chosen, [zero])
     cases = [tir.IfThenElse(number == n, call, None) for n, call in enumerate(calls)]
-    checks = [(size > 0, f"size {size}: expected 1 or more") for size in positive]
-    checks += _promised(signature, within)
+    checks = [*checks, *_promised(signature, within)]
     choice = tir.BufferStore(chosen, which, [zero])
     body = _asserting(checks, sequence([choice, *cases]))
     return signature.with_body(_rooted(SBlock([], [], [], "root", body, alloc_buffers=[chosen])))

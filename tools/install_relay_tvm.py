@@ -199,7 +199,8 @@ def patch(library: Path) -> None:
         raise InstallError(f"{library.name}: the library search path is not the expected one")
     data = data.replace(BUILT_RUNPATH, STUB_RUNPATH.ljust(len(BUILT_RUNPATH), b"\0"))
     for name in STUBS:  # a library needs some of them
-        data = data.replace(*(b"\0%s\0" % n.encode() for n in (name, name_of_stub(name))))
+        old, new = (f"\0{n}\0".encode() for n in (name, name_of_stub(name)))
+        data = data.replace(old, new)
     library.write_bytes(data)
 
 

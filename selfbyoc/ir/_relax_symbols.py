@@ -164,4 +164,5 @@ def number(extent: Any) -> Any:
 
 def text_of(extent: Any) -> str:
     """`n`, `n * 2`, `min(6, n)`, without TVM's types and modules."""
-    return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", str(extent)).replace("T.", "")
+    text = str(extent.name if isinstance(extent, tir.Var) else extent)  # as script, a plain name
+    return re.sub(r"T\.int\d+\((-?\d+)\)", r"\1", text).replace("T.", "")

@@ -22,7 +22,9 @@ from ._relax_computed import computed_sizes_first
 from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory
 from ._relax_rest import ScheduleRest, failing, functions_outside
+from ._relax_sums import has_sums
 from .alignment import lies_well, read_only
+from .compiled import Compiled
 from .system_compiler import check_compiler
 
 from_dlpack, Tensor = tvm.runtime.from_dlpack, tvm.runtime.Tensor
@@ -30,36 +32,40 @@ from_dlpack, Tensor = tvm.runtime.from_dlpack, tvm.runtime.Tensor
 __all__ = ["functions_outside"]
 
 
-def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], int | None]:
-    """A partitioned module -> the Executable, the functions left unscheduled with the reason, and
-    the bytes that are planned between kernels, None where sizes without a bound decide.
-    """
+def compile_module(mod: tvm.IRModule, target: Any) -> Compiled:
+    """A partitioned module compiled."""
     planned, config = PlannedMemory(), kernel_config(target)
     with target, tvm.transform.PassContext(opt_level=3, config=config, instruments=[planned]):
         # It puts the kernels into these functions alone; "main" is all that it takes by itself.
         names = ["main", *steps_of(mod)]
         coded = computed_sizes_first(relax.transform.RunCodegen(entry_functions=names)(mod))
         try:
-            return *_with_rest(coded, target), planned.bytes
+            native, unscheduled, sums = _with_rest(coded, target)
+            return Compiled(native, planned.bytes, unscheduled, sums)
         finally:
             kernels.forget(coded)
 
 
-def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str]]:
+def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], tuple[str, ...]]:
     """Schedule what no composite took, and compile; what a schedule made that does not compile is
-    compiled as TVM has it.
+    compiled as TVM has it. The Executable, what is unscheduled, and the sums among that.
     """
+
+    def done(mod: tvm.IRModule, unscheduled: dict[str, str]) -> Any:
+        native = tvm.compile(mod, target)
+        return native, unscheduled, tuple(name for name in unscheduled if has_sums(mod[name]))
+
     rest = ScheduleRest(target)
     scheduled = without_empty_constants(rest(coded))
     try:
-        return tvm.compile(scheduled, target), rest.unscheduled
+        return done(scheduled, rest.unscheduled)
     except Exception as err:  # TVM's own, of many kinds; it says seldom of which function
         wrong = {} if stopped(err) else failing(scheduled, target)
         if not wrong:
             raise
     rest = ScheduleRest(target, keep=wrong)
     scheduled = without_empty_constants(rest(coded))
-    return tvm.compile(scheduled, target), {**rest.unscheduled, **wrong}
+    return done(scheduled, {**rest.unscheduled, **wrong})
 
 
 def weights_once(native: Any) -> Any:

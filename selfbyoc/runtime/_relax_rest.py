@@ -18,7 +18,7 @@ from .._tvm_c import for_c
 from .._tvm_indices import within_buffers
 from .._tvm_selects import without_truncation
 from .._tvm_starts import with_true_starts
-from .._tvm_symbolic import symbols, with_own_names
+from .._tvm_symbolic import symbols, with_identifiers, with_own_names
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..errors import SymbolicError
@@ -29,7 +29,7 @@ from ..wiring import wired
 from ._relax_apart import OPAQUE, slices_apart
 from ._relax_norms import norms_are_scales
 from ._relax_sizes import sizes_of_buffers
-from ._relax_sums import with_sums_apart
+from ._relax_sums import refusing_places_of_none, with_sums_apart
 from ._relax_symbolic import all_extents, scheduled_for_all_sizes
 from ._relax_takes import clipped_takes
 from ._relax_topk import with_enough
@@ -113,7 +113,7 @@ def schedule_rest(
             one = partial(_scheduled, target=target)
             if symbols(func):
                 made = scheduled_for_all_sizes(gv.name_hint, func, one)
-                done.update_func(gv, made.pop(gv.name_hint))
+                done.update_func(gv, refusing_places_of_none(func, made.pop(gv.name_hint)))
                 for name, part in made.items():
                     done[name] = part
             else:
@@ -145,7 +145,7 @@ def _ready(mod: tvm.IRModule, given: Collection[str], target: Any) -> tvm.IRModu
         if gv.name_hint in given:
             continue
         func = with_enough(with_true_starts(func))
-        mod.update_func(gv, for_c(func) if str(target.kind) == "c" else func)
+        mod.update_func(gv, for_c(with_identifiers(func)) if str(target.kind) == "c" else func)
     return mod
 
 

@@ -13,11 +13,14 @@ from tvm import relax
 
 from .._tvm import param_buffers, structural_equal, tir, tvm
 from .._tvm_rewrite import variables_in
+from ..ir._relax_symbols import text_of
 
 
 @tvm.transform.module_pass(opt_level=0, name="SizesOfBuffers")
 def sizes_of_buffers(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
-    """No number is handed to a PrimFunc that occurs in nothing but extents of its buffers."""
+    """No number is handed to a PrimFunc that occurs in nothing but extents of its buffers. The new
+    sizes have the extents' texts for names, which errors say.
+    """
     new = {gv: made for gv, func in mod.functions.items() if (made := _of_buffers(func))}
     if not new:
         return mod
@@ -43,7 +46,7 @@ def _of_buffers(func: Any) -> Any:
     for extent in (e for b in param_buffers(func) for e in getattr(b, "shape", None) or ()):
         is_new = not any(structural_equal(extent, other) for other, _ in new)
         if is_new and not isinstance(extent, tir.Var) and variables_in(extent) & set(numbers):
-            new.append((extent, tir.Var(f"size_{len(new)}", "int64")))
+            new.append((extent, tir.Var(text_of(extent), "int64")))
 
     def changed(node: Any) -> Any:
         return next((var for extent, var in new if structural_equal(node, extent)), node)
@@ -79,4 +82,4 @@ class _Calls(relax.PyExprMutator):
             return super().visit_call_(call)
         gv, given = call.args
         kept = [arg for arg in given.fields if not _is_number(arg)]
-        return relax.call_tir(self.fresh[gv], kept, call.ty_args[0])
+        return relax.Call(call.op, [self.fresh[gv], relax.Tuple(kept)], call.attrs, call.ty_args)

@@ -17,7 +17,8 @@ from .._tvm import (
     tvm,
     walk,
 )
-from .._tvm_symbolic import asserting
+from .._tvm_rewrite import substitute
+from .._tvm_symbolic import asserting, symbols
 from ..codegen.symbolic.nothing import is_empty, outputs_of
 from ..ir._relax_symbols import text_of
 
@@ -40,7 +41,17 @@ def with_sums_apart(func: Any) -> Any:
             continue
         without += extents if _is_of_places(made.init) else []
         sch.decompose_reduction(block, summed[0])
-    return _refusing(sch.mod["main"], without)
+    done = sch.mod["main"]
+    return asserting(done, _checks(done, without))
+
+
+def has_sums(func: Any) -> bool:
+    """Whether a PrimFunc sums anything up, of products or not, that is not known to be nothing."""
+    blocks: list[Any] = []
+    walk(func.body, blocks.append, "SBlock")
+    axes = [axis for block in blocks for axis in block.iter_vars]
+    is_empty = any(isinstance(a.dom.extent, tir.IntImm) and a.dom.extent < 1 for a in axes)
+    return any(map(is_reduction, axes)) and not is_empty
 
 
 def _has_some(func: Any) -> bool:
@@ -59,6 +70,8 @@ def _open_extents(block: Any) -> list[Any]:
 def _is_of_places(init: Any) -> bool:
     """Whether a reduction starts with a place that no element has, -1."""
     found: list[bool] = []
+    if init is None:
+        return False
 
     def visit(store: Any) -> None:
         is_one = isinstance(store.value, tir.IntImm) and int(store.value) == -1
@@ -68,14 +81,21 @@ def _is_of_places(init: Any) -> bool:
     return len(found) > 1 and any(found)
 
 
-def _refusing(func: Any, extents: list[Any]) -> Any:
-    """A PrimFunc that raises where one of these is 0, and something is to be computed."""
-    if not extents:
-        return func
+def refusing_places_of_none(func: Any, made: Any) -> Any:
+    """What was `made` of a PrimFunc, for all sizes; an InputError as of `with_sums_apart`."""
+    blocks: list[Any] = []
+    walk(func.body, blocks.append, "SBlock")
+    without = [e for b in blocks if _is_of_places(b.init) for e in _open_extents(b)]
+    known, new = symbols(func), symbols(made)
+    own = {var: tir.Cast("int64", new[name]) for name, var in known.items() if name in new}
+    return asserting(made, [(substitute(c, own), text) for c, text in _checks(func, without)])
+
+
+def _checks(func: Any, extents: list[Any]) -> list[tuple[Any, str]]:
+    """That none of these is 0, if something is to be computed."""
     params = param_buffers(func)
-    hollow = is_empty([params[place] for place in outputs_of(func)])
-    checks = [
+    hollow = is_empty([params[place] for place in outputs_of(func)]) if extents else None
+    return [
         (tir.any(extent > 0, hollow), f"size {text_of(extent)}: expected 1 or more")
         for extent in extents
     ]
-    return asserting(func, checks)

@@ -22,7 +22,7 @@ from ..codegen.symbolic.allocations import placed
 from ..codegen.symbolic.choice import NONE
 from ..codegen.symbolic.families import one_family
 from ..codegen.symbolic.learn import Example, Learnt, learnt
-from ..codegen.symbolic.nothing import empties, is_empty, is_right_at_zero, outputs_of
+from ..codegen.symbolic.nothing import demanded, is_empty, is_right_at_zero, outputs_of
 from ..errors import SymbolicError
 from ..language.decisions import for_every_size_of
 
@@ -82,8 +82,7 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     hollow = general[0].with_body(tir.Evaluate(tir.const(0)))
     outputs = [param_buffers(hollow)[place] for place in outputs_of(general[0])]
     which = tir.Select(is_empty(outputs), NONE, which)
-    positive = [variable for variable in wrong if not empties(variable, outputs)]
-    return {name: entry(hollow, [*parts], which, positive), **parts}
+    return {name: entry(hollow, [*parts], which, demanded(wrong, outputs)), **parts}
 
 
 def _check_handed_on(func: Any) -> None:

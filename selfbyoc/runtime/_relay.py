@@ -23,6 +23,7 @@ from ._relay_lowering import lowering
 from ._relay_memory import planned_memory
 from ._relay_vm import compile_for_machine, is_machine, machine
 from .alignment import lies_well, read_only
+from .compiled import Compiled
 
 from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
 
@@ -34,19 +35,19 @@ def functions_outside(
     return []
 
 
-def compile_module(mod: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], int | None]:
-    """A partitioned module -> the executor factory, with the bytes that it plans between kernels
-    (the virtual machine plans none). TVM schedules what no composite took.
+def compile_module(mod: tvm.IRModule, target: Any) -> Compiled:
+    """A partitioned module compiled; the virtual machine plans no memory. TVM schedules what no
+    composite took.
     """
     # Typed: the hook gets the whole functions as they are here.
     mod = relay.transform.InferType()(mod)
     if relay.ty.is_dynamic(mod["main"].checked_type):
-        return compile_for_machine(mod, target), {}, None
+        return Compiled(compile_for_machine(mod, target), None)
     for name, func in external_functions(mod).items():
         mod.update_func(mod.get_global_var(name), hollow(func))
     with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
         built = relay.build(mod, target=target)
-    return weights_once(built), {}, planned_memory(built.graph_json)
+    return Compiled(weights_once(built), planned_memory(built.graph_json))
 
 
 def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:

@@ -38,6 +38,7 @@ from ..partition.report import FALLBACK, report
 from ..partition.unfuse import unfuse
 from ..partition.weights import rounded
 from ..wiring import wired
+from .compiled import Compiled
 from .generation import runtime
 from .index_bounds import bounds_of
 from .library import Library
@@ -192,28 +193,30 @@ def _compiled(mod: Any, target: Any, weights: str) -> Library:
     check_places(mod)
     try:
         with sizes_told(mod):
-            native, unscheduled, memory = runtime.compile_module(without_originals(mod), target)
+            made = runtime.compile_module(without_originals(mod), target)
     except SelfbyocError:
         raise
     except Exception as err:  # TVM's own passes and schedules raise whatever they like
         why = "; ".join(filter(None, [one_line(err), of_nothing(mod)]))
         raise LoweringError(f"TVM cannot build the model: {why}") from err
-    _warn_of_loops(unscheduled)
+    _warn_of_loops(made)
     told = report(mod).with_levels(lambda symbol: reason_of(symbol, target))
     inputs, outputs = signature_of(mod)
     return Library(
-        native, inputs, unscheduled, report=told, target=target, outputs=outputs,
+        made.native, inputs, dict(made.unscheduled), report=told, target=target, outputs=outputs,
         versions=versions(), weights=weights,
         index_bounds=bounds_of(mod, [name for name, _, _ in inputs]), sizes=sizes_of(mod),
-        least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=memory,
+        least_sizes=least_sizes(mod), bounded_by=bounded_by(mod), memory=made.memory,
     )  # fmt: skip
 
 
-def _warn_of_loops(unscheduled: Mapping[str, str]) -> None:
-    for name, why in [*unscheduled.items()][:1]:
-        more = f" and {len(unscheduled) - 1} more run" if len(unscheduled) > 1 else " runs"
-        text = f"{name}{more} as serial loops, as TVM has them: {why} (library.unscheduled)"
-        warnings.warn(FallbackWarning(text), stacklevel=7)
+def _warn_of_loops(made: Compiled) -> None:
+    for name in made.serial_sums[:1]:
+        others = len(made.serial_sums) - 1
+        more = f" and {others} more run" if others else " runs"
+        why = f"{made.unscheduled[name]} (library.unscheduled)"
+        text = f"{name}{more} as serial loops, as TVM has them: {why}"
+        warnings.warn(FallbackWarning(text), stacklevel=6)
 
 
 def _kernels(mod: Any, target: Any) -> list[External]:

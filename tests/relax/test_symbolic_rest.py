@@ -8,7 +8,9 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target
-from selfbyoc._tvm import tir
+from selfbyoc._tvm import tir, tvm
+from selfbyoc._tvm_symbolic import symbols
+from selfbyoc.errors import InputError
 from selfbyoc.runtime._relax_rest import failing
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import ScheduleRest
@@ -72,6 +74,34 @@ def test_attention_of_batch_times_12_heads():
         weights = np.exp(q @ k.transpose(0, 2, 1))
         expected = weights / weights.sum(-1, keepdims=True) @ v
         assert first_wrong(library(*given)[0], expected, "float32", 17) is None
+
+
+def test_a_largest_place_of_an_open_size():
+    """Its places have 64 bits, and so has its loop."""
+    n = tir.Var("n", "int64")
+    mod = module(lambda emit, x: emit(op.argmax(x, axis=1)), x=(5, n))
+    library = selfbyoc.build(mod, composites=[])
+    assert library.unscheduled == {}
+    for size in SIZES:
+        x = normal(size, 5, size)
+        np.testing.assert_array_equal(library(x)[0], x.argmax(1))
+    with pytest.raises(InputError, match=r"^size n: expected 1 or more$"):
+        library(normal(0, 5, 0))
+
+
+def test_names_for_c():
+    """A size is called as errors say it, `batch * 12`; C wants an identifier."""
+    n = tir.Var("batch", "int64")
+
+    def program(emit, x):
+        heads = emit(op.reshape(x, (17, n * 12, 8)))
+        return emit(op.exp(emit(op.permute_dims(heads, [1, 0, 2]))))
+
+    done = ScheduleRest(tvm.target.Target("c"))(module(program, x=(17, n, 96)))
+    functions = [f for f in done.functions.values() if isinstance(f, tir.PrimFunc)]
+    names = {name for func in functions for name in symbols(func)}
+    assert "batch_12" in names
+    assert all(map(str.isidentifier, names))
 
 
 def test_heads_apart():

@@ -23,7 +23,7 @@ from .choice import NONE, Chosen
 from .families import families
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
-from .nothing import empties, is_empty, is_right_at_zero, outputs_of
+from .nothing import demanded, is_empty, is_right_at_zero, outputs_of
 from .rows import ROWS, number_of_rows, of_rows
 from .served import Family
 
@@ -40,7 +40,7 @@ class Parts:
     functions: list[Any]
     signature: Any
     which: Any
-    positive: Sequence[Any]  # variables of sizes for which there is no kernel of 0
+    checks: Sequence[tuple[Any, str]]  # what has to hold: of some sizes there is no kernel of 0
     shapes: Sequence[Any] = ()  # that the functions know of the parameters, where not the same
 
 
@@ -53,7 +53,7 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     parts = _parts(source, target) if key is None else _known_parts(key, source, target)
     symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
     within = source.attrs.get(RANGES, {})
-    chooser = entry(parts.signature, symbols, parts.which, parts.positive, parts.shapes, within)
+    chooser = entry(parts.signature, symbols, parts.which, parts.checks, parts.shapes, within)
     found = {source.symbol: any_alignment(chooser)}
     found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
@@ -129,8 +129,7 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     which = tir.Select(is_empty(outputs), NONE, which)
     wrong = {main} if is_open else set()
     wrong |= {n for n in others if not all(is_right_at_zero(each, n) for each in general)}
-    positive = [variables[n] for n in wrong if not empties(variables[n], outputs)]
-    return Parts(functions, signature, which, positive)
+    return Parts(functions, signature, which, demanded((variables[n] for n in wrong), outputs))
 
 
 def _chosen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..._tvm import Analyzer, param_buffers, region_buffer, tir, walk
@@ -27,6 +27,15 @@ def empties(variable: Any, outputs: Sequence[Any]) -> bool:
     """Whether a size of 0 leaves all of these buffers without elements."""
     found = substitute(is_empty(outputs), {variable: tir.IntImm("int32", 0)})
     return bool(Analyzer().can_prove(found))
+
+
+def demanded(variables: Iterable[Any], outputs: Sequence[Any]) -> list[tuple[Any, str]]:
+    """That sizes for which there is no kernel of 0 are more, if something is to be computed: the
+    conditions, and what to say else.
+    """
+    some = [size for size in variables if not empties(size, outputs)]
+    hollow = is_empty(outputs)
+    return [(tir.any(size > 0, hollow), f"size {size.name}: expected 1 or more") for size in some]
 
 
 def outputs_of(func: Any) -> list[int]:

@@ -72,6 +72,13 @@ class Facts:
         return [Facts(self.sch, b) for b in self.sch.get_consumers(self.block)]
 
     @property
+    def results_read(self) -> int:
+        """How many of its results others read: a mean and a variance may be of one block."""
+        read = [region_buffer(r) for c in self.consumers for r in c.stmt.reads]
+        written = [region_buffer(w) for w in self.stmt.writes]
+        return sum(any(w.same_as(r) for r in read) for w in written)
+
+    @property
     def producers(self) -> list[Facts]:
         """The blocks whose results it reads."""
         return [Facts(self.sch, b) for b in self.sch.get_producers(self.block)]

@@ -10,7 +10,7 @@ from ..._tvm import dtype_of
 from ...language.decisions import is_symbolic
 from ...language.types import Loop, Schedule
 from ...machine import Machine
-from .blocks import Facts, divisor, same_elements
+from .blocks import Facts, divisor, facts, same_elements
 from .indices import Axis
 from .loops import PARTITION, Finish, start_sums, vectorize
 from .parallel import parallel_over
@@ -192,6 +192,8 @@ def reduce_rows(
     reduction = [loops[axis.position] for axis in along]
     row = sch.fuse(*reduction) if len(reduction) > 1 else reduction[0]
     _, inner = sch.split(row, [None, lanes])
+    for other in (o.block for o in facts(sch) if not sch.get_loops(o.block)):
+        sch.add_unit_loop(other)  # beside a block without loops TVM's rfactor fails (0.27)
     partial = sch.rfactor(inner, len(block.spatial))
     # The sum moves, not the partial ones: compute_at loses the test of a tail.
     outer = list(sch.get_loops(partial))[: len(block.spatial)]
@@ -223,7 +225,7 @@ def interleave_rows(sch: Schedule, block: Facts, machine: Machine) -> Finish | N
     """
     axes = [a for a in block.spatial if a.extent > 1]
     steps = bool(axes) and not is_symbolic(axes[-1].extent)
-    rows = divisor(axes[-1].extent, machine.in_flight) if steps else 1
+    rows = divisor(axes[-1].extent, machine.in_flight) if steps and block.results_read < 2 else 1
     loops = list(sch.get_loops(block.block))
     if rows == 1:
         if axes:
