@@ -192,12 +192,19 @@ def with_nodes(func: Any, load: Any, store: Any, block: Any) -> Any:
 
 
 def block_with(
-    block: Any, reads: Any, writes: Any, body: Any, buffers: Any, axes: Any = None
+    block: Any,
+    reads: Any,
+    writes: Any,
+    body: Any,
+    buffers: Any,
+    axes: Any = None,
+    annotations: Any = None,
 ) -> Any:
-    """A block with other regions, another body, other buffers and perhaps other axes."""
+    """A block with other regions, another body, other buffers, perhaps other axes and notes."""
     return type(block)(
         block.iter_vars if axes is None else axes, reads, writes, block.name_hint, body,
-        block.init, buffers, block.match_buffers, block.annotations,
+        block.init, buffers, block.match_buffers,
+        block.annotations if annotations is None else annotations,
     )  # fmt: skip
 
 

@@ -181,15 +181,6 @@ def _is_number(expr: Any) -> bool:
     return isinstance(expr, (tir.IntImm, tir.FloatImm))
 
 
-def with_predicates(node: Any, change: Any) -> Any:
-    """A statement whose blocks run where `change` of their predicates holds."""
-
-    def changed(realize: Any) -> Any:
-        return s_tir.SBlockRealize(realize.iter_values, change(realize.predicate), realize.block)
-
-    return tvm_ffi.structural_map(node, ((s_tir.SBlockRealize, changed),))
-
-
 def each_defined_once(func: Any) -> Any:
     """A PrimFunc in which no two loops have one variable."""
     return s_tir.transform.ConvertSSA()(tvm.IRModule({"main": func}))["main"]

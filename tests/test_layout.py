@@ -90,6 +90,7 @@ FLOORS = (
                 "gpu",
                 "indices",
                 "numbers",
+                "predicates",
                 "rewrite",
                 "rpc",
                 "script",

@@ -23,6 +23,7 @@ _LOWERING = (
     "_tvm.py",
     "_tvm_alignment.py",
     "_tvm_c.py",
+    "_tvm_predicates.py",
     "_tvm_rewrite.py",
     "_tvm_selects.py",
     "_tvm_starts.py",
@@ -43,6 +44,7 @@ _LOWERING = (
     "codegen/transposes.py",
     "codegen/whole_tiles.py",
     "codegen/vectors.py",
+    "codegen/whole_vectors.py",
 )
 
 

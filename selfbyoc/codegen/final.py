@@ -27,9 +27,10 @@ from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .slices import without_concatenates
 from .stack_tiles import with_tiles_on_stack
-from .symbolic.allocations import with_constant_allocations
+from .symbolic.allocations import bounded, with_constant_allocations
 from .transposes import with_transposes
 from .whole_tiles import with_whole_tiles
+from .whole_vectors import with_whole_vectors
 
 
 def finished(func: Any, target: Any) -> Any:
@@ -38,11 +39,11 @@ def finished(func: Any, target: Any) -> Any:
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
         return any_alignment(with_exact_doubles(with_barriers(func)))
-    func = with_true_starts(func)
+    func = bounded(with_true_starts(func))
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
-        func = with_early(with_prefetch(func))
+        func = with_whole_vectors(with_early(with_prefetch(func)))
     return any_alignment(func)
 
 

@@ -21,6 +21,7 @@ from .._tvm_starts import with_true_starts
 from .._tvm_symbolic import symbols, with_identifiers, with_own_names
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
+from ..codegen.whole_vectors import with_whole_vectors
 from ..errors import SymbolicError
 from ..interrupt import stopped
 from ..ir._relax_symbols import symbols as main_symbols
@@ -145,7 +146,8 @@ def _ready(mod: tvm.IRModule, given: Collection[str], target: Any) -> tvm.IRModu
         if gv.name_hint in given:
             continue
         func = with_enough(with_true_starts(func))
-        mod.update_func(gv, for_c(with_identifiers(func)) if str(target.kind) == "c" else func)
+        for_target = for_c(with_identifiers(func)) if str(target.kind) == "c" else func
+        mod.update_func(gv, with_whole_vectors(for_target))
     return mod
 
 

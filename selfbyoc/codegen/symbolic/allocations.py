@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import Analyzer, scope_of, storage_passes, tir, tvm, walk
-from ..._tvm_symbolic import with_shapes
+from ..._tvm import GENERATION, Analyzer, scope_of, storage_passes, tir, tvm, walk
+from ..._tvm_predicates import tested_again, without_tests
+from ..._tvm_symbolic import symbols, with_shapes
 from .tails import with_tails
 
 MOST = 1 << 16  # elements
+_NO_BOUND = (1 << 31) - 1  # TVM's word for it
 
 
 def with_constant_allocations(func: Any) -> Any:
@@ -47,5 +49,37 @@ def has_open_registers(func: Any) -> bool:
     return not all(isinstance(_constant(extent), tir.IntImm) for extent in extents)
 
 
+def bounded(func: Any) -> Any:
+    """A finished PrimFunc as it is, or `placed` where TVM's pipeline would find no bound of memory
+    that has one.
+    """
+    if GENERATION == "relay" or not symbols(func):
+        return func
+    if not any(map(_is_unbounded, _extents(_stored(func)))):
+        return func
+    return placed(func)
+
+
+def _is_unbounded(extent: Any) -> bool:
+    return isinstance(extent, tir.IntImm) and int(extent) == _NO_BOUND
+
+
+def _extents(func: Any) -> list[Any]:
+    """Of the buffers that its blocks allocate."""
+    found: list[Any] = []
+
+    def visit(block: Any) -> None:
+        found.extend(extent for buffer in block.alloc_buffers for extent in buffer.shape)
+
+    walk(func.body, visit, "Block", "SBlock")
+    return found
+
+
 def _at_their_loops(func: Any) -> Any:
+    if GENERATION == "relay":
+        return _stored(func)
+    return tested_again(_stored(without_tests(func)))
+
+
+def _stored(func: Any) -> Any:
     return tvm.transform.Sequential(storage_passes())(tvm.IRModule({"main": func}))["main"]

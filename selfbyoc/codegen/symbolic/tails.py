@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._tvm import Analyzer, dtype_of, structural_equal, tir, walk
+from ..._tvm_predicates import with_predicates
 from ..._tvm_rewrite import map_loops, sequence, substitute, with_body
-from ..._tvm_symbolic import each_defined_once, map_products, with_predicates
+from ..._tvm_symbolic import each_defined_once, map_products
 from ..vectors import conjuncts
 
 NARROW = (4, 1)  # lanes of what is left

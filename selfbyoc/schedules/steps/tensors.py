@@ -23,7 +23,7 @@ def or_zero(
     index: Expr, count: int, padded: int, read: Callable[[Expr], Expr], dtype: str = "float32"
 ) -> Expr:
     """What is read at one of `padded` indices, of which those after the first `count` are zero."""
-    if count == padded:
+    if count == padded and not is_symbolic(count):
         return read(index)
     return tir.if_then_else(index < count, read(index), tir.const(0, dtype))
 

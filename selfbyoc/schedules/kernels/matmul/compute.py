@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ...._tvm import te, tir
 from ....graph import OpCall
+from ....language.decisions import is_symbolic
 from ....language.types import Expr, Tensor
 from ....ops.kind import broadcast
 from ...steps.tensors import extents, or_zero, reduce_axes
@@ -43,7 +44,7 @@ def batch_matmul(inputs: Sequence[Tensor], call: OpCall, plan: MatmulPlan) -> Ma
     def summed(*i: Expr) -> Expr:
         batch, (tile, panel, row, column) = i[:lead], i[lead:]
         at = tile * plan.height + row
-        if plan.rows % plan.height:
+        if plan.tiles * plan.height != plan.rows or is_symbolic(plan.rows):
             at = tir.Min(at, plan.rows - 1)
         left = broadcast(x, (*batch, k, at) if turned else (*batch, at, k))
         return te.sum(left * right(batch, panel, column), axis=k)

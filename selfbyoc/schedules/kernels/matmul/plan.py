@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import Ops, OpView
-from ....language.decisions import choose
+from ....language.decisions import choose, is_symbolic
 from ....language.types import Shape
 from ....machine import Machine
 from ...steps.candidates import best, divisors
@@ -103,7 +103,7 @@ def usual(shape: Shape, depth: int, turned: bool, cpu: Machine) -> list[MatmulPl
     vector = cpu.lanes("float32")
     found = []
     for width, padded in _widths(columns, vector):
-        heights = range(1, min(MOST_ROWS, rows) + 1)
+        heights = range(1, min(MOST_ROWS, _most_of(rows)) + 1)
         tiles = [RegisterTile(h, -(-width // vector)) for h in heights]
         for tile in (t for t in tiles if t.fits(cpu)):
             one = MatmulPlan(
@@ -117,8 +117,16 @@ def _widths(columns: int, vector: int) -> list[tuple[int, bool]]:
     """Columns of a panel, whole vectors, and whether the last one has more than there are: LLVM
     keeps sums of other widths in memory (8 x 785x19 by 19x19: 294 us with rows of 19, 22 of 32).
     """
-    vectors = range(1, min(MOST_VECTORS, -(-columns // vector)) + 1)
-    return [(n * vector, columns % (n * vector) > 0) for n in vectors]
+    vectors = range(1, min(MOST_VECTORS, -(-_most_of(columns) // vector)) + 1)
+    is_open = is_symbolic(columns)
+    return [(n * vector, is_open or columns % (n * vector) > 0) for n in vectors]
+
+
+def _most_of(count: int) -> int:
+    """Rows or columns that a tile may have of so many. Of a symbolic number two tiles are needed:
+    a loop of one turn is none, and another kernel.
+    """
+    return max(count // 2, 1) if is_symbolic(count) else count
 
 
 def _in_groups(one: MatmulPlan, cpu: Machine) -> list[MatmulPlan]:
@@ -130,8 +138,11 @@ def _in_groups(one: MatmulPlan, cpu: Machine) -> list[MatmulPlan]:
 def _time(p: MatmulPlan, cpu: Machine) -> float:
     """Cycles of the core with most tasks."""
     tile = p.tile
-    products = p.tiles * p.panels * p.depth * tile.cycles(cpu) * (1 + _loads(tile))
-    laid_out = PACK_CYCLES * p.panels * p.width * p.depth if p.packed else 0.0
+    # Of a symbolic number half a tile is left over.
+    tiles = p.rows / p.height + 0.5 if is_symbolic(p.rows) else p.tiles
+    panels = p.columns / p.width + 0.5 if is_symbolic(p.columns) else p.panels
+    products = tiles * panels * p.depth * tile.cycles(cpu) * (1 + _loads(tile))
+    laid_out = PACK_CYCLES * panels * p.width * p.depth if p.packed else 0.0
     spread = unevenness(p.tasks, cpu) / cpu.cores
     # Panels of several tasks are laid out before these, in parallel.
     apart = 1 / cpu.cores if p.groups > 1 else spread

@@ -1,0 +1,59 @@
+"""Vectors that a test cuts off, whole where all lanes are inside, for which one test is enough.
+
+    for lane in vectorized(16):         if at + 15 < n:
+        if at + lane < n: ...               for lane in vectorized(16): ...
+                                        else:
+                                            for lane in 16:
+                                                if at + lane < n: ...
+
+TVM takes a vector with a test of its lanes apart, wherever it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._tvm import Analyzer, dtype_of, tir, walk
+from .._tvm_rewrite import map_loops, substitute
+from .._tvm_symbolic import BlockRealize
+from .vectors import conjuncts
+
+
+def with_whole_vectors(func: Any) -> Any:
+    """A finished PrimFunc with such loops apart."""
+    return map_loops(func, _apart)
+
+
+def _apart(loop: Any) -> Any:
+    if loop.kind != tir.ForKind.VECTORIZED or not isinstance(loop.body, BlockRealize):
+        return loop
+    realize, lane = loop.body, loop.loop_var
+    tests = conjuncts(realize.predicate)
+    own = [test for test in tests if _names(test, lane)]
+    if not own or not all(_holds_up_to_a_lane(test, lane) for test in own):
+        return loop
+    others = [test for test in tests if not _names(test, lane)]
+    always = tir.all(*others) if others else tir.const(1, "bool")
+    inside = BlockRealize(realize.iter_values, always, realize.block)
+    last = substitute(tir.all(*own), {lane: loop.extent - 1})
+    turn = tir.Var("lane", dtype_of(lane))
+    single = substitute(loop.body, {lane: turn})
+    return tir.IfThenElse(
+        last,
+        tir.For(lane, loop.min, loop.extent, tir.ForKind.VECTORIZED, inside),
+        tir.For(turn, loop.min, loop.extent, tir.ForKind.SERIAL, single),
+    )
+
+
+def _holds_up_to_a_lane(test: Any, lane: Any) -> bool:
+    """Whether it is start + lane < bound."""
+    if type(test).__name__ not in ("LT", "LE") or _names(test.b, lane):
+        return False
+    step = Analyzer().simplify(substitute(test.a, {lane: lane + 1}) - test.a)
+    return isinstance(step, tir.IntImm) and int(step) == 1
+
+
+def _names(node: Any, var: Any) -> bool:
+    found: list[bool] = []
+    walk(node, lambda n: found.append(bool(n.same_as(var))), "Var")
+    return any(found)
