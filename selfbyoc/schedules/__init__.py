@@ -1,6 +1,7 @@
 """The built-in composites, one file for each op family."""
 
-from .composites.attention import attention, attention_of_heads
+from .composites.attention import attention
+from .composites.attention_of_heads import attention_of_heads
 from .composites.batch_matmul import batch_matmul
 from .composites.batch_norm import conv2d_batch_norm_relu
 from .composites.conv_chain import conv2d_relu_conv2d_relu

@@ -12,7 +12,7 @@ import numpy as np
 
 from .model import Made
 from .sizes import BATCH, SIZES, inputs_at
-from .truth import CHAOS, Truth, judged, truth_of_module
+from .truth import CHAOS, DRAWS, Truth, judged, truth_of_module
 
 FEW = (*range(7), 32, 127)  # pictures that are computed first: of each batch also the last
 PART = 17  # pictures that PyTorch is given at once
@@ -44,7 +44,7 @@ def judge_of(made: Made, which: str, sizes: Sequence[int]) -> Judge:
 
 def _truth(made: Made, inputs: tuple[Any, ...], chaos: float = CHAOS) -> Truth:
     made.module.float()  # where the last truth left it in float64
-    return truth_of_module(Made(made.module, inputs), chaos)
+    return truth_of_module(Made(made.module, inputs), chaos, DRAWS)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,10 @@ from .sizes import check_sizes
 KERNEL = Kernel(plan, compute, schedule)
 
 
-def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any) -> Any:
-    k = _scaled_keys(k, key_scale)
+def _pattern(
+    q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any, second_mask: Any
+) -> Any:
+    k = scaled_keys(k, key_scale)
     raw = op.batch_matmul(q, k)
     scores = either(
         op.multiply(raw, scale),
@@ -27,36 +29,22 @@ def _pattern(q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any) -> A
         raw,
     )
     # A mask of one axis reads as a bias.
-    masked = either(op.add(scores, mask), op.bias_add(scores, mask), scores)
+    masked = either(twice_masked(scores, mask, second_mask), op.bias_add(scores, mask), scores)
     return op.batch_matmul(op.softmax(masked), v)
 
 
-def _scaled_keys(k: Any, key_scale: Any) -> Any:
+def twice_masked(scores: Any, mask: Any, second_mask: Any) -> Any:
+    """MPNet adds what it knows of positions, and then its mask."""
+    once = op.add(scores, mask)
+    return either(op.add(once, second_mask), once)
+
+
+def scaled_keys(k: Any, key_scale: Any) -> Any:
     """PyTorch's decomposition multiplies queries and keys by the root of the scale each."""
     return either(op.multiply(k, number(key_scale)), k)
 
 
-_HEADS = {
-    "axes": (0, 2, 1, 3)
-}  # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
-
-
-def _interleaved(q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any) -> Any:
-    q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
-    k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
-    k = _scaled_keys(k, key_scale)
-    raw = op.batch_matmul(q, k)
-    scores = either(
-        op.multiply(raw, scale),
-        op.divide(raw, scale),
-        op.batch_matmul(op.multiply(q, scale), k),
-        raw,
-    )
-    masked = either(op.add(scores, mask), scores)
-    return op.transpose(op.batch_matmul(op.softmax(masked), v), **_HEADS)
-
-
-def _check(match: Any) -> None:
+def check_attention(match: Any) -> None:
     first, second = match.of("batch_matmul")
     softmax = match.op("softmax")
     scores = softmax.inputs[0]
@@ -78,23 +66,6 @@ def _check(match: Any) -> None:
     )
 
 
-def _check_interleaved(match: Any) -> None:
-    _check(match)
-    first, second = match.of("batch_matmul")
-    transposed = first.attrs["transpose_a"] or second.attrs["transpose_b"]
-    require(not transposed, "queries or values are transposed once more")
-    keys = _moved_keys(match, first.inputs[1])
-    by_depth = (keys.attrs["axes"] == (0, 2, 3, 1)) != first.attrs["transpose_b"]
-    require(by_depth, "the queries are not multiplied with the keys along their depth")
-
-
-def _moved_keys(match: Any, keys: Any) -> Any:
-    """The transpose of the keys, before their scale if they have one."""
-    for call in match.of("multiply"):
-        keys = call.inputs[match.key_scale is call.inputs[0]] if call.outputs[0] is keys else keys
-    return next(c for c in match.of("transpose") if c.outputs[0] is keys)
-
-
 def _scaled(q: Any, k: Any, v: Any) -> Any:
     scores = op.multiply(op.batch_matmul(q, k, transpose_b=True), 0.125)
     return op.batch_matmul(op.softmax(scores), v)
@@ -108,6 +79,11 @@ def _masked(q: Any, k: Any, v: Any, mask: Any) -> Any:
 def _scaled_queries(q: Any, k: Any, v: Any, mask: Any) -> Any:
     scores = op.add(mask, op.batch_matmul(op.multiply(0.1, q), k))
     return op.batch_matmul(op.softmax(scores), v, transpose_b=True)
+
+
+def _position_and_mask(q: Any, k: Any, v: Any, bias: Any, mask: Any) -> Any:
+    scores = op.divide(op.batch_matmul(q, k, transpose_b=True), 8.0)
+    return op.batch_matmul(op.softmax(op.add(op.add(scores, bias), mask)), v)
 
 
 def _plain(q: Any, k: Any, v: Any) -> Any:
@@ -132,7 +108,7 @@ def _scaled_keys_alone(q: Any, k: Any, v: Any) -> Any:
 attention = Composite(
     "attention",
     _pattern,
-    check=_check,
+    check=check_attention,
     kernel=KERNEL,
     epilogue=True,
     why="the scores of a block of queries stay in the cache",
@@ -143,6 +119,14 @@ attention = Composite(
         Case(_masked, q=(3, 33, 64), k=(3, 50, 64), v=(3, 50, 80), mask=(3, 1, 50)),
         Case(_scaled_queries, q=(3, 7, 5), k=(3, 5, 9), v=(3, 11, 9), mask=(3, 7, 9)),
         Case(_divided_queries, q=(2, 13, 10), k=(2, 10, 21), v=(2, 21, 7), mask=(21,)),
+        Case(
+            _position_and_mask, q=(3, 33, 64), k=(3, 50, 64), v=(3, 50, 80), bias=(3, 33, 50),
+            mask=(1, 1, 50),
+        ),
+        Case(
+            _position_and_mask, q=(3, 2, 24), k=(3, 19, 24), v=(3, 19, 17), bias=(1, 2, 19),
+            mask=(3, 1, 19),
+        ),
         Case(_plain, q=(4, 1, 32), k=(4, 77, 32), v=(4, 77, 32)),
         Case(_roots_of_scale, q=(3, 37, 12), k=(3, 12, 19), v=(3, 19, 7), mask=(1, 37, 19)),
         Case(_roots_of_scale, q=(2, 3, 8), k=(2, 8, 41), v=(2, 41, 8), mask=(1, 1, 41)),
@@ -151,76 +135,6 @@ attention = Composite(
         Case(_plain, q=(2, 3, 45, 32), k=(2, 3, 45, 32), v=(2, 3, 45, 33), generations=("relax",)),
         Case(
             _scaled, q=(1, 4, 100, 64), k=(1, 4, 100, 64), v=(1, 4, 100, 64), generations=("relax",)
-        ),
-    ),
-)  # fmt: skip
-
-
-def _by_depth(q: Any, k: Any) -> Any:
-    q, k = op.transpose(q, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1))
-    return op.batch_matmul(q, k)
-
-
-def _by_rows(q: Any, k: Any) -> Any:
-    return op.batch_matmul(q, op.transpose(k, **_HEADS), transpose_b=True)
-
-
-def _of_heads(scores: Any, v: Any) -> Any:
-    weighted = op.batch_matmul(op.softmax(scores), op.transpose(v, **_HEADS))
-    return op.transpose(weighted, **_HEADS)
-
-
-def _divided_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
-    return _of_heads(op.add(op.divide(_by_depth(q, k), 8.0), mask), v)
-
-
-def _scaled_heads(q: Any, k: Any, v: Any) -> Any:
-    return _of_heads(op.multiply(_by_rows(op.transpose(q, **_HEADS), k), 0.2), v)
-
-
-def _heads_of_scaled(q: Any, k: Any, v: Any) -> Any:
-    return _of_heads(_by_rows(op.multiply(op.transpose(q, **_HEADS), 0.2), k), v)
-
-
-def _plain_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
-    return _of_heads(op.add(_by_depth(q, k), mask), v)
-
-
-def _heads_of_roots(q: Any, k: Any, v: Any, mask: Any) -> Any:
-    q = op.multiply(op.transpose(q, **_HEADS), 0.4)
-    k = op.multiply(op.transpose(k, axes=(0, 2, 3, 1)), 0.4)
-    return _of_heads(op.add(op.batch_matmul(q, k), mask), v)
-
-
-_RELAX = ("relax",)  # Relay's batch_matmul has three axes
-
-attention_of_heads = Composite(
-    "attention_of_heads",
-    _interleaved,
-    check=_check_interleaved,
-    kernel=KERNEL,
-    epilogue=True,
-    why="heads are read and written where dense layers leave them, without transposed copies",
-    cases=(
-        Case(
-            _divided_heads, generations=_RELAX,
-            q=(2, 37, 3, 32), k=(2, 50, 3, 32), v=(2, 50, 3, 32), mask=(2, 1, 1, 50),
-        ),
-        Case(
-            _heads_of_scaled, generations=_RELAX,
-            q=(1, 45, 2, 24), k=(1, 45, 2, 24), v=(1, 45, 2, 20),
-        ),
-        Case(
-            _scaled_heads, generations=_RELAX,
-            q=(1, 128, 12, 32), k=(1, 128, 12, 32), v=(1, 128, 12, 32),
-        ),
-        Case(
-            _heads_of_roots, generations=_RELAX,
-            q=(1, 21, 3, 16), k=(1, 35, 3, 16), v=(1, 35, 3, 16), mask=(1, 1, 21, 35),
-        ),
-        Case(
-            _plain_heads, generations=_RELAX,
-            q=(1, 3, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 3, 77),
         ),
     ),
 )  # fmt: skip

@@ -45,6 +45,7 @@ def attention(
     scale: Tensor | None = None,
     mask: Tensor | None = None,
     key_scale: Tensor | None = None,
+    second_mask: Tensor | None = None,
     *,
     ops: Ops,
     plan: AttentionPlan,
@@ -58,12 +59,13 @@ def attention(
     transposed = second.attrs["transpose_b"] and not interleaved
     values = rows_of(v, interleaved, transposed)
     parts = Softmax(ops.softmax.attrs.get("guarded", False))
+    masked = masked_scores(mask, second_mask, ops)
     if isinstance(plan, FewPlan):
-        return attention_of_few(queries, keys, values, masked_scores(mask, ops), parts, plan)
+        return attention_of_few(queries, keys, values, masked, parts, plan)
     laid = _values(values, transposed, plan)
     queries = _queries(queries, plan)
     products = _products(queries, keys, plan)
-    scores = _scores(products, masked_scores(mask, ops), plan)
+    scores = _scores(products, masked, plan)
     peak, power, total, inverse = _softmax(scores, parts, plan)
     given = values if laid is None else laid
     weighted, normalised = _weighted(power, inverse, given, parts, plan)

@@ -49,8 +49,11 @@ def _product(left: Read, right: Read) -> Read:
     return lambda *i: left(*i) * right(*i)
 
 
-def masked_scores(mask: Tensor | None, ops: Ops) -> Read:
-    """A score with the mask; one along a single axis was read as a bias."""
+def masked_scores(mask: Tensor | None, second: Tensor | None, ops: Ops) -> Read:
+    """A score with the mask; one along a single axis was read as a bias. And with a second one."""
+    if second is not None:
+        first = masked_scores(mask, None, ops)
+        return lambda score, *i: first(score, *i) + read(second, *i)
     if mask is None:
         return lambda score, *i: score
     if ops.of("bias_add"):

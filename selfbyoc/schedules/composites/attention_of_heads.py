@@ -1,0 +1,130 @@
+"""Attention whose queries, keys and values lie as dense layers leave them: [batch, sequence, heads,
+depth].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.case import Case
+from ...language.composite import Composite, require
+from ...language.pattern import either, op
+from .attention import KERNEL, check_attention, scaled_keys, twice_masked
+
+_HEADS = {
+    "axes": (0, 2, 1, 3)
+}  # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
+
+
+def _interleaved(
+    q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any, second_mask: Any
+) -> Any:
+    q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
+    k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
+    k = scaled_keys(k, key_scale)
+    raw = op.batch_matmul(q, k)
+    scores = either(
+        op.multiply(raw, scale),
+        op.divide(raw, scale),
+        op.batch_matmul(op.multiply(q, scale), k),
+        raw,
+    )
+    masked = either(twice_masked(scores, mask, second_mask), scores)
+    return op.transpose(op.batch_matmul(op.softmax(masked), v), **_HEADS)
+
+
+def _check_interleaved(match: Any) -> None:
+    check_attention(match)
+    first, second = match.of("batch_matmul")
+    transposed = first.attrs["transpose_a"] or second.attrs["transpose_b"]
+    require(not transposed, "queries or values are transposed once more")
+    keys = _moved_keys(match, first.inputs[1])
+    by_depth = (keys.attrs["axes"] == (0, 2, 3, 1)) != first.attrs["transpose_b"]
+    require(by_depth, "the queries are not multiplied with the keys along their depth")
+
+
+def _moved_keys(match: Any, keys: Any) -> Any:
+    """The transpose of the keys, before their scale if they have one."""
+    for call in match.of("multiply"):
+        keys = call.inputs[match.key_scale is call.inputs[0]] if call.outputs[0] is keys else keys
+    return next(c for c in match.of("transpose") if c.outputs[0] is keys)
+
+
+def _by_depth(q: Any, k: Any) -> Any:
+    q, k = op.transpose(q, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1))
+    return op.batch_matmul(q, k)
+
+
+def _by_rows(q: Any, k: Any) -> Any:
+    return op.batch_matmul(q, op.transpose(k, **_HEADS), transpose_b=True)
+
+
+def _of_heads(scores: Any, v: Any) -> Any:
+    weighted = op.batch_matmul(op.softmax(scores), op.transpose(v, **_HEADS))
+    return op.transpose(weighted, **_HEADS)
+
+
+def _divided_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return _of_heads(op.add(op.divide(_by_depth(q, k), 8.0), mask), v)
+
+
+def _scaled_heads(q: Any, k: Any, v: Any) -> Any:
+    return _of_heads(op.multiply(_by_rows(op.transpose(q, **_HEADS), k), 0.2), v)
+
+
+def _heads_of_scaled(q: Any, k: Any, v: Any) -> Any:
+    return _of_heads(_by_rows(op.multiply(op.transpose(q, **_HEADS), 0.2), k), v)
+
+
+def _plain_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return _of_heads(op.add(_by_depth(q, k), mask), v)
+
+
+def _heads_of_positions(q: Any, k: Any, v: Any, bias: Any, mask: Any) -> Any:
+    scores = op.add(op.divide(_by_depth(q, k), 4.0), bias)
+    return _of_heads(op.add(scores, mask), v)
+
+
+def _heads_of_roots(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    q = op.multiply(op.transpose(q, **_HEADS), 0.4)
+    k = op.multiply(op.transpose(k, axes=(0, 2, 3, 1)), 0.4)
+    return _of_heads(op.add(op.batch_matmul(q, k), mask), v)
+
+
+_RELAX = ("relax",)  # Relay's batch_matmul has three axes
+
+attention_of_heads = Composite(
+    "attention_of_heads",
+    _interleaved,
+    check=_check_interleaved,
+    kernel=KERNEL,
+    epilogue=True,
+    why="heads are read and written where dense layers leave them, without transposed copies",
+    cases=(
+        Case(
+            _divided_heads, generations=_RELAX,
+            q=(2, 37, 3, 32), k=(2, 50, 3, 32), v=(2, 50, 3, 32), mask=(2, 1, 1, 50),
+        ),
+        Case(
+            _heads_of_scaled, generations=_RELAX,
+            q=(1, 45, 2, 24), k=(1, 45, 2, 24), v=(1, 45, 2, 20),
+        ),
+        Case(
+            _scaled_heads, generations=_RELAX,
+            q=(1, 128, 12, 32), k=(1, 128, 12, 32), v=(1, 128, 12, 32),
+        ),
+        Case(
+            _heads_of_roots, generations=_RELAX,
+            q=(1, 21, 3, 16), k=(1, 35, 3, 16), v=(1, 35, 3, 16), mask=(1, 1, 21, 35),
+        ),
+        Case(
+            _heads_of_positions, generations=_RELAX,
+            q=(2, 29, 3, 16), k=(2, 35, 3, 16), v=(2, 35, 3, 16), bias=(1, 3, 29, 35),
+            mask=(2, 1, 1, 35),
+        ),
+        Case(
+            _plain_heads, generations=_RELAX,
+            q=(1, 3, 4, 64), k=(1, 77, 4, 64), v=(1, 77, 4, 64), mask=(1, 1, 3, 77),
+        ),
+    ),
+)  # fmt: skip
