@@ -319,7 +319,7 @@ ROWS = [
         refused("the scores are scaled by more than one number, found mask: float32[2, 7, 7]")),
     Row("a power for the scale", A, attend(scaled=lambda y: op.power(y, 2.0)), ATTEND,
         "batch_matmul_1",
-        missed("power", "op multiply, divide or batch_matmul", "op power")),
+        missed("power", "op add, multiply, divide or batch_matmul", "op power")),
     Row("scores that are squared", A, attend(scaled=lambda y: op.multiply(op.tanh(y), 0.125)),
         ATTEND, "batch_matmul_1", missed("tanh", "op batch_matmul", "op tanh")),
     Row("the same, the scale in front", A, attend(scaled=lambda y: op.multiply(0.125, op.tanh(y))),
