@@ -14,8 +14,8 @@ from typing import Any
 import tvm_ffi
 from tvm import relax
 
-from .._tvm import structural_equal, tir
-from .._tvm_rewrite import variables_in
+from .._tvm import Analyzer, structural_equal, tir
+from .._tvm_rewrite import substitute, variables_in
 from ..ir._relax_symbols import extents_of, symbols, text_of
 
 
@@ -41,7 +41,7 @@ def with_shapes_inside(func: relax.Function) -> relax.Function:
 
 def with_extents_alone(func: relax.Function) -> relax.Function:
     """The same function with a symbol for each extent of a parameter that is computed from what no
-    parameter has for an extent alone.
+    parameter has for an extent alone; a multiple of one is that of its symbol.
     """
     known = set(symbols(func).values())
     new: list[tuple[Any, Any]] = []
@@ -52,10 +52,25 @@ def with_extents_alone(func: relax.Function) -> relax.Function:
             new.append((extent, tir.Var(name, "int64")))
 
     def changed(node: Any) -> Any:
-        return next((var for extent, var in new if structural_equal(node, extent)), node)
+        times = ((var, _times(node, extent)) for extent, var in new)
+        return next((var * n if n > 1 else var for var, n in times if n), node)
 
     kinds = {type(extent) for extent, _ in new}
     return tvm_ffi.structural_map(func, tuple((kind, changed) for kind in kinds)) if new else func
+
+
+def _times(whole: Any, part: Any) -> int:
+    """How often a part is in an extent, both of symbols; 0 where that is no whole number."""
+    if structural_equal(whole, part):
+        return 1
+    if variables_in(whole) != variables_in(part):
+        return 0
+    at = {var: tir.IntImm("int64", 2 * 3 * 5 * 7) for var in variables_in(part)}
+    a, b = (Analyzer().simplify(substitute(extent, at)) for extent in (whole, part))
+    if not all(isinstance(n, tir.IntImm) for n in (a, b)) or int(b) < 1 or int(a) % int(b):
+        return 0
+    count = int(a) // int(b)
+    return count if Analyzer().can_prove_equal(whole, part * count) else 0
 
 
 def tensors(args: Sequence[Any]) -> list[Any]:

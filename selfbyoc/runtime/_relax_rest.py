@@ -29,6 +29,7 @@ from ..partition import check_target
 from ..wiring import wired
 from ._relax_apart import OPAQUE, slices_apart
 from ._relax_norms import norms_are_scales
+from ._relax_reshapes import reshapes_within
 from ._relax_sizes import sizes_of_buffers
 from ._relax_sums import refusing_places_of_none, with_sums_apart
 from ._relax_symbolic import all_extents, scheduled_for_all_sizes
@@ -70,6 +71,7 @@ class ScheduleRest:
                 relax.transform.LegalizeOps(),
                 relax.backend.DispatchSortScan(),  # tvm.compile's, after which nobody looks
                 OpaqueIfScheduled(),
+                reshapes_within,
                 relax.transform.AnnotateTIROpPattern(),
                 slices_apart,
                 relax.transform.FoldConstant(),

@@ -76,6 +76,56 @@ def test_attention_of_batch_times_12_heads():
         assert first_wrong(library(*given)[0], expected, "float32", 17) is None
 
 
+def test_windows_of_a_batch():
+    """As Swin has them: arguments of batch * 4 windows, products of batch * 12 heads."""
+    n = tir.Var("batch", "int64")
+
+    def heads(emit, x, axes=(0, 2, 1, 3), shape=(5, 8)):
+        windows = emit(op.reshape(x, (n * 4, 5, 3, 8)))
+        return emit(op.reshape(emit(op.permute_dims(windows, axes)), (n * 12, *shape)))
+
+    def program(emit, q, k, v, b):
+        scores = emit(op.matmul(heads(emit, q), heads(emit, k, (0, 2, 3, 1), (8, 5))))
+        scores = emit(op.add(emit(op.reshape(scores, (n * 4, 3, 5, 5))), b))
+        weights = emit(op.reshape(emit(op.nn.softmax(scores)), (n * 12, 5, 5)))
+        y = emit(op.reshape(emit(op.matmul(weights, heads(emit, v))), (n * 4, 3, 5, 8)))
+        return emit(op.reshape(emit(op.permute_dims(y, [0, 2, 1, 3])), (n, 480)))
+
+    library = selfbyoc.build(
+        module(program, **dict.fromkeys("qkv", (n, 480)) | {"b": (1, 3, 5, 5)})
+    )
+    assert library.report.counts == {"attention_of_heads": 1}
+    bias = normal(9, 1, 3, 5, 5)
+    for size in SIZES:
+        given = [normal(seed, size, 480) for seed in range(3)]
+        q, k, v = (x.astype("float64").reshape(-1, 5, 3, 8).swapaxes(1, 2) for x in given)
+        weights = np.exp(q @ k.swapaxes(2, 3) + bias)
+        expected = (weights / weights.sum(-1, keepdims=True) @ v).swapaxes(1, 2)
+        assert (
+            first_wrong(library(*given, bias)[0], expected.reshape(size, 480), "float32", 8) is None
+        )
+
+
+def test_a_reshape_within_open_axes_is_fused():
+    """As ShuffleNet shuffles channels: 0.8 of a static build, a call for each reshape."""
+    n = tir.Var("batch", "int64")
+
+    def program(emit, x, y):
+        z = emit(op.reshape(emit(op.concat([x, y], axis=1)), (n, 2, 3, 4, 5)))
+        z = emit(op.reshape(emit(op.permute_dims(z, [0, 2, 1, 3, 4])), (n, 6, 4, 5)))
+        return emit(op.nn.relu(z))
+
+    mod = module(program, x=(n, 3, 4, 5), y=(n, 3, 4, 5))
+    done = ScheduleRest(host_target())(mod)
+    assert sum(isinstance(f, tir.PrimFunc) for f in done.functions.values()) == 1
+    library = selfbyoc.build(mod, composites=[])
+    assert library.unscheduled == {}
+    for size in SIZES:
+        x, y = normal(size, size, 3, 4, 5), normal(size + 1, size, 3, 4, 5)
+        whole = np.concatenate([x, y], axis=1).reshape(size, 2, 3, 4, 5).swapaxes(1, 2)
+        np.testing.assert_array_equal(library(x, y)[0], np.maximum(whole.reshape(size, 6, 4, 5), 0))
+
+
 def test_a_largest_place_of_an_open_size():
     """Its places have 64 bits, and so has its loop."""
     n = tir.Var("n", "int64")
