@@ -2,6 +2,8 @@
 whose rows and columns are one open size.
 """
 
+import math
+
 import numpy as np
 import pytest
 from test_symbolic import UNKNOWN, N, named
@@ -60,6 +62,26 @@ def test_whole_columns_stay(changed):
     assert changed
     assert not any(changed)
     check(library, 2, 7, 64)
+
+
+def test_memory_that_is_read_by_such_vectors(changed):
+    """Two dense layers of 49 columns did not compile: of memory that is read under an `if` TVM
+    (0.27) took a loop's variable outside of it.
+    """
+
+    def program(x, w, b, v, c):
+        hidden = op.gelu(op.bias_add(op.dense(x, w), b))
+        return op.bias_add(op.dense(hidden, v), c)
+
+    shapes = {"x": (3, 1), "w": (1, 1), "b": (1,), "v": (49, 1), "c": (49,)}
+    library = selfbyoc.build(emit(program, shapes), cache=False)
+    assert library.report.counts == {"dense_gelu_dense": 1}
+    assert any(changed)
+    rng = np.random.default_rng(0)
+    x, w, b, v, c = (rng.standard_normal(s).astype("float32") for s in shapes.values())
+    h = (x.astype("float64") @ w.T + b).ravel()
+    h = (0.5 * h * (1 + np.array([math.erf(e / math.sqrt(2)) for e in h]))).reshape(3, 1)
+    assert first_wrong(library(x, w, b, v, c)[0], h @ v.T + c, "float32", 2) is None
 
 
 @pytest.mark.skipif(GENERATION == "relay", reason="two Any of Relay are two sizes")

@@ -1,8 +1,8 @@
 """Vectors that a test cuts off, whole where all lanes are inside, for which one test is enough.
 
-    for lane in vectorized(16):         if at + 15 < n:
-        if at + lane < n: ...               for lane in vectorized(16): ...
-                                        else:
+    for lane in vectorized(16):         for lane in vectorized(16):
+        if at + lane < n: ...               if at + 15 < n: ...
+                                        for once in (0 if at + 15 < n else 1):
                                             for lane in 16:
                                                 if at + lane < n: ...
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, tir, walk
-from .._tvm_rewrite import map_loops, substitute
+from .._tvm_rewrite import map_loops, sequence, substitute
 from .._tvm_symbolic import BlockRealize
 from .vectors import conjuncts
 
@@ -33,16 +33,31 @@ def _apart(loop: Any) -> Any:
     if not own or not all(_holds_up_to_a_lane(test, lane) for test in own):
         return loop
     others = [test for test in tests if not _names(test, lane)]
-    always = tir.all(*others) if others else tir.const(1, "bool")
-    inside = BlockRealize(realize.iter_values, always, realize.block)
     last = substitute(tir.all(*own), {lane: loop.extent - 1})
     turn = tir.Var("lane", dtype_of(lane))
-    single = substitute(loop.body, {lane: turn})
-    return tir.IfThenElse(
-        last,
-        tir.For(lane, loop.min, loop.extent, tir.ForKind.VECTORIZED, inside),
-        tir.For(turn, loop.min, loop.extent, tir.ForKind.SERIAL, single),
+    inside = _realized(realize, [*others, last])
+    single = substitute(realize, {lane: turn})
+    single = tir.For(turn, loop.min, loop.extent, tir.ForKind.SERIAL, single)
+    return sequence(
+        [
+            tir.For(lane, loop.min, loop.extent, tir.ForKind.VECTORIZED, inside),
+            _unless(last, single),
+        ]
     )
+
+
+def _unless(test: Any, body: Any) -> Any:
+    """A loop of one turn or none, not an `if`: of memory that is read under that TVM (0.27) takes a
+    loop's variable outside of it.
+    """
+    turns = tir.Select(test, tir.IntImm("int32", 0), tir.IntImm("int32", 1))
+    return tir.For(
+        tir.Var("once", "int32"), tir.IntImm("int32", 0), turns, tir.ForKind.SERIAL, body
+    )
+
+
+def _realized(realize: Any, tests: list[Any]) -> Any:
+    return BlockRealize(realize.iter_values, tir.all(*tests), realize.block)
 
 
 def _holds_up_to_a_lane(test: Any, lane: Any) -> bool:
