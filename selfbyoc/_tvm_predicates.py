@@ -54,6 +54,5 @@ def tested_again(func: Any) -> Any:
 
 
 def _with_notes(block: Any, notes: Any) -> Any:
-    return block_with(
-        block, block.reads, block.writes, block.body, block.alloc_buffers, annotations=notes
-    )
+    kept = block.reads, block.writes, block.body, block.alloc_buffers
+    return block_with(block, *kept, notes=notes)

@@ -100,6 +100,11 @@ def variables_in(expr: Any) -> set[Any]:
     return found
 
 
+def names(node: Any, var: Any) -> bool:
+    """Whether a variable is in an expression or a statement."""
+    return var in variables_in(node)
+
+
 def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
     """An expression with other expressions for some of its variables."""
     if GENERATION == "relax":
@@ -198,13 +203,13 @@ def block_with(
     body: Any,
     buffers: Any,
     axes: Any = None,
-    annotations: Any = None,
+    notes: Any = None,
 ) -> Any:
     """A block with other regions, another body, other buffers, perhaps other axes and notes."""
     return type(block)(
         block.iter_vars if axes is None else axes, reads, writes, block.name_hint, body,
         block.init, buffers, block.match_buffers,
-        block.annotations if annotations is None else annotations,
+        block.annotations if notes is None else notes,
     )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, tir, walk
-from .._tvm_rewrite import map_loops, sequence, substitute
+from .._tvm import Analyzer, dtype_of, tir
+from .._tvm_rewrite import map_loops, names, sequence, substitute
 from .._tvm_symbolic import BlockRealize
 from .vectors import conjuncts
 
@@ -29,10 +29,10 @@ def _apart(loop: Any) -> Any:
         return loop
     realize, lane = loop.body, loop.loop_var
     tests = conjuncts(realize.predicate)
-    own = [test for test in tests if _names(test, lane)]
+    own = [test for test in tests if names(test, lane)]
     if not own or not all(_holds_up_to_a_lane(test, lane) for test in own):
         return loop
-    others = [test for test in tests if not _names(test, lane)]
+    others = [test for test in tests if not names(test, lane)]
     last = substitute(tir.all(*own), {lane: loop.extent - 1})
     turn = tir.Var("lane", dtype_of(lane))
     inside = _realized(realize, [*others, last])
@@ -62,13 +62,7 @@ def _realized(realize: Any, tests: list[Any]) -> Any:
 
 def _holds_up_to_a_lane(test: Any, lane: Any) -> bool:
     """Whether it is start + lane < bound."""
-    if type(test).__name__ not in ("LT", "LE") or _names(test.b, lane):
+    if type(test).__name__ not in ("LT", "LE") or names(test.b, lane):
         return False
     step = Analyzer().simplify(substitute(test.a, {lane: lane + 1}) - test.a)
     return isinstance(step, tir.IntImm) and int(step) == 1
-
-
-def _names(node: Any, var: Any) -> bool:
-    found: list[bool] = []
-    walk(node, lambda n: found.append(bool(n.same_as(var))), "Var")
-    return any(found)

@@ -27,7 +27,7 @@ def reshapes_within(mod: tvm.IRModule, _: Any) -> tvm.IRModule:
 
 
 def _within(func: Any) -> Any:
-    """The reshape by its axes, None where one of those that change is open."""
+    """The reshape by its axes, None where one of those that change is open or 0."""
     buffers = param_buffers(func)
     if len(buffers) != 2 or not all(hasattr(b, "shape") for b in buffers):
         return None
@@ -35,7 +35,7 @@ def _within(func: Any) -> Any:
     first = _common(old, new)
     last = _common(old[first:][::-1], new[first:][::-1])
     before, after = old[first : len(old) - last], new[first : len(new) - last]
-    if not all(isinstance(extent, tir.IntImm) for extent in (*before, *after)):
+    if not all(isinstance(extent, tir.IntImm) and extent > 0 for extent in (*before, *after)):
         return None
     data = te.placeholder(old, buffers[0].dtype, name=buffers[0].name)
 

@@ -148,8 +148,8 @@ def _ready(mod: tvm.IRModule, given: Collection[str], target: Any) -> tvm.IRModu
         if gv.name_hint in given:
             continue
         func = with_enough(with_true_starts(func))
-        for_target = for_c(with_identifiers(func)) if str(target.kind) == "c" else func
-        mod.update_func(gv, with_whole_vectors(for_target))
+        is_c = str(target.kind) == "c"  # which has no vectors
+        mod.update_func(gv, for_c(with_identifiers(func)) if is_c else with_whole_vectors(func))
     return mod
 
 

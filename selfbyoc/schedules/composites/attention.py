@@ -19,15 +19,7 @@ KERNEL = Kernel(plan, compute, schedule)
 def _pattern(
     q: Any, k: Any, v: Any, scale: Any, mask: Any, key_scale: Any, second_mask: Any
 ) -> Any:
-    k = scaled_keys(k, key_scale)
-    raw = op.batch_matmul(q, k)
-    scores = either(
-        op.multiply(raw, scale),
-        op.divide(raw, scale),
-        op.batch_matmul(op.multiply(q, scale), k),
-        op.batch_matmul(op.divide(q, scale), k),
-        raw,
-    )
+    scores = scaled_scores(q, k, scale, key_scale)
     # A mask of one axis reads as a bias.
     masked = either(twice_masked(scores, mask, second_mask), op.bias_add(scores, mask), scores)
     return op.batch_matmul(op.softmax(masked), v)
@@ -39,9 +31,17 @@ def twice_masked(scores: Any, mask: Any, second_mask: Any) -> Any:
     return either(op.add(once, second_mask), once)
 
 
-def scaled_keys(k: Any, key_scale: Any) -> Any:
+def scaled_scores(q: Any, k: Any, scale: Any, key_scale: Any) -> Any:
     """PyTorch's decomposition multiplies queries and keys by the root of the scale each."""
-    return either(op.multiply(k, number(key_scale)), k)
+    k = either(op.multiply(k, number(key_scale)), k)
+    raw = op.batch_matmul(q, k)
+    return either(
+        op.multiply(raw, scale),
+        op.divide(raw, scale),
+        op.batch_matmul(op.multiply(q, scale), k),
+        op.batch_matmul(op.divide(q, scale), k),
+        raw,
+    )
 
 
 def check_attention(match: Any) -> None:

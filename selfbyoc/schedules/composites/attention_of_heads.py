@@ -9,11 +9,10 @@ from typing import Any
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
-from .attention import KERNEL, check_attention, scaled_keys, twice_masked
+from .attention import KERNEL, check_attention, scaled_scores, twice_masked
 
-_HEADS = {
-    "axes": (0, 2, 1, 3)
-}  # [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
+# [batch, sequence, heads, depth] -> [batch, heads, sequence, depth]
+_HEADS = {"axes": (0, 2, 1, 3)}
 
 
 def _interleaved(
@@ -21,14 +20,7 @@ def _interleaved(
 ) -> Any:
     q, v = op.transpose(q, **_HEADS), op.transpose(v, **_HEADS)
     k = either(op.transpose(k, **_HEADS), op.transpose(k, axes=(0, 2, 3, 1)))
-    k = scaled_keys(k, key_scale)
-    raw = op.batch_matmul(q, k)
-    scores = either(
-        op.multiply(raw, scale),
-        op.divide(raw, scale),
-        op.batch_matmul(op.multiply(q, scale), k),
-        raw,
-    )
+    scores = scaled_scores(q, k, scale, key_scale)
     masked = either(twice_masked(scores, mask, second_mask), scores)
     return op.transpose(op.batch_matmul(op.softmax(masked), v), **_HEADS)
 
@@ -76,6 +68,10 @@ def _heads_of_scaled(q: Any, k: Any, v: Any) -> Any:
     return _of_heads(_by_rows(op.multiply(op.transpose(q, **_HEADS), 0.2), k), v)
 
 
+def _heads_of_divided(q: Any, k: Any, v: Any) -> Any:
+    return _of_heads(_by_rows(op.divide(op.transpose(q, **_HEADS), 4.0), k), v)
+
+
 def _plain_heads(q: Any, k: Any, v: Any, mask: Any) -> Any:
     return _of_heads(op.add(_by_depth(q, k), mask), v)
 
@@ -108,6 +104,10 @@ attention_of_heads = Composite(
         Case(
             _heads_of_scaled, generations=_RELAX,
             q=(1, 45, 2, 24), k=(1, 45, 2, 24), v=(1, 45, 2, 20),
+        ),
+        Case(
+            _heads_of_divided, generations=_RELAX,
+            q=(2, 19, 3, 16), k=(2, 26, 3, 16), v=(2, 26, 3, 11),
         ),
         Case(
             _scaled_heads, generations=_RELAX,
