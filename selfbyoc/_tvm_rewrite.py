@@ -100,11 +100,6 @@ def variables_in(expr: Any) -> set[Any]:
     return found
 
 
-def names(node: Any, var: Any) -> bool:
-    """Whether a variable is in an expression or a statement."""
-    return var in variables_in(node)
-
-
 def substitute(expr: Any, new: Mapping[Any, Any]) -> Any:
     """An expression with other expressions for some of its variables."""
     if GENERATION == "relax":

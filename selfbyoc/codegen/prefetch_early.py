@@ -11,7 +11,7 @@ import itertools
 from typing import Any
 
 from .._tvm import dtype_of, param_buffers, region_buffer, tir, walk
-from .._tvm_rewrite import map_loops, names, prefetch_op, substitute, with_body
+from .._tvm_rewrite import map_loops, prefetch_op, substitute, variables_in, with_body
 from .prefetch import LINE
 
 EARLY = "tefuse.prefetch.early"  # an annotation of a loop, with the names of parameters
@@ -35,7 +35,7 @@ def with_early(func: Any) -> Any:
 def _lines(loop: Any, buffer: Any) -> list[Any]:
     """A prefetch of each line that a run of a loop reads or writes of a buffer."""
     index, inner = _read(loop, buffer)
-    used = [one for one in inner if any(names(i, one.loop_var) for i in index)]
+    used = [one for one in inner if any(one.loop_var in variables_in(i) for i in index)]
     places = list(itertools.product(*(_starts(one, buffer) for one in used)))
     if not index or len(places) > MOST_LINES:
         return []

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, tir
-from .._tvm_rewrite import map_loops, names, sequence, substitute
+from .._tvm_rewrite import map_loops, sequence, substitute, variables_in
 from .._tvm_symbolic import BlockRealize
 from .vectors import conjuncts
 
@@ -29,10 +29,10 @@ def _apart(loop: Any) -> Any:
         return loop
     realize, lane = loop.body, loop.loop_var
     tests = conjuncts(realize.predicate)
-    own = [test for test in tests if names(test, lane)]
+    own = [test for test in tests if lane in variables_in(test)]
     if not own or not all(_holds_up_to_a_lane(test, lane) for test in own):
         return loop
-    others = [test for test in tests if not names(test, lane)]
+    others = [test for test in tests if lane not in variables_in(test)]
     last = substitute(tir.all(*own), {lane: loop.extent - 1})
     turn = tir.Var("lane", dtype_of(lane))
     inside = _realized(realize, [*others, last])
@@ -62,7 +62,7 @@ def _realized(realize: Any, tests: list[Any]) -> Any:
 
 def _holds_up_to_a_lane(test: Any, lane: Any) -> bool:
     """Whether it is start + lane < bound."""
-    if type(test).__name__ not in ("LT", "LE") or names(test.b, lane):
+    if type(test).__name__ not in ("LT", "LE") or lane in variables_in(test.b):
         return False
     step = Analyzer().simplify(substitute(test.a, {lane: lane + 1}) - test.a)
     return isinstance(step, tir.IntImm) and int(step) == 1

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..._tvm import Analyzer, dtype_of, structural_equal, tir, walk
 from ..._tvm_predicates import with_predicates
-from ..._tvm_rewrite import map_loops, names, sequence, substitute, with_body
+from ..._tvm_rewrite import map_loops, sequence, substitute, variables_in, with_body
 from ..._tvm_symbolic import each_defined_once, map_products
 from ..vectors import conjuncts
 
@@ -68,7 +68,7 @@ def _of_width(
         return with_body(loop, loop.body, tir.const(width, dtype_of(loop.extent)))
 
     done = map_products(map_loops(substitute(body, _memory(body)), narrowed), place)
-    return None if names(done, var) else (turn, done)
+    return None if var in variables_in(done) else (turn, done)
 
 
 def _memory(body: Any) -> dict[Any, Any]:
@@ -89,7 +89,7 @@ def _tests(loop: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(node: Any) -> None:
-        found.extend(c for c in conjuncts(node.predicate) if names(c, loop.loop_var))
+        found.extend(c for c in conjuncts(node.predicate) if loop.loop_var in variables_in(c))
 
     walk(loop.body, visit, "SBlockRealize")
     return found
