@@ -32,6 +32,13 @@ def map_calls(func: Any, change: Any) -> Any:
     return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Call"]))
 
 
+def map_sums(func: Any, change: Any) -> Any:
+    """A PrimFunc with each addition as `change` makes it, inner ones first."""
+    if GENERATION == "relax":
+        return tvm_ffi.structural_map(func, ((tir.Add, change),))
+    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Add"]))
+
+
 def folded(func: Any) -> Any:
     """A PrimFunc whose operators on two integers are the integers that they give: 7 for 9 + 1 - 3;
     on 0.27 only.

@@ -109,7 +109,7 @@ def number(value: Value) -> Any:
 
 def staged(x: Any) -> Tensor:
     """A tensor; what joined a kernel as a stage of its own."""
-    return x.stage() if isinstance(x, Absorbed) else x
+    return x.stage() if hasattr(x, "stage") else x
 
 
 def with_result(

@@ -197,7 +197,10 @@ def _inputs(node: Op, tensors: Sequence[Any]) -> list[Any]:
     dtype = ""
     if len(tensors) < len(node.inputs):
         dtype = writer.dtype_of(rest[0]) if rest else "float32"
+    known = KINDS[node.kind].numbers
     return [
-        writer.constant(np.asarray(n.value, dtype)) if isinstance(n, Number) else next(given)
-        for n in node.inputs
+        writer.constant(np.asarray(n.value, known.get(i, dtype)))
+        if isinstance(n, Number)
+        else next(given)
+        for i, n in enumerate(node.inputs)
     ]

@@ -93,6 +93,8 @@ class OpKind:
     primfunc: str = ""  # of a Relax module, a call of which is read as this op
     doc: str = ""
     takes: str = ""
+    # The dtypes of inputs by position where a program gives numbers; of others that of the tensors
+    numbers: Mapping[int, str] = field(default_factory=dict)
     spelled: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import te, tir
+from .._tvm import dtype_of, te, tir
 from ..errors import UnsupportedOp
 from ..graph import OpCall
-from .attrs import must, only
+from .attrs import Raw, must, only, plain
 from .fixed_point import fixed_point
-from .kind import Array, OpKind, form
+from .kind import BROADCASTS, Array, OpKind, along, form, is_one
+from .mathfn import clamp
+from .rounded import round_away, round_even
 
 if TYPE_CHECKING:
     from ..language.types import Tensor
@@ -53,7 +55,111 @@ def _numpy_requantize(ins: Sequence[Array], call: OpCall) -> Array:
     return np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
 
 
+def _of_axis(tensor: Tensor, index: Sequence[Any], axis: int) -> Any:
+    """The scale or the zero point of an element: of all, or along an axis."""
+    if all(is_one(extent) for extent in tensor.shape):
+        return tensor(*(0 for _ in tensor.shape))
+    return tensor(index[axis])
+
+
+def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    x, scale, zero = ins
+    axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.outputs[0].dtype
+    rounded = round_even if call.attrs["ties"] == "even" else round_away
+
+    def element(*i: Any) -> Any:
+        level = rounded(tir.div(x(*i), _of_axis(scale, i, axis)))
+        level = level + _of_axis(zero, i, axis).astype(dtype_of(level))
+        low, high = (end.astype(dtype_of(level)) for end in _ends(dtype))
+        return clamp(level, low, high).astype(dtype)
+
+    return te.compute(x.shape, element, name=call.name)
+
+
+def _ends(dtype: str) -> tuple[Any, Any]:
+    return tir.min_value(dtype), tir.max_value(dtype)
+
+
+def _dequantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
+    x, scale, zero = ins
+    axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.outputs[0].dtype
+
+    def element(*i: Any) -> Any:
+        level = x(*i).astype("int32") - _of_axis(zero, i, axis).astype("int32")
+        return level.astype(dtype) * _of_axis(scale, i, axis)
+
+    return te.compute(x.shape, element, name=call.name)
+
+
+def _numpy_of_axis(ins: Sequence[Array], call: OpCall) -> Iterator[Array]:
+    """Scales and zero points as arrays that lie beside the first input."""
+    for factor in ins[1:]:
+        column = factor.size > 1
+        yield along(factor, call.attrs["axis"], ins[0].ndim) if column else factor.reshape(())
+
+
+def _numpy_quantize(ins: Sequence[Array], call: OpCall) -> Array:
+    scale, zero = _numpy_of_axis(ins, call)
+    dtype = np.dtype(call.outputs[0].dtype)
+    # As the op divides, in float32: of a quotient that lies near a half the level may differ.
+    quotient = ins[0].astype(np.float32) / scale.astype(np.float32)
+    even = call.attrs["ties"] == "even"
+    level = np.round(quotient) if even else np.trunc(quotient + np.copysign(_BELOW, quotient))
+    limits = np.iinfo(dtype)
+    return np.clip(level + zero.astype(np.float32), limits.min, limits.max).astype(dtype)
+
+
+_BELOW = np.nextafter(np.float32(0.5), np.float32(0))
+
+
+def _numpy_dequantize(ins: Sequence[Array], call: OpCall) -> Array:
+    scale, zero = _numpy_of_axis(ins, call)
+    return (ins[0].astype(np.int64) - zero.astype(np.int64)) * scale.astype(np.float64)
+
+
+def _quantize_attrs(ties: str) -> Callable[[Raw], dict[str, Any]]:
+    def read(raw: Raw) -> dict[str, Any]:
+        return {**_axis_and_dtype(raw), "ties": ties}
+
+    return read
+
+
+def _axis_and_dtype(raw: Raw) -> dict[str, Any]:
+    return {"axis": plain(raw["axis"]), "out_dtype": str(plain(raw["out_dtype"]))}
+
+
 KINDS = (
+    OpKind(
+        "dequantize",
+        _dequantize,
+        _numpy_dequantize,
+        inputs=3,
+        attrs={"axis": -1, "out_dtype": "float32"},
+        relay=form("qnn.dequantize", _axis_and_dtype),
+        relax=form("dequantize", _axis_and_dtype),
+        fuses=BROADCASTS,
+        takes="x scale zero_point",
+        numbers={1: "float32", 2: "int32"},
+        doc="(x - zero_point) * scale; both are one number, or a vector along one axis of x.",
+    ),
+    OpKind(
+        "quantize",
+        _quantize,
+        _numpy_quantize,
+        inputs=3,
+        attrs={"axis": -1, "out_dtype": "int8"},
+        read_attrs=("ties",),
+        relay=form("qnn.quantize", _quantize_attrs("away")),
+        relax=form("quantize", _quantize_attrs("even")),
+        fuses=BROADCASTS,
+        takes="x scale zero_point",
+        numbers={1: "float32", 2: "int32"},
+        doc=(
+            "round(x / scale) + zero_point, limited to the range of out_dtype; both are one "
+            "number, or a vector along one axis of x. Halves go to even on Relax, away from zero "
+            "on Relay."
+        ),
+    ),
     OpKind(
         "requantize",
         _requantize,

@@ -153,3 +153,36 @@ ANY_LAYOUT = (
         nhwc_unbiased(requantized_clip), name="clipped", **NHWC, generations=("relay",),
     ),
 )  # fmt: skip
+
+
+def _levels(*after: Any, **attrs: Any) -> Any:
+    """A convolution of levels, its scale that of each channel, and what comes after it."""
+
+    def program(x: Any, weight: Any, w_scale: Any, bias: Any) -> Any:
+        image = op.dequantize(x, 2.0**-5, 7)
+        y = op.conv2d(image, op.dequantize(weight, op.exp(w_scale), 0, axis=0), **attrs)
+        y = op.bias_add(y, bias)
+        for one in after:
+            y = one(y)
+        return y
+
+    return program
+
+
+def _of_levels(name: str, program: Any, x: Any, weight: Any, dtype: str = "uint8") -> Case:
+    channels = weight[:1]
+    return Case(
+        program, name=name, x=(x, dtype), weight=(weight, "int8"), w_scale=channels, bias=channels,
+        constants=["weight", "w_scale", "bias"],
+    )  # fmt: skip
+
+
+LEVELS = (
+    _of_levels("3x3", _levels(padding=1), (1, 16, 14, 15), (24, 16, 3, 3)),
+    _of_levels("1x1", _levels(op.relu), (1, 64, 28, 28), (32, 64, 1, 1)),
+    _of_levels("first-layer", _levels(strides=2, padding=3), (1, 3, 33, 31), (16, 3, 7, 7)),
+    _of_levels("signed", _levels(padding=(0, 1, 1, 0)), (2, 19, 9, 7), (21, 19, 3, 3), "int8"),
+    _of_levels("grouped", _levels(groups=4, padding=1), (1, 24, 9, 12), (20, 6, 3, 3)),
+    _of_levels("depthwise", _levels(groups=12, padding=1, strides=2), (1, 12, 15, 18), (12, 1, 3, 3)),
+    _of_levels("1x1-stride-2", _levels(strides=2), (3, 24, 15, 14), (20, 24, 1, 1)),
+)

@@ -34,6 +34,7 @@ from .groups import pack as groups_pack
 from .groups import schedule as groups_schedule
 from .groups.compute import GroupStages
 from .groups.plan import GroupPlan
+from .operands import FLOATS, Operands
 from .pixels import compute as pixels
 from .pixels import schedule as pixels_schedule
 from .pixels.compute import PixelStages
@@ -49,12 +50,15 @@ Stages = PixelStages | PointwiseStages | ChannelStages | GroupStages | WinogradS
 
 def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     """[O, I, H, W] as the convolution that reads it wants it."""
-    found = plans.of(call.name)
+    return packed(weight, plans.of(call.name), call.attrs["groups"])
+
+
+def packed(weight: Tensor, found: ConvPlan, groups: int) -> Tensor:
+    """The same by a plan."""
     if isinstance(found, WinogradPlan):
         return winograd_pack.pack(weight, found)
     if isinstance(found, GroupPlan):
         return groups_pack.pack(weight, found)
-    groups = call.attrs["groups"]
     return direct_pack.pack(weight, groups, whole=isinstance(found, ChannelPlan))
 
 
@@ -65,7 +69,13 @@ def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: ConvPlan, name: str
+    x: Tensor,
+    weight: Tensor,
+    attrs: Attrs,
+    out: Shape,
+    plan: ConvPlan,
+    name: str,
+    operands: Operands = FLOATS,
 ) -> Stages:
     """A convolution by its plan. What is computed of `x` first is part of the stage that packs it,
     if that is in vectors and reads each element once.
@@ -77,10 +87,10 @@ def convolution(
     if isinstance(plan, GroupPlan):
         return groups.convolution(x, weight, out, plan, name)
     if isinstance(plan, ChannelPlan):
-        return channels.convolution(x, weight, attrs, out, plan, name)
+        return channels.convolution(x, weight, attrs, out, plan, name, operands)
     if isinstance(plan, PixelPlan):
-        return pixels.convolution(x, weight, attrs, out, plan, name)
-    return pointwise.convolution(x, weight, attrs, out, plan, name)
+        return pixels.convolution(x, weight, attrs, out, plan, name, operands)
+    return pointwise.convolution(x, weight, attrs, out, plan, name, operands)
 
 
 def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:

@@ -78,6 +78,12 @@ def plan(ops: Ops, machine: Machine) -> ConvPlans:
     return ConvPlans(tuple(found.items()), machine)
 
 
+def plan_directly(ops: Ops, machine: Machine) -> ConvPlans:
+    """The plans of every conv2d in a direct form: Winograd's sums of products are no integers."""
+    found = ((c.name, _direct(c, ops.packing(c, 1).shape, machine)) for c in ops.of("conv2d"))
+    return ConvPlans(tuple(found), machine)
+
+
 def _plan_conv(ops: Ops, conv: OpView, machine: Machine) -> ConvPlan:
     grouped = plan_groups(ops, conv, machine)
     if grouped is not None:

@@ -10,6 +10,7 @@ from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents
 from ..depth import in_parts
 from ..lanes import reader
+from ..operands import FLOATS, Operands
 from .plan import ChannelPlan
 
 
@@ -26,12 +27,18 @@ class ChannelStages:
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: ChannelPlan, name: str
+    x: Tensor,
+    weight: Tensor,
+    attrs: Attrs,
+    out: Shape,
+    plan: ChannelPlan,
+    name: str,
+    operands: Operands = FLOATS,
 ) -> ChannelStages:
     """The sums with channels last, and the result read out of them."""
     blocks, channels, high, wide, lanes = extents(weight)
     p = plan.lanes
-    read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
+    read, copy = reader(x, p, attrs, operands.outside(x), name)
     depth = plan.depth or channels
     rc = te.reduce_axis((0, depth), name="rc")
     ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
@@ -43,7 +50,7 @@ def convolution(
         c = part * depth + rc
         of_group = tir.floordiv(b, each) * channels if plan.group else 0
         data = read(n, of_group + c, plan.lane(y, x), ry, rx)
-        return te.sum(data * weight(b, c, ry, rx, lane), axis=[rc, ry, rx])
+        return te.sum(operands.times(data, weight(b, c, ry, rx, lane)), axis=[rc, ry, rx])
 
     shape = (out[0], blocks, plan.rows, plan.width, lanes)
     parts, sums = in_parts(shape, channels // depth, element, f"{name}_channels")

@@ -12,6 +12,7 @@ from .....language.types import Attrs, Expr, Shape, Tensor
 from ....steps.tensors import extents, reduce_axes
 from ..depth import in_parts
 from ..lanes import Lanes, Reader, lane_of, reader
+from ..operands import FLOATS, Operands
 from .plan import PixelPlan
 
 
@@ -26,12 +27,18 @@ class PixelStages:
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PixelPlan, name: str
+    x: Tensor,
+    weight: Tensor,
+    attrs: Attrs,
+    out: Shape,
+    plan: PixelPlan,
+    name: str,
+    operands: Operands = FLOATS,
 ) -> PixelStages:
     """The tiles of a convolution with a packed weight, and the result read out of them."""
     blocks, per_group, high, wide, rows = extents(weight)
     p = plan.lanes
-    read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
+    read, copy = reader(x, p, attrs, operands.outside(x), name)
     if attrs["groups"] > 1 and per_group == 1:
         each = out[1] // int(x.shape[1])
 
@@ -41,7 +48,7 @@ def convolution(
 
         return by_channel(tap, te.sum, plan, out[:2], (high, wide), name, copy)
     depth = plan.depth or per_group
-    term = product(read, weight, attrs["groups"], out[1], depth)
+    term = product(read, weight, attrs["groups"], out[1], depth, operands)
 
     def tile(n: Expr, chunk: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
         return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane, part * depth)
@@ -57,7 +64,12 @@ def convolution(
 
 
 def product(
-    read: Reader, weight: Tensor, groups: int, channels: int, depth: int = 0
+    read: Reader,
+    weight: Tensor,
+    groups: int,
+    channels: int,
+    depth: int = 0,
+    operands: Operands = FLOATS,
 ) -> Callable[..., Expr]:
     """The sum at (n, block, row of the block, lane); of `depth` input channels from a `start`."""
     blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
@@ -70,7 +82,8 @@ def product(
         first = b * rows if whole and size % rows == 0 else tir.Min(b * rows + r, channels - 1)
         own = start + rc
         channel = own if groups == 1 else tir.floordiv(first, size) * per_group + own
-        return te.sum(read(n, channel, lane, ry, rx) * weight(b, own, ry, rx, r), axis=[rc, ry, rx])
+        pixel, factor = read(n, channel, lane, ry, rx), weight(b, own, ry, rx, r)
+        return te.sum(operands.times(pixel, factor), axis=[rc, ry, rx])
 
     return term
 

@@ -9,6 +9,7 @@ from ....._tvm import te, tir
 from .....language.types import Attrs, Expr, Shape, Tensor
 from ..depth import partial_sums
 from ..lanes import reader
+from ..operands import FLOATS, Operands
 from .plan import IN_PLACE, PointwisePlan
 
 
@@ -26,15 +27,21 @@ class PointwiseStages:
 
 
 def convolution(
-    x: Tensor, weight: Tensor, attrs: Attrs, out: Shape, plan: PointwisePlan, name: str
+    x: Tensor,
+    weight: Tensor,
+    attrs: Attrs,
+    out: Shape,
+    plan: PointwisePlan,
+    name: str,
+    operands: Operands = FLOATS,
 ) -> PointwiseStages:
     """The sums over all channels, and the result read out of them."""
     blocks, channels, high, wide, rows = (int(extent) for extent in weight.shape)
     lanes, width = plan.lanes, out[3]
-    pixel, pixels, copy = _image(x, attrs, out, plan, name)
+    pixel, pixels, copy = _image(x, attrs, out, plan, name, operands)
     panels = None
     if plan.panels != IN_PLACE:
-        panels = _panels(pixel, (int(x.shape[0]), channels, high, wide), plan, name)
+        panels = _panels(pixel, (int(x.shape[0]), channels, high, wide), x.dtype, plan, name)
     depth = plan.depth or channels
     k = te.reduce_axis((0, depth), name="k")
     ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
@@ -42,7 +49,8 @@ def convolution(
 
     def part_of(n: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
         c = part * depth + k
-        return te.sum(read(n, t, c, ry, rx, lane) * weight(b, c, ry, rx, r), axis=[k, ry, rx])
+        element, factor = read(n, t, c, ry, rx, lane), weight(b, c, ry, rx, r)
+        return te.sum(operands.times(element, factor), axis=[k, ry, rx])
 
     shape = (out[0], blocks, rows, plan.tiles, lanes)
     last, parts, before = channels // depth - 1, None, None
@@ -62,7 +70,7 @@ def convolution(
 
 
 def _image(
-    x: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str
+    x: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str, operands: Operands
 ) -> tuple[Any, Tensor | None, Tensor | None]:
     """What reads the image at (n, tile, channel, y, x, lane), and the copies that it reads: the
     pixels that a stride leaves, or padded rows.
@@ -70,7 +78,7 @@ def _image(
     width, lanes = out[3], plan.lanes
     if plan.padded is not None:
         p = plan.padded
-        read, copy = reader(x, p, attrs, tir.const(0, x.dtype), name)
+        read, copy = reader(x, p, attrs, operands.outside(x), name)
 
         def under(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
             at = t * lanes + lane
@@ -97,7 +105,7 @@ def _pixels(x: Tensor, strides: Shape, out: Shape, name: str) -> Tensor | None:
     return te.compute(shape, lambda n, c, y, z: x(n, c, y * down, z * along), name=f"{name}_pixels")
 
 
-def _panels(pixel: Any, read: Shape, plan: PointwisePlan, name: str) -> Tensor:
+def _panels(pixel: Any, read: Shape, dtype: str, plan: PointwisePlan, name: str) -> Tensor:
     """The pixels of each tile; those after the last are zero."""
 
     def element(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
@@ -105,7 +113,7 @@ def _panels(pixel: Any, read: Shape, plan: PointwisePlan, name: str) -> Tensor:
         if plan.pixels % plan.lanes == 0:
             return value
         inside = t * plan.lanes + lane < plan.pixels
-        return tir.if_then_else(inside, value, tir.const(0, "float32"))
+        return tir.if_then_else(inside, value, tir.const(0, dtype))
 
     images, *inner = read
     shape = (images, plan.tiles, *inner, plan.lanes)

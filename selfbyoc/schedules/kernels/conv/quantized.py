@@ -1,0 +1,204 @@
+"""Convolutions of levels: of words of bytes by the CPU's dot products, or, of few channels a group,
+of floats that hold integers.
+
+The plan, the forms and the schedule are those of floats over a quarter of the channels. Sums are
+exact; their zero points and scales are applied while a tile is in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ...._tvm import te, tir
+from ...._tvm_dot import dot4
+from ....codegen.info.op_record import describe
+from ....codegen.info.ops import Ops, OpView, Packing
+from ....language.kernel import Kernel
+from ....language.types import Expr, Tensor
+from ....machine import Machine
+from ...steps.faults import Faults
+from ...steps.tensors import extents
+from ..words import (
+    Words,
+    every_byte,
+    of_axis,
+    only,
+    signed,
+    unsigned,
+    weight_sums,
+    weight_words,
+    words_of,
+)
+from . import kernel
+from .operands import Operands
+from .plan import ConvPlan, ConvPlans
+from .plan import plan as plan_floats
+from .plan import plan_directly
+from .staged import StagedStages, schedule
+
+LEAST_CHANNELS = 3  # of a group, for words of four bytes
+
+
+def is_of_words(weight: Sequence[int]) -> bool:
+    """Whether a weight [O, I, H, W] fills words."""
+    return weight[1] >= LEAST_CHANNELS
+
+
+def _packing(ops: Ops) -> Packing:
+    """How the weight comes: it is what one of the ops dequantises."""
+    found = (ops.packing(view, 0) for view in ops.of("dequantize"))
+    return next(packing for packing in found if packing.arg == "weight")
+
+
+@dataclass(frozen=True)
+class QuantizedPlan:
+    """The plan of a convolution of words, or of floats that hold integers."""
+
+    convs: ConvPlans  # of one
+    groups: int
+    is_of_words: bool
+
+    def __str__(self) -> str:
+        return f"{self.convs}, of {'words of 4 bytes' if self.is_of_words else 'exact floats'}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the plan that it is made of."""
+        yield from self.convs.faults(_ops_of(ops), cpu)
+
+    @property
+    def conv(self) -> ConvPlan:
+        """Of the convolution."""
+        ((_, found),) = self.convs.plans
+        return found
+
+
+def _ops_of(ops: Ops) -> Ops:
+    """The convolution alone, as one of words or of floats, with its weight's packing."""
+    (conv,), packing = ops.of("conv2d"), _packing(ops)
+    (image, _), (weight, _) = conv.inputs[:2]
+    inputs = [(image, "float32"), (weight, "float32")]
+    if is_of_words(weight):
+        depth = words_of(weight[1])
+        image = (image[0], conv.attrs["groups"] * depth, *image[2:])
+        inputs = [(image, "int32"), ((weight[0], depth, *weight[2:]), "int32")]
+    info = describe(conv.name, conv.kind, conv.attrs, inputs, [conv.outputs[0]])
+    return Ops([info], operands={(conv.name, 1): packing})
+
+
+def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
+    """The plan of the convolution as one of words, or of floats."""
+    alone = _ops_of(ops)
+    (conv,) = alone.of("conv2d")
+    words = is_of_words(ops.of("conv2d")[0].inputs[1][0])
+    found = plan_directly(alone, machine) if words else plan_floats(alone, machine)
+    return QuantizedPlan(found, conv.attrs["groups"], words)
+
+
+def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
+    """As floats lie: floats, or words, and after the last word of each output the sum of its
+    weights, [O/16, I/4 + 1, H, W, 16].
+    """
+    if not plan.is_of_words:
+        name = f"{weight.op.name}_exact"
+        wide = te.compute(weight.shape, lambda *i: _exact(weight, *i), name=name)
+        return kernel.packed(wide, plan.conv, plan.groups)
+    body = kernel.packed(weight_words(weight), plan.conv, plan.groups)
+    sums, outputs = weight_sums(weight), int(weight.shape[0])
+    blocks, depth, high, wide, rows = extents(body)
+
+    def element(b: Expr, i: Expr, y: Expr, x: Expr, r: Expr) -> Expr:
+        total = sums(tir.Min(b * rows + r, outputs - 1))
+        return tir.if_then_else(i < depth, body(b, tir.Min(i, depth - 1), y, x, r), total)
+
+    return te.compute((blocks, depth + 1, high, wide, rows), element, name=f"{body.op.name}_sums")
+
+
+def _exact(weight: Tensor, *index: Expr) -> Expr:
+    return signed(weight(*index), weight.dtype).astype("float32")
+
+
+class _Levels:
+    """An image of levels less their zero point, as floats: no stage of its own."""
+
+    dtype = "float32"
+
+    def __init__(self, x: Tensor, zero: Expr) -> None:
+        self.x, self.zero, self.shape = x, zero, x.shape
+
+    def __call__(self, *index: Expr) -> Expr:
+        return (self.x(*index).astype("int32") - self.zero).astype("float32")
+
+
+class _Body:
+    """A packed weight without the sums after its last input."""
+
+    dtype = "int32"
+
+    def __init__(self, packed: Tensor) -> None:
+        blocks, depth, *others = extents(packed)
+        self.packed, self.shape = packed, (blocks, depth - 1, *others)
+
+    def __call__(self, *index: Expr) -> Expr:
+        return self.packed(*index)
+
+    def sum(self, output: Expr) -> Expr:
+        """Of the weights of an output channel."""
+        *_, rows = self.shape
+        place = tir.floordiv(output, rows), tir.floormod(output, rows)
+        return self.packed(place[0], self.shape[1], 0, 0, place[1])
+
+
+def compute(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    weight: Tensor,
+    w_scale: Tensor,
+    w_zero: Tensor,
+    bias: Tensor | None = None,
+    *,
+    ops: Ops,
+    plan: QuantizedPlan,
+) -> StagedStages:
+    """The sums, then scale and bias. The weight's zero point is the middle of its dtype, and gone
+    since it was packed.
+    """
+    (conv,) = ops.of("conv2d")
+    out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
+    if plan.is_of_words:
+        stages, offset = _by_words(x, zero, weight, conv, plan)
+    else:
+        made = kernel.convolution(
+            _Levels(x, zero), weight, conv.attrs, out, plan.conv, conv.name
+        )  # fmt: skip
+        stages, offset = made, None
+
+    def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
+        total = stages.result(n, o, y, z)
+        total = total if offset is None else (total - offset(o)).astype("float32")
+        value = total * (only(x_scale) * of_axis(w_scale, o))
+        return value if bias is None else value + bias(o)
+
+    result = te.compute(out, element, name=f"{conv.name}_scaled")
+    return StagedStages(result, {conv.name: replace(stages, result=result)})
+
+
+def _by_words(
+    x: Tensor, zero: Expr, weight: Tensor, conv: OpView, plan: QuantizedPlan
+) -> tuple[kernel.Stages, Callable[[Expr], Expr]]:
+    """The stages of sums of words, and what is too much in the sum of an output channel."""
+    image, body = Words(x, 1, plan.groups), _Body(weight)
+    level = unsigned(zero, x.dtype)
+    operands = Operands(dot4, every_byte(level))
+    out = conv.outputs[0][0]
+    made = kernel.convolution(image, body, conv.attrs, out, plan.conv, conv.name, operands)
+    return made, lambda o: body.sum(o) * level
+
+
+QUANTIZED_CONV = Kernel(
+    plan,
+    compute,
+    lambda sch, stages, plan: schedule(sch, stages, plan.convs),
+    pack={"weight": pack},
+)

@@ -1,0 +1,121 @@
+"""Words of four bytes: the operands of a CPU's products of bytes, in the place of floats.
+
+A kernel's plan, loops and tiles are those of floats over a quarter of the depth; only what is read
+and how it is multiplied differ. A word of levels counts them from 0 to 255, one of weights from
+-128 to 127: what is stored otherwise is moved by 128, and its zero point with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..._tvm import te, tir
+from ...language.types import Expr, Tensor
+
+BYTES = 4  # of a word
+BYTE = ("int8", "uint8")
+
+
+def words_of(count: int) -> int:
+    """Words that so many bytes fill."""
+    return -(-count // BYTES)
+
+
+def unsigned(level: Expr, dtype: str) -> Expr:
+    """A stored level as int32 from 0 to 255."""
+    return level.astype("int32") + (128 if dtype == "int8" else 0)
+
+
+def signed(level: Expr, dtype: str) -> Expr:
+    """A stored weight as int32 from -128 to 127."""
+    return level.astype("int32") - (128 if dtype == "uint8" else 0)
+
+
+def word(byte: Callable[[int], Expr]) -> Expr:
+    """Four bytes, of which each is the low one of an int32, the first one lowest."""
+    found = byte(0) & 255
+    for i in range(1, BYTES):
+        found = found | ((byte(i) & 255) << (8 * i))
+    return found
+
+
+def every_byte(level: Expr) -> Expr:
+    """A word of one level four times: unsigned, for TVM folds no constant that leaves int32."""
+    return tir.reinterpret("int32", level.astype("uint32") * tir.const(0x01010101, "uint32"))
+
+
+def only(tensor: Tensor) -> Expr:
+    """The element of a tensor of one."""
+    return tensor(*(0 for _ in tensor.shape))
+
+
+def of_axis(factor: Tensor, at: Expr) -> Expr:
+    """A scale of all, or of each output."""
+    is_one = all(int(extent) == 1 for extent in factor.shape)
+    return only(factor) if is_one else factor(at)
+
+
+class Words:
+    """Bytes along one axis as words, in parts of their own: a tensor that is not computed yet, as
+    codegen/absorbed.py has them. After the last byte of a part comes that one again; a weight is
+    zero there.
+    """
+
+    dtype = "int32"
+
+    def __init__(self, x: Tensor, axis: int, parts: int = 1) -> None:
+        self.x, self.axis = x, axis
+        self.size = int(x.shape[axis]) // parts
+        self.each = words_of(self.size)
+        self.shape = tuple(
+            parts * self.each if n == axis else extent for n, extent in enumerate(x.shape)
+        )
+        self.staged: Tensor | None = None
+
+    def __call__(self, *index: Expr) -> Expr:
+        at = index[self.axis]
+        part, own = tir.floordiv(at, self.each), tir.floormod(at, self.each)
+
+        def byte(i: int) -> Expr:
+            place = own * BYTES + i
+            if self.size % BYTES:
+                place = tir.Min(place, self.size - 1)
+            full = (*index[: self.axis], part * self.size + place, *index[self.axis + 1 :])
+            return unsigned(self.x(*full), self.x.dtype)
+
+        return word(byte)
+
+    def stage(self) -> Tensor:
+        """A stage of its own, for a compute that reads a word often."""
+        if self.staged is None:
+            self.staged = te.compute(self.shape, self, name=f"{self.x.op.name}_words")
+        return self.staged
+
+
+def weight_words(weight: Tensor) -> Tensor:
+    """[O, I, ...] of bytes -> [O, I / 4, ...] of words, zeros after the last input."""
+    outputs, inputs, *others = weight.shape
+
+    def element(o: Expr, i: Expr, *rest: Expr) -> Expr:
+        def byte(n: int) -> Expr:
+            at = i * BYTES + n
+            value = signed(weight(o, tir.Min(at, inputs - 1), *rest), weight.dtype)
+            return value if int(inputs) % BYTES == 0 else tir.Select(at < inputs, value, 0)
+
+        return word(byte)
+
+    name = f"{weight.op.name}_words"
+    return te.compute((outputs, words_of(int(inputs)), *others), element, name=name)
+
+
+def weight_sums(weight: Tensor) -> Tensor:
+    """[O]: of the signed bytes of each output, what a zero point is multiplied by."""
+    outputs, *inner = weight.shape
+    axes = [te.reduce_axis((0, extent), name=f"k{n}") for n, extent in enumerate(inner)]
+    return te.compute(
+        (outputs,),
+        lambda o: te.sum(signed(weight(o, *axes), weight.dtype), axis=axes),
+        name=f"{weight.op.name}_sums",
+    )
+
+
