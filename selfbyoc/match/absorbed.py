@@ -24,6 +24,8 @@ OPERAND = "operand"  # what the ops read besides: operand_0, operand_1, ... in t
 DTYPE = "float32"
 CONDITION = "bool"  # of a choice between floats; none is read or written by a kernel
 LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in tiles
+QUANTIZE, DEQUANTIZE = "quantize", "dequantize"  # between floats and levels of 8 bits
+LEVELS = ("int8", "uint8")
 BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
 
 
@@ -46,7 +48,8 @@ class Around:
         if out.shape != value.shape:
             return f"it makes {out.type} of {value.type}"
         dtypes = {v.dtype for v in (*call.inputs, out) if v.scalar is None or v is out}
-        if others := sorted(dtypes - {DTYPE, CONDITION}):
+        levels = LEVELS if call.kind in (QUANTIZE, DEQUANTIZE) else ()
+        if others := sorted(dtypes - {DTYPE, CONDITION, *levels}):
             return f"it computes with {', '.join(others)}, the kernel with {DTYPE}"
         if any(self._is_read(other) for other in call.outputs[1:]):
             return "more than its first result is read"
@@ -63,10 +66,20 @@ class Around:
         if len(match.outputs) != 1 or self.graph.is_output(match.outputs[0]):
             return
         after = self._after(match.outputs[0])
-        for end in (call for call in reversed(after) if call.outputs[0].dtype == DTYPE):
+        for end in (call for call in reversed(after) if call.outputs[0].dtype != CONDITION):
             ops = ancestors(end, after)
             if self._is_closed(match.outputs[0], ops, end):
-                yield ops
+                yield self.graph.in_order((*ops, *self._residuals(ops)))
+
+    def _residuals(self, ops: Sequence[OpCall]) -> Iterator[OpCall]:
+        """What makes floats of levels for these ops alone, as for a residual: it joins with them."""
+        inside = set(ops)
+        for call in dict.fromkeys(self._producers([v for op in ops for v in op.inputs])):
+            value = call.outputs[0]
+            if call in inside or call.kind != DEQUANTIZE or not self.joins(call, value):
+                continue
+            if self._only_inside(value, inside):
+                yield call
 
     def _after(self, start: Value) -> list[OpCall]:
         """The elementwise ops that are computed from a value, in topological order."""

@@ -20,6 +20,7 @@ from ._relax_exprs import steps_of
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
 from ._relax_items import ItemsAreCalls, WithoutItemCalls
+from ._relax_levels import LevelsAsRead
 from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
 from ._relax_ranges import ranges_of as ranges_of
@@ -50,6 +51,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
     mod = columns_apart(fold(_main_by(BoundsAreOps(mod), mod)))
     mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
+    mod = _main_by(LevelsAsRead(), mod)
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))

@@ -41,6 +41,10 @@ def check_levels(match: Any) -> None:
     for name in ("x_scale", "x_zero"):
         value = getattr(match, name)
         require(_is_one(value), f"{name} has {value.type}, not one element")
+    for call in match.of("dequantize"):
+        levels, scale = call.inputs[:2]
+        axis = call.attrs["axis"] % max(1, levels.ndim)
+        require(_is_one(scale) or axis == 0, f"{call.name}: scales lie along axis {axis}, not 0")
     middle = 128 if match.weight.dtype == "uint8" else 0
     require(
         match.w_zero.scalar == middle,
@@ -53,9 +57,7 @@ def check_levels(match: Any) -> None:
 def _check(match: Any) -> None:
     check_sizes(match)
     check_levels(match)
-    weight, scale = match.weight.shape, match.w_scale
-    axis = match.of("dequantize")[1].attrs["axis"] % len(weight)
-    require(_is_one(scale) or axis == 0, f"the weight's scales lie along axis {axis}, not 0")
+    weight = match.weight.shape
     terms = weight[1] * weight[2] * weight[3]
     require(
         is_of_words(weight) or terms * 255 * 255 <= EXACT,

@@ -1,0 +1,35 @@
+"""Levels before anything is matched: what quantisers write, as kernels read it.
+
+- A zero point that is the same for every channel is one number.
+- Each reader of dequantised levels dequantises them itself: one that computes with a kernel is part
+  of it, and no float image is stored for two.
+- What only moves or compares elements, between levels of one scale, works on the levels:
+  quantize(max_pool(dequantize(x))) is max_pool(x).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Ops that give elements of their first input, by the names of either TVM.
+MOVES = frozenset(
+    {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool2d",
+     "permute_dims", "reshape", "squeeze", "strided_slice", "transpose"}
+)  # fmt: skip
+
+
+def one_number(array: Any) -> Any | None:
+    """Of an array of equal elements one of them; None where they differ, or it is one already."""
+    if array.size < 2 or (array != array.flat[0]).any():
+        return None
+    return array.reshape(-1)[0]
+
+
+def alike(pairs: Any) -> bool:
+    """Whether scales and zero points, arrays in pairs, are equal, each one number."""
+    return all(
+        a is not None and b is not None and a.size == b.size == 1 and np.array_equal(a.flat, b.flat)
+        for a, b in pairs
+    )
