@@ -20,7 +20,7 @@ from ..gpu import is_gpu
 from .barriers import with_barriers
 from .carried import with_carried
 from .copies import with_copies
-from .dot_products import for_target, with_dot_products
+from .dot_products import with_dot_products
 from .ends import with_ends
 from .gathers import with_gathers
 from .interleaves import with_interleaves
@@ -40,7 +40,7 @@ def finished(func: Any, target: Any) -> Any:
     func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
     if is_gpu(target):  # threads reduce together by what TVM knows from its start
         return any_alignment(with_exact_doubles(with_barriers(func)))
-    func = for_target(bounded(with_true_starts(func)), target)
+    func = with_dot_products(bounded(with_true_starts(func)), target)
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
@@ -52,7 +52,7 @@ def at_last(func: Any) -> Any:
     """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
     func = with_whole_tiles(with_constant_allocations(without_decided(func)))
     func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
-    func = with_dot_products(with_tiles_on_stack(with_transposes(func)))
+    func = with_tiles_on_stack(with_transposes(func))
     return lowered_for_any_alignment(each_var_once(func))
 
 
