@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from .._tvm import tir, walk
-from .._tvm_dot import as_bits, bytes_of, instruction, is_dot4, lanes_of, llvm
+from .._tvm_own_ops import DOT4, as_bits, bytes_of, is_own, lanes_of, llvm, own_op
 from .._tvm_rewrite import map_calls, map_sums
 from ..cpu_features import architecture, features_of
 
@@ -28,12 +28,12 @@ def with_dot_products(func: Any, target: Any) -> Any:
 
     def added(node: Any) -> Any:
         for product, sums in ((node.b, node.a), (node.a, node.b)):
-            if is_dot4(product):
+            if is_own(product, DOT4):
                 return accumulate(sums, *product.args)
         return node
 
     def alone(call: Any) -> Any:
-        return accumulate(tir.const(0, "int32"), *call.args) if is_dot4(call) else call
+        return accumulate(tir.const(0, "int32"), *call.args) if is_own(call, DOT4) else call
 
     return map_calls(map_sums(func, added), alone)
 
@@ -50,7 +50,7 @@ def _set_of(target: Any) -> str:
 
 def _has_any(func: Any) -> bool:
     found: list[Any] = []
-    walk(func.body, lambda node: found.append(node) if is_dot4(node) else None, "Call")
+    walk(func.body, lambda node: found.append(node) if is_own(node, DOT4) else None, "Call")
     return bool(found)
 
 
@@ -103,13 +103,11 @@ def _all(lanes: int, number: int) -> Any:
 
 
 # By LLVM's name of the feature; the most lanes of a vector.
-_INSTRUCTIONS = {
-    "avx512vnni": instruction("avx512vnni", partial(_by_vnni, 16)),
-    "avxvnni": instruction("avxvnni", partial(_by_vnni, 8)),
-    "avx512bw": instruction("avx512bw", partial(_by_words, 16)),
-    "avx2": instruction("avx2", partial(_by_words, 8)),
-    "sse2": instruction("sse2", partial(_by_words, 4)),
-    "dotprod": instruction("dotprod", _by_neon),
-    "": _written_out,
-}
+_LOWERED = {
+    "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8),
+    "avx512bw": partial(_by_words, 16), "avx2": partial(_by_words, 8),
+    "sse2": partial(_by_words, 4), "dotprod": _by_neon,
+}  # fmt: skip
+_INSTRUCTIONS = {name: own_op(f"{DOT4}.{name}", how) for name, how in _LOWERED.items()}
+_INSTRUCTIONS[""] = _written_out
 

@@ -26,6 +26,7 @@ from .gathers import with_gathers
 from .interleaves import with_interleaves
 from .prefetch import with_prefetch
 from .prefetch_early import with_early
+from .quotients import with_quotients
 from .slices import without_concatenates
 from .stack_tiles import with_tiles_on_stack
 from .symbolic.allocations import bounded, with_constant_allocations
@@ -44,7 +45,7 @@ def finished(func: Any, target: Any) -> Any:
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
-        func = with_whole_vectors(with_early(with_prefetch(func)))
+        func = with_whole_vectors(with_early(with_prefetch(with_quotients(func, target))))
     return any_alignment(func)
 
 

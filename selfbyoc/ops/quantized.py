@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import dtype_of, te, tir
+from .._tvm_own_ops import quotient
 from ..errors import UnsupportedOp
 from ..graph import OpCall
 from .attrs import Raw, must, only, plain
@@ -68,10 +69,13 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     rounded = round_even if call.attrs["ties"] == "even" else round_away
 
     def element(*i: Any) -> Any:
-        level = rounded(tir.div(x(*i), _of_axis(scale, i, axis)))
-        level = level + _of_axis(zero, i, axis).astype(dtype_of(level))
-        low, high = (end.astype(dtype_of(level)) for end in _ends(dtype))
-        return clamp(level, low, high).astype(dtype)
+        value, factor = x(*i), _of_axis(scale, i, axis)
+        point = _of_axis(zero, i, axis).astype(dtype_of(value))
+        # Limits before the division: a level is the same, and no quotient large or infinite. What
+        # is rounded to an integer within limits needs none after it.
+        low, high = ((end.astype(dtype_of(value)) - point) * factor for end in _ends(dtype))
+        over = quotient if dtype_of(value) == "float32" else tir.div
+        return (rounded(over(clamp(value, low, high), factor)) + point).astype(dtype)
 
     return te.compute(x.shape, element, name=call.name)
 

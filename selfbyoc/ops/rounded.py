@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .._tvm import dtype_of, tir
+from .._tvm_rounding import nearbyint
 
 
 def round_even(x: Any) -> Any:
     """To the nearest integer, halves to even."""
-    return tir.nearbyint(x)
+    return nearbyint(x)
 
 
 def round_away(x: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...._tvm import te, tir
-from ...._tvm_dot import dot4
+from ...._tvm_own_ops import dot4
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView, Packing
 from ....language.kernel import Kernel

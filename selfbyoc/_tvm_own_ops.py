@@ -1,8 +1,8 @@
-"""Ops of ours in TIR: the sum of the products of four bytes by four, and such sums added up.
+"""Ops of ours in TIR: sums of products of bytes, and quotients that become integers.
 
-TVM vectorises what says that it can be, and leaves what it does not know as it is: so a schedule of
-floats makes vectors of these products, and TVM's own LowerIntrin asks codegen/dot_products.py for
-the instructions. One of LLVM's named at once would stay scalar: no loop of it is vectorised.
+TVM vectorises what says that it can be, and leaves what it does not know as it is: so schedules
+make vectors of them, and TVM's own LowerIntrin asks for the instructions (codegen/dot_products.py,
+quotients.py). One of LLVM's named at once would stay scalar: no loop of it is vectorised.
 """
 
 from __future__ import annotations
@@ -15,20 +15,34 @@ from tvm.ir.op import register_op_attr
 
 from ._tvm import GENERATION, dtype_of, tir, tvm
 
-NAME = "selfbyoc.dot4"
+DOT4, QUOTIENT = "selfbyoc.dot4", "selfbyoc.quotient"
 
-Lowering = Callable[[Any, Any, Any], Any]  # of sums, unsigned and signed bytes
+Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
 
 def _registered(name: str) -> Any:
-    _ffi_api.RegisterOp(name, "the sum of the products of four bytes by four")
+    _ffi_api.RegisterOp(name, "an op of selfbyoc's")
     register_op_attr(name, "TVectorizable", True)
     register_op_attr(name, "TCallEffectKind", 1)  # pure
     register_op_attr(name, "TScriptPrinterName", name)
     return tvm.ir.Op.get(name)
 
 
-_DOT4 = _registered(NAME)
+def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[..., Any]:
+    """An op that is lowered so, as vectors where its loops are vectorised; -> a function of its
+    arguments.
+    """
+    op = _registered(name)
+    where: Any = tir if GENERATION == "relax" else tvm.ir
+    where.register_intrin_lowering(
+        name, target="default", f=lambda call: lowering(*call.args), level=99
+    )
+    return lambda *args: tir.call_intrin(dtype, op, *args)
+
+
+_DOT4 = _registered(DOT4)
+quotient = own_op(QUOTIENT, tir.div, "float32")
+"""x / y of floats, where the quotient lies between -512 and 512, or is NaN."""
 
 
 def dot4(unsigned: Any, signed: Any) -> Any:
@@ -36,24 +50,9 @@ def dot4(unsigned: Any, signed: Any) -> Any:
     return tir.call_intrin("int32", _DOT4, unsigned, signed)
 
 
-def is_dot4(node: Any) -> bool:
-    """Whether an expression is such a product."""
-    return getattr(getattr(node, "op", None), "name", "") == NAME
-
-
-def instruction(name: str, lowering: Lowering) -> Callable[..., Any]:
-    """`sums + dot4(...)` as an op that is lowered so where its loops are vectors; -> a function of
-    sums and both operands.
-    """
-    full = f"{NAME}.{name}"
-    op = _registered(full)
-    register = tir.register_intrin_lowering if GENERATION == "relax" else _register_in_relay
-    register(full, target="default", f=lambda call: lowering(*call.args), level=99)
-    return lambda *args: tir.call_intrin("int32", op, *args)
-
-
-def _register_in_relay(name: str, **how: Any) -> None:
-    tvm.ir.register_intrin_lowering(name, **how)
+def is_own(node: Any, name: str) -> bool:
+    """Whether an expression is a call of such an op."""
+    return getattr(getattr(node, "op", None), "name", "") == name
 
 
 def lanes_of(expr: Any) -> int:
