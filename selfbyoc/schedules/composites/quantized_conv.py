@@ -7,15 +7,14 @@ or a residual of levels, joins the kernel as elementwise ops do.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv.quantized import QUANTIZED_CONV, is_of_words
-from ..kernels.words import BYTE
 from .quantized import NCHW
 from .quantized_cases import LEVELS
+from .levels import check_levels
 from .sizes import check_rows, check_sizes
 
 EXACT = 1 << 24  # integers up to it are floats
@@ -27,31 +26,6 @@ def _pattern(
     image = op.dequantize(x, x_scale, x_zero)
     y = op.conv2d(image, op.dequantize(weight, w_scale, w_zero), **NCHW)
     return either(op.bias_add(y, bias), y)
-
-
-def _is_one(value: Any) -> bool:
-    return math.prod(value.shape) == 1
-
-
-def check_levels(match: Any) -> None:
-    """Bytes with one scale and zero point of the data, and weights that count from their middle."""
-    for name in ("x", "weight"):
-        value = getattr(match, name)
-        require(value.dtype in BYTE, f"only int8 and uint8 are multiplied, found {value.type}")
-    for name in ("x_scale", "x_zero"):
-        value = getattr(match, name)
-        require(_is_one(value), f"{name} has {value.type}, not one element")
-    for call in match.of("dequantize"):
-        levels, scale = call.inputs[:2]
-        axis = call.attrs["axis"] % max(1, levels.ndim)
-        require(_is_one(scale) or axis == 0, f"{call.name}: scales lie along axis {axis}, not 0")
-    middle = 128 if match.weight.dtype == "uint8" else 0
-    require(
-        match.w_zero.scalar == middle,
-        f"the weight's zero point is not {middle}, from which {match.weight.dtype} is moved",
-    )
-    result = match.root.outputs[0].dtype
-    require(result == "float32", f"levels are dequantised to {result}, not float32")
 
 
 def _check(match: Any) -> None:

@@ -7,6 +7,7 @@ result has the real shape.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -56,15 +57,20 @@ def in_tiles(x: Tensor, rows: Rows) -> Callable[..., Expr]:
 
 
 def product(
-    read: Callable[..., Expr], weight: Tensor, dtype: str, plan: ProductPlan, name: str = "products"
+    read: Callable[..., Expr],
+    weight: Tensor,
+    dtype: str,
+    plan: ProductPlan,
+    name: str = "products",
+    times: Callable[[Expr, Expr], Expr] = operator.mul,
 ) -> Product:
-    """Sums over k of read(outer, tile, row, k) * weight(block, k, lane)."""
+    """Sums over k of read(outer, tile, row, k) * weight(block, k, lane), or of other products."""
     rows, size = plan.rows, plan.size
     (k,) = reduce_axes(k=size)
 
     def part(at: Sequence[Expr], piece: Expr, block: Expr, row: Expr, lane: Expr) -> Expr:
         left, right = read(*at, row, piece * size + k), weight(block, piece * size + k, lane)
-        return te.sum(left.astype(dtype) * right.astype(dtype), axis=k)
+        return te.sum(times(left.astype(dtype), right.astype(dtype)), axis=k)
 
     tile = (plan.blocks, rows.height, BLOCK)
     last = te.compute(

@@ -1,0 +1,68 @@
+"""dense of levels (+ bias): DequantizeLinear, MatMul or Gemm, and QuantizeLinear of a quantised
+model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.case import Case
+from ...language.composite import Composite
+from ...language.pattern import either, op
+from ..kernels.rows.quantized import QUANTIZED_DENSE
+from .dense import check_bias
+from .levels import check_levels
+from .sizes import check_sizes
+
+
+def _pattern(
+    x: Any, x_scale: Any, x_zero: Any, weight: Any, w_scale: Any, w_zero: Any, bias: Any
+) -> Any:
+    rows = op.dequantize(x, x_scale, x_zero)
+    y = op.dense(rows, op.dequantize(weight, w_scale, w_zero))
+    return either(op.bias_add(y, bias), y)
+
+
+def _check(match: Any) -> None:
+    check_sizes(match)
+    check_bias(match)
+    check_levels(match)
+
+
+def _dense(*after: Any, zero: int = 0) -> Any:
+    def program(x: Any, weight: Any, w_scale: Any, bias: Any) -> Any:
+        rows, levels = op.dequantize(x, 2.0**-5, 7), op.dequantize(weight, op.exp(w_scale), zero, axis=0)
+        y = op.bias_add(op.dense(rows, levels), bias, axis=-1)
+        for one in after:
+            y = one(y)
+        return y
+
+    return program
+
+
+def _plain(x: Any, weight: Any) -> Any:
+    return op.dense(op.dequantize(x, 2.0**-4, -3), op.dequantize(weight, 2.0**-6, 0))
+
+
+def _of(program: Any, x: Any, units: int, dtype: str = "uint8", weight: str = "int8") -> Case:
+    return Case(
+        program, x=(x, dtype), weight=((units, x[-1]), weight), w_scale=(units,), bias=(units,),
+        constants=["weight", "w_scale", "bias"],
+    )  # fmt: skip
+
+
+dense_int8 = Composite(
+    "dense_int8",
+    _pattern,
+    check=_check,
+    kernel=QUANTIZED_DENSE,
+    epilogue=True,
+    why="bytes are multiplied four at a time, and the int32 sums never leave the registers",
+    cases=(
+        _of(_dense(), (7, 33), 17),
+        _of(_dense(op.gelu), (2, 19, 64), 48, "int8"),
+        _of(_dense(op.relu), (1, 1024), 1000),
+        _of(_dense(zero=128), (5, 37), 20, weight="uint8"),
+        Case(_plain, x=((128, 768), "int8"), weight=((768, 768), "int8"), constants=["weight"]),
+    ),
+)

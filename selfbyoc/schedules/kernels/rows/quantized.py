@@ -1,0 +1,78 @@
+"""A dense layer of levels: words of bytes by the CPU's dot products, on the plan of floats over a
+quarter of the depth.
+"""
+
+from __future__ import annotations
+
+from ...._tvm import te, tir
+from ...._tvm_own_ops import dot4
+from ....codegen.info.ops import Ops
+from ....language.kernel import Kernel
+from ....language.types import Expr, Tensor
+from ....machine import Machine
+from ...steps.tensors import extents
+from ...steps.tiles import BLOCK
+from ..words import Words, of_axis, only, unsigned, weight_sums, weight_words, words_of
+from .compute import Dense, in_tiles, product, result
+from .forms import ProductPlan
+from .pack import pack_weight
+from .plan import lead_of, passes_of_one, plan_rows, product_plan
+from .schedule import schedule_dense
+
+
+def plan(ops: Ops, machine: Machine) -> ProductPlan:
+    """That of a float product of as many words."""
+    shape, _ = ops.dense.outputs[0]
+    depth = words_of(ops.dense.inputs[0][0][-1])
+    rows = plan_rows(lead_of(shape), depth, shape[-1], "int32", machine)
+    passes = passes_of_one(rows, depth, machine)
+    return product_plan(rows, depth, shape[-1], "int32", machine, "outputs", passes=passes)
+
+
+def pack(weight: Tensor, plan: ProductPlan) -> Tensor:
+    """[units, in] -> [units/16, in/4 + 1, 16] of words, as floats lie; the last row of a block has
+    the sums of its units' weights, which a zero point is multiplied by.
+    """
+    body, sums, units = pack_weight(weight_words(weight), plan), weight_sums(weight), weight.shape[0]
+    blocks, depth, _ = extents(body)
+
+    def element(b: Expr, i: Expr, lane: Expr) -> Expr:
+        total = sums(tir.Min(b * BLOCK + lane, units - 1))
+        return tir.if_then_else(i < depth, body(b, tir.Min(i, depth - 1), lane), total)
+
+    return te.compute((blocks, depth + 1, BLOCK), element, name=f"{body.op.name}_sums")
+
+
+def compute(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    weight: Tensor,
+    w_scale: Tensor,
+    w_zero: Tensor,
+    bias: Tensor | None = None,
+    *,
+    ops: Ops,
+    plan: ProductPlan,
+) -> Dense:
+    """The sums, then scale and bias while a tile is in registers. The weight's zero point is the
+    middle of its dtype, and gone since it was packed.
+    """
+    units, depth = ops.dense.outputs[0][0][-1], words_of(int(x.shape[-1]))
+    level = unsigned(only(x_zero), x.dtype)
+    words = Words(x, len(x.shape) - 1).stage()
+    found = product(in_tiles(words, plan.rows), weight, "int32", plan, times=dot4)
+    is_padded = int(found.sums.shape[-3]) * BLOCK > units
+
+    def element(*i: Expr) -> Expr:
+        unit = i[-3] * BLOCK + i[-1]
+        unit = tir.Min(unit, units - 1) if is_padded else unit
+        total = found.sums(*i) - weight(i[-3], depth, i[-1]) * level
+        value = total.astype("float32") * (only(x_scale) * of_axis(w_scale, unit))
+        return value if bias is None else value + bias(unit)
+
+    outputs = te.compute(found.sums.shape, element, name="outputs")
+    return Dense(found, outputs, result(plan.rows, outputs, units))
+
+
+QUANTIZED_DENSE = Kernel(plan, compute, schedule_dense, pack={"weight": pack})
