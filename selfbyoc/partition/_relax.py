@@ -49,9 +49,9 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
-    mod = columns_apart(fold(_main_by(BoundsAreOps(mod), mod)))
+    mod = _main_by(LevelsAsRead(), _main_by(BoundsAreOps(mod), mod))
+    mod = columns_apart(fold(mod))
     mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
-    mod = _main_by(LevelsAsRead(), mod)
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))

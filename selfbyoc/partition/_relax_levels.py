@@ -11,7 +11,7 @@ from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ._relax_exprs import is_op
-from .levels import MOVES, alike, one_number
+from .levels import BYTES, MOVES, alike, one_number
 
 
 @relax.expr_functor.mutator
@@ -21,13 +21,17 @@ class LevelsAsRead(relax.PyExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.read: set[Any] = set()  # the dequantised values that somebody reads
+        self._rewrites = {
+            "relax.quantize": self._of_levels, "relax.matmul": self._by_units,
+            "relax.astype": self._of_integers, "relax.multiply": self._scaled,
+        }  # fmt: skip
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """A call over its own dequantised values, or of levels instead."""
         done = super().visit_call_(call)
-        if is_op(done, "quantize"):
-            moved = self._of_levels(done)
-            done = done if moved is None else moved
+        rewrite = self._rewrites.get(getattr(done.op, "name", ""))
+        made = None if rewrite is None else rewrite(done)
+        done = done if made is None else made
         if is_op(done, "quantize") or is_op(done, "dequantize"):
             done = _with_number(done)
         args = [self._own(arg) for arg in done.args]
@@ -63,6 +67,69 @@ class LevelsAsRead(relax.PyExprMutator):
         if not alike(zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)):
             return None
         return relax.Call(moved.op, [before.args[0], *list(moved.args)[1:]], moved.attrs)
+
+
+    def _by_units(self, call: Any) -> Any | None:
+        """x @ dequantize(w) as a dense layer has it: [units, in], transposed by an op."""
+        x, weight = call.args
+        made = self._bound(weight)
+        array = _array(made.args[0]) if is_op(made, "dequantize") else None
+        if array is None or array.ndim != 2:
+            return None
+        axis = 1 - made.attrs.axis % 2
+        turned = relax.op.dequantize(
+            constant(np.ascontiguousarray(array.T)), *made.args[1:], axis, made.attrs.out_dtype
+        )
+        weight = self.builder_.emit(relax.op.permute_dims(self.builder_.emit(turned)))
+        return relax.op.matmul(x, weight, call.attrs.out_dtype)
+
+    def _of_integers(self, call: Any) -> Any | None:
+        """A product of levels less their zero points in int32, as floats: of dequantised ones."""
+        product = self._bound(call.args[0])
+        if not is_op(product, "matmul") or call.attrs.dtype != "float32":
+            return None
+        sides = [self._centred(arg) for arg in product.args]
+        if None in sides:
+            return None
+        one = constant(np.ones((), "float32"))
+        both = [
+            self.builder_.emit(relax.op.dequantize(levels, one, zero))
+            for levels, zero in filter(None, sides)
+        ]
+        made = self.builder_.normalize(relax.op.matmul(*both))
+        turned = self._by_units(made)
+        return made if turned is None else turned
+
+    def _centred(self, arg: Any) -> tuple[Any, Any] | None:
+        """The levels and the zero point of `cast(levels) - cast(zero)` in int32."""
+        made = self._bound(arg)
+        both = made.args if is_op(made, "subtract") else [arg]
+        parts = [self._bound(part) for part in both]
+        if not all(is_op(p, "astype") and p.attrs.dtype == "int32" for p in parts):
+            return None
+        levels, *zeros = (part.args[0] for part in parts)
+        zero = zeros[0] if zeros else constant(np.zeros((), "int32"))
+        is_number = all(int(extent) == 1 for extent in zero.ty.shape)
+        return (levels, zero) if str(levels.ty.dtype) in BYTES and is_number else None
+
+    def _scaled(self, call: Any) -> Any | None:
+        """A product of levels times a scale of it, or of each unit, as its operands' scale."""
+        product = self._bound(call.args[0])
+        if not is_op(product, "matmul"):
+            return None
+        left = self._bound(product.args[0])
+        if not is_op(left, "dequantize") or not _is_one(left.args[1]):
+            return None
+        scale = call.args[1]
+        if any(not hasattr(e, "value") or int(e) != 1 for e in scale.ty.shape):
+            return None
+        made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")
+        return relax.op.matmul(self.builder_.emit(made), *list(product.args)[1:])
+
+
+def _is_one(expr: Any) -> bool:
+    array = _array(expr)
+    return array is not None and array.size == 1 and float(array.flat[0]) == 1
 
 
 def _array(expr: Any) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+BYTES = ("int8", "uint8")
 # Ops that give elements of their first input, by the names of either TVM.
 MOVES = frozenset(
     {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool2d",

@@ -143,6 +143,10 @@ def _by_range(node: Any, graph: Graph) -> Sequence[Any] | None:
     scale = steps("Div", steps("Sub", high, low), most)
     scale = steps("Where", steps("Equal", scale, zero), np.float32(1), scale)
     point = steps("Clip", steps("Round", steps("Div", steps("Sub", zero, low), scale)), zero, most)
+    if not IS_RELAY:  # whose frontend wants constants
+        level = steps.cast(point, np.uint8)
+        found = steps("QuantizeLinear", x, scale, level)
+        return steps.instead(found, scale, steps("Identity", level))
     moved = steps("Add", steps("Round", steps("Div", x, scale)), point)
     found = steps("Clip", moved, zero, most)
     return steps.instead(steps.cast(found, np.uint8), scale, steps.cast(point, np.uint8))
