@@ -11,7 +11,10 @@ from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ._relax_exprs import is_op
-from .levels import BYTES, MOVES, alike, one_number
+from .levels import BYTES, alike, dequantised, one_number
+from .levels import MOVES as NAMES
+
+MOVES = [f"relax.{name}" for name in NAMES]
 
 
 @relax.expr_functor.mutator
@@ -22,8 +25,9 @@ class LevelsAsRead(relax.PyExprMutator):
         super().__init__()
         self.read: set[Any] = set()  # the dequantised values that somebody reads
         self._rewrites = {
-            "relax.quantize": self._of_levels, "relax.matmul": self._by_units,
-            "relax.astype": self._of_integers, "relax.multiply": self._scaled,
+            "relax.quantize": self._known, "relax.dequantize": self._narrow,
+            "relax.matmul": self._by_units, "relax.astype": self._of_integers,
+            "relax.multiply": self._scaled, **dict.fromkeys(MOVES, self._moved),
         }  # fmt: skip
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
@@ -32,6 +36,8 @@ class LevelsAsRead(relax.PyExprMutator):
         rewrite = self._rewrites.get(getattr(done.op, "name", ""))
         made = None if rewrite is None else rewrite(done)
         done = done if made is None else made
+        if not isinstance(done, relax.Call):
+            return done
         if is_op(done, "quantize") or is_op(done, "dequantize"):
             done = _with_number(done)
         args = [self._own(arg) for arg in done.args]
@@ -55,19 +61,35 @@ class LevelsAsRead(relax.PyExprMutator):
     def _bound(self, arg: Any) -> Any:
         return self.lookup_binding(arg) if isinstance(arg, relax.Var) else None
 
-    def _of_levels(self, call: Any) -> Any | None:
-        """The op before a quantize as one of the levels that it moves."""
-        moved = self._bound(call.args[0])
-        name = str(getattr(getattr(moved, "op", None), "name", "")).removeprefix("relax.")
-        if not isinstance(moved, relax.Call) or name not in MOVES:
-            return None
-        before = self._bound(moved.args[0])
+    def _known(self, call: Any) -> Any | None:
+        """A quantize of what was just dequantised alike: the levels that it was made of."""
+        before = self._bound(call.args[0])
         if not is_op(before, "dequantize") or before.args[0].ty.dtype != call.attrs.out_dtype:
             return None
-        if not alike(zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)):
-            return None
-        return relax.Call(moved.op, [before.args[0], *list(moved.args)[1:]], moved.attrs)
+        pairs = zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)
+        return before.args[0] if alike(pairs) else None
 
+    def _narrow(self, call: Any) -> Any | None:
+        """A dequantised bias of 32 bits: it is one of floats."""
+        arrays = [_array(arg) for arg in call.args]
+        if arrays[0] is None or arrays[0].dtype != np.int32 or call.attrs.out_dtype != "float32":
+            return None
+        if any(array is None for array in arrays):
+            return None
+        return constant(dequantised(*arrays, call.attrs.axis))
+
+    def _moved(self, call: Any) -> Any | None:
+        """A move of dequantised levels as one of the levels, dequantised after it."""
+        before = self._bound(call.args[0])
+        if not is_op(before, "dequantize"):
+            return None
+        scale = _array(before.args[1])
+        if scale is None or scale.size != 1 or scale.flat[0] <= 0 or not _size_one(before.args[2]):
+            return None
+        moved = relax.Call(call.op, [before.args[0], *list(call.args)[1:]], call.attrs)
+        return relax.op.dequantize(
+            self.builder_.emit(moved), *before.args[1:], out_dtype=before.attrs.out_dtype
+        )
 
     def _by_units(self, call: Any) -> Any | None:
         """x @ dequantize(w) as a dense layer has it: [units, in], transposed by an op."""
@@ -121,10 +143,14 @@ class LevelsAsRead(relax.PyExprMutator):
         if not is_op(left, "dequantize") or not _is_one(left.args[1]):
             return None
         scale = call.args[1]
-        if any(not hasattr(e, "value") or int(e) != 1 for e in scale.ty.shape):
+        if not _size_one(scale):
             return None
         made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")
         return relax.op.matmul(self.builder_.emit(made), *list(product.args)[1:])
+
+
+def _size_one(expr: Any) -> bool:
+    return all(hasattr(extent, "value") and int(extent) == 1 for extent in expr.ty.shape)
 
 
 def _is_one(expr: Any) -> bool:

@@ -22,6 +22,7 @@ from ..match.match import Match
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
+from ._relay_levels import levels_as_read
 from ._relay_one_row import images_of_one_row
 from ._relay_same import one_symbol_each
 from ._relay_taps import taps_that_meet
@@ -42,7 +43,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
-    done = taps_that_meet(images_of_one_row(fold(relay.transform.InferType()(mod))))
+    typed = levels_as_read(relay.transform.InferType()(mod))
+    done = taps_that_meet(images_of_one_row(fold(typed)))
     names = named(done["main"], done)
     return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
 

@@ -3,8 +3,9 @@
 - A zero point that is the same for every channel is one number.
 - Each reader of dequantised levels dequantises them itself: one that computes with a kernel is part
   of it, and no float image is stored for two.
-- What only moves or compares elements, between levels of one scale, works on the levels:
-  quantize(max_pool(dequantize(x))) is max_pool(x).
+- What only moves or compares elements works on the levels: max_pool(dequantize(x)) is
+  dequantize(max_pool(x)), and quantize(dequantize(x)) of one scale and zero point is x.
+- A bias of 32 bits is one of floats.
 """
 
 from __future__ import annotations
@@ -34,3 +35,10 @@ def alike(pairs: Any) -> bool:
         a is not None and b is not None and a.size == b.size == 1 and np.array_equal(a.flat, b.flat)
         for a, b in pairs
     )
+
+
+def dequantised(levels: Any, scale: Any, zero: Any, axis: int) -> Any:
+    """Constant levels as float32."""
+    column = [-1 if n == axis % max(1, levels.ndim) else 1 for n in range(levels.ndim)]
+    scale, zero = (f.reshape(column) if f.size > 1 else f.reshape(()) for f in (scale, zero))
+    return (levels.astype(np.int64) - zero).astype(np.float32) * scale.astype(np.float32)
