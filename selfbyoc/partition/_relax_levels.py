@@ -81,8 +81,8 @@ class LevelsAsRead(relax.PyExprMutator):
     def _moved(self, call: Any) -> Any | None:
         """A move of dequantised levels as one of the levels, dequantised after it."""
         before = self._bound(call.args[0])
-        if not is_op(before, "dequantize"):
-            return None
+        if not is_op(before, "dequantize") or isinstance(before.args[0], Constant):
+            return None  # a weight's is read as part of the product
         scale = _array(before.args[1])
         if scale is None or scale.size != 1 or scale.flat[0] <= 0 or not _size_one(before.args[2]):
             return None

@@ -1,0 +1,297 @@
+"""Levels of 8 bits: products of bytes are exact on every CPU, and quantised models are read so."""
+
+from functools import partial
+
+import numpy as np
+import onnx
+import pytest
+from harness import cpus
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import selfbyoc
+from selfbyoc import op
+from selfbyoc._tvm import GENERATION, make_target, module_source, te
+from selfbyoc._tvm_own_ops import dot4, quotient
+from selfbyoc.codegen.dot_products import _set_of
+from selfbyoc.codegen.final import finished, machine_code
+from selfbyoc.codegen.quotients import LEAST, MOST
+from selfbyoc.ir.emit import emit
+
+CPUS = (
+    "llvm -mcpu=cascadelake", "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell",
+    "llvm -mcpu=nehalem",
+)  # fmt: skip
+TARGETS = cpus(None, *CPUS)
+F32 = np.float32
+
+
+def level(x, scale, zero, dtype="uint8"):
+    """What a quantize gives, in float32 as the op divides; halves to even on Relax only."""
+    quotient = x.astype(F32) / F32(scale)
+    even = np.round(quotient) if GENERATION == "relax" else np.trunc(quotient + np.copysign(HALF, x))
+    limits = np.iinfo(dtype)
+    return np.clip(even + F32(zero), limits.min, limits.max).astype(dtype)
+
+
+HALF = np.nextafter(F32(0.5), F32(0))
+
+
+def sums(x, weight, zero, groups=1, padding=1):
+    """The sums of a convolution of levels, in int64."""
+    wide = np.pad(x.astype("int64") - zero, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+    outputs, inner, high, across = weight.shape
+    rows, columns = (wide.shape[2] - high + 1, wide.shape[3] - across + 1)
+    found = np.zeros((len(x), outputs, rows, columns), "int64")
+    for o in range(outputs):
+        first = o // (outputs // groups) * inner
+        part = wide[:, first : first + inner]
+        for y, z in np.ndindex(high, across):
+            window = part[:, :, y : y + rows, z : z + columns]
+            found[:, o] += np.einsum("nchw,c->nhw", window, weight[o, :, y, z].astype("int64"))
+    return found
+
+
+def conv(zero, out, groups=1, padding=1):
+    """Levels to levels: scales are powers of two, so that no float step rounds but the last."""
+
+    def program(x, weight):
+        image, levels = op.dequantize(x, 2.0**-4, zero), op.dequantize(weight, 2.0**-7, 0)
+        y = op.conv2d(image, levels, groups=groups, padding=padding)
+        return op.quantize(op.relu(y), 0.37, 3, out_dtype=out)
+
+    return program
+
+
+def built(program, target=None, constants=(), **arrays):
+    """-> the result, and the library."""
+    types = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
+    mod = emit(program, types, {name: arrays[name] for name in constants})
+    library = selfbyoc.build(mod, target)
+    (found,) = library(*(a for name, a in arrays.items() if name not in constants))
+    return found, library
+
+
+def bytes_of(rng, shape, dtype):
+    """Random ones, the ends of the range among them often: what saturates, if anything does."""
+    limits = np.iinfo(dtype)
+    found = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return np.where(rng.random(shape) < 0.3, rng.choice([limits.min, limits.max], shape), found).astype(
+        dtype
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("x", "weight", "groups", "padding"),
+    [
+        ((1, 64, 14, 14), (32, 64, 1, 1), 1, 0),
+        ((2, 19, 9, 11), (21, 19, 3, 3), 1, 1),
+        ((1, 12, 13, 10), (12, 1, 3, 3), 12, 1),
+        ((1, 20, 8, 9), (12, 5, 3, 3), 4, 1),
+        ((1, 3, 1, 1), (5, 3, 1, 1), 1, 0),
+    ],
+)
+def test_convolutions_are_exact_on_every_cpu(target, x, weight, groups, padding):
+    rng = np.random.default_rng(0)
+    for dtype, zero in (("uint8", 131), ("int8", -9)):
+        image, levels = bytes_of(rng, x, dtype), bytes_of(rng, weight, "int8")
+        program = conv(zero, dtype, groups, padding)
+        found, library = built(program, target, ("weight",), x=image, weight=levels)
+        assert library.report.counts == {"conv2d_int8": 1}
+        scaled = sums(image, levels, zero, groups, padding).astype(F32) * F32(2.0**-11)
+        assert np.array_equal(found, level(np.maximum(scaled, 0), 0.37, 3, dtype))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rows", [(1,), (7,), (2, 19)])
+def test_dense_is_exact_on_every_cpu(target, rows):
+    rng = np.random.default_rng(1)
+    x, weight = bytes_of(rng, (*rows, 130), "uint8"), bytes_of(rng, (37, 130), "uint8")
+
+    def program(x, weight):
+        left, right = op.dequantize(x, 2.0**-4, 77), op.dequantize(weight, 2.0**-7, 128)
+        return op.dense(left, right)
+
+    found, library = built(program, target, ("weight",), x=x, weight=weight)
+    assert library.report.counts == {"dense_int8": 1}
+    wanted = (x.astype("int64") - 77) @ (weight.astype("int64") - 128).T
+    assert np.array_equal(found, wanted.astype(F32) * F32(2.0**-11))
+
+
+def test_a_residual_joins_the_kernel():
+    rng = np.random.default_rng(2)
+    x, r = (bytes_of(rng, (1, c, 6, 7), "uint8") for c in (8, 12))
+    weight = bytes_of(rng, (12, 8, 1, 1), "int8")
+
+    def program(x, weight, r):
+        y = op.conv2d(op.dequantize(x, 2.0**-4, 7), op.dequantize(weight, 2.0**-7, 0))
+        y = op.dequantize(op.quantize(y, 0.25, 9, out_dtype="uint8"), 0.25, 9)
+        y = op.relu(op.add(y, op.dequantize(r, 0.125, 100)))
+        return op.quantize(y, 0.21, 0, out_dtype="uint8")
+
+    found, library = built(program, None, ("weight",), x=x, weight=weight, r=r)
+    assert library.report.counts == {"conv2d_int8": 1}
+    assert len(library.report.matched[0].ops) == 9
+    first = level(sums(x, weight, 7, padding=0).astype(F32) * F32(2.0**-11), 0.25, 9)
+    total = (first.astype(F32) - 9) * F32(0.25) + (r.astype(F32) - 100) * F32(0.125)
+    assert np.array_equal(found, level(np.maximum(total, 0), 0.21, 0))
+
+
+@pytest.mark.parametrize("target", CPUS)
+def test_instructions_are_exact_ones(target):
+    """Never vpmaddubsw, which saturates."""
+    x, w = te.placeholder((64, 8), "int32", "x"), te.placeholder((8, 16), "int32", "w")
+    k = te.reduce_axis((0, 8), "k")
+    y = te.compute((64, 16), lambda i, j: te.sum(dot4(x[i, k], w[k, j]), axis=k), name="y")
+    sch = selfbyoc._tvm.Schedule(te.create_prim_func([x, w, y]))
+    block = selfbyoc._tvm.get_block(sch, "y")
+    i, j, k = sch.get_loops(block)
+    lanes = {"avx512vnni": 16, "avx512bw": 16, "avx2": 8, "sse2": 4}[_set_of(make_target(target))]
+    outer, inner = sch.split(j, [None, lanes])
+    sch.reorder(i, outer, k, inner)
+    sch.vectorize(inner)
+    sch.decompose_reduction(block, k)
+    func = finished(sch.mod["main"], make_target(target)).with_attr("global_symbol", "main")
+    code = module_source(machine_code(func, "main", make_target(target)), "asm")
+    assert "pmaddubsw" not in code
+    assert ("vpdpbusd" in code) == (lanes == 16 and "cascadelake" in target)
+    assert ("pmaddwd" in code) == ("vpdpbusd" not in code)
+
+
+def _quotient(x, divisor, i):
+    return quotient(x(i), divisor)
+
+
+def test_quotients_are_rounded_once():
+    """Bit for bit NumPy's, of divisors of every kind and dividends up to 512 times as large."""
+    rng = np.random.default_rng(3)
+    tame = rng.uniform(0.5, 1, 40) * 2.0 ** rng.integers(-30, 30, 40)
+    hard = [1 - 2.0**-24, 1 + 2.0**-23, 0.1, 1 / 3, LEAST, MOST, 1e-30, 3e30, 2.0**-7]
+    for divisor in np.array([*tame, *hard], F32):
+        x = (rng.uniform(-512, 512, 4096) * divisor).astype(F32)
+        tensor = te.placeholder((4096,), "float32", "x")
+        number = selfbyoc._tvm.tir.const(float(divisor), "float32")
+        y = te.compute((4096,), partial(_quotient, tensor, number), name="y")
+        sch = selfbyoc._tvm.Schedule(te.create_prim_func([tensor, y]))
+        block = selfbyoc._tvm.get_block(sch, "y")
+        sch.vectorize(sch.split(sch.get_loops(block)[0], [None, 8])[1])
+        target = make_target("llvm -mcpu=haswell")
+        func = finished(sch.mod["main"], target).with_attr("global_symbol", "main")
+        run = selfbyoc._tvm.get_func(machine_code(func, "main", target), "main")
+        out = selfbyoc._tvm.tensor(np.zeros(4096, F32))
+        run(selfbyoc._tvm.tensor(x), out)
+        assert np.array_equal(out.numpy(), x / divisor), divisor
+
+
+def qdq(graph_nodes, inputs, outputs, initializers, opset=17):
+    """A model as a quantiser writes it."""
+    graph = helper.make_graph(
+        graph_nodes, "quantised", inputs, outputs,
+        [numpy_helper.from_array(a, n) for n, a in initializers.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    onnx.checker.check_model(model)
+    return model
+
+
+def quantised_block():
+    """Conv, max pool and a residual that reads the pool's result, too: scales by channel, zero
+    points as vectors, one DequantizeLinear for two readers.
+    """
+    rng = np.random.default_rng(4)
+    n = helper.make_node
+    nodes = [
+        n("QuantizeLinear", ["x", "xs", "xz"], ["xq"]),
+        n("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+        n("DequantizeLinear", ["w1", "ws", "wz"], ["w1d"], axis=0),
+        n("DequantizeLinear", ["b1", "bs", "bz"], ["b1d"], axis=0),
+        n("Conv", ["xd", "w1d", "b1d"], ["c1"], pads=[1] * 4),
+        n("QuantizeLinear", ["c1", "cs", "cz"], ["c1q"]),
+        n("DequantizeLinear", ["c1q", "cs", "cz"], ["c1f"]),
+        n("MaxPool", ["c1f"], ["p"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
+        n("QuantizeLinear", ["p", "cs", "cz"], ["pq"]),
+        n("DequantizeLinear", ["pq", "cs", "cz"], ["pd"]),
+        n("DequantizeLinear", ["w2", "ws", "wz"], ["w2d"], axis=0),
+        n("Conv", ["pd", "w2d"], ["c2"]),
+        n("QuantizeLinear", ["c2", "xs", "xz"], ["c2q"]),
+        n("DequantizeLinear", ["c2q", "xs", "xz"], ["c2d"]),
+        n("Add", ["c2d", "pd"], ["a"]),
+        n("QuantizeLinear", ["a", "xs", "xz"], ["y"]),
+    ]
+    values = {
+        "xs": np.array(0.03, F32), "xz": np.array(120, "uint8"), "cs": np.array(0.11, F32),
+        "cz": np.array(3, "uint8"), "ws": rng.uniform(0.001, 0.02, 16).astype(F32),
+        "wz": np.zeros(16, "int8"), "bs": rng.uniform(1e-4, 6e-4, 16).astype(F32),
+        "bz": np.zeros(16, "int32"), "b1": rng.integers(-2000, 2000, 16).astype("int32"),
+        "w1": bytes_of(rng, (16, 5, 3, 3), "int8"), "w2": bytes_of(rng, (16, 16, 1, 1), "int8"),
+    }  # fmt: skip
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 5, 13, 15))
+    y = helper.make_tensor_value_info("y", TensorProto.UINT8, (1, 16, 7, 8))
+    return qdq(nodes, [x], [y], values, 19)  # from which the reference knows these
+
+
+def test_a_quantised_block_is_levels_from_end_to_end():
+    model = quantised_block()
+    x = np.random.default_rng(5).standard_normal((1, 5, 13, 15)).astype(F32)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts["conv2d_int8"] == 2
+    (found,) = library(x)
+    reference = ReferenceEvaluator(model)
+    (wanted,) = reference.run(None, {"x": x})
+    assert found.dtype == np.uint8
+    off = np.abs(found.astype(int) - wanted.astype(int))
+    # Where a float step of the reference rounds otherwise, near a half: one level, of few.
+    assert off.max() <= 1
+    assert (off > 0).mean() < 0.01
+
+
+def dynamic(rows=(2, 9), depth=70, units=33):
+    """As quantize_dynamic writes a MatMul and its bias."""
+    rng = np.random.default_rng(6)
+    n = helper.make_node
+    nodes = [
+        n("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        n("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
+        n("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+        n("Mul", ["s", "ws"], ["both"]),
+        n("Mul", ["f", "both"], ["m"]),
+        n("Add", ["b", "m"], ["y"]),
+    ]
+    values = {
+        "w": bytes_of(rng, (depth, units), "int8"), "wz": np.array(0, "int8"),
+        "ws": np.array(0.013, F32), "b": rng.standard_normal(units).astype(F32),
+    }  # fmt: skip
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (*rows, depth))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (*rows, units))
+    return qdq(nodes, [x], [y], values), values
+
+
+@pytest.mark.parametrize("rows", [(1,), (2, 9), (130,)])
+def test_dynamic_quantisation_is_a_product_of_bytes(rows):
+    model, values = dynamic(rows)
+    x = np.random.default_rng(7).standard_normal((*rows, 70)).astype(F32)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {"dense_int8": 1}
+    (found,) = library(x)
+    low, high = min(x.min(), F32(0)), max(x.max(), F32(0))
+    scale = (high - low) / F32(255)
+    zero = np.clip(np.round((F32(0) - low) / scale), 0, 255)
+    q = np.clip(np.round(x / scale) + zero, 0, 255).astype("int64")
+    total = (q - int(zero)) @ values["w"].astype("int64")
+    wanted = total.astype(F32) * (scale * values["ws"]) + values["b"]
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
+
+
+def test_a_weight_off_its_middle_stays_in_float():
+    def program(x, weight):
+        return op.conv2d(op.dequantize(x, 0.5, 0), op.dequantize(weight, 0.25, 5))
+
+    rng = np.random.default_rng(8)
+    x, weight = bytes_of(rng, (1, 4, 5, 5), "uint8"), bytes_of(rng, (3, 4, 1, 1), "int8")
+    found, library = built(program, None, ("weight",), x=x, weight=weight)
+    assert "conv2d_int8" not in library.report.counts
+    reasons = [r.reason for r in library.report.records if r.composite == "conv2d_int8"]
+    assert any("zero point is not 0" in reason for reason in reasons)
+    total = sums(x, weight.astype("int64") - 5, 0, padding=0)
+    np.testing.assert_allclose(found, total * 0.125, rtol=1e-5, atol=1e-3)
