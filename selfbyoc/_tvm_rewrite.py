@@ -27,16 +27,17 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 def map_calls(func: Any, change: Any) -> Any:
     """A PrimFunc whose calls of intrinsics are replaced by what `change` makes of them."""
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tvm.ir.Call, change),))
-    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Call"]))
+    return mapped(func, "Call", change)
 
 
-def map_sums(func: Any, change: Any) -> Any:
-    """A PrimFunc with each addition as `change` makes it, inner ones first."""
+def mapped(node: Any, kind: str, change: Any) -> Any:
+    """A PrimFunc or a statement with each node of a kind as `change` makes it."""
     if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.Add, change),))
-    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.Add"]))
+        found = tvm.ir.Call if kind == "Call" else getattr(tir, kind)
+        return tvm_ffi.structural_map(node, ((found, change),))
+    if isinstance(node, tir.PrimFunc):
+        return node.with_body(mapped(node.body, kind, change))
+    return tir.stmt_functor.ir_transform(node, None, change, [f"tir.{kind}"])
 
 
 def folded(func: Any) -> Any:
@@ -53,23 +54,12 @@ def folded(func: Any) -> Any:
 
 def map_loops(func: Any, change: Any) -> Any:
     """A PrimFunc with each loop replaced by what `change` makes of it, inner ones first."""
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.For, change),))
-    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
-
-
-def map_minima(stmt: Any, change: Any) -> Any:
-    """A statement with each minimum as `change` makes it."""
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(stmt, ((tir.Min, change),))
-    return tir.stmt_functor.ir_transform(stmt, None, change, ["tir.Min"])
+    return mapped(func, "For", change)
 
 
 def map_sequences(func: Any, change: Any) -> Any:
     """A PrimFunc with each sequence of statements as `change` makes it, inner ones first."""
-    if GENERATION == "relax":
-        return tvm_ffi.structural_map(func, ((tir.SeqStmt, change),))
-    return func.with_body(tir.stmt_functor.ir_transform(func.body, None, change, ["tir.SeqStmt"]))
+    return mapped(func, "SeqStmt", change)
 
 
 def with_annotation(func: Any, name: str, wanted: Any) -> Any:

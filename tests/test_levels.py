@@ -29,7 +29,9 @@ F32 = np.float32
 def level(x, scale, zero, dtype="uint8"):
     """What a quantize gives, in float32 as the op divides; halves to even on Relax only."""
     quotient = x.astype(F32) / F32(scale)
-    even = np.round(quotient) if GENERATION == "relax" else np.trunc(quotient + np.copysign(HALF, x))
+    even = (
+        np.round(quotient) if GENERATION == "relax" else np.trunc(quotient + np.copysign(HALF, x))
+    )
     limits = np.iinfo(dtype)
     return np.clip(even + F32(zero), limits.min, limits.max).astype(dtype)
 
@@ -76,9 +78,9 @@ def bytes_of(rng, shape, dtype):
     """Random ones, the ends of the range among them often: what saturates, if anything does."""
     limits = np.iinfo(dtype)
     found = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-    return np.where(rng.random(shape) < 0.3, rng.choice([limits.min, limits.max], shape), found).astype(
-        dtype
-    )
+    return np.where(
+        rng.random(shape) < 0.3, rng.choice([limits.min, limits.max], shape), found
+    ).astype(dtype)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -7,12 +7,13 @@ no instruction, such as single elements, is written out in shifts and products.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from .._tvm import tir, walk
 from .._tvm_own_ops import DOT4, as_bits, bytes_of, is_own, lanes_of, llvm, own_op
-from .._tvm_rewrite import map_calls, map_sums
+from .._tvm_rewrite import map_calls, mapped
 from ..cpu_features import architecture, features_of
 
 _WORDS = {
@@ -35,7 +36,7 @@ def with_dot_products(func: Any, target: Any) -> Any:
     def alone(call: Any) -> Any:
         return accumulate(tir.const(0, "int32"), *call.args) if is_own(call, DOT4) else call
 
-    return map_calls(map_sums(func, added), alone)
+    return map_calls(mapped(func, "Add", added), alone)
 
 
 def _set_of(target: Any) -> str:
@@ -103,11 +104,10 @@ def _all(lanes: int, number: int) -> Any:
 
 
 # By LLVM's name of the feature; the most lanes of a vector.
-_LOWERED = {
+_LOWERED: dict[str, Callable[..., Any]] = {
     "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8),
     "avx512bw": partial(_by_words, 16), "avx2": partial(_by_words, 8),
     "sse2": partial(_by_words, 4), "dotprod": _by_neon,
 }  # fmt: skip
 _INSTRUCTIONS = {name: own_op(f"{DOT4}.{name}", how) for name, how in _LOWERED.items()}
 _INSTRUCTIONS[""] = _written_out
-

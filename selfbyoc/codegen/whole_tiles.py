@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._tvm import Analyzer, dtype_of, structural_equal, tir, walk
-from .._tvm_rewrite import in_ssa, map_loops, map_minima
+from .._tvm_rewrite import in_ssa, map_loops, mapped
 from .prefetch import loop_nests
 
 _MEMORY = ("Allocate", "AllocBuffer", "DeclBuffer", "AttrStmt")
@@ -59,7 +59,7 @@ def _both(loop: Any, clamped: Sequence[_Clamped]) -> tuple[Any, Any, Any]:
         same = (c.row for c in clamped if structural_equal(c.node, node))
         return next(same, node)
 
-    return tir.all(*_in_range(clamped)), map_minima(loop, free), loop
+    return tir.all(*_in_range(clamped)), mapped(loop, "Min", free), loop
 
 
 def _in_range(clamped: Sequence[_Clamped]) -> list[Any]:

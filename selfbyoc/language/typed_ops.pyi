@@ -325,6 +325,27 @@ class Ops:
         Relax: matmul(x, permute_dims(weight))
         """
 
+    def dequantize(
+        self,
+        x: _In,
+        scale: _In,
+        zero_point: _In,
+        /,
+        *,
+        axis: _Is[int | tuple[int, ...] | None] = -1,
+        out_dtype: _Is[str | None] = "float32",
+    ) -> Node:
+        """(x - zero_point) * scale; both are one number, or a vector along one axis of x.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          axis (-1): the axis, counted from the end if negative; of a reduction one axis,
+              several, or None for all
+          out_dtype ('float32'): the result's; None: the input's
+
+        Relay: qnn.dequantize
+        Relax: dequantize
+        """
+
     def divide(
         self,
         x: _In,
@@ -771,6 +792,31 @@ class Ops:
 
         Relay: power
         Relax: power
+        """
+
+    def quantize(
+        self,
+        x: _In,
+        scale: _In,
+        zero_point: _In,
+        /,
+        *,
+        axis: _Is[int | tuple[int, ...] | None] = -1,
+        out_dtype: _Is[str | None] = "int8",
+        ties: _Is[str] = ...,
+    ) -> Node:
+        """round(x / scale) + zero_point, limited to the range of out_dtype; both are one number,
+        or a vector along one axis of x. Halves go to even on Relax, away from zero on Relay.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          axis (-1): the axis, counted from the end if negative; of a reduction one axis,
+              several, or None for all
+          out_dtype ('int8'): the result's; None: the input's
+          ties (no default): how halves are rounded, 'even' on Relax and 'away' on Relay; as
+              read from a model, for patterns only
+
+        Relay: qnn.quantize
+        Relax: quantize
         """
 
     def relu(

@@ -72,7 +72,7 @@ class Around:
                 yield self.graph.in_order((*ops, *self._residuals(ops)))
 
     def _residuals(self, ops: Sequence[OpCall]) -> Iterator[OpCall]:
-        """What makes floats of levels for these ops alone, as for a residual: it joins with them."""
+        """What makes floats of levels for these ops alone, as of a residual: it joins them."""
         inside = set(ops)
         for call in dict.fromkeys(self._producers([v for op in ops for v in op.inputs])):
             value = call.outputs[0]

@@ -76,7 +76,7 @@ class LevelsAsRead(relax.PyExprMutator):
             return None
         if any(array is None for array in arrays):
             return None
-        return constant(dequantised(*arrays, call.attrs.axis))
+        return constant(dequantised(arrays, call.attrs.axis))
 
     def _moved(self, call: Any) -> Any | None:
         """A move of dequantised levels as one of the levels, dequantised after it."""

@@ -1,6 +1,4 @@
-"""Relay: bind parameters, mark the chosen matches with MergeComposite, AnnotateTarget and
-PartitionGraph.
-"""
+"""Relay: bind parameters; MergeComposite, AnnotateTarget and PartitionGraph mark what was chosen."""
 
 from __future__ import annotations
 
@@ -43,8 +41,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
-    typed = levels_as_read(relay.transform.InferType()(mod))
-    done = taps_that_meet(images_of_one_row(fold(typed)))
+    typed = fold(levels_as_read(relay.transform.InferType()(mod)))
+    done = taps_that_meet(images_of_one_row(typed))
     names = named(done["main"], done)
     return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
 

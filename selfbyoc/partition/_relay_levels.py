@@ -96,7 +96,8 @@ class _Levels:
         if array is None or array.ndim != 2 or tuple(map(int, call.attrs.axes or (1, 0))) != (1, 0):
             return self._moved(call)
         turned = constant(np.ascontiguousarray(array.T))
-        return _dequantize(turned, *before.args[1:], axis=1 - int(before.attrs.axis) % 2)
+        scale, zero = before.args[1:]
+        return _dequantize(turned, scale, zero, 1 - int(before.attrs.axis) % 2)
 
     def _of_integers(self, call: Any) -> Any | None:
         """A product of levels in int32 as floats, perhaps in other rows: of dequantised ones."""
@@ -120,7 +121,7 @@ def _narrow(call: Any) -> Any | None:
         return None
     if any(array is None for array in arrays):
         return None
-    return constant(dequantised(*arrays, int(call.attrs.axis)))
+    return constant(dequantised(arrays, int(call.attrs.axis)))
 
 
 def _dequantize(levels: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
@@ -143,4 +144,3 @@ def _number(zero: Any) -> Any:
     array = _array(zero)
     number = None if array is None else one_number(array)
     return zero if number is None else constant(np.asarray(number))
-

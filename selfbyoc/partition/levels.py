@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ def alike(pairs: Any) -> bool:
     )
 
 
-def dequantised(levels: Any, scale: Any, zero: Any, axis: int) -> Any:
-    """Constant levels as float32."""
+def dequantised(arrays: Sequence[Any], axis: int) -> Any:
+    """Constant levels as float32; of (levels, scale, zero point)."""
+    levels, scale, zero = arrays
     column = [-1 if n == axis % max(1, levels.ndim) else 1 for n in range(levels.ndim)]
     scale, zero = (f.reshape(column) if f.size > 1 else f.reshape(()) for f in (scale, zero))
     return (levels.astype(np.int64) - zero).astype(np.float32) * scale.astype(np.float32)

@@ -20,8 +20,8 @@ from ..._tvm import (
 )
 from ..._tvm_alignment import any_alignment
 from ..._tvm_build import build_module
-from ...codegen.final import finished, machine_code
 from ..._tvm_config import kernel_config
+from ...codegen.final import finished, machine_code
 from ...errors import InputError
 from ...runtime.timing import latency
 from .allocations import threads_of

@@ -183,6 +183,8 @@ LEVELS = (
     _of_levels("first-layer", _levels(strides=2, padding=3), (1, 3, 33, 31), (16, 3, 7, 7)),
     _of_levels("signed", _levels(padding=(0, 1, 1, 0)), (2, 19, 9, 7), (21, 19, 3, 3), "int8"),
     _of_levels("grouped", _levels(groups=4, padding=1), (1, 24, 9, 12), (20, 6, 3, 3)),
-    _of_levels("depthwise", _levels(groups=12, padding=1, strides=2), (1, 12, 15, 18), (12, 1, 3, 3)),
+    _of_levels(
+        "depthwise", _levels(groups=12, padding=1, strides=2), (1, 12, 15, 18), (12, 1, 3, 3)
+    ),
     _of_levels("1x1-stride-2", _levels(strides=2), (3, 24, 15, 14), (20, 24, 1, 1)),
 )

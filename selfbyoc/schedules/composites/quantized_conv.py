@@ -12,9 +12,9 @@ from typing import Any
 from ...language.composite import Composite, require
 from ...language.pattern import either, op
 from ..kernels.conv.quantized import QUANTIZED_CONV, is_of_words
+from .levels import check_levels
 from .quantized import NCHW
 from .quantized_cases import LEVELS
-from .levels import check_levels
 from .sizes import check_rows, check_sizes
 
 EXACT = 1 << 24  # integers up to it are floats

@@ -31,7 +31,10 @@ def _check(match: Any) -> None:
 
 def _dense(*after: Any, zero: int = 0) -> Any:
     def program(x: Any, weight: Any, w_scale: Any, bias: Any) -> Any:
-        rows, levels = op.dequantize(x, 2.0**-5, 7), op.dequantize(weight, op.exp(w_scale), zero, axis=0)
+        rows, levels = (
+            op.dequantize(x, 2.0**-5, 7),
+            op.dequantize(weight, op.exp(w_scale), zero, axis=0),
+        )
         y = op.bias_add(op.dense(rows, levels), bias, axis=-1)
         for one in after:
             y = one(y)

@@ -117,5 +117,3 @@ def weight_sums(weight: Tensor) -> Tensor:
         lambda o: te.sum(signed(weight(o, *axes), weight.dtype), axis=axes),
         name=f"{weight.op.name}_sums",
     )
-
-

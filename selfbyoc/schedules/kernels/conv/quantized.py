@@ -32,9 +32,8 @@ from ..words import (
 )
 from . import kernel
 from .operands import Operands
-from .plan import ConvPlan, ConvPlans
+from .plan import ConvPlan, ConvPlans, plan_directly
 from .plan import plan as plan_floats
-from .plan import plan_directly
 from .staged import StagedStages, schedule
 
 LEAST_CHANNELS = 3  # of a group, for words of four bytes
@@ -82,7 +81,9 @@ def _ops_of(ops: Ops) -> Ops:
         depth = words_of(weight[1])
         image = (image[0], conv.attrs["groups"] * depth, *image[2:])
         inputs = [(image, "int32"), ((weight[0], depth, *weight[2:]), "int32")]
-    info = describe(conv.name, conv.kind, conv.attrs, inputs, [conv.outputs[0]])
+    info = describe(
+        conv.name, conv.kind, conv.attrs, inputs, [(conv.outputs[0].shape, conv.outputs[0].dtype)]
+    )
     return Ops([info], operands={(conv.name, 1): packing})
 
 

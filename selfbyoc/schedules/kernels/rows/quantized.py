@@ -33,7 +33,11 @@ def pack(weight: Tensor, plan: ProductPlan) -> Tensor:
     """[units, in] -> [units/16, in/4 + 1, 16] of words, as floats lie; the last row of a block has
     the sums of its units' weights, which a zero point is multiplied by.
     """
-    body, sums, units = pack_weight(weight_words(weight), plan), weight_sums(weight), weight.shape[0]
+    body, sums, units = (
+        pack_weight(weight_words(weight), plan),
+        weight_sums(weight),
+        weight.shape[0],
+    )
     blocks, depth, _ = extents(body)
 
     def element(b: Expr, i: Expr, lane: Expr) -> Expr:
