@@ -3,11 +3,8 @@
 from functools import partial
 
 import numpy as np
-import onnx
 import pytest
 from harness import cpus
-from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 import selfbyoc
 from selfbyoc import op
@@ -184,105 +181,6 @@ def test_quotients_are_rounded_once():
         out = selfbyoc._tvm.tensor(np.zeros(4096, F32))
         run(selfbyoc._tvm.tensor(x), out)
         assert np.array_equal(out.numpy(), x / divisor), divisor
-
-
-def qdq(graph_nodes, inputs, outputs, initializers, opset=17):
-    """A model as a quantiser writes it."""
-    graph = helper.make_graph(
-        graph_nodes, "quantised", inputs, outputs,
-        [numpy_helper.from_array(a, n) for n, a in initializers.items()],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
-    onnx.checker.check_model(model)
-    return model
-
-
-def quantised_block():
-    """Conv, max pool and a residual that reads the pool's result, too: scales by channel, zero
-    points as vectors, one DequantizeLinear for two readers.
-    """
-    rng = np.random.default_rng(4)
-    n = helper.make_node
-    nodes = [
-        n("QuantizeLinear", ["x", "xs", "xz"], ["xq"]),
-        n("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
-        n("DequantizeLinear", ["w1", "ws", "wz"], ["w1d"], axis=0),
-        n("DequantizeLinear", ["b1", "bs", "bz"], ["b1d"], axis=0),
-        n("Conv", ["xd", "w1d", "b1d"], ["c1"], pads=[1] * 4),
-        n("QuantizeLinear", ["c1", "cs", "cz"], ["c1q"]),
-        n("DequantizeLinear", ["c1q", "cs", "cz"], ["c1f"]),
-        n("MaxPool", ["c1f"], ["p"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
-        n("QuantizeLinear", ["p", "cs", "cz"], ["pq"]),
-        n("DequantizeLinear", ["pq", "cs", "cz"], ["pd"]),
-        n("DequantizeLinear", ["w2", "ws", "wz"], ["w2d"], axis=0),
-        n("Conv", ["pd", "w2d"], ["c2"]),
-        n("QuantizeLinear", ["c2", "xs", "xz"], ["c2q"]),
-        n("DequantizeLinear", ["c2q", "xs", "xz"], ["c2d"]),
-        n("Add", ["c2d", "pd"], ["a"]),
-        n("QuantizeLinear", ["a", "xs", "xz"], ["y"]),
-    ]
-    values = {
-        "xs": np.array(0.03, F32), "xz": np.array(120, "uint8"), "cs": np.array(0.11, F32),
-        "cz": np.array(3, "uint8"), "ws": rng.uniform(0.001, 0.02, 16).astype(F32),
-        "wz": np.zeros(16, "int8"), "bs": rng.uniform(1e-4, 6e-4, 16).astype(F32),
-        "bz": np.zeros(16, "int32"), "b1": rng.integers(-2000, 2000, 16).astype("int32"),
-        "w1": bytes_of(rng, (16, 5, 3, 3), "int8"), "w2": bytes_of(rng, (16, 16, 1, 1), "int8"),
-    }  # fmt: skip
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 5, 13, 15))
-    y = helper.make_tensor_value_info("y", TensorProto.UINT8, (1, 16, 7, 8))
-    return qdq(nodes, [x], [y], values, 19)  # from which the reference knows these
-
-
-def test_a_quantised_block_is_levels_from_end_to_end():
-    model = quantised_block()
-    x = np.random.default_rng(5).standard_normal((1, 5, 13, 15)).astype(F32)
-    library = selfbyoc.build(selfbyoc.from_onnx(model))
-    assert library.report.counts["conv2d_int8"] == 2
-    (found,) = library(x)
-    reference = ReferenceEvaluator(model)
-    (wanted,) = reference.run(None, {"x": x})
-    assert found.dtype == np.uint8
-    off = np.abs(found.astype(int) - wanted.astype(int))
-    # Where a float step of the reference rounds otherwise, near a half: one level, of few.
-    assert off.max() <= 1
-    assert (off > 0).mean() < 0.01
-
-
-def dynamic(rows=(2, 9), depth=70, units=33):
-    """As quantize_dynamic writes a MatMul and its bias."""
-    rng = np.random.default_rng(6)
-    n = helper.make_node
-    nodes = [
-        n("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
-        n("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
-        n("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
-        n("Mul", ["s", "ws"], ["both"]),
-        n("Mul", ["f", "both"], ["m"]),
-        n("Add", ["b", "m"], ["y"]),
-    ]
-    values = {
-        "w": bytes_of(rng, (depth, units), "int8"), "wz": np.array(0, "int8"),
-        "ws": np.array(0.013, F32), "b": rng.standard_normal(units).astype(F32),
-    }  # fmt: skip
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (*rows, depth))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (*rows, units))
-    return qdq(nodes, [x], [y], values), values
-
-
-@pytest.mark.parametrize("rows", [(1,), (2, 9), (130,)])
-def test_dynamic_quantisation_is_a_product_of_bytes(rows):
-    model, values = dynamic(rows)
-    x = np.random.default_rng(7).standard_normal((*rows, 70)).astype(F32)
-    library = selfbyoc.build(selfbyoc.from_onnx(model))
-    assert library.report.counts == {"dense_int8": 1}
-    (found,) = library(x)
-    low, high = min(x.min(), F32(0)), max(x.max(), F32(0))
-    scale = (high - low) / F32(255)
-    zero = np.clip(np.round((F32(0) - low) / scale), 0, 255)
-    q = np.clip(np.round(x / scale) + zero, 0, 255).astype("int64")
-    total = (q - int(zero)) @ values["w"].astype("int64")
-    wanted = total.astype(F32) * (scale * values["ws"]) + values["b"]
-    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
 
 
 def test_a_weight_off_its_middle_stays_in_float():

@@ -15,11 +15,13 @@ SHAPES = {
     "conv1d_transpose": [(2, 4, 6), (4, 8, 3)],
     "conv2d": [X, (8, 4, 3, 3)],
     "conv2d_transpose": [X, (4, 8, 3, 3)],
+    "dequantize": [X, (), ()],
     "dense": [(4, 8), (6, 8)],
     "gru": [(3, 2, 18), (1, 18, 6), (1, 2, 6), (1, 6)],
     "layer_norm": [(4, 8), (8,), (8,)],
     "lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6)],
     "peephole_lstm": [(3, 2, 24), (1, 24, 6), (1, 2, 6), (1, 2, 6), (1, 18)],
+    "quantize": [X, (), ()],
     "rms_norm": [(4, 8), (8,)],
     "rnn": [(3, 2, 6), (1, 6, 6), (1, 2, 6)],
 }
@@ -50,6 +52,9 @@ def model(kind):
     text = f"lambda {', '.join(names)}: op.{kind}({inputs}, **attrs){'[0]' if several else ''}"
     program = eval(text, {"op": op, "attrs": ATTRS.get(kind, {})})
     types = {n: (s, dtype) for n, s in zip(names, shapes, strict=True)}
+    if kind in ("dequantize", "quantize"):
+        types["a0"] = (X, "int8" if kind == "dequantize" else "float32")
+        types["a2"] = ((), "int32")
     if kind == "where":
         types["a0"] = (shapes[0], "bool")
     return emit(program, types)

@@ -187,6 +187,19 @@ def _broadcast_to(ins: Sequence[Type], a: Attrs) -> Type:
     return tuple(a["shape"]), ins[0][1]
 
 
+def _levels(ins: Sequence[Type], a: Attrs) -> Type:
+    """quantize and dequantize: a scale and a zero point of all, or along an axis."""
+    shape, dtype = ins[0]
+    is_float = _is_float(dtype)
+    check(is_float != _is_float(a["out_dtype"]), f"{dtype} and {a['out_dtype']}")
+    check("64" not in dtype and "bool" not in (dtype, a["out_dtype"]), f"levels of {dtype}")
+    (scale, of_scale), (zero, of_zero) = ins[1:]
+    check(of_scale == "float32" and not _is_float(of_zero), "a scale and a zero point")
+    extents = {(), (1,), (shape[axis_of(a["axis"], len(shape))],)} if shape else {()}
+    check(scale in extents and zero in extents, "a scale or a zero point along an axis")
+    return shape, a["out_dtype"]
+
+
 _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 _OF_FLOATS = (
     "exp", "gelu_tanh", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt", "tanh",
@@ -204,6 +217,7 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), windows.pool),
     "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
+    **dict.fromkeys(("dequantize", "quantize"), _levels),
     "concatenate": _concatenate, "conv1d_transpose": windows.transposed, "conv2d": windows.conv2d,
     "conv2d_transpose": windows.transposed, "dense": _dense, "lrn": _one_axis,
     "global_avg_pool2d": windows.global_pool, "layer_norm": _layer_norm, "rms_norm": _layer_norm,

@@ -56,6 +56,7 @@ _READ: dict[str, tuple[str, dict[str, Any]]] = {
     "requantize": ("requantize", {"input_zero_point": 0, "output_zero_point": 0}),
     "matmul": ("batch_matmul", {"transpose_a": False, "transpose_b": False}),
     "conv2d": ("conv2d", {"out_layout": None}),
+    "quantize": ("quantize", {"ties": "away" if GENERATION == "relay" else "even"}),
     "round": ("round", {"ties": "away" if GENERATION == "relay" else "even"}),
 }
 

@@ -74,9 +74,9 @@ class _Tracer:
     def _inputs(self, node: Op) -> tuple[int, ...]:
         """A number has the dtype of what is beside it."""
         known = {i: self.place(n) for i, n in enumerate(node.inputs) if not isinstance(n, Number)}
-        beside = self._dtype(next(iter(known.values()), None))
+        beside, own = self._dtype(next(iter(known.values()), None)), KINDS[node.kind].numbers
         places = [
-            known[i] if i in known else self._added(self._new(n, beside))
+            known[i] if i in known else self._added(self._new(n, own.get(i, beside)))
             for i, n in enumerate(node.inputs)
         ]
         return tuple(places)
@@ -86,7 +86,8 @@ class _Tracer:
         if index is None:
             return "float32"
         node = self.nodes[index]
-        told = node.dtype or node.attrs.get("dtype") or node.attrs.get("out_dtype")
+        usual = KINDS[node.kind].attrs.get("out_dtype") if node.kind in KINDS else None
+        told = node.dtype or node.attrs.get("dtype") or node.attrs.get("out_dtype") or usual
         return told or self._dtype(node.inputs[0])
 
     def _is_given(self, node: Node) -> bool:

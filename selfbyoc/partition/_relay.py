@@ -1,4 +1,4 @@
-"""Relay: bind parameters; MergeComposite, AnnotateTarget and PartitionGraph mark what was chosen."""
+"""Relay: bind parameters; MergeComposite, AnnotateTarget and PartitionGraph mark the matches."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from ..._tvm import GENERATION
 from ...errors import one_line
 from .graph import Graph, attributes, where
 from .nothing import GLOBAL_POOLS, of_nothing
+from .scales import of_scales
 
 IS_RELAY = GENERATION == "relay"
 # Attributes that a frontend does not look at, with the only value that they may have.
@@ -232,7 +233,7 @@ def _aligned(node: Any, graph: Graph) -> str:
 
 _CHECKS: tuple[Callable[[Any, Graph], str], ...] = (
     _unread, _variable, _second, _training, _empty, _scales, _left, _window, _narrow, _fourier,
-    _aligned, _nearest, _sorted, _flat, _beyond, _large, of_nothing,
+    _aligned, _nearest, _sorted, _flat, _beyond, _large, of_nothing, of_scales,
 )  # fmt: skip
 
 
