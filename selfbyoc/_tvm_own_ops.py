@@ -42,7 +42,7 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
 
 _DOT4 = _registered(DOT4)
 quotient = own_op(QUOTIENT, tir.div, "float32")
-"""x / y of floats, where the quotient lies between -512 and 512, or is NaN."""
+"""x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
 
 
 def dot4(unsigned: Any, signed: Any) -> Any:

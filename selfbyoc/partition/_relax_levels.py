@@ -11,7 +11,7 @@ from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ._relax_exprs import is_op
-from .levels import BYTES, alike, dequantised, one_number
+from .levels import BYTES, alike, dequantised, is_middle, one_number
 from .levels import MOVES as NAMES
 
 MOVES = [f"relax.{name}" for name in NAMES]
@@ -111,16 +111,18 @@ class LevelsAsRead(relax.PyExprMutator):
         if not is_op(product, "matmul") or call.attrs.dtype != "float32":
             return None
         sides = [self._centred(arg) for arg in product.args]
-        if None in sides:
+        if sides[0] is None or sides[1] is None:
             return None
+        weight, zero = sides[1]
+        array = _array(weight)
+        if array is None or array.ndim != 2 or not is_middle(_array(zero), str(array.dtype)):
+            return None  # no kernel of levels takes it: floats would not be exact
         one = constant(np.ones((), "float32"))
         both = [
-            self.builder_.emit(relax.op.dequantize(levels, one, zero))
-            for levels, zero in filter(None, sides)
+            self.builder_.emit(relax.op.dequantize(levels, one, point))
+            for levels, point in (sides[0], sides[1])
         ]
-        made = self.builder_.normalize(relax.op.matmul(*both))
-        turned = self._by_units(made)
-        return made if turned is None else turned
+        return self._by_units(self.builder_.normalize(relax.op.matmul(*both)))
 
     def _centred(self, arg: Any) -> tuple[Any, Any] | None:
         """The levels and the zero point of `cast(levels) - cast(zero)` in int32."""
@@ -136,13 +138,14 @@ class LevelsAsRead(relax.PyExprMutator):
 
     def _scaled(self, call: Any) -> Any | None:
         """A product of levels times a scale of it, or of each unit, as its operands' scale."""
-        product = self._bound(call.args[0])
-        if not is_op(product, "matmul"):
+        found = [n for n in (0, 1) if is_op(self._bound(call.args[n]), "matmul")]
+        product = self._bound(call.args[found[0]]) if len(found) == 1 else None
+        left = None if product is None else self._bound(product.args[0])
+        if product is None or left is None or not is_op(left, "dequantize"):
             return None
-        left = self._bound(product.args[0])
-        if not is_op(left, "dequantize") or not _is_one(left.args[1]):
+        if not _is_one(left.args[1]):
             return None
-        scale = call.args[1]
+        scale = call.args[1 - found[0]]
         if not _size_one(scale):
             return None
         made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")

@@ -10,7 +10,7 @@ from tvm import relay
 from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
-from .levels import MOVES, alike, dequantised, one_number
+from .levels import MOVES, alike, dequantised, is_middle, one_number
 
 
 def levels_as_read(mod: tvm.IRModule) -> tvm.IRModule:
@@ -106,6 +106,9 @@ class _Levels:
         if _name(product) != "qnn.dense" or str(call.attrs.dtype) != "float32":
             return None
         x, weight, *zeros = product.args[:4]
+        array = _array(weight)
+        if array is None or not is_middle(_array(zeros[1]), str(array.dtype)):
+            return None  # no kernel of levels takes it: floats would not be exact
         one = constant(np.ones((), "float32"))
         both = [_dequantize(a, one, z, axis=0) for a, z in zip((x, weight), zeros, strict=True)]
         made = relay.nn.dense(*both)

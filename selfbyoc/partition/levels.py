@@ -30,6 +30,11 @@ def one_number(array: Any) -> Any | None:
     return array.reshape(-1)[0]
 
 
+def is_middle(zero: Any, dtype: str) -> bool:
+    """Whether a weight counts from the middle of its dtype, as the kernels' weights do."""
+    return zero is not None and zero.size == 1 and int(zero.flat[0]) == (dtype == "uint8") * 128
+
+
 def alike(pairs: Any) -> bool:
     """Whether scales and zero points, arrays in pairs, are equal, each one number."""
     return all(

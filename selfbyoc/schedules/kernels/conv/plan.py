@@ -79,8 +79,8 @@ def plan(ops: Ops, machine: Machine) -> ConvPlans:
 
 
 def plan_directly(ops: Ops, machine: Machine) -> ConvPlans:
-    """The plans of every conv2d in a direct form: Winograd's sums of products are no integers."""
-    found = ((c.name, _direct(c, ops.packing(c, 1).shape, machine)) for c in ops.of("conv2d"))
+    """The plans of every conv2d without Winograd's, whose products of sums are no integers."""
+    found = [(c.name, _direct(c, ops.packing(c, 1).shape, machine)) for c in ops.of("conv2d")]
     return ConvPlans(tuple(found), machine)
 
 

@@ -32,8 +32,7 @@ from ..words import (
 )
 from . import kernel
 from .operands import Operands
-from .plan import ConvPlan, ConvPlans, plan_directly
-from .plan import plan as plan_floats
+from .plan import ConvPlan, ConvPlans, plan_directly, plan_groups
 from .staged import StagedStages, schedule
 
 LEAST_CHANNELS = 3  # of a group, for words of four bytes
@@ -92,7 +91,10 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     alone = _ops_of(ops)
     (conv,) = alone.of("conv2d")
     words = is_of_words(ops.of("conv2d")[0].inputs[1][0])
-    found = plan_directly(alone, machine) if words else plan_floats(alone, machine)
+    grouped = None if words else plan_groups(alone, conv, machine)
+    found = plan_directly(alone, machine)
+    if grouped is not None:
+        found = ConvPlans(((conv.name, grouped),), machine)
     return QuantizedPlan(found, conv.attrs["groups"], words)
 
 
