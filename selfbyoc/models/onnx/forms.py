@@ -18,6 +18,7 @@ from . import (
     loops,
     parts,
     places,
+    qlinear,
     quantized,
     recurrent,
     reductions,
@@ -36,7 +37,7 @@ from .graph import Graph, is_of_onnx, nodes, op_name, where
 # would be.
 Form = Callable[[Any, Graph], Sequence[Any] | None]
 _MODULES = (
-    arithmetic, copies, counted, elementwise, gathered, loops, parts, places, quantized,
+    arithmetic, copies, counted, elementwise, gathered, loops, parts, places, qlinear, quantized,
     reductions, resampling, scans, spectra, training, windows,
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}

@@ -38,31 +38,6 @@ def _centred(steps: Steps, x: str, point: str, shape: Any) -> str:
     return steps("Sub", wide, zero)
 
 
-def _qlinear_conv(node: Any, graph: Graph) -> Sequence[Any] | None:
-    x, xs, xz, w, ws, wz, ys, yz, *bias = node.input
-    rank = graph.rank(w)
-    if rank is None:
-        return None
-    steps = Steps(graph, node)
-    x = _centred(steps, x, xz, "")
-    w = _centred(steps, w, wz, (-1, *[1] * (rank - 1)))
-    sums = steps("Conv", x, w, **attributes(node))
-    if bias:
-        sums = steps("Add", sums, steps("Reshape", bias[0], [-1, *[1] * (rank - 2)]))
-    weight = steps("Reshape", steps.cast(ws, np.float32), [-1, *[1] * (rank - 2)])
-    factor = steps("Div", steps("Mul", steps.cast(xs, np.float32), weight), ys)
-    return _requantized(steps, sums, factor, yz)
-
-
-def _qlinear_matmul(node: Any, graph: Graph) -> Sequence[Any] | None:
-    a, a_scale, az, b, bs, bz, ys, yz = node.input
-    steps = Steps(graph, node)
-    sums = steps("MatMul", _centred(steps, a, az, ""), _centred(steps, b, bz, ""))
-    scales = [steps.cast(s, np.float32) for s in (a_scale, bs, ys)]
-    factor = steps("Div", steps("Mul", *scales[:2]), scales[2])
-    return _requantized(steps, sums, factor, yz)
-
-
 def _of_one_sign(node: Any, graph: Graph) -> Sequence[Any] | None:
     """Signed bytes by unsigned ones as unsigned ones, each and its zero point 128 more."""
     a, b, *points = node.input
@@ -83,19 +58,20 @@ def _lifted(steps: Steps, x: str) -> str:
     return steps.cast(steps("Add", steps.cast(x, np.int32), np.int32(128)), np.uint8)
 
 
-def _requantized(steps: Steps, sums: str, factor: str, point: str) -> Sequence[Any] | None:
-    dtype = steps.graph.dtype(point)
-    if dtype is None or dtype.kind not in "iu":
+def _with_point(node: Any, graph: Graph, dtype: Any) -> Sequence[Any] | None:
+    """With a zero point, which 0.17 wants."""
+    if not IS_RELAY or len(node.input) > 2 or dtype is None or dtype.kind not in "iu":
         return None
-    limits = np.iinfo(dtype)
-    scaled = steps("Round", steps("Mul", steps.cast(sums, np.float32), factor))
-    moved = steps("Add", scaled, steps.cast(point, np.float32))
-    ends = np.float32(limits.min), np.float32(limits.max)
-    return steps.instead(steps.cast(steps("Clip", moved, *ends), dtype))
+    steps = Steps(graph, node)
+    given = {n: v for n, v in attributes(node).items() if n == "axis"}
+    zero = np.zeros(graph.shape(node.input[1]) or (), dtype)
+    return steps.instead(steps(node.op_type, *node.input, zero, **given))
 
 
 def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     """Of floats of 8 bits, or in blocks."""
+    if found := _with_point(node, graph, graph.dtype(node.input[0])):
+        return found
     dtype, given = graph.dtype(node.input[1]), attributes(node)
     is_narrow = graph.dtype_number(node.input[0]) in (17, 18, 19, 20)
     if dtype is None or not (is_narrow or given.get("block_size", 0)):
@@ -113,7 +89,11 @@ def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
 
 def _quantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     """To floats of 8 bits, or in blocks."""
-    given, point = attributes(node), node.input[2] if len(node.input) > 2 else ""
+    given = attributes(node)
+    byte = None if "output_dtype" in given else np.dtype("uint8")
+    if found := _with_point(node, graph, byte):
+        return found
+    point = node.input[2] if len(node.input) > 2 else ""
     number = graph.dtype_number(point) if point else given.get("output_dtype", 2)
     if number not in (2, 3, 4, 5, 17, 18, 19, 20):
         return None
@@ -180,7 +160,4 @@ FORMS = {
 if IS_RELAY:
     FORMS["MatMulInteger"] = _of_one_sign  # its frontend wants both sides alike
 if not IS_RELAY:  # whose frontend has these as its dialect of bytes, twenty times as fast
-    FORMS |= {
-        "ConvInteger": _conv_integer, "QLinearConv": _qlinear_conv,
-        "QLinearMatMul": _qlinear_matmul,
-    }  # fmt: skip
+    FORMS["ConvInteger"] = _conv_integer
