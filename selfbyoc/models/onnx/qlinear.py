@@ -18,6 +18,7 @@ _AXES_SINCE = 13  # the opset from which on scales lie along an axis
 
 def _floats(steps: Steps, x: str, scale: str, zero: str, axis: int | None = None) -> str:
     """A tensor of levels as floats; without a zero point that is 0."""
+    scale, zero = _number(steps, scale), _number(steps, zero)
     more = {} if axis is None or _is_one(steps.graph, scale) else {"axis": axis}
     return steps("DequantizeLinear", x, scale, *filter(None, [zero]), **more)
 
@@ -27,7 +28,17 @@ def _levels(steps: Steps, y: str, scale: str, zero: str, like: str) -> str:
     dtype = steps.graph.dtype(like)
     if not zero and dtype is not None:
         zero = steps.constant(np.zeros((), dtype))
+    scale, zero = _number(steps, scale), _number(steps, zero)
     return steps("QuantizeLinear", y, scale, *filter(None, [zero]))
+
+
+def _number(steps: Steps, name: str) -> str:
+    """A vector of one element as a number, which 0.17 takes for one along an axis."""
+    if not name or steps.graph.shape(name) != (1,):
+        return name
+    value = steps.graph.constant(name)
+    empty = np.zeros(0, np.int64)
+    return steps("Reshape", name, empty) if value is None else steps.constant(value.reshape(()))
 
 
 def _is_one(graph: Graph, name: str) -> bool:
