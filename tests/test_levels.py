@@ -19,7 +19,11 @@ CPUS = (
     "llvm -mcpu=cascadelake", "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell",
     "llvm -mcpu=nehalem",
 )  # fmt: skip
-TARGETS = cpus(None, *CPUS)
+TARGETS = cpus(None, "llvm -mcpu=haswell")
+TARGETS += [
+    pytest.param(*t.values, marks=[*t.marks, pytest.mark.slow], id=t.id)
+    for t in cpus(*CPUS[:2], CPUS[3])
+]
 F32 = np.float32
 
 
