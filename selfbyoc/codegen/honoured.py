@@ -54,7 +54,8 @@ def _mistyped(match: Match) -> tuple[OpCall, str] | None:
     """A product of floats that its model wants in another dtype, and the compute does not; in
     integers TVM rounds now the factors, now the sums, so that nobody knows what it means.
     """
-    wanted = [(c, c.attrs.get("out_dtype")) for c in match.ops if "float" in c.inputs[0].dtype]
+    products = [c for c in match.ops if c.kind != "quantize" and "float" in c.inputs[0].dtype]
+    wanted = [(c, c.attrs.get("out_dtype")) for c in products]
     unusual = [(c, dtype) for c, dtype in wanted if dtype not in (None, c.inputs[0].dtype)]
     if not unusual:
         return None

@@ -13,7 +13,7 @@ from ..errors import UnsupportedOp
 from ..graph import OpCall
 from .attrs import Raw, must, only, plain
 from .fixed_point import fixed_point
-from .kind import BROADCASTS, Array, OpKind, along, form, is_one
+from .kind import Array, OpKind, along, form, is_one
 from .mathfn import clamp
 from .rounded import round_away, round_even
 
@@ -65,7 +65,7 @@ def _of_axis(tensor: Tensor, index: Sequence[Any], axis: int) -> Any:
 
 def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, scale, zero = ins
-    axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.outputs[0].dtype
+    axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.attrs["out_dtype"]
     rounded = round_even if call.attrs["ties"] == "even" else round_away
 
     def element(*i: Any) -> Any:
@@ -86,7 +86,7 @@ def _ends(dtype: str) -> tuple[Any, Any]:
 
 def _dequantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
     x, scale, zero = ins
-    axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.outputs[0].dtype
+    axis, dtype = call.attrs["axis"] % max(1, len(x.shape)), call.attrs["out_dtype"]
 
     def element(*i: Any) -> Any:
         level = x(*i).astype("int32") - _of_axis(zero, i, axis).astype("int32")
@@ -141,7 +141,7 @@ KINDS = (
         attrs={"axis": -1, "out_dtype": "float32"},
         relay=form("qnn.dequantize", _axis_and_dtype),
         relax=form("dequantize", _axis_and_dtype),
-        fuses=BROADCASTS,
+        fuses="elemwise",
         takes="x scale zero_point",
         numbers={1: "float32", 2: "int32"},
         doc="(x - zero_point) * scale; both are one number, or a vector along one axis of x.",
@@ -155,7 +155,7 @@ KINDS = (
         read_attrs=("ties",),
         relay=form("qnn.quantize", _quantize_attrs("away")),
         relax=form("quantize", _quantize_attrs("even")),
-        fuses=BROADCASTS,
+        fuses="elemwise",
         takes="x scale zero_point",
         numbers={1: "float32", 2: "int32"},
         doc=(

@@ -127,8 +127,9 @@ def _both(case: Case, draw: Draw, found: Outcome) -> None:
         return
     shapes = _packed(draw, case.constants, first)
     for name, shape in shapes.items():
-        weights = math.prod(draw.match.args[name].shape)
-        if not weights <= math.prod(shape) <= LARGEST:
+        value = draw.match.args[name]
+        weights, of_one = math.prod(value.shape), 4 if value.dtype.endswith("int8") else 1  # a word
+        if not weights <= of_one * math.prod(shape) <= LARGEST:
             found.faults.append(f"{name}: {weights} weights packed as {shape}")
     with case.each():
         second = _plan(case.reader or case.machine, _of_batch(draw, case.batch), shapes, found)

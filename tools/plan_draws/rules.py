@@ -98,6 +98,24 @@ def _vectors(d: Drawing, at: int, shape: Shape, vectors: Sequence[int]) -> None:
         d.need(vector, (shape[axis],))
 
 
+def _levels(d: Drawing, at: int) -> None:
+    x, *factors = d.node(at).inputs
+    _factors(d, at, d.give(x), factors)
+
+
+def _levels_to(d: Drawing, at: int, wanted: Wanted) -> None:
+    x, *factors = d.node(at).inputs
+    d.need(x, wanted)
+    _factors(d, at, d.shape(x), factors)
+
+
+def _factors(d: Drawing, at: int, shape: Shape, factors: Sequence[int]) -> None:
+    """Scales and zero points that are arguments lie along the axis; numbers have no shape."""
+    for factor in factors:
+        given = d.node(factor).value is None
+        d.need(factor, (shape[d.attrs(at).get("axis", -1)],) if given else ())
+
+
 def _rows(d: Drawing, leaf: int) -> Shape:
     """Rows of any number of axes."""
     rank = d.rng.choice((2, 2, 3, 3, 4))
@@ -122,7 +140,7 @@ def _image(d: Drawing, leaf: int) -> Shape:
 def _conv2d(d: Drawing, at: int) -> None:
     x, weight = d.node(at).inputs
     _, channels, *_ = d.give(x)
-    known = d.node(weight).shape
+    known = _known(d, weight)
     groups = _groups(d, at, channels, known)
     window = sizes.window(d.rng, known[2:])
     apart = sizes.dilation(d.rng)
@@ -131,6 +149,13 @@ def _conv2d(d: Drawing, at: int) -> None:
     d.set(at, groups=groups, strides=sizes.strides(d.rng), dilation=apart, padding=pads)
     each = _filters(d, groups, known)
     d.need(weight, (groups * each, channels // groups, *window))
+
+
+def _known(d: Drawing, index: int) -> Shape:
+    """The shape that the case gives a weight, or what is computed of it alone."""
+    while not d.node(index).is_leaf:
+        index = d.node(index).inputs[0]
+    return d.node(index).shape
 
 
 def _groups(d: Drawing, at: int, channels: int, weight: Shape) -> int:
@@ -303,6 +328,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("add", "multiply", "divide", "right_shift"), _PLAIN),
     **dict.fromkeys(("relu", "clip", "silu", "gelu", "cast", "round", "requantize"), _PLAIN),
     **dict.fromkeys(("bias_add", "batch_norm"), Rule(_along, _along_to)),
+    **dict.fromkeys(("dequantize", "quantize"), Rule(_levels, _levels_to)),
     **dict.fromkeys(("layer_norm", "rms_norm"), _NORM),
     "softmax": Rule(_softmax, _elementwise_to, _rows),
     "conv2d": Rule(_conv2d, _conv2d_to, _image),

@@ -155,16 +155,13 @@ ANY_LAYOUT = (
 )  # fmt: skip
 
 
-def _levels(*after: Any, **attrs: Any) -> Any:
-    """A convolution of levels, its scale that of each channel, and what comes after it."""
+def _levels(**attrs: Any) -> Any:
+    """A convolution of levels, its scale that of each channel."""
 
     def program(x: Any, weight: Any, w_scale: Any, bias: Any) -> Any:
         image = op.dequantize(x, 2.0**-5, 7)
-        y = op.conv2d(image, op.dequantize(weight, op.exp(w_scale), 0, axis=0), **attrs)
-        y = op.bias_add(y, bias)
-        for one in after:
-            y = one(y)
-        return y
+        y = op.conv2d(image, op.dequantize(weight, w_scale, 0, axis=0), **attrs)
+        return op.bias_add(y, bias)
 
     return program
 
@@ -177,9 +174,20 @@ def _of_levels(name: str, program: Any, x: Any, weight: Any, dtype: str = "uint8
     )  # fmt: skip
 
 
+def _unbiased_levels(x: Any, weight: Any) -> Any:
+    return op.conv2d(op.dequantize(x, 2.0**-4, -3), op.dequantize(weight, 2.0**-6, 0), padding=1)
+
+
 LEVELS = (
+    Case(
+        _unbiased_levels,
+        name="unbiased",
+        x=((1, 8, 7, 9), "int8"),
+        weight=((10, 8, 3, 3), "int8"),
+        constants=["weight"],
+    ),
     _of_levels("3x3", _levels(padding=1), (1, 16, 14, 15), (24, 16, 3, 3)),
-    _of_levels("1x1", _levels(op.relu), (1, 64, 28, 28), (32, 64, 1, 1)),
+    _of_levels("1x1", _levels(), (1, 64, 28, 28), (32, 64, 1, 1)),
     _of_levels("first-layer", _levels(strides=2, padding=3), (1, 3, 33, 31), (16, 3, 7, 7)),
     _of_levels("signed", _levels(padding=(0, 1, 1, 0)), (2, 19, 9, 7), (21, 19, 3, 3), "int8"),
     _of_levels("grouped", _levels(groups=4, padding=1), (1, 24, 9, 12), (20, 6, 3, 3)),

@@ -17,7 +17,7 @@ from ....codegen.info.ops import Ops, OpView, Packing
 from ....language.kernel import Kernel
 from ....language.types import Expr, Tensor
 from ....machine import Machine
-from ...steps.faults import Faults
+from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ..words import (
     Words,
@@ -61,7 +61,10 @@ class QuantizedPlan:
         return f"{self.convs}, of {'words of 4 bytes' if self.is_of_words else 'exact floats'}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
-        """Of the plan that it is made of."""
+        """Of the plan that it is made of, and of what it is for."""
+        (conv,) = ops.of("conv2d")
+        yield from unlike("groups", self.groups, conv.attrs["groups"])
+        yield from unlike("words", self.is_of_words, is_of_words(conv.inputs[1][0]))
         yield from self.convs.faults(_ops_of(ops), cpu)
 
     @property
