@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -13,8 +13,10 @@ from ..graph import OpCall, OpGraph
 from ..ir.canonical import declined
 from ..ir.origins import origins
 from ..ir.rules.rewriter import Declined
-from ..language.declared import declared, root_kinds
+from ..language.declared import Declared, declared, root_kinds
+from ..language.known import is_builtin
 from ..language.raised import own_lines
+from ..match.absorbed import DEQUANTIZE
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
@@ -48,7 +50,8 @@ def select(
     taken: dict[OpCall, Match] = {}
     chosen: list[Match] = []
     records: list[Record] = []
-    for composite in asked:
+    outline = tuple(map(declared, asked))
+    for composite in _with_levels(asked, outline, graph):
         found, missed = _candidates(graph, composite, hints, strict)
         records += missed
 
@@ -67,11 +70,22 @@ def select(
     owner = owners(chosen)
     ops = tuple((c.name, c.kind, owner.get(c, "")) for c in graph.ops if c.sources)
     edges = tuple((source, call.name) for call in graph.ops for source in sources_of(graph, call))
-    outline = tuple(map(declared, asked))
     return chosen, Report(
         tuple(records), ops, outline, edges, graph.absorbed, problems,
         costs=_costs(graph), origins=tuple(origins(graph).items()),
     )  # fmt: skip
+
+
+def _with_levels(
+    asked: Sequence[Composite], outline: Sequence[Declared], graph: OpGraph
+) -> list[Composite]:
+    """The composites, without ours of levels beside others in a model that has none: what they
+    nearly match there is no news.
+    """
+    if len(asked) == 1 or any(call.kind == DEQUANTIZE for call in graph.ops):
+        return list(asked)
+    both = zip(asked, outline, strict=True)
+    return [c for c, told in both if DEQUANTIZE not in told.kinds or not is_builtin(c)]
 
 
 def _costs(graph: OpGraph) -> tuple[tuple[str, int, int], ...]:
