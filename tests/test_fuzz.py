@@ -68,7 +68,7 @@ def test_another_process_grows_the_same_programs():
 def test_programs_are_many_and_small():
     assert len({p.to_json() for p in GROWN}) == len(GROWN)
     assert all(work(p, infer(p)) <= 4 * LIMIT for p in GROWN)
-    told = " ".join(" ".join(p.grown[1:]) for p in (grown(SEEDS, 1, n) for n in range(300)))
+    told = " ".join(" ".join(p.grown[1:]) for p in (grown(SEEDS, 1, n) for n in range(900)))
     for change in (
         "spelled", "then", "twice", "two roles", "leaf", "reader", "returned", "-> 1", "branches",
         "an image of 1 x", "dilation (1, 3)",
