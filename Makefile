@@ -247,7 +247,8 @@ venv-cuda: venv venv-relay $(RELAX)/.cuda $(RELAY)/.cuda
 	@:
 
 %/.cuda: %/.installed
-	@$*/bin/python $(PIP_INSTALL) nvidia-cuda-nvrtc-cu12 nvidia-cuda-cccl-cu12
+	@$*/bin/python $(PIP_INSTALL) nvidia-cuda-nvrtc-cu12 nvidia-cuda-cccl-cu12 \
+		nvidia-cuda-runtime-cu12
 	@touch $@
 
 %/.intel: %/.installed

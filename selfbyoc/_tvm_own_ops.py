@@ -13,7 +13,7 @@ from typing import Any
 from tvm.ir import _ffi_api
 from tvm.ir.op import register_op_attr
 
-from ._tvm import GENERATION, dtype_of, tir, tvm
+from ._tvm import GENERATION, dtype_of, tir, tvm, walk
 
 DOT4, QUOTIENT = "selfbyoc.dot4", "selfbyoc.quotient"
 
@@ -53,6 +53,13 @@ def dot4(unsigned: Any, signed: Any) -> Any:
 def is_own(node: Any, name: str) -> bool:
     """Whether an expression is a call of such an op."""
     return getattr(getattr(node, "op", None), "name", "") == name
+
+
+def has_own(func: Any, name: str) -> bool:
+    """Whether a function has a call of such an op."""
+    found: list[Any] = []
+    walk(func.body, lambda node: found.append(node) if is_own(node, name) else None, "Call")
+    return bool(found)
 
 
 def lanes_of(expr: Any) -> int:

@@ -71,6 +71,8 @@ LINEAR = {
     "mean": ("QLinearGlobalAveragePool", {"a": IMAGE}, {**ABC, **Y}, "", ONE),
     "pool": ("QLinearAveragePool", {"a": IMAGE}, {**ABC, **Y}, "", {
         **ONE, "kernel_shape": [2, 2], "strides": [2, 2]}),
+    "softmax": ("QLinearSoftmax", {"a": ROWS}, {**ABC, **TO_ONE}, "softmax", {
+        **ONE, "axis": -1, "opset": 13}),
     "concat": ("QLinearConcat", {"a": IMAGE, "b": OTHER}, {**ABC, **Y}, "", {
         "order": ["ys", "yz", "a", "as", "az", "b", "bs", "bz"], "axis": 1}),
 }  # fmt: skip

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._tvm import tir, walk
-from .._tvm_own_ops import DOT4, as_bits, bytes_of, is_own, lanes_of, llvm, own_op
+from .._tvm import tir
+from .._tvm_own_ops import DOT4, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
 from .._tvm_rewrite import map_calls, mapped
 from ..cpu_features import architecture, features_of
 
@@ -23,7 +23,7 @@ _WORDS = {
 
 def with_dot_products(func: Any, target: Any) -> Any:
     """A scheduled function with the target's instructions for its products of bytes."""
-    if not _has_any(func):
+    if not has_own(func, DOT4):
         return func
     accumulate = _INSTRUCTIONS[_set_of(target)]
 
@@ -47,12 +47,6 @@ def _set_of(target: Any) -> str:
     if "avx512vnni" in features and "avx512vl" in features:
         return "avx512vnni"
     return next((s for s in ("avxvnni", "avx512bw", "avx2", "sse2") if s in features), "")
-
-
-def _has_any(func: Any) -> bool:
-    found: list[Any] = []
-    walk(func.body, lambda node: found.append(node) if is_own(node, DOT4) else None, "Call")
-    return bool(found)
 
 
 def _by_vnni(most: int, sums: Any, a: Any, w: Any) -> Any:

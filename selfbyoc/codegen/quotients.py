@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._tvm import dtype_of, tir
-from .._tvm_own_ops import QUOTIENT, is_own, lanes_of, llvm, own_op
+from .._tvm_own_ops import QUOTIENT, has_own, is_own, lanes_of, llvm, own_op
 from .._tvm_rewrite import map_calls
 from ..cpu_features import architecture, features_of
 
@@ -38,7 +38,8 @@ _by_reciprocal = own_op(f"{QUOTIENT}.reciprocal", _mended, "float32")
 
 def with_quotients(func: Any, target: Any) -> Any:
     """A scheduled function whose quotients by constants are products, where the CPU fuses them."""
-    if architecture(target) == "x86_64" and "fma" not in features_of(target):
+    fuses = architecture(target) != "x86_64" or "fma" in features_of(target)
+    if not fuses or not has_own(func, QUOTIENT):
         return func
 
     def change(call: Any) -> Any:

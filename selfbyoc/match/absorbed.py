@@ -69,14 +69,16 @@ class Around:
         for end in (call for call in reversed(after) if call.outputs[0].dtype != CONDITION):
             ops = ancestors(end, after)
             if self._is_closed(match.outputs[0], ops, end):
-                yield self.graph.in_order((*ops, *self._residuals(ops)))
+                yield self.graph.in_order((*ops, *self._residuals(ops, match.outputs[0])))
 
-    def _residuals(self, ops: Sequence[OpCall]) -> Iterator[OpCall]:
-        """What makes floats of levels for these ops alone, as of a residual: it joins them."""
+    def _residuals(self, ops: Sequence[OpCall], start: Value) -> Iterator[OpCall]:
+        """What makes floats of levels for these ops alone, as of a residual: it joins them. Of a
+        gate, which is broadcast, it stays outside: an element of it has another place.
+        """
         inside = set(ops)
         for call in dict.fromkeys(self._producers([v for op in ops for v in op.inputs])):
             value = call.outputs[0]
-            if call in inside or call.kind != DEQUANTIZE or not self.joins(call, value):
+            if call in inside or call.kind != DEQUANTIZE or not self.joins(call, start):
                 continue
             if self._only_inside(value, inside):
                 yield call

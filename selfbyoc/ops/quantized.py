@@ -73,9 +73,10 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         point = _of_axis(zero, i, axis).astype(dtype_of(value))
         # Limits before the division: a level is the same, and no quotient large or infinite. What
         # is rounded to an integer within limits needs none after it.
-        low, high = ((end.astype(dtype_of(value)) - point) * factor for end in _ends(dtype))
+        ends = [(end.astype(dtype_of(value)) - point) * factor for end in _ends(dtype)]
+        value = clamp(value, tir.Min(*ends), tir.Max(*ends))  # of a scale below 0 they are turned
         over = quotient if dtype_of(value) == "float32" else tir.div
-        return (rounded(over(clamp(value, low, high), factor)) + point).astype(dtype)
+        return (rounded(over(value, factor)) + point).astype(dtype)
 
     return te.compute(x.shape, element, name=call.name)
 

@@ -10,7 +10,7 @@ from tvm import relax
 from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
-from ._relax_exprs import is_op
+from ._relax_exprs import is_op, static_shape
 from .levels import BYTES, alike, dequantised, is_middle, one_number
 from .levels import MOVES as NAMES
 
@@ -64,7 +64,9 @@ class LevelsAsRead(relax.PyExprMutator):
     def _known(self, call: Any) -> Any | None:
         """A quantize of what was just dequantised alike: the levels that it was made of."""
         before = self._bound(call.args[0])
-        if not is_op(before, "dequantize") or before.args[0].ty.dtype != call.attrs.out_dtype:
+        if not is_op(before, "dequantize") or before.attrs.out_dtype != "float32":
+            return None  # fewer bits might give a neighbour
+        if before.args[0].ty.dtype != call.attrs.out_dtype:
             return None
         pairs = zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)
         return before.args[0] if alike(pairs) else None
@@ -133,8 +135,7 @@ class LevelsAsRead(relax.PyExprMutator):
             return None
         levels, *zeros = (part.args[0] for part in parts)
         zero = zeros[0] if zeros else constant(np.zeros((), "int32"))
-        is_number = all(int(extent) == 1 for extent in zero.ty.shape)
-        return (levels, zero) if str(levels.ty.dtype) in BYTES and is_number else None
+        return (levels, zero) if str(levels.ty.dtype) in BYTES and _size_one(zero) else None
 
     def _scaled(self, call: Any) -> Any | None:
         """A product of levels times a scale of it, or of each unit, as its operands' scale."""
@@ -146,14 +147,14 @@ class LevelsAsRead(relax.PyExprMutator):
         if not _is_one(left.args[1]):
             return None
         scale = call.args[1 - found[0]]
-        if not _size_one(scale):
+        if not _size_one(scale) or scale.ty.ndim > product.ty.ndim:
             return None
         made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")
         return relax.op.matmul(self.builder_.emit(made), *list(product.args)[1:])
 
 
 def _size_one(expr: Any) -> bool:
-    return all(hasattr(extent, "value") and int(extent) == 1 for extent in expr.ty.shape)
+    return expr.ty.ndim == 0 or set(static_shape(expr)) == {1}
 
 
 def _is_one(expr: Any) -> bool:

@@ -72,27 +72,28 @@ class _Levels:
     def _known(self, call: Any) -> Any | None:
         """A quantize of what was just dequantised alike: the levels that it was made of."""
         before = self.new[call.args[0]]
-        if _name(before) != "qnn.dequantize" or not alike(
-            zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)
-        ):
+        if not _is_dequantized(before):
+            return None
+        pairs = zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)
+        if not alike(pairs):
             return None
         return before.args[0] if _dtype(before.args[0]) == str(call.attrs.out_dtype) else None
 
     def _moved(self, call: Any) -> Any | None:
         """A move of dequantised levels as one of the levels, dequantised after it."""
         before = self.new[call.args[0]]
-        scale = _array(before.args[1]) if _name(before) == "qnn.dequantize" else None
+        scale = _array(before.args[1]) if _is_dequantized(before) else None
         zero = None if scale is None else _array(before.args[2])
         if scale is None or zero is None or scale.size * zero.size != 1 or scale.flat[0] <= 0:
             return None
         others = [self.new[arg] for arg in call.args[1:]]
-        moved = relay.Call(call.op, [before.args[0], *others], call.attrs, call.type_args)
+        moved = relay.Call(call.op, [before.args[0], *others], call.attrs)
         return _dequantize(moved, *before.args[1:])
 
     def _transposed(self, call: Any) -> Any | None:
         """A weight of levels by units, [units, in]: transposed now."""
         before = self.new[call.args[0]]
-        array = _array(before.args[0]) if _name(before) == "qnn.dequantize" else None
+        array = _array(before.args[0]) if _is_dequantized(before) else None
         if array is None or array.ndim != 2 or tuple(map(int, call.attrs.axes or (1, 0))) != (1, 0):
             return self._moved(call)
         turned = constant(np.ascontiguousarray(array.T))
@@ -114,13 +115,13 @@ class _Levels:
         made = relay.nn.dense(*both)
         if shaped is product:
             return made
-        return relay.Call(shaped.op, [made], shaped.attrs, shaped.type_args)
+        return relay.Call(shaped.op, [made], shaped.attrs)
 
 
 def _narrow(call: Any) -> Any | None:
     """A dequantised bias of 32 bits: it is one of floats."""
     arrays = [_array(arg) for arg in call.args]
-    if arrays[0] is None or arrays[0].dtype != np.int32:
+    if arrays[0] is None or arrays[0].dtype != np.int32 or not _is_dequantized(call):
         return None
     if any(array is None for array in arrays):
         return None
@@ -129,6 +130,11 @@ def _narrow(call: Any) -> Any | None:
 
 def _dequantize(levels: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
     return relay.qnn.op.dequantize(levels, scale, zero, axis)
+
+
+def _is_dequantized(expr: Any) -> bool:
+    """Whether it makes float32 of levels."""
+    return _name(expr) == "qnn.dequantize" and str(expr.attrs.out_dtype) == "float32"
 
 
 def _name(expr: Any) -> str:

@@ -123,6 +123,14 @@ def _of_one(op: str, *kept: str) -> Callable[[Any, Graph], Nodes]:
     return form
 
 
+def _softmax(node: Any, graph: Graph) -> Nodes:
+    """ONNX's of the opset that the node names: before 13 it is over all axes from one on."""
+    is_new = attributes(node).get("opset", 13) >= _AXES_SINCE
+    if is_new != (graph.opset >= _AXES_SINCE):
+        return None
+    return _of_one("Softmax", "axis")(node, graph)
+
+
 def _concat(node: Any, graph: Graph) -> Nodes:
     ys, yz, *rest = node.input
     steps = Steps(graph, node)
@@ -162,7 +170,7 @@ _OF_RUNTIME: dict[str, Callable[[Any, Graph], Nodes]] = {
     "QLinearAdd": _of_two("Add"), "QLinearAveragePool": _of_one("AveragePool", *_POOL),
     "QLinearConcat": _concat, "QLinearGlobalAveragePool": _of_one("GlobalAveragePool"),
     "QLinearLeakyRelu": _of_one("LeakyRelu", "alpha"), "QLinearMul": _of_two("Mul"),
-    "QLinearSigmoid": _of_one("Sigmoid"), "QLinearSoftmax": _of_one("Softmax", "axis"),
+    "QLinearSigmoid": _of_one("Sigmoid"), "QLinearSoftmax": _softmax,
 }  # fmt: skip
 FORMS = {f"com.microsoft.{op}": form for op, form in _OF_RUNTIME.items()}
 FORMS |= {"QLinearConv": _conv, "QLinearMatMul": _matmul}

@@ -13,6 +13,10 @@ def _is_one(value: Any) -> bool:
     return math.prod(value.shape) == 1
 
 
+# Products of one sum: it, and its correction by a zero point, have to fit int32.
+MOST_TERMS = (1 << 30) // (255 * 128)
+
+
 def check_levels(match: Any) -> None:
     """Bytes with one scale and zero point of the data, and weights that count from their middle."""
     for name in ("x", "weight"):
@@ -30,5 +34,7 @@ def check_levels(match: Any) -> None:
         match.w_zero.scalar == middle,
         f"the weight's zero point is not {middle}, from which {match.weight.dtype} is moved",
     )
+    terms = math.prod(match.weight.shape[1:])
+    require(terms <= MOST_TERMS, f"sums of {terms} products of bytes may leave int32")
     result = match.root.outputs[0].dtype
     require(result == "float32", f"levels are dequantised to {result}, not float32")

@@ -8,6 +8,7 @@ and how it is multiplied differ. A word of levels counts them from 0 to 255, one
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..._tvm import te, tir
 from ...language.types import Expr, Tensor
@@ -53,6 +54,20 @@ def of_axis(factor: Tensor, at: Expr) -> Expr:
     """A scale of all, or of each output."""
     is_one = all(int(extent) == 1 for extent in factor.shape)
     return only(factor) if is_one else factor(at)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """What is made of the sums of an output: the scales of both operands, and a bias."""
+
+    x_scale: Tensor
+    w_scale: Tensor
+    bias: Tensor | None
+
+    def __call__(self, total: Expr, output: Expr) -> Expr:
+        """Of an exact sum, in int32 or in a float."""
+        value = total.astype("float32") * (only(self.x_scale) * of_axis(self.w_scale, output))
+        return value if self.bias is None else value + self.bias(output)
 
 
 class Words:

@@ -20,9 +20,9 @@ from ....machine import Machine
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ..words import (
+    Scaled,
     Words,
     every_byte,
-    of_axis,
     only,
     signed,
     unsigned,
@@ -172,19 +172,18 @@ def compute(
     """
     (conv,) = ops.of("conv2d")
     out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
+    offset: Callable[[Expr], Expr] | None
     if plan.is_of_words:
         stages, offset = _by_words(x, zero, weight, conv, plan)
     else:
-        made = kernel.convolution(
-            _Levels(x, zero), weight, conv.attrs, out, plan.conv, conv.name
-        )  # fmt: skip
-        stages, offset = made, None
+        image = _Levels(x, zero)
+        stages = kernel.convolution(image, weight, conv.attrs, out, plan.conv, conv.name)
+        offset = None
+    scaled = Scaled(x_scale, w_scale, bias)
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
         total = stages.result(n, o, y, z)
-        total = total if offset is None else (total - offset(o)).astype("float32")
-        value = total * (only(x_scale) * of_axis(w_scale, o))
-        return value if bias is None else value + bias(o)
+        return scaled(total if offset is None else total - offset(o), o)
 
     result = te.compute(out, element, name=f"{conv.name}_scaled")
     return StagedStages(result, {conv.name: replace(stages, result=result)})

@@ -12,7 +12,7 @@ from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK
-from ..words import Words, of_axis, only, unsigned, weight_sums, weight_words, words_of
+from ..words import Scaled, Words, only, unsigned, weight_sums, weight_words, words_of
 from .compute import Dense, in_tiles, product, result
 from .forms import ProductPlan
 from .pack import pack_weight
@@ -33,12 +33,8 @@ def pack(weight: Tensor, plan: ProductPlan) -> Tensor:
     """[units, in] -> [units/16, in/4 + 1, 16] of words, as floats lie; the last row of a block has
     the sums of its units' weights, which a zero point is multiplied by.
     """
-    body, sums, units = (
-        pack_weight(weight_words(weight), plan),
-        weight_sums(weight),
-        weight.shape[0],
-    )
-    blocks, depth, _ = extents(body)
+    body, sums = pack_weight(weight_words(weight), plan), weight_sums(weight)
+    (blocks, depth, _), (units, _) = extents(body), extents(weight)
 
     def element(b: Expr, i: Expr, lane: Expr) -> Expr:
         total = sums(tir.Min(b * BLOCK + lane, units - 1))
@@ -66,14 +62,13 @@ def compute(
     level = unsigned(only(x_zero), x.dtype)
     words = Words(x, len(x.shape) - 1).stage()
     found = product(in_tiles(words, plan.rows), weight, "int32", plan, times=dot4)
+    scaled = Scaled(x_scale, w_scale, bias)
     is_padded = int(found.sums.shape[-3]) * BLOCK > units
 
     def element(*i: Expr) -> Expr:
         unit = i[-3] * BLOCK + i[-1]
         unit = tir.Min(unit, units - 1) if is_padded else unit
-        total = found.sums(*i) - weight(i[-3], depth, i[-1]) * level
-        value = total.astype("float32") * (only(x_scale) * of_axis(w_scale, unit))
-        return value if bias is None else value + bias(unit)
+        return scaled(found.sums(*i) - weight(i[-3], depth, i[-1]) * level, unit)
 
     outputs = te.compute(found.sums.shape, element, name="outputs")
     return Dense(found, outputs, result(plan.rows, outputs, units))

@@ -44,7 +44,7 @@ def convolution(
 
         def tap(n: Expr, o: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
             factor = weight(tir.floordiv(o, rows), 0, y, z, tir.floormod(o, rows))
-            return read(n, tir.floordiv(o, each), lane, y, z) * factor
+            return operands.times(read(n, tir.floordiv(o, each), lane, y, z), factor)
 
         return by_channel(tap, te.sum, plan, out[:2], (high, wide), name, copy)
     depth = plan.depth or per_group
