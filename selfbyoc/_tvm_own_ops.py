@@ -15,7 +15,7 @@ from tvm.ir.op import register_op_attr
 
 from ._tvm import GENERATION, dtype_of, tir, tvm, walk
 
-DOT4, QUOTIENT = "selfbyoc.dot4", "selfbyoc.quotient"
+DOT2, DOT4, QUOTIENT = "selfbyoc.dot2", "selfbyoc.dot4", "selfbyoc.quotient"
 
 Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
@@ -40,14 +40,16 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
     return lambda *args: tir.call_intrin(dtype, op, *args)
 
 
-_DOT4 = _registered(DOT4)
+_DOTS = {2: _registered(DOT2), 4: _registered(DOT4)}
 quotient = own_op(QUOTIENT, tir.div, "float32")
 """x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
 
 
-def dot4(unsigned: Any, signed: Any) -> Any:
-    """Of the bytes of two int32: those of the first count 0 to 255, of the second -128 to 127."""
-    return tir.call_intrin("int32", _DOT4, unsigned, signed)
+def dot(word: int, unsigned: Any, signed: Any) -> Any:
+    """Of the four bytes of two int32, or of two levels of 16 bits: those of the first count 0 to
+    255, of the second -128 to 127.
+    """
+    return tir.call_intrin("int32", _DOTS[word], unsigned, signed)
 
 
 def is_own(node: Any, name: str) -> bool:

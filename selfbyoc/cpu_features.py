@@ -47,6 +47,19 @@ def features_of(target: Any) -> frozenset[str]:
     return _features(str(found.get("mtriple") or ""), str(found.get("mcpu") or ""), wanted)
 
 
+# Instructions that sum products of bytes in int32, exactly: four of them, or two.
+FOUR_PRODUCTS = ("avx512vnni", "avxvnni", "dotprod")
+_TWO_PRODUCTS = ("avx512bw", "avx2", "sse2")
+
+
+def products_of(target: Any) -> str:
+    """The feature by which a target multiplies bytes; empty: it has none for it."""
+    features = features_of(target)
+    if "avx512vl" not in features:
+        features -= {"avx512vnni"}
+    return next((name for name in (*FOUR_PRODUCTS, *_TWO_PRODUCTS) if name in features), "")
+
+
 def architecture(target: Any) -> str:
     """The target's architecture as the system spells it: 'x86_64', 'aarch64', ..."""
     found = target_dict(make_target(target))

@@ -1,6 +1,6 @@
 """Products of bytes as the CPU has them: exact sums in int32, whatever the operands.
 
-`with_dot_products` puts what the target has in the place of `C + dot4(a, w)`; it becomes
+`with_dot_products` puts what the target has in the place of `C + dot(4, a, w)`; it becomes
 instructions when its loops are vectors. `vpmaddubsw`, which saturates, is none of these. What has
 no instruction, such as single elements, is written out in shifts and products.
 """
@@ -12,47 +12,40 @@ from functools import partial
 from typing import Any
 
 from .._tvm import tir
-from .._tvm_own_ops import DOT4, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
+from .._tvm_own_ops import DOT2, DOT4, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
 from .._tvm_rewrite import map_calls, mapped
-from ..cpu_features import architecture, features_of
+from ..cpu_features import products_of
 
-_WORDS = {
+_PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",
 }  # fmt: skip
 
 
 def with_dot_products(func: Any, target: Any) -> Any:
     """A scheduled function with the target's instructions for its products of bytes."""
-    if not has_own(func, DOT4):
-        return func
-    accumulate = _INSTRUCTIONS[_set_of(target)]
+    for name in (DOT2, DOT4):
+        if has_own(func, name):
+            func = _lowered(func, name, _instruction(name, products_of(target)))
+    return func
 
+
+def _lowered(func: Any, name: str, accumulate: Callable[..., Any]) -> Any:
     def added(node: Any) -> Any:
         for product, sums in ((node.b, node.a), (node.a, node.b)):
-            if is_own(product, DOT4):
+            if is_own(product, name):
                 return accumulate(sums, *product.args)
         return node
 
     def alone(call: Any) -> Any:
-        return accumulate(tir.const(0, "int32"), *call.args) if is_own(call, DOT4) else call
+        return accumulate(tir.const(0, "int32"), *call.args) if is_own(call, name) else call
 
     return map_calls(mapped(func, "Add", added), alone)
 
 
-def _set_of(target: Any) -> str:
-    """The instructions for products of bytes that a target has."""
-    features = features_of(target)
-    if architecture(target) == "aarch64":
-        return "dotprod" if "dotprod" in features else ""
-    if "avx512vnni" in features and "avx512vl" in features:
-        return "avx512vnni"
-    return next((s for s in ("avxvnni", "avx512bw", "avx2", "sse2") if s in features), "")
-
-
 def _by_vnni(most: int, sums: Any, a: Any, w: Any) -> Any:
     lanes = lanes_of(a)
-    if lanes not in (4, 8, 16) or lanes > most:
-        return _written_out(sums, a, w)
+    if lanes not in _PAIRS or lanes > most:
+        return _written_out(4, sums, a, w)
     operands = (as_bits(bytes_of(lanes), value) for value in (a, w))
     return llvm(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", f"int32x{lanes}", sums, *operands)
 
@@ -60,7 +53,7 @@ def _by_vnni(most: int, sums: Any, a: Any, w: Any) -> Any:
 def _by_neon(sums: Any, a: Any, w: Any) -> Any:
     """SDOT of a - 128, and 128 times the sum of w, which is an SDOT too."""
     if lanes_of(a) != 4:
-        return _written_out(sums, a, w)
+        return _written_out(4, sums, a, w)
     flipped = as_bits("int8x16", a ^ _all(4, -0x7F7F7F80))
     signed, half = as_bits("int8x16", w), tir.Broadcast(tir.const(64, "int8"), 16)
     for left in (half, half, flipped):
@@ -68,27 +61,22 @@ def _by_neon(sums: Any, a: Any, w: Any) -> Any:
     return sums
 
 
-def _by_words(most: int, sums: Any, a: Any, w: Any) -> Any:
-    """vpmaddwd of the even bytes as int16, and of the odd ones: exact, where vpmaddubsw is not."""
+def _by_pairs(most: int, sums: Any, a: Any, w: Any) -> Any:
+    """vpmaddwd: exact, where vpmaddubsw is not."""
     lanes = lanes_of(a)
-    if lanes not in _WORDS or lanes > most:
-        return _written_out(sums, a, w)
-    low, eight = _all(lanes, 0x00FF00FF), tir.Broadcast(tir.const(8, "int16"), 2 * lanes)
-    words = as_bits(f"int16x{2 * lanes}", w)
-    evens = a & low, (words << eight) >> eight
-    odds = (a >> _all(lanes, 8)) & low, words >> eight
-    for left, right in (evens, odds):
-        left = as_bits(f"int16x{2 * lanes}", left)
-        sums = sums + llvm(_WORDS[lanes], f"int32x{lanes}", left, right)
-    return sums
+    if lanes not in _PAIRS or lanes > most:
+        return _written_out(2, sums, a, w)
+    left, right = (as_bits(f"int16x{2 * lanes}", value) for value in (a, w))
+    return sums + llvm(_PAIRS[lanes], f"int32x{lanes}", left, right)
 
 
-def _written_out(sums: Any, a: Any, w: Any) -> Any:
+def _written_out(word: int, sums: Any, a: Any, w: Any) -> Any:
     """The same in shifts and products of int32."""
-    lanes = lanes_of(a)
-    for i in range(4):
-        left = (a >> _all(lanes, 8 * i)) & _all(lanes, 255)
-        sums = sums + left * ((w << _all(lanes, 24 - 8 * i)) >> _all(lanes, 24))
+    lanes, bits = lanes_of(a), 32 // word
+    for i in range(word):
+        left = (a >> _all(lanes, bits * i)) & _all(lanes, (1 << bits) - 1)
+        right = (w << _all(lanes, 32 - bits * (i + 1))) >> _all(lanes, 32 - bits)
+        sums = sums + left * right
     return sums
 
 
@@ -98,10 +86,22 @@ def _all(lanes: int, number: int) -> Any:
 
 
 # By LLVM's name of the feature; the most lanes of a vector.
-_LOWERED: dict[str, Callable[..., Any]] = {
-    "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8),
-    "avx512bw": partial(_by_words, 16), "avx2": partial(_by_words, 8),
-    "sse2": partial(_by_words, 4), "dotprod": _by_neon,
+_LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
+    DOT4: {
+        "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8), "dotprod": _by_neon,
+        "": partial(_written_out, 4),
+    },
+    DOT2: {
+        "avx512bw": partial(_by_pairs, 16), "avx2": partial(_by_pairs, 8),
+        "sse2": partial(_by_pairs, 4), "": partial(_written_out, 2),
+    },
 }  # fmt: skip
-_INSTRUCTIONS = {name: own_op(f"{DOT4}.{name}", how) for name, how in _LOWERED.items()}
-_INSTRUCTIONS[""] = _written_out
+_MADE = {
+    name: {feature: own_op(f"{name}.{feature or 'any'}", how) for feature, how in found.items()}
+    for name, found in _LOWERED.items()
+}
+
+
+def _instruction(name: str, feature: str) -> Callable[..., Any]:
+    """How a product is lowered where the CPU has this feature."""
+    return _MADE[name].get(feature, _MADE[name][""])

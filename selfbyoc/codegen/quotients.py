@@ -1,59 +1,63 @@
-"""Quotients by a constant, right to the last bit without a division.
+"""Quotients by one number, right to the last bit without a division in each element.
 
-A vector's division takes as long as thirty multiplications. By Markstein's theorem two fused
-multiply-adds mend a product with the correctly rounded reciprocal: q = x * y, q + (x - q * c) * y.
-That is x / c rounded once, unless the reciprocal overflows or c is the largest of its power of two.
+A vector's division takes as long as thirty multiplications. After Markstein two fused multiply-adds
+mend a product with the rounded reciprocal: q = x * y, q + (x - q * c) * y. Both operands are moved
+by a power of two first, so that the divisor lies between 1 and 4 and no step of it leaves the
+normal floats. All that comes of the divisor alone LLVM takes out of the loops.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from .._tvm import dtype_of, tir
-from .._tvm_own_ops import QUOTIENT, has_own, is_own, lanes_of, llvm, own_op
+from .._tvm_own_ops import QUOTIENT, as_bits, has_own, is_own, lanes_of, llvm, own_op
 from .._tvm_rewrite import map_calls
 from ..cpu_features import architecture, features_of
 
-LEAST, MOST = 2.0**-40, 2.0**40  # of the divisor: no step of it leaves the normal floats
+EXPONENT, ONE, BIAS = 0x7F800000, 1 << 23, 127 << 23  # of the bits of a float32
+LARGEST = float(np.finfo(np.float32).max)
 
 
-def _mended(x: Any, divisor: Any, reciprocal: Any) -> Any:
-    """The quotient by three products, in vectors."""
-    dtype = str(dtype_of(x))
-    first = x * reciprocal
-    rest = llvm("llvm.fma", dtype, _negative(first), divisor, x)
+def _mended(x: Any, divisor: Any) -> Any:
+    """The quotient by four products, in vectors; of divisors that differ by element as it is."""
+    one = divisor.value if isinstance(divisor, tir.Broadcast) else divisor
+    lanes = lanes_of(x)
+    if lanes_of(one) > 1:
+        return tir.div(x, divisor)
+    power = _power(one)
+    near = _limited(one * power)
+    reciprocal = _all(lanes, tir.const(1.0, "float32") / near)
+    moved, dtype = x * _all(lanes, power), str(dtype_of(x))
+    first = moved * reciprocal
+    rest = llvm("llvm.fma", dtype, first, _all(lanes, near * tir.const(-1.0, "float32")), moved)
     return llvm("llvm.fma", dtype, rest, reciprocal, first)
 
 
-def _negative(x: Any) -> Any:
-    minus, lanes = tir.const(-1.0, "float32"), lanes_of(x)
-    return x * (tir.Broadcast(minus, lanes) if lanes > 1 else minus)
+def _power(number: Any) -> Any:
+    """The power of two that brings a number between 1 and 4; the smallest numbers near it."""
+    exponent = as_bits("int32", number) & tir.const(EXPONENT, "int32")
+    return as_bits("float32", tir.Max(tir.const(2 * BIAS, "int32") - exponent, ONE))
+
+
+def _limited(number: Any) -> Any:
+    """Infinities as the largest floats, whose quotients are no levels either; NaN stays NaN."""
+    most = tir.const(LARGEST, "float32")
+    return tir.Max(most * tir.const(-1.0, "float32"), tir.Min(most, number))
+
+
+def _all(lanes: int, number: Any) -> Any:
+    return tir.Broadcast(number, lanes) if lanes > 1 else number
 
 
 _by_reciprocal = own_op(f"{QUOTIENT}.reciprocal", _mended, "float32")
 
 
 def with_quotients(func: Any, target: Any) -> Any:
-    """A scheduled function whose quotients by constants are products, where the CPU fuses them."""
+    """A scheduled function whose quotients are products, where the CPU fuses them."""
     fuses = architecture(target) != "x86_64" or "fma" in features_of(target)
     if not fuses or not has_own(func, QUOTIENT):
         return func
-
-    def change(call: Any) -> Any:
-        if not is_own(call, QUOTIENT):
-            return call
-        x, divisor = call.args
-        if not isinstance(divisor, tir.FloatImm) or not _is_usual(float(divisor.value)):
-            return call
-        reciprocal = float(np.float32(1) / np.float32(divisor.value))
-        return _by_reciprocal(x, divisor, tir.const(reciprocal, "float32"))
-
-    return map_calls(func, change)
-
-
-def _is_usual(number: float) -> bool:
-    mantissa, _ = math.frexp(abs(number))
-    return LEAST < abs(number) < MOST and mantissa < 1 - 2.0**-24
+    return map_calls(func, lambda c: _by_reciprocal(*c.args) if is_own(c, QUOTIENT) else c)

@@ -48,6 +48,20 @@ def told_graph(raw: OpGraph, attrs: Mapping[str, Any]) -> OpGraph:
     return graph
 
 
+def is_passed(graph: OpGraph, value: Value, number: float) -> bool:
+    """Whether a kernel is passed this constant of one element, whatever it is: its readers are the
+    same ops for any other.
+    """
+    readers = graph.users(value)
+    known = [
+        KINDS[call.kind].passed.get(i) if call.kind in KINDS else None
+        for call in readers
+        for i, read in enumerate(call.inputs)
+        if read is value
+    ]
+    return bool(known) and all(values is not None and number not in values for values in known)
+
+
 def _is_known(graph: OpGraph) -> bool:
     return all(call.kind in KINDS for call in graph.ops)
 

@@ -96,6 +96,9 @@ class OpKind:
     # The dtypes of inputs by position where a program gives numbers; of others that of the tensors
     numbers: Mapping[int, str] = field(default_factory=dict)
     spelled: Mapping[str, str] = field(default_factory=dict)
+    # Numbers that differ from layer to layer and change nothing else, as scales: kernels are passed
+    # them, so that equal layers are one. By position, the values that they know nevertheless.
+    passed: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def is_written(self) -> bool:

@@ -133,6 +133,9 @@ def _axis_and_dtype(raw: Raw) -> dict[str, Any]:
     return {"axis": plain(raw["axis"]), "out_dtype": str(plain(raw["out_dtype"]))}
 
 
+# A zero point in the middle of a dtype is none to what reads levels: its expressions are shorter.
+MIDDLES = (0, 128)
+
 KINDS = (
     OpKind(
         "dequantize",
@@ -145,6 +148,7 @@ KINDS = (
         fuses="elemwise",
         takes="x scale zero_point",
         numbers={1: "float32", 2: "int32"},
+        passed={1: (), 2: MIDDLES},
         doc="(x - zero_point) * scale; both are one number, or a vector along one axis of x.",
     ),
     OpKind(
@@ -159,6 +163,7 @@ KINDS = (
         fuses="elemwise",
         takes="x scale zero_point",
         numbers={1: "float32", 2: "int32"},
+        passed={1: (), 2: ()},
         doc=(
             "round(x / scale) + zero_point, limited to the range of out_dtype; both are one "
             "number, or a vector along one axis of x. Halves go to even on Relax, away from zero "

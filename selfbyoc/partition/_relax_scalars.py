@@ -2,7 +2,8 @@
 
 FuseOpsByPattern makes one function of equal groups, with their constants as arguments. Which op a
 group is may depend on those of one element: minimum(maximum(x, 0), c) is a clip to c. They are part
-of what the function is (`tefuse.scalars`), so calls that pass others call another one.
+of what the function is (`tefuse.scalars`), so calls that pass others call another one. Scales are
+not: a kernel is passed them (OpKind.passed).
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Iterable
 from tvm import relax
 
 from .._tvm import constant_numpy, constant_tensor, tvm
+from ..codegen.hook import hook
+from ..codegen.told import is_passed
+from ..graph import OpGraph
 from ..ir._relax import Constant
 
 # Position of an argument, its type and its bytes.
@@ -32,6 +36,7 @@ class _OneForEach(relax.PyExprMutator):
     def __init__(self, mod: tvm.IRModule, names: set[str]) -> None:
         super().__init__(tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs))
         self.mod, self.names = mod, names
+        self.graphs: dict[str, OpGraph] = {}
         self.known: dict[str, dict[Scalars, tvm.ir.GlobalVar]] = {name: {} for name in names}
 
     def done(self) -> tvm.IRModule:
@@ -44,8 +49,10 @@ class _OneForEach(relax.PyExprMutator):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         if not isinstance(call.op, tvm.ir.GlobalVar) or call.op.name_hint not in self.names:
             return super().visit_call_(call)
-        copies = self.known[call.op.name_hint]
-        key = _scalars(call)
+        name = call.op.name_hint
+        if name not in self.graphs:
+            self.graphs[name] = hook.read(self.mod[name])
+        copies, key = self.known[name], _scalars(call, self.graphs[name])
         if key not in copies:
             copies[key] = self._copy(call.op, len(copies)) if copies else call.op
         return super().visit_call_(relax.Call(copies[key], call.args, call.attrs))
@@ -57,8 +64,9 @@ class _OneForEach(relax.PyExprMutator):
         return self.builder_.add_func(copied.with_attr("global_symbol", new), new)
 
 
-def _scalars(call: relax.Call) -> Scalars:
+def _scalars(call: relax.Call, graph: OpGraph) -> Scalars:
     constants = ((i, a) for i, a in enumerate(call.args) if isinstance(a, Constant))
     ones = ((i, c) for i, c in constants if math.prod(constant_tensor(c).shape) == 1)
     arrays = ((i, constant_numpy(constant)) for i, constant in ones)
-    return tuple((i, str(a.dtype), a.tobytes()) for i, a in arrays)
+    known = ((i, a) for i, a in arrays if not is_passed(graph, graph.inputs[i], a.item()))
+    return tuple((i, str(a.dtype), a.tobytes()) for i, a in known)

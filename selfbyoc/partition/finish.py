@@ -37,9 +37,10 @@ from ..codegen.hook import hook
 from ..codegen.pack import described, packable, packed_types, packers
 from ..codegen.planned import plan_of
 from ..codegen.target import host_target
+from ..codegen.told import is_passed
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
-from ..graph import type_text
+from ..graph import OpGraph, type_text
 from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
 from ..language.registry import Registry
@@ -66,7 +67,8 @@ def finish(
     within = ir.ranges_of(mod, {*external})
     for name, func in external.items():
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
-        attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: _scalars(sites)}
+        scalars = _scalars(hook.read(func), sites)
+        attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: scalars}
         if name in within:
             attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
         source = hook.source_of(func, "", attrs)
@@ -120,19 +122,22 @@ def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict
     return attrs
 
 
-def _scalars(sites: Sequence[Tensors]) -> dict[int, float | int]:
-    """The constants of one element on which all callers agree, by position."""
+def _scalars(graph: OpGraph, sites: Sequence[Tensors]) -> dict[int, float | int]:
+    """The constants of one element that are part of what a function is, by position: all callers
+    agree on them.
+    """
     if not sites:
         return {}
     first, *others = [
         {i: held.numpy() for i, held in site.items() if math.prod(held.shape) == 1}
         for site in sites
     ]
-    return {
+    agreed = {
         i: a.reshape(-1)[0].item()
         for i, a in first.items()
         if all(i in s and np.array_equal(s[i], a) for s in others)
     }
+    return {i: n for i, n in agreed.items() if not is_passed(graph, graph.inputs[i], n)}
 
 
 def _packed_or_not(

@@ -1,25 +1,25 @@
-"""Words of four bytes: the operands of a CPU's products of bytes, in the place of floats.
+"""Words of 32 bits: the operands of a CPU's products of bytes, in the place of floats.
 
-A kernel's plan, loops and tiles are those of floats over a quarter of the depth; only what is read
-and how it is multiplied differ. A word of levels counts them from 0 to 255, one of weights from
--128 to 127: what is stored otherwise is moved by 128, and its zero point with it.
+A word is four bytes where the CPU sums four products at once, two levels of 16 bits elsewhere
+(Machine.word). A kernel's plan, loops and tiles are those of floats over so many times less depth;
+only what is read and how it is multiplied differ. A word of levels counts them from 0 to 255, one
+of weights from -128 to 127: what is stored otherwise is moved by 128, and its zero point with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._tvm import te, tir
 from ...language.types import Expr, Tensor
 
-BYTES = 4  # of a word
 BYTE = ("int8", "uint8")
 
 
-def words_of(count: int) -> int:
-    """Words that so many bytes fill."""
-    return -(-count // BYTES)
+def words_of(count: int, word: int) -> int:
+    """Words of so many levels that these fill."""
+    return -(-count // word)
 
 
 def unsigned(level: Expr, dtype: str) -> Expr:
@@ -32,17 +32,19 @@ def signed(level: Expr, dtype: str) -> Expr:
     return level.astype("int32") - (128 if dtype == "uint8" else 0)
 
 
-def word(byte: Callable[[int], Expr]) -> Expr:
-    """Four bytes, of which each is the low one of an int32, the first one lowest."""
-    found = byte(0) & 255
-    for i in range(1, BYTES):
-        found = found | ((byte(i) & 255) << (8 * i))
+def word_of(levels: Sequence[Expr]) -> Expr:
+    """Two or four of int32 in one, the first one lowest."""
+    bits = 32 // len(levels)
+    found = levels[0] & ((1 << bits) - 1)
+    for i, level in enumerate(levels[1:], 1):
+        found = found | ((level & ((1 << bits) - 1)) << (bits * i))
     return found
 
 
-def every_byte(level: Expr) -> Expr:
-    """A word of one level four times: unsigned, for TVM folds no constant that leaves int32."""
-    return tir.reinterpret("int32", level.astype("uint32") * tir.const(0x01010101, "uint32"))
+def all_alike(level: Expr, word: int) -> Expr:
+    """A word of one level: unsigned, for TVM folds no constant that leaves int32."""
+    ones = {2: 0x00010001, 4: 0x01010101}[word]
+    return tir.reinterpret("int32", level.astype("uint32") * tir.const(ones, "uint32"))
 
 
 def only(tensor: Tensor) -> Expr:
@@ -71,17 +73,17 @@ class Scaled:
 
 
 class Words:
-    """Bytes along one axis as words, in parts of their own: a tensor that is not computed yet, as
-    codegen/absorbed.py has them. After the last byte of a part comes that one again; a weight is
+    """Levels along one axis as words, in parts of their own: a tensor that is not computed yet, as
+    codegen/absorbed.py has them. After the last level of a part comes that one again; a weight is
     zero there.
     """
 
     dtype = "int32"
 
-    def __init__(self, x: Tensor, axis: int, parts: int = 1) -> None:
-        self.x, self.axis = x, axis
+    def __init__(self, x: Tensor, axis: int, word: int, parts: int = 1) -> None:
+        self.x, self.axis, self.word = x, axis, word
         self.size = int(x.shape[axis]) // parts
-        self.each = words_of(self.size)
+        self.each = words_of(self.size, word)
         self.shape = tuple(
             parts * self.each if n == axis else extent for n, extent in enumerate(x.shape)
         )
@@ -91,14 +93,14 @@ class Words:
         at = index[self.axis]
         part, own = tir.floordiv(at, self.each), tir.floormod(at, self.each)
 
-        def byte(i: int) -> Expr:
-            place = own * BYTES + i
-            if self.size % BYTES:
+        def level(i: int) -> Expr:
+            place = own * self.word + i
+            if self.size % self.word:
                 place = tir.Min(place, self.size - 1)
             full = (*index[: self.axis], part * self.size + place, *index[self.axis + 1 :])
             return unsigned(self.x(*full), self.x.dtype)
 
-        return word(byte)
+        return word_of([level(i) for i in range(self.word)])
 
     def stage(self) -> Tensor:
         """A stage of its own, for a compute that reads a word often."""
@@ -107,20 +109,20 @@ class Words:
         return self.staged
 
 
-def weight_words(weight: Tensor) -> Tensor:
-    """[O, I, ...] of bytes -> [O, I / 4, ...] of words, zeros after the last input."""
+def weight_words(weight: Tensor, word: int) -> Tensor:
+    """[O, I, ...] of bytes -> [O, I / word, ...] of words, zeros after the last input."""
     outputs, inputs, *others = weight.shape
 
     def element(o: Expr, i: Expr, *rest: Expr) -> Expr:
-        def byte(n: int) -> Expr:
-            at = i * BYTES + n
+        def level(n: int) -> Expr:
+            at = i * word + n
             value = signed(weight(o, tir.Min(at, inputs - 1), *rest), weight.dtype)
-            return value if int(inputs) % BYTES == 0 else tir.Select(at < inputs, value, 0)
+            return value if int(inputs) % word == 0 else tir.Select(at < inputs, value, 0)
 
-        return word(byte)
+        return word_of([level(n) for n in range(word)])
 
     name = f"{weight.op.name}_words"
-    return te.compute((outputs, words_of(int(inputs)), *others), element, name=name)
+    return te.compute((outputs, words_of(int(inputs), word), *others), element, name=name)
 
 
 def weight_sums(weight: Tensor) -> Tensor:

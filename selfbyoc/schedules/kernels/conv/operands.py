@@ -1,4 +1,4 @@
-"""What a convolution multiplies: floats, or words of four bytes."""
+"""What a convolution multiplies: floats, or words of levels."""
 
 from __future__ import annotations
 

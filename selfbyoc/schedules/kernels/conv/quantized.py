@@ -1,7 +1,7 @@
-"""Convolutions of levels: of words of bytes by the CPU's dot products, or, of few channels a group,
-of floats that hold integers.
+"""Convolutions of levels: of words by the CPU's dot products, or, of few channels a group, of
+floats that hold integers.
 
-The plan, the forms and the schedule are those of floats over a quarter of the channels. Sums are
+The plan, the forms and the schedule are those of floats over a part of the channels. Sums are
 exact; their zero points and scales are applied while a tile is in registers.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...._tvm import te, tir
-from ...._tvm_own_ops import dot4
+from ...._tvm_own_ops import dot
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView, Packing
 from ....language.kernel import Kernel
@@ -22,7 +23,7 @@ from ...steps.tensors import extents
 from ..words import (
     Scaled,
     Words,
-    every_byte,
+    all_alike,
     only,
     signed,
     unsigned,
@@ -35,7 +36,7 @@ from .operands import Operands
 from .plan import ConvPlan, ConvPlans, plan_directly, plan_groups
 from .staged import StagedStages, schedule
 
-LEAST_CHANNELS = 3  # of a group, for words of four bytes
+LEAST_CHANNELS = 3  # of a group, for words
 
 
 def is_of_words(weight: Sequence[int]) -> bool:
@@ -55,17 +56,17 @@ class QuantizedPlan:
 
     convs: ConvPlans  # of one
     groups: int
-    is_of_words: bool
+    word: int  # levels of one; 0: floats
 
     def __str__(self) -> str:
-        return f"{self.convs}, of {'words of 4 bytes' if self.is_of_words else 'exact floats'}"
+        return f"{self.convs}, of {f'words of {self.word}' if self.word else 'exact floats'}"
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of the plan that it is made of, and of what it is for."""
         (conv,) = ops.of("conv2d")
         yield from unlike("groups", self.groups, conv.attrs["groups"])
-        yield from unlike("words", self.is_of_words, is_of_words(conv.inputs[1][0]))
-        yield from self.convs.faults(_ops_of(ops), cpu)
+        yield from unlike("levels of a word", self.word, _word(ops, cpu))
+        yield from self.convs.faults(_ops_of(ops, self.word), cpu)
 
     @property
     def conv(self) -> ConvPlan:
@@ -74,13 +75,18 @@ class QuantizedPlan:
         return found
 
 
-def _ops_of(ops: Ops) -> Ops:
+def _word(ops: Ops, cpu: Machine) -> int:
+    (conv,) = ops.of("conv2d")
+    return cpu.word if is_of_words(conv.inputs[1][0]) else 0
+
+
+def _ops_of(ops: Ops, word: int) -> Ops:
     """The convolution alone, as one of words or of floats, with its weight's packing."""
     (conv,), packing = ops.of("conv2d"), _packing(ops)
     (image, _), (weight, _) = conv.inputs[:2]
     inputs = [(image, "float32"), (weight, "float32")]
-    if is_of_words(weight):
-        depth = words_of(weight[1])
+    if word:
+        depth = words_of(weight[1], word)
         image = (image[0], conv.attrs["groups"] * depth, *image[2:])
         inputs = [(image, "int32"), ((weight[0], depth, *weight[2:]), "int32")]
     info = describe(
@@ -91,25 +97,25 @@ def _ops_of(ops: Ops) -> Ops:
 
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """The plan of the convolution as one of words, or of floats."""
-    alone = _ops_of(ops)
+    word = _word(ops, machine)
+    alone = _ops_of(ops, word)
     (conv,) = alone.of("conv2d")
-    words = is_of_words(ops.of("conv2d")[0].inputs[1][0])
-    grouped = None if words else plan_groups(alone, conv, machine)
+    grouped = None if word else plan_groups(alone, conv, machine)
     found = plan_directly(alone, machine)
     if grouped is not None:
         found = ConvPlans(((conv.name, grouped),), machine)
-    return QuantizedPlan(found, conv.attrs["groups"], words)
+    return QuantizedPlan(found, conv.attrs["groups"], word)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
     """As floats lie: floats, or words, and after the last word of each output the sum of its
-    weights, [O/16, I/4 + 1, H, W, 16].
+    weights, [O/16, I/word + 1, H, W, 16].
     """
-    if not plan.is_of_words:
+    if not plan.word:
         name = f"{weight.op.name}_exact"
         wide = te.compute(weight.shape, lambda *i: _exact(weight, *i), name=name)
         return kernel.packed(wide, plan.conv, plan.groups)
-    body = kernel.packed(weight_words(weight), plan.conv, plan.groups)
+    body = kernel.packed(weight_words(weight, plan.word), plan.conv, plan.groups)
     sums, outputs = weight_sums(weight), int(weight.shape[0])
     blocks, depth, high, wide, rows = extents(body)
 
@@ -173,7 +179,7 @@ def compute(
     (conv,) = ops.of("conv2d")
     out, zero = conv.outputs[0][0], only(x_zero).astype("int32")
     offset: Callable[[Expr], Expr] | None
-    if plan.is_of_words:
+    if plan.word:
         stages, offset = _by_words(x, zero, weight, conv, plan)
     else:
         image = _Levels(x, zero)
@@ -193,9 +199,9 @@ def _by_words(
     x: Tensor, zero: Expr, weight: Tensor, conv: OpView, plan: QuantizedPlan
 ) -> tuple[kernel.Stages, Callable[[Expr], Expr]]:
     """The stages of sums of words, and what is too much in the sum of an output channel."""
-    image, body = Words(x, 1, plan.groups), _Body(weight)
+    image, body = Words(x, 1, plan.word, plan.groups), _Body(weight)
     level = unsigned(zero, x.dtype)
-    operands = Operands(dot4, every_byte(level))
+    operands = Operands(partial(dot, plan.word), all_alike(level, plan.word))
     out = conv.outputs[0][0]
     made = kernel.convolution(image, body, conv.attrs, out, plan.conv, conv.name, operands)
     return made, lambda o: body.sum(o) * level

@@ -1,15 +1,20 @@
-"""A dense layer of levels: words of bytes by the CPU's dot products, on the plan of floats over a
-quarter of the depth.
+"""A dense layer of levels: words by the CPU's dot products, on the plan of floats over a part of
+the depth.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from ...._tvm import te, tir
-from ...._tvm_own_ops import dot4
+from ...._tvm_own_ops import dot
+from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
 from ....language.types import Expr, Tensor
 from ....machine import Machine
+from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK
 from ..words import Scaled, Words, only, unsigned, weight_sums, weight_words, words_of
@@ -20,20 +25,43 @@ from .plan import lead_of, passes_of_one, plan_rows, product_plan
 from .schedule import schedule_dense
 
 
-def plan(ops: Ops, machine: Machine) -> ProductPlan:
+@dataclass(frozen=True)
+class QuantizedPlan:
+    """The plan of a product of words."""
+
+    product: ProductPlan
+    word: int  # levels of one
+
+    def __str__(self) -> str:
+        return f"{self.product}, of words of {self.word}"
+
+    def faults(self, ops: Ops, cpu: Machine) -> Faults:
+        """Of the product of words that it is."""
+        (x, _), (weight, _) = ops.dense.inputs[:2]
+        depth = words_of(x[-1], self.word)
+        inputs = [((*x[:-1], depth), "int32"), ((weight[0], depth), "int32")]
+        out = (ops.dense.outputs[0][0], "int32")
+        yield from unlike("levels of a word", self.word, cpu.word)
+        alone = describe(ops.dense.name, "dense", ops.dense.attrs, inputs, [out])
+        yield from self.product.faults(Ops([alone]), cpu)
+
+
+def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """That of a float product of as many words."""
     shape, _ = ops.dense.outputs[0]
-    depth = words_of(ops.dense.inputs[0][0][-1])
+    depth = words_of(ops.dense.inputs[0][0][-1], machine.word)
     rows = plan_rows(lead_of(shape), depth, shape[-1], "int32", machine)
     passes = passes_of_one(rows, depth, machine)
-    return product_plan(rows, depth, shape[-1], "int32", machine, "outputs", passes=passes)
+    found = product_plan(rows, depth, shape[-1], "int32", machine, "outputs", passes=passes)
+    return QuantizedPlan(found, machine.word)
 
 
-def pack(weight: Tensor, plan: ProductPlan) -> Tensor:
-    """[units, in] -> [units/16, in/4 + 1, 16] of words, as floats lie; the last row of a block has
-    the sums of its units' weights, which a zero point is multiplied by.
+def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
+    """[units, in] -> [units/16, in/word + 1, 16] of words, as floats lie; the last row of a block
+    has the sums of its units' weights, which a zero point is multiplied by.
     """
-    body, sums = pack_weight(weight_words(weight), plan), weight_sums(weight)
+    body = pack_weight(weight_words(weight, plan.word), plan.product)
+    sums = weight_sums(weight)
     (blocks, depth, _), (units, _) = extents(body), extents(weight)
 
     def element(b: Expr, i: Expr, lane: Expr) -> Expr:
@@ -53,15 +81,16 @@ def compute(
     bias: Tensor | None = None,
     *,
     ops: Ops,
-    plan: ProductPlan,
+    plan: QuantizedPlan,
 ) -> Dense:
     """The sums, then scale and bias while a tile is in registers. The weight's zero point is the
     middle of its dtype, and gone since it was packed.
     """
-    units, depth = ops.dense.outputs[0][0][-1], words_of(int(x.shape[-1]))
+    units, depth = ops.dense.outputs[0][0][-1], words_of(int(x.shape[-1]), plan.word)
     level = unsigned(only(x_zero), x.dtype)
-    words = Words(x, len(x.shape) - 1).stage()
-    found = product(in_tiles(words, plan.rows), weight, "int32", plan, times=dot4)
+    words = Words(x, len(x.shape) - 1, plan.word).stage()
+    rows, times = in_tiles(words, plan.product.rows), partial(dot, plan.word)
+    found = product(rows, weight, "int32", plan.product, times=times)
     scaled = Scaled(x_scale, w_scale, bias)
     is_padded = int(found.sums.shape[-3]) * BLOCK > units
 
@@ -71,7 +100,12 @@ def compute(
         return scaled(found.sums(*i) - weight(i[-3], depth, i[-1]) * level, unit)
 
     outputs = te.compute(found.sums.shape, element, name="outputs")
-    return Dense(found, outputs, result(plan.rows, outputs, units))
+    return Dense(found, outputs, result(plan.product.rows, outputs, units))
 
 
-QUANTIZED_DENSE = Kernel(plan, compute, schedule_dense, pack={"weight": pack})
+QUANTIZED_DENSE = Kernel(
+    plan,
+    compute,
+    lambda sch, stages, plan: schedule_dense(sch, stages, plan.product),
+    pack={"weight": pack},
+)
