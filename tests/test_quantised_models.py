@@ -73,7 +73,7 @@ def test_a_quantised_block_is_levels_from_end_to_end():
     assert (off > 0).mean() < 0.01
 
 
-def dynamic(rows=(2, 9), depth=70, units=33):
+def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33):
     """As quantize_dynamic writes a MatMul and its bias."""
     rng = np.random.default_rng(6)
     n = helper.make_node
@@ -86,17 +86,20 @@ def dynamic(rows=(2, 9), depth=70, units=33):
         n("Add", ["b", "m"], ["y"]),
     ]
     values = {
-        "w": bytes_of(rng, (depth, units), "int8"), "wz": np.array(0, "int8"),
-        "ws": np.array(0.013, F32), "b": rng.standard_normal(units).astype(F32),
+        "w": bytes_of(rng, (depth, units), "int8"),
+        "wz": np.zeros(units if per_channel else (), "int8"),
+        "ws": rng.uniform(0.01, 0.02, units if per_channel else ()).astype(F32),
+        "b": rng.standard_normal(units).astype(F32),
     }  # fmt: skip
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (*rows, depth))
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (*rows, units))
     return qdq(nodes, [x], [y], values), values
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("rows", [(1,), (2, 9), (130,)])
-def test_dynamic_quantisation_is_a_product_of_bytes(rows):
-    model, values = dynamic(rows)
+def test_dynamic_quantisation_is_a_product_of_bytes(rows, per_channel):
+    model, values = dynamic(rows, per_channel)
     x = np.random.default_rng(7).standard_normal((*rows, 70)).astype(F32)
     library = selfbyoc.build(selfbyoc.from_onnx(model))
     assert library.report.counts == {"dense_int8": 1}

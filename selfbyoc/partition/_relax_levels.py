@@ -147,10 +147,25 @@ class LevelsAsRead(relax.PyExprMutator):
         if not _is_one(left.args[1]):
             return None
         scale = call.args[1 - found[0]]
-        if not _size_one(scale) or scale.ty.ndim > product.ty.ndim:
+        if scale.ty.ndim > product.ty.ndim:
             return None
+        if not _size_one(scale):
+            return self._scaled_by_units(product, scale)
         made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")
         return relax.op.matmul(self.builder_.emit(made), *list(product.args)[1:])
+
+    def _scaled_by_units(self, product: Any, scale: Any) -> Any | None:
+        turned = self._bound(product.args[1])
+        weight = self._bound(turned.args[0]) if is_op(turned, "permute_dims") else None
+        if weight is None or not is_op(weight, "dequantize") or not _is_one(weight.args[1]):
+            return None
+        units = static_shape(weight.args[0])[0]
+        if static_shape(scale) != [*[1] * (scale.ty.ndim - 1), units]:
+            return None
+        vector = self.builder_.emit(relax.op.reshape(scale, (units,)))
+        made = relax.op.dequantize(weight.args[0], vector, weight.args[2], 0, "float32")
+        weight = self.builder_.emit(relax.op.permute_dims(self.builder_.emit(made)))
+        return relax.op.matmul(product.args[0], weight)
 
 
 def _size_one(expr: Any) -> bool:

@@ -38,16 +38,21 @@ def _centred(steps: Steps, x: str, point: str, shape: Any) -> str:
     return steps("Sub", wide, zero)
 
 
-def _of_one_sign(node: Any, graph: Graph) -> Sequence[Any] | None:
-    """Signed bytes by unsigned ones as unsigned ones, each and its zero point 128 more."""
-    a, b, *points = node.input
-    dtypes = [graph.dtype(a), graph.dtype(b)]
-    if None in dtypes or dtypes[0] == dtypes[1]:
-        return None
+def _matmul_integer(node: Any, graph: Graph) -> Sequence[Any] | None:
+    """With one zero point where those of the columns are alike. On Relay, whose frontend wants both
+    sides of one sign: signed bytes as unsigned ones, each and its zero point 128 more.
+    """
     steps = Steps(graph, node)
-    points = [*points, "", ""]
+    a, b, a_point, b_point = (*node.input, "", "")[:4]
+    zero = graph.constant(b_point) if b_point else None
+    is_one = zero is not None and zero.ndim > 0 and zero.size and (zero == zero.flat[0]).all()
+    if zero is not None and is_one:
+        b_point = steps.constant(zero.flat[0])
+    dtypes = [graph.dtype(a), graph.dtype(b)]
+    if not IS_RELAY or None in dtypes or dtypes[0] == dtypes[1]:
+        return steps.instead(steps("MatMulInteger", a, b, a_point, b_point)) if is_one else None
     inputs = []
-    for x, point, dtype in zip((a, b), points, dtypes, strict=False):
+    for x, point, dtype in zip((a, b), (a_point, b_point), dtypes, strict=True):
         point = point or steps.constant(np.zeros((), dtype))
         inputs.append([x, point] if dtype == np.uint8 else [_lifted(steps, v) for v in (x, point)])
     (a, a_point), (b, b_point) = inputs
@@ -155,9 +160,7 @@ def _spread(node: Any, graph: Graph, steps: Steps) -> Any:
 
 FORMS = {
     "DequantizeLinear": _dequantized, "DynamicQuantizeLinear": _by_range,
-    "QuantizeLinear": _quantized,
+    "MatMulInteger": _matmul_integer, "QuantizeLinear": _quantized,
 }  # fmt: skip
-if IS_RELAY:
-    FORMS["MatMulInteger"] = _of_one_sign  # its frontend wants both sides alike
 if not IS_RELAY:  # whose frontend has these as its dialect of bytes, twenty times as fast
     FORMS["ConvInteger"] = _conv_integer
