@@ -1,6 +1,6 @@
-"""The command line: `selfbyoc` or `python -m selfbyoc`, with compile | run | show | demo |
-composites | ops | explain | melting | verify | bounds | lint | op-info | bench | tune | records |
-cache | fuzz. A wrong argument or a missing file is answered without TVM.
+"""The command line: `selfbyoc` or `python -m selfbyoc`, with compile | quantize | run | show |
+demo | composites | ops | explain | melting | verify | bounds | lint | op-info | bench | tune |
+records | cache | fuzz. A wrong argument or a missing file is answered without TVM.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .view.console import SafeConsole
 from .view.fuzz_options import add_fuzz
 from .view.library_options import add_compile, add_run, add_show
 from .view.model_options import add_explain, add_melting, add_verify
+from .view.quantize_options import add_quantize
 from .view.tune_options import add_records, add_tune
 
 
@@ -69,9 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"selfbyoc {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (add_compile, add_run, add_show, _add_demo, add_list, add_ops, add_explain,
-                add_melting, add_verify, add_bounds, add_lint, add_op_info, add_bench, add_tune,
-                add_records, add_cache, add_fuzz):  # fmt: skip
+    for add in (add_compile, add_quantize, add_run, add_show, _add_demo, add_list, add_ops,
+                add_explain, add_melting, add_verify, add_bounds, add_lint, add_op_info, add_bench,
+                add_tune, add_records, add_cache, add_fuzz):  # fmt: skip
         add(commands)
     return parser
 

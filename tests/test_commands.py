@@ -20,7 +20,7 @@ from selfbyoc.view import progress
 from selfbyoc.view.console import SafeConsole
 
 COMMANDS = (
-    "compile", "run", "show", "demo", "composites", "ops", "explain", "melting", "verify", "bounds",
+    "compile", "quantize", "run", "show", "demo", "composites", "ops", "explain", "melting", "verify", "bounds",
     "lint", "op-info", "bench", "tune", "records", "cache", "fuzz",
 )  # fmt: skip
 # Of a model: all of these take its shapes and a user's own composites.
