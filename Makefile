@@ -32,7 +32,7 @@ help:
 	@echo 'make test         run all tests with both TVMs'
 	@echo 'make test-relax   run the tests with Relax only (TVM 0.27)'
 	@echo 'make test-relay   run the tests with Relay only (TVM 0.17)'
-	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers'
+	@echo 'make test-slow    run the tests that make test leaves out: examples that tune, servers; PART=2/4 for a part'
 	@echo 'make fuzz         programs grown from the composites, and as ONNX, both TVMs, N=600 seconds each'
 	@echo 'make plans        a million plans of each kernel family, nothing built: hours; PLANS=20000 for fewer'
 	@echo 'make plans-built  N=20 programs of each family built and proved, with both TVMs'
@@ -77,6 +77,7 @@ bench-avx2: venv
 
 # Both suites at once, a core each, of which NumPy keeps to its own: how far each is, and what it
 # found when both are through.
+PART_OF_SLOW = $(if $(PART),--part $(PART))
 SUITES = $(RELAX)/bin/python tools/suites.py relax=$(RELAX)/bin/python relay=$(RELAY)/bin/python
 
 test: export OPENBLAS_NUM_THREADS := 1
@@ -89,16 +90,16 @@ test-relax: venv
 test-relay: venv-relay
 	$(RELAY)/bin/python -m pytest
 
-# What would take make test past a few minutes; both at once, too.
+# What would take make test past a few minutes; both at once, too. PART=2/4 for a quarter of them.
 test-slow: export OPENBLAS_NUM_THREADS := 1
 test-slow: venv venv-relay
-	@$(SUITES) -m slow
+	@$(SUITES) -m slow $(PART_OF_SLOW)
 
 slow-relax: venv
-	$(RELAX)/bin/python -m pytest -m slow
+	$(RELAX)/bin/python -m pytest -m slow $(PART_OF_SLOW)
 
 slow-relay: venv-relay
-	$(RELAY)/bin/python -m pytest -m slow
+	$(RELAY)/bin/python -m pytest -m slow $(PART_OF_SLOW)
 
 # For as long as you like, and another seed for other programs: make fuzz N=3600 SEED=2
 fuzz: venv venv-relay

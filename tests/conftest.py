@@ -39,8 +39,13 @@ SLOW = {n.removeprefix("relay: ") for n in SLOW if GENERATION == "relay" or n[:7
 SWEEPS = {name: int(count) for count, name in map(str.split, listed("sweeps.txt"))}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--part K/N`: of the slow tests every Nth, from the Kth."""
+    parser.addoption("--part", default="1/1", help="of the slow tests every Nth, from the Kth: 2/5")
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what the lists name: a test or one of its cases; in quick.txt, whole files too."""
     composites, sweeps = set(), {name: [] for name in SWEEPS}
     for item in items:
@@ -62,6 +67,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for name, cases in sweeps.items():
         for item in left_out(cases, SWEEPS[name]):
             item.add_marker("slow")
+    _leave_parts(config, items)
+
+
+def _leave_parts(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the slow tests only the part that was asked for."""
+    part, parts = map(int, config.getoption("--part").split("/"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    gone = {item for n, item in enumerate(slow) if n % parts != (part - 1) % parts}
+    if gone:
+        config.hook.pytest_deselected(items=list(gone))
+        items[:] = [item for item in items if item not in gone]
 
 
 def left_out(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
