@@ -16,17 +16,17 @@ def add_quantize(commands: Any) -> None:
     parser = add_command(
         commands, "quantize", "an ONNX model in 8 bits, by ONNX Runtime: how near, how fast",
         """
-        % model.onnx --data folder     a call's inputs in each .npz, or .npy of one input
-        % model.onnx --random 16       made-up inputs: for its speed, not for its accuracy
-        % model.onnx --dynamic --random 4 -o small.onnx
-        % model.onnx --data folder --float /head/MatMul --float /stem/Conv""",
+        % model.onnx --data folder
+        % model.onnx --random 16   only for its speed
+        % model.onnx --dynamic --random 4 -o out.onnx
+        % model.onnx --data folder --float /head/Gemm""",
     )  # fmt: skip
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL.onnx", help="of float32")
     add("-o", "--output", type=Path, metavar="FILE.onnx", help="default: MODEL.int8.onnx, here")
     given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("--data", type=Path, metavar="DIR", help="what the model is for: its ranges "
-        "are found on it, and its accuracy")  # fmt: skip
+    given.add_argument("--data", type=Path, metavar="DIR", help="what ranges and accuracy are "
+        "found on: a call's inputs in each .npz, or .npy of one input")  # fmt: skip
     given.add_argument("--random", type=at_least(1), metavar="N", help="as many made-up calls")
     add("--dynamic", action="store_true", help="scales of activations are found in each call, of "
         "products of matrices alone: what transformers are usually given")  # fmt: skip
