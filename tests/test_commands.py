@@ -20,8 +20,8 @@ from selfbyoc.view import progress
 from selfbyoc.view.console import SafeConsole
 
 COMMANDS = (
-    "compile", "quantize", "run", "show", "demo", "composites", "ops", "explain", "melting", "verify",
-    "bounds", "lint", "op-info", "bench", "tune", "records", "cache", "fuzz",
+    "compile", "quantize", "run", "show", "demo", "composites", "ops", "explain", "melting",
+    "verify", "bounds", "lint", "op-info", "bench", "tune", "records", "cache", "fuzz",
 )  # fmt: skip
 # Of a model: all of these take its shapes and a user's own composites.
 OF_MODELS = (
