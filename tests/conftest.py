@@ -93,6 +93,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def same_numbers(request):
+    """A test draws the same from its file's RNG whatever ran before it."""
+    rng = getattr(request.module, "RNG", None)
+    if rng is not None:
+        first = STATES.setdefault(request.module.__name__, rng.bit_generator.state)
+        rng.bit_generator.state = first
+
+
+STATES = {}
+
+
 @pytest.fixture
 def vocabulary_as_before():
     """The test leaves the vocabulary as it was; what it registers in TVM stays."""

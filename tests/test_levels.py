@@ -279,15 +279,31 @@ def test_quotients_are_rounded_once():
             assert (is_same | np.isnan(found) & np.isnan(wanted)).all(), divisor
 
 
-def test_a_weight_off_its_middle_stays_in_float():
-    def program(x, weight):
-        return op.conv2d(op.dequantize(x, 0.5, 0), op.dequantize(weight, 0.25, 5))
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_a_weight_off_its_middle_is_one_of_floats(is_dense):
+    """Once, when it is built, beside a product of levels; and why is told."""
 
-    rng = np.random.default_rng(8)
-    x, weight = bytes_of(rng, (1, 4, 5, 5), "uint8"), bytes_of(rng, (3, 4, 1, 1), "int8")
-    found, library = built(program, None, ("weight",), x=x, weight=weight)
-    assert "conv2d_int8" not in library.report.counts
-    reasons = [r.reason for r in library.report.records if r.composite == "conv2d_int8"]
+    def program(x, weight, other):
+        image, levels = op.dequantize(x, 0.5, 0), op.dequantize(weight, 0.25, 5)
+        if is_dense:
+            return op.dense(op.dense(image, levels), other)
+        middle = op.quantize(op.conv2d(image, levels), 8.0, 0, out_dtype="int8")
+        return op.conv2d(op.dequantize(middle, 8.0, 0), op.dequantize(other, 0.5, 0))
+
+    rng, last = np.random.default_rng(8), () if is_dense else (1, 1)
+    x = bytes_of(rng, (5, 4, *([] if is_dense else [5, 5])), "uint8")
+    weight, other = (bytes_of(rng, (n, k, *last), "int8") for n, k in ((3, 4), (6, 3)))
+    other = other.astype(F32) if is_dense else other
+    found, library = built(program, None, ("weight", "other"), x=x, weight=weight, other=other)
+    counts = {"dense": 2} if is_dense else {"conv2d": 1, "conv2d_int8": 1}
+    assert {n: c for n, c in library.report.counts.items() if n in counts} == counts
+    assert library.report.left.get("dequantize", 0) < 2
+    name = "dense_int8" if is_dense else "conv2d_int8"
+    reasons = [r.reason for r in library.report.records if r.composite == name]
     assert any("zero point is not 0" in reason for reason in reasons)
-    total = sums(x, weight.astype("int64") - 5, 0, padding=0)
-    np.testing.assert_allclose(found, total * 0.125, rtol=1e-5, atol=1e-3)
+    if is_dense:
+        exact = (x * 0.5) @ ((weight.astype("int64") - 5) * 0.25).T
+        np.testing.assert_allclose(found, exact @ other.T, rtol=1e-4)
+        return
+    first = level(sums(x, weight.astype("int64") - 5, 0, padding=0) * 0.125, 8.0, 0, "int8")
+    np.testing.assert_array_equal(found, sums(first, other, 0, padding=0) * 4.0)

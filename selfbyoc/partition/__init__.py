@@ -12,6 +12,7 @@ from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..interrupt import interruptible
 from ..language.registry import listed
+from ..match.absorbed import DEQUANTIZE
 from .extents import check_addressable, sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
@@ -125,6 +126,10 @@ def partitioning(
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
     matches, decided = decide(prepared, registry, target=target, refused=refused)
+    if DEQUANTIZE in decided.left:
+        prepared, first = ir.with_float_weights(prepared, matches), decided
+        matches, decided = decide(prepared, registry, target=target, refused=refused)
+        decided = decided.with_misses_of(first, DEQUANTIZE)
     steps = {
         name: partitioning(part, None, target, composites, refused_within(name, refused))
         for name, part in loops.apart(mod).items()

@@ -20,7 +20,7 @@ from ._relax_exprs import steps_of
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
 from ._relax_items import ItemsAreCalls, WithoutItemCalls
-from ._relax_levels import LevelsAsRead
+from ._relax_levels import FloatWeights, LevelsAsRead
 from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
 from ._relax_ranges import ranges_of as ranges_of
@@ -55,6 +55,12 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
     # readers.
     return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
+
+
+def with_float_weights(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
+    """A prepared module whose constant levels are floats, but for those that a match takes."""
+    taken = {source for match in matches for call in match.ops for source in call.sources}
+    return fold(_main_by(FloatWeights(taken), mod))
 
 
 def _without_primitives(mod: tvm.IRModule) -> tvm.IRModule:

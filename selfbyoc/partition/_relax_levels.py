@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,23 @@ class LevelsAsRead(relax.PyExprMutator):
         made = relax.op.dequantize(weight.args[0], vector, weight.args[2], 0, "float32")
         weight = self.builder_.emit(relax.op.permute_dims(self.builder_.emit(made)))
         return relax.op.matmul(product.args[0], weight)
+
+
+@relax.expr_functor.mutator
+class FloatWeights(relax.PyExprMutator):
+    """Constant levels that no kernel takes as floats: nobody dequantises them in each call."""
+
+    def __init__(self, taken: Collection[Any]) -> None:
+        super().__init__()
+        self.taken = taken
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        """A call; a constant instead of a dequantize of one."""
+        if is_op(call, "dequantize") and call not in self.taken:
+            arrays = [_array(arg) for arg in call.args]
+            if call.attrs.out_dtype == "float32" and not any(array is None for array in arrays):
+                return constant(dequantised(arrays, call.attrs.axis))
+        return super().visit_call_(call)
 
 
 def _size_one(expr: Any) -> bool:

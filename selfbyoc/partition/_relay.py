@@ -20,7 +20,7 @@ from ..match.match import Match
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_inline import without_primitives
-from ._relay_levels import levels_as_read
+from ._relay_levels import levels_as_read, weights_as_floats
 from ._relay_one_row import images_of_one_row
 from ._relay_same import one_symbol_each
 from ._relay_taps import taps_that_meet
@@ -45,6 +45,12 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     done = taps_that_meet(images_of_one_row(typed))
     names = named(done["main"], done)
     return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
+
+
+def with_float_weights(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
+    """A prepared module whose constant levels are floats, but for those that a match takes."""
+    taken = {source for match in matches for call in match.ops for source in call.sources}
+    return fold(weights_as_floats(mod, taken))
 
 
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:

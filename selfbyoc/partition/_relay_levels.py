@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,33 @@ def levels_as_read(mod: tvm.IRModule) -> tvm.IRModule:
     """The typed module; each reader has its own dequantize, moves are of levels, zero points are
     numbers.
     """
-    main = mod["main"]
     levels = _Levels()
-    for expr in postorder(main.body):
+    for expr in postorder(mod["main"].body):
         levels.new[expr] = levels.made(expr)
-    if levels.new[main.body].same_as(main.body):
+    return _with_body(mod, levels.new[mod["main"].body])
+
+
+def weights_as_floats(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
+    """The typed module; constant levels that no kernel takes are floats: nobody dequantises them in
+    each call.
+    """
+    new: dict[Any, Any] = {}
+    for expr in postorder(mod["main"].body):
+        found = None
+        if _is_dequantized(expr) and expr not in taken:
+            arrays = [_array(arg) for arg in expr.args]
+            if not any(array is None for array in arrays):
+                found = constant(dequantised(arrays, int(expr.attrs.axis)))
+        new[expr] = rebuild(expr, new) if found is None else found
+    return _with_body(mod, new[mod["main"].body])
+
+
+def _with_body(mod: tvm.IRModule, body: Any) -> tvm.IRModule:
+    main = mod["main"]
+    if body.same_as(main.body):
         return mod
     done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
-    known = relay.Function(
-        main.params, levels.new[main.body], main.ret_type, main.type_params, main.attrs
-    )
+    known = relay.Function(main.params, body, main.ret_type, main.type_params, main.attrs)
     done.update_func(done.get_global_var("main"), known)
     return relay.transform.InferType()(done)
 

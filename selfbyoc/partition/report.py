@@ -104,6 +104,19 @@ class Report:
         """`n=131`: what costs and plans are of; empty without symbolic sizes."""
         return sizes_text(dict(self.sizes))
 
+    def with_misses_of(self, first: Report, kind: str) -> Report:
+        """With what another decision says of composites of an op that did not match, as the model
+        had more of these ops then.
+        """
+        names = {told.name for told in first.composites if kind in told.kinds}
+
+        def misses(report: Report) -> list[Record]:
+            return [r for r in report.records if r.composite in names and r.status != MATCHED]
+
+        gone = set(map(id, misses(self)))
+        kept = [r for r in self.records if id(r) not in gone]
+        return replace(self, records=(*kept, *misses(first)))
+
     def with_symbols(self, symbols: Mapping[str, str]) -> Report:
         """The report that knows in which external function each match (by root) ended up."""
         records = tuple(
