@@ -8,6 +8,7 @@ normal floats. All that comes of the divisor alone LLVM takes out of the loops.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,31 @@ def _mended(x: Any, divisor: Any) -> Any:
     lanes = lanes_of(x)
     if lanes_of(one) > 1:
         return tir.div(x, divisor)
-    power = _power(one)
-    near = _limited(one * power)
-    reciprocal = _all(lanes, tir.const(1.0, "float32") / near)
-    moved, dtype = x * _all(lanes, power), str(dtype_of(x))
-    first = moved * reciprocal
-    rest = llvm("llvm.fma", dtype, first, _all(lanes, near * tir.const(-1.0, "float32")), moved)
-    return llvm("llvm.fma", dtype, rest, reciprocal, first)
+    dtype = str(dtype_of(x))
+
+    def products(power: Any, near: Any, reciprocal: Any, moved: Any, first: Any) -> Any:
+        minus = _all(lanes, near * tir.const(-1.0, "float32"))
+        rest = llvm("llvm.fma", dtype, first, minus, moved)
+        return llvm("llvm.fma", dtype, rest, _all(lanes, reciprocal), first)
+
+    return _bound(
+        products,
+        ("power", "float32", lambda: _power(one)),
+        ("near", "float32", lambda power: _limited(one * power)),
+        ("reciprocal", "float32", lambda power, near: tir.const(1.0, "float32") / near),
+        ("moved", dtype, lambda power, *_: x * _all(lanes, power)),
+        ("first", dtype, lambda _, __, reciprocal, moved: moved * _all(lanes, reciprocal)),
+    )
+
+
+def _bound(result: Callable[..., Any], *steps: tuple[str, str, Callable[..., Any]]) -> Any:
+    """An expression of values that are computed once each, of those before them."""
+    names = [tir.Var(name, dtype) for name, dtype, _ in steps]
+    values = [make(*names[:n]) for n, (_, _, make) in enumerate(steps)]
+    found = result(*names)
+    for var, value in reversed(list(zip(names, values, strict=True))):
+        found = tir.Let(var, value, found)
+    return found
 
 
 def _power(number: Any) -> Any:
