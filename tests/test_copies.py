@@ -21,7 +21,7 @@ def run(rows, columns, read_rows, scale=1.0, lanes=8, images=1, inside=None, fir
     x = te.placeholder((images, rows, columns), "float32", name="x")
 
     def element(n, i, j):
-        value = x[n, j, i] * scale
+        value = scale(x[n, j, i]) if callable(scale) else x[n, j, i] * scale
         return value if inside is None else tir.if_then_else(inside(n, i), value, tir.const(-0.5))
 
     out = te.compute((images, columns, rows), element, name="out")
@@ -37,7 +37,8 @@ def run(rows, columns, read_rows, scale=1.0, lanes=8, images=1, inside=None, fir
     given = np.random.default_rng(0).standard_normal((images, rows, columns)).astype("float32")
     found = tensor(np.zeros((images, columns, rows), "float32"))
     get_func(built, "main")(tensor(given), found)
-    expected = given.transpose(0, 2, 1) * np.float32(scale)
+    expected = given.transpose(0, 2, 1)
+    expected = scale(expected) if callable(scale) else expected * np.float32(scale)
     if inside is not None:
         is_inside = [[bool(inside(n, i)) for i in range(columns)] for n in range(images)]
         expected = np.where(np.array(is_inside)[..., None], expected, np.float32(-0.5))
@@ -102,8 +103,43 @@ def test_the_first_elements_are_not_copied(copies, without_first, across, first,
     assert (copy is not None) == (across - first >= 8)
 
 
+@pytest.mark.parametrize("read_rows", [True, False])
+def test_what_is_scaled_on_the_way(copies, read_rows):
+    run(*((8, 19) if read_rows else (19, 8)), read_rows, scale=2.0)
+    assert copies != [None]
+
+
+@pytest.mark.parametrize("read_rows", [True, False])
+@pytest.mark.parametrize(("dtype", "point"), [("uint8", 131), ("int8", -7)])
+def test_levels_become_floats_on_the_way(copies, dtype, point, read_rows):
+    """Less a number that lies in memory, and in what is no multiple of a tile."""
+    rows, columns = (8, 19) if read_rows else (19, 8)
+    x = te.placeholder((rows, columns), dtype, name="x")
+    zero = te.placeholder((1,), "int32", name="zero")
+    out = te.compute(
+        (columns, rows),
+        lambda i, j: (x[j, i].astype("int32") - zero[0]).astype("float32") * 0.5 + 3.0,
+        name="out",
+    )
+    func = te.create_prim_func([x, zero, out]).with_attr("global_symbol", "main")
+    sch = Schedule(func)
+    i, j = sch.get_loops(get_block(sch, "out"))
+    down, across = (j, i) if read_rows else (i, j)
+    if read_rows:
+        sch.reorder(down, across)
+    transpose(sch, down, across, 8)
+    target = make_target("llvm")
+    built = machine_code(sch.mod["main"].with_attr("target", target), "main", target)
+    limits = np.iinfo(dtype)
+    given = np.random.default_rng(0).integers(limits.min, limits.max + 1, (rows, columns))
+    found = tensor(np.zeros((columns, rows), "float32"))
+    get_func(built, "main")(tensor(given.astype(dtype)), tensor(np.array([point], "int32")), found)
+    np.testing.assert_array_equal(found.numpy(), (given.T - point) * 0.5 + 3.0)
+    assert copies != [None]
+
+
 def test_what_is_no_copy_stays(copies):
-    run(8, 16, True, scale=2.0)
+    run(8, 16, True, scale=lambda value: value * value)
     run(6, 16, True)
     run(8, 1, True)
     run(8, 16, True, inside=lambda n, i: i < 9)  # would cut a tile

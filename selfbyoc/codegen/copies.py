@@ -6,7 +6,8 @@ changes them once they are lowered:
 
     for tile, i, j: if tile * J + j < elements: a[.., i, tile * J + j] = b[.., tile * J + j, i]
 
-or the other way, with what is contiguous in j read. The last tile is moved back where it would hang
+or the other way, with what is contiguous in j read, or cast, or shifted and scaled by numbers on
+the way, as levels that become floats. The last tile is moved back where it would hang
 over, and copies some elements again; the tiles begin with the first element for which the condition
 holds, as TVM 0.17 copies from before a padded image on. What is read may be selected, whole tiles
 at a time: else they are filled with a number.
@@ -22,6 +23,7 @@ import numpy as np
 
 from .._tvm import Analyzer, dtype_of, region_buffer, tir
 from .._tvm_rewrite import (
+    OPERATORS,
     is_conditional,
     map_loops,
     sequence,
@@ -34,6 +36,7 @@ from .vectors import found_in
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
 Name = Callable[[Any, int], Any]
+Made = Callable[[Any, int], Any]
 
 
 def with_copies(func: Any) -> Any:
@@ -58,6 +61,8 @@ class _Copy:
     outer: Any
     back: tuple[Any, Any]  # how far this tile is moved back, in a loop
     load: Any
+    made: Made  # of what is loaded, as a vector of so many lanes
+    dtype: str  # of its elements
     choice: tuple[Any, Any] | None  # the condition to read, and the number that stands for it
 
     def vector(self, node: Any, inner: int, outer: int, lanes: int) -> Any:
@@ -77,13 +82,14 @@ class _Copy:
         width, count = int(self.inner.extent), int(self.outer.extent)
 
         def name(value: Any, lanes: int) -> Any:
-            bound.append((tir.Var(f"row_{len(bound)}", f"{dtype_of(load)}x{lanes}"), value))
+            bound.append((tir.Var(f"row_{len(bound)}", f"{self.dtype}x{lanes}"), value))
             return bound[-1][0]
 
-        rows = [
-            name(tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)]), width)
+        loaded = (
+            tir.BufferLoad(region_buffer(load), [self.vector(load, 0, n, width)])
             for n in range(count)
-        ]
+        )
+        rows = [name(self.made(vector, width), width) for vector in loaded]
         copied = with_vectors(bound, self._stored(transposed(rows, width, name)))
         if self.choice is None:
             return copied
@@ -141,19 +147,39 @@ def _copy_of(tile: Any) -> _Copy | None:
         if store.else_case is not None or len(elements) < width:
             return None
         store = store.then_case
-    load: Any = getattr(store, "value", None)
+    value: Any = getattr(store, "value", None)
     choice = None
-    if is_conditional(load) and not _reads(load.args[0], (down, across)):
-        load, choice = load.args[1], (load.args[0], load.args[2])
-    is_load = type(load).__name__ in ("BufferLoad", "TensorLoad")
-    if not is_load or any(n & n - 1 for n in (int(down.extent), width)):
+    if is_conditional(value) and not _reads(value.args[0], (down, across)):
+        value, choice = value.args[1], (value.args[0], value.args[2])
+    load, made = _made_of(value, (down, across))
+    if load is None or any(n & n - 1 for n in (int(down.extent), width)):
         return None
     tiles = -(-len(elements) // width)
     back = across, _moved(tile, tiles, tiles * width - len(elements), elements.start)
     for inner, outer in ((across, down), (down, across)):
         if _is_contiguous(load, inner) and _is_contiguous(store, outer):
-            return _Copy(tiles, store, inner, outer, back, load, choice)
+            return _Copy(tiles, store, inner, outer, back, load, made, dtype_of(value), choice)
     return None
+
+
+def _made_of(value: Any, loops: Sequence[Any]) -> tuple[Any, Made]:
+    """The one load that a value is made of, and how, of vectors; None where it is something else.
+    What it is cast, shifted and scaled by does not depend on the loops.
+    """
+    kind = type(value).__name__
+    if kind in ("BufferLoad", "TensorLoad"):
+        return value, lambda vector, lanes: vector
+    if kind == "Cast":
+        load, made = _made_of(value.value, loops)
+        dtype = dtype_of(value)
+        return load, lambda vector, lanes: made(vector, lanes).astype(f"{dtype}x{lanes}")
+    if kind in ("Add", "Sub", "Mul") and not _reads(value.b, loops):
+        load, inner = _made_of(value.a, loops)
+        operator, number = OPERATORS[kind], value.b
+        return load, lambda vector, lanes: operator(
+            inner(vector, lanes), tir.Broadcast(number, lanes)
+        )
+    return None, lambda vector, lanes: vector
 
 
 def _moved(tile: Any, tiles: int, over: int, first: int) -> Any:

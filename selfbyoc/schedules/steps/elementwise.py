@@ -24,7 +24,8 @@ def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
 
     Axes along which everything that is read lies as the result does are one row: 7 x 7 pixels are
     49, in vectors of 16, 16, 16 and 1, where rows of 7 would take three each. A row that no width
-    fills stays a loop, without a test in it: LLVM makes vectors and a tail of it.
+    fills stays a loop, without a test in it: LLVM makes vectors and a tail of it. Between bytes and
+    wider elements vectors are whole: of others LLVM converts each element by itself.
     """
     loops = list(sch.get_loops(block.block))
     if not loops or block.size < 2:
@@ -33,10 +34,13 @@ def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
     together = flat_axes(block, axes)
     *before, row = [*loops[: len(loops) - together], _fused(sch, loops[-together:])]
     extent = math.prod(axis.extent for axis in axes[-together:])
-    width = width_of(extent, widest_lanes(block, machine))
+    lanes = widest_lanes(block, machine)
+    width = width_of(extent, lanes)
+    if converts_bytes(block) and not is_symbolic(extent) and extent > lanes:
+        width = lanes
     if width:
         row, inner = sch.split(row, [None, width])
-        vectorize(sch, inner, widest_lanes(block, machine))
+        vectorize(sch, inner, lanes)
         before.append(row)
     elif not before:
         before.append(row)
@@ -47,6 +51,13 @@ def widest_lanes(block: Facts, machine: Machine) -> int:
     """Lanes of the largest elements that a block reads or writes."""
     regions = [*block.stmt.reads, *block.stmt.writes]
     return min(machine.lanes(str(region_buffer(region).dtype)) for region in regions)
+
+
+def converts_bytes(block: Facts) -> bool:
+    """Whether a block makes bytes of wider elements, or these of bytes."""
+    regions = [*block.stmt.reads, *block.stmt.writes]
+    dtypes = {str(region_buffer(region).dtype) for region in regions}
+    return bool(dtypes & {"int8", "uint8"}) and bool(dtypes - {"int8", "uint8"})
 
 
 def registers_of(width: int, lanes: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
+from ....steps.elementwise import converts_bytes
 from ....steps.images import Work, image_of
 from ....steps.loops import transpose, vectorize
 from ....steps.parallel import parallel_over
@@ -53,8 +54,10 @@ def _tasks(sch: Schedule, image: Facts, plan: GroupPlan, each: int) -> tuple[Loo
     n, o, y, x = sch.get_loops(image.block)
     b, _ = sch.split(o, [None, BLOCK * each])
     pixel = sch.fuse(y, x)
-    if plan.row:
-        vectorize(sch, sch.split(pixel, [None, plan.row])[1], plan.vector)
+    # Of bytes a row that is no whole number of vectors would be converted element by element.
+    is_cut = converts_bytes(image) and int(sch.get(pixel).extent) > plan.vector
+    if width := plan.vector if is_cut else plan.row:
+        vectorize(sch, sch.split(pixel, [None, width])[1], plan.vector)
     return n, b
 
 
