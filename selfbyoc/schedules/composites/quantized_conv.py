@@ -45,6 +45,6 @@ conv2d_int8 = Composite(
     check=_check,
     kernel=QUANTIZED_CONV,
     epilogue=check_rows,
-    why="bytes are multiplied four at a time, and the int32 sums never leave the registers",
+    why="bytes are multiplied several at a time, and the int32 sums never leave the registers",
     cases=LEVELS,
 )

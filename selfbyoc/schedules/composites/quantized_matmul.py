@@ -54,7 +54,7 @@ dense_int8 = Composite(
     check=_check,
     kernel=QUANTIZED_DENSE,
     epilogue=True,
-    why="bytes are multiplied four at a time, and the int32 sums never leave the registers",
+    why="bytes are multiplied several at a time, and the int32 sums never leave the registers",
     cases=(
         _of(_dense(), (7, 33), 17),
         _of(_dense(), (2, 19, 64), 48, "int8"),
