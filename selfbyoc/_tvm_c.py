@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._tvm import GENERATION, dtype_of, tir
+from ._tvm_rewrite import map_calls
 from ._tvm_selects import without_max_min
 
 if GENERATION == "relax":
@@ -21,7 +22,25 @@ _INFINITE = 2000  # an exponent that gives infinity
 
 def for_c(func: Any) -> Any:
     """A scheduled PrimFunc as TVM's C is right of it."""
-    return without_max_min(with_exact_floats(func))
+    return without_max_min(with_exact_floats(with_c_rounding(func)))
+
+
+def with_c_rounding(func: Any) -> Any:
+    """A PrimFunc that rounds by C's own functions: 0.17's C knows none of TVM's ("Unresolved call
+    Op(tir.round)").
+    """
+    if GENERATION == "relax":
+        return func
+
+    def change(call: Any) -> Any:
+        name = getattr(call.op, "name", "").removeprefix("tir.")
+        dtype = dtype_of(call)
+        if name not in ("nearbyint", "round", "trunc") or dtype not in _SHIFT:
+            return call
+        suffix = "f" if dtype == "float32" else ""
+        return tir.call_pure_extern(dtype, f"{name}{suffix}", *call.args)
+
+    return map_calls(func, change)
 
 
 def with_exact_floats(func: Any) -> Any:

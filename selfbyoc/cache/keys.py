@@ -49,6 +49,7 @@ _LOWERING = (
     "codegen/whole_tiles.py",
     "codegen/vectors.py",
     "codegen/whole_vectors.py",
+    "cpu_features.py",
 )
 
 
