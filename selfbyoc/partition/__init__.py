@@ -127,7 +127,8 @@ def partitioning(
     prepared = ir.prepare(mod, params)
     matches, decided = decide(prepared, registry, target=target, refused=refused)
     if DEQUANTIZE in decided.left:
-        prepared, first = ir.with_float_weights(prepared, matches), decided
+        taken = {source for match in matches for call in match.ops for source in call.sources}
+        prepared, first = ir.with_float_weights(prepared, taken), decided
         matches, decided = decide(prepared, registry, target=target, refused=refused)
         decided = decided.with_misses_of(first, DEQUANTIZE)
     steps = {

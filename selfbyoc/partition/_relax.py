@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
 
 
-def with_float_weights(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
-    """A prepared module whose constant levels are floats, but for those that a match takes."""
-    taken = {source for match in matches for call in match.ops for source in call.sources}
+def with_float_weights(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
+    """A prepared module whose constant levels are floats, but for those that are taken."""
     return fold(_main_by(FloatWeights(taken), mod))
 
 

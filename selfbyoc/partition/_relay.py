@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
 
 
-def with_float_weights(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule:
-    """A prepared module whose constant levels are floats, but for those that a match takes."""
-    taken = {source for match in matches for call in match.ops for source in call.sources}
+def with_float_weights(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
+    """A prepared module whose constant levels are floats, but for those that are taken."""
     return fold(weights_as_floats(mod, taken))
 
 

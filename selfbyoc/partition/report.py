@@ -110,12 +110,11 @@ class Report:
         """
         names = {told.name for told in first.composites if kind in told.kinds}
 
-        def misses(report: Report) -> list[Record]:
-            return [r for r in report.records if r.composite in names and r.status != MATCHED]
+        def is_miss(record: Record) -> bool:
+            return record.composite in names and record.status != MATCHED
 
-        gone = set(map(id, misses(self)))
-        kept = [r for r in self.records if id(r) not in gone]
-        return replace(self, records=(*kept, *misses(first)))
+        kept = [record for record in self.records if not is_miss(record)]
+        return replace(self, records=(*kept, *filter(is_miss, first.records)))
 
     def with_symbols(self, symbols: Mapping[str, str]) -> Report:
         """The report that knows in which external function each match (by root) ended up."""
