@@ -35,9 +35,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     if params:
         check_params(declared(mod["main"]), params)
         func = relay.build_module.bind_params_by_name(mod["main"], _tensors(mod, params))
-        bound = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
-        bound.update_func(bound.get_global_var("main"), func)
-        mod = bound
+        mod = _with_functions(mod, {"main": func})
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
@@ -228,9 +226,7 @@ def update(
     packed: Mapping[str, list[dict[int, Any]]],
 ) -> tvm.IRModule:
     """The module with new external functions, and the packed constants in main's calls of them."""
-    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
-    for name, func in functions.items():
-        done.update_func(done.get_global_var(name), func)
+    done = _with_functions(mod, functions)
     new: dict[Any, Any] = {}
     waiting = {name: iter(calls) for name, calls in packed.items()}
     main = mod["main"]
