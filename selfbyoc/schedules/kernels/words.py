@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._tvm import te, tir
+from ...codegen.info.ops import Ops
 from ...language.types import Expr, Tensor
+from ...machine import Machine
 
 BYTE = ("int8", "uint8")
 
@@ -20,6 +22,16 @@ BYTE = ("int8", "uint8")
 def words_of(count: int, word: int) -> int:
     """Words of so many levels that these fill."""
     return -(-count // word)
+
+
+def word_as_packed(ops: Ops, cpu: Machine, inputs: int) -> int:
+    """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was."""
+    found = (ops.packing(view, 0) for view in ops.of("dequantize"))
+    packed = next((p.shape for p in found if p.arg == "weight" and p.shape is not None), None)
+    if packed is None:
+        return cpu.word
+    depth = packed[1] - 1  # the sums lie behind it
+    return cpu.word if depth == words_of(inputs, cpu.word) else 6 - cpu.word
 
 
 def unsigned(level: Expr, dtype: str) -> Expr:

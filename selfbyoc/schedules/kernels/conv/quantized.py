@@ -29,6 +29,7 @@ from ..words import (
     unsigned,
     weight_sums,
     weight_words,
+    word_as_packed,
     words_of,
 )
 from . import kernel
@@ -77,7 +78,8 @@ class QuantizedPlan:
 
 def _word(ops: Ops, cpu: Machine) -> int:
     (conv,) = ops.of("conv2d")
-    return cpu.word if is_of_words(conv.inputs[1][0]) else 0
+    weight = conv.inputs[1][0]
+    return word_as_packed(ops, cpu, weight[1]) if is_of_words(weight) else 0
 
 
 def _ops_of(ops: Ops, word: int) -> Ops:

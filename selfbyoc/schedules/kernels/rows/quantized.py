@@ -17,7 +17,16 @@ from ....machine import Machine
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK
-from ..words import Scaled, Words, only, unsigned, weight_sums, weight_words, words_of
+from ..words import (
+    Scaled,
+    Words,
+    only,
+    unsigned,
+    weight_sums,
+    weight_words,
+    word_as_packed,
+    words_of,
+)
 from .compute import Dense, in_tiles, product, result
 from .forms import ProductPlan
 from .pack import pack_weight
@@ -41,7 +50,7 @@ class QuantizedPlan:
         depth = words_of(x[-1], self.word)
         inputs = [((*x[:-1], depth), "int32"), ((weight[0], depth), "int32")]
         out = (ops.dense.outputs[0][0], "int32")
-        yield from unlike("levels of a word", self.word, cpu.word)
+        yield from unlike("levels of a word", self.word, word_as_packed(ops, cpu, x[-1]))
         alone = describe(ops.dense.name, "dense", ops.dense.attrs, inputs, [out])
         yield from self.product.faults(Ops([alone]), cpu)
 
@@ -49,11 +58,13 @@ class QuantizedPlan:
 def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     """That of a float product of as many words."""
     shape, _ = ops.dense.outputs[0]
-    depth = words_of(ops.dense.inputs[0][0][-1], machine.word)
+    inputs = ops.dense.inputs[0][0][-1]
+    word = word_as_packed(ops, machine, inputs)
+    depth = words_of(inputs, word)
     rows = plan_rows(lead_of(shape), depth, shape[-1], "int32", machine)
     passes = passes_of_one(rows, depth, machine)
     found = product_plan(rows, depth, shape[-1], "int32", machine, "outputs", passes=passes)
-    return QuantizedPlan(found, machine.word)
+    return QuantizedPlan(found, word)
 
 
 def pack(weight: Tensor, plan: QuantizedPlan) -> Tensor:
