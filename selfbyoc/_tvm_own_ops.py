@@ -15,7 +15,8 @@ from tvm.ir.op import register_op_attr
 
 from ._tvm import GENERATION, dtype_of, tir, tvm, walk
 
-DOT2, DOT4, QUOTIENT = "selfbyoc.dot2", "selfbyoc.dot4", "selfbyoc.quotient"
+DOTS = {2: "selfbyoc.dot2", 4: "selfbyoc.dot4"}  # by the levels of a word
+QUOTIENT = "selfbyoc.quotient"
 
 Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
@@ -40,7 +41,7 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
     return lambda *args: tir.call_intrin(dtype, op, *args)
 
 
-_DOTS = {2: _registered(DOT2), 4: _registered(DOT4)}
+_DOTS = {word: _registered(name) for word, name in DOTS.items()}
 quotient = own_op(QUOTIENT, tir.div, "float32")
 """x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
 

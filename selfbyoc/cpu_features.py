@@ -47,17 +47,18 @@ def features_of(target: Any) -> frozenset[str]:
     return _features(str(found.get("mtriple") or ""), str(found.get("mcpu") or ""), wanted)
 
 
-# Instructions that sum products of bytes in int32, exactly: four of them, or two.
-FOUR_PRODUCTS = ("avx512vnni", "avxvnni", "dotprod")
-_TWO_PRODUCTS = ("avx512bw", "avx2", "sse2")
+# Features whose instructions sum so many products of bytes in int32, exactly, the widest first.
+_PRODUCTS = {4: ("avx512vnni", "avxvnni", "dotprod"), 2: ("avx512bw", "avx2", "sse2")}
 
 
-def products_of(target: Any) -> str:
-    """The feature by which a target multiplies bytes; empty: it has none for it."""
+def products_of(target: Any, word: int) -> str:
+    """The feature by which a target multiplies words of four bytes, or of two int16; empty: it has
+    none for it.
+    """
     features = features_of(target)
     if "avx512vl" not in features:
         features -= {"avx512vnni"}
-    return next((name for name in (*FOUR_PRODUCTS, *_TWO_PRODUCTS) if name in features), "")
+    return next((name for name in _PRODUCTS[word] if name in features), "")
 
 
 def architecture(target: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from . import host
 from ._tvm import current_target, target_dict
 from .cores import Core, core_of
-from .cpu_features import FOUR_PRODUCTS, architecture, features_of, products_of
+from .cpu_features import architecture, features_of, products_of
 
 LINE = 64  # bytes of a cache line, of all these CPUs (apple-m1 has pairs of them)
 
@@ -77,7 +77,7 @@ def machine(target: Any) -> Machine:
         latency=core.latency,
         fused=architecture(target) != "x86_64" or "fma" in features or width == 64,
         broadcasts=width == 64,
-        word=4 if products_of(target) in FOUR_PRODUCTS else 2,
+        word=4 if products_of(target, 4) else 2,
         in_pairs=architecture(target) == "aarch64",
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,

@@ -5,7 +5,7 @@ import pytest
 from harness import cpus
 
 import selfbyoc
-from selfbyoc import op
+from selfbyoc import host, op
 from selfbyoc._tvm import GENERATION, make_target, module_source, te
 from selfbyoc._tvm_own_ops import dot, quotient
 from selfbyoc.codegen.final import finished, machine_code
@@ -220,6 +220,44 @@ def test_equal_layers_are_one_kernel(zeros):
     assert len(symbols) == 1 + (zeros[0] == 0)
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 33])
+@pytest.mark.parametrize("way", ["llvm -mcpu=haswell", "llvm -mcpu=cascadelake"])
+def test_a_weight_that_was_packed_for_another_cpu(way, depth):
+    """Whoever partitions without a target packs for this CPU, and may build for another one; the
+    hook sees the other way round what an older machine packed.
+    """
+    here, there = way, "llvm -mcpu=nehalem" if "cascade" in way else "llvm -mcpu=cascadelake"
+    if not host.runs(there):
+        pytest.skip(f"this machine does not run {there}")
+
+    def program(x, weight):
+        return op.dense(op.dequantize(x, 0.5, 7), op.dequantize(weight, 0.25, 0))
+
+    rng = np.random.default_rng(depth)
+    x, weight = bytes_of(rng, (5, depth), "uint8"), bytes_of(rng, (17, depth), "int8")
+    types = {"x": (x.shape, "uint8"), "weight": (weight.shape, "int8")}
+    with make_target(here):
+        mod = selfbyoc.partition_for_tefuse(emit(program, types, {"weight": weight}))
+    library = selfbyoc.build(mod, there)
+    assert library.report.counts == {"dense_int8": 1}
+    total = (x.astype("int64") - 7) @ weight.astype("int64").T
+    np.testing.assert_array_equal(library(x)[0], (total * 0.125).astype(F32))
+
+
+def test_a_weight_that_is_an_input():
+    """Packed in each call, with its sums, and by the kernel's own schedule."""
+
+    def program(x, weight):
+        return op.dense(op.dequantize(x, 0.5, 7), op.dequantize(weight, 0.25, 0))
+
+    rng = np.random.default_rng(3)
+    x, weight = bytes_of(rng, (7, 33), "uint8"), bytes_of(rng, (17, 33), "int8")
+    found, library = built(program, None, (), x=x, weight=weight)
+    assert not library.unscheduled
+    total = (x.astype("int64") - 7) @ weight.astype("int64").T
+    np.testing.assert_array_equal(found, (total * 0.125).astype(F32))
+
+
 OTHERS = ["llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"]
 OTHERS += ["llvm -mcpu=alderlake"] if GENERATION == "relax" else []  # LLVM 10 does not know it
 
@@ -234,7 +272,7 @@ def test_instructions_are_exact_ones(target):
     sch = selfbyoc._tvm.Schedule(te.create_prim_func([x, w, y]))
     block = selfbyoc._tvm.get_block(sch, "y")
     i, j, k = sch.get_loops(block)
-    name = products_of(make_target(target))
+    name = products_of(make_target(target), word)
     lanes = {"avx512vnni": 16, "avx512bw": 16, "avx2": 8, "avxvnni": 8}.get(name, 4)
     outer, inner = sch.split(j, [None, lanes])
     sch.reorder(i, outer, k, inner)

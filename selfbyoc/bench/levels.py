@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..models.batches import Batch
 from ..runtime.timing import Latency, latency
 
 if TYPE_CHECKING:
     from ..runtime.library import Library
 
-Batch = Mapping[str, np.ndarray]
 FLOATS, LEVELS = "float", "levels"
 WINDOWS, BUDGET = 15, 3.0  # of 20 ms; seconds
 
@@ -35,7 +35,7 @@ class Nearness:
 
 def nearness(floats: Library, levels: Library, batches: Sequence[Batch]) -> list[Nearness]:
     """By output."""
-    results = [(floats(dict(batch)), levels(dict(batch))) for batch in batches]
+    results = [(floats(batch), levels(batch)) for batch in batches]
     names = [name for name, _, _ in floats.outputs]
     return [
         near(name, [(exact[n], found[n]) for exact, found in results])
@@ -64,5 +64,5 @@ def _same(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
 
 def times(floats: Library, levels: Library, batch: Batch) -> dict[str, Latency]:
     """Both in turns, on one batch."""
-    runs = {FLOATS: floats.prepared(dict(batch)), LEVELS: levels.prepared(dict(batch))}
+    runs = {FLOATS: floats.prepared(batch), LEVELS: levels.prepared(batch)}
     return latency(runs, WINDOWS, BUDGET)

@@ -6,11 +6,11 @@ changes them once they are lowered:
 
     for tile, i, j: if tile * J + j < elements: a[.., i, tile * J + j] = b[.., tile * J + j, i]
 
-or the other way, with what is contiguous in j read, or cast, or shifted and scaled by numbers on
-the way, as levels that become floats. The last tile is moved back where it would hang
-over, and copies some elements again; the tiles begin with the first element for which the condition
-holds, as TVM 0.17 copies from before a padded image on. What is read may be selected, whole tiles
-at a time: else they are filled with a number.
+or the other way, with what is contiguous in j read. On the way an element may be cast, shifted and
+scaled, as a level that becomes a float. The last tile is moved back where it would hang over, and
+copies some elements again; the tiles begin with the first element for which the condition holds, as
+TVM 0.17 copies from before a padded image on. What is read may be selected, whole tiles at a time:
+else they are filled with a number.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from .vectors import found_in
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all
 Name = Callable[[Any, int], Any]
 Made = Callable[[Any, int], Any]
+# Between which vectors are cast everywhere: no bool for 0.27, no float16 for LLVM 10.
+CAST = {"int8", "uint8", "int32", "float32"}
 
 
 def with_copies(func: Any) -> Any:
@@ -169,7 +171,7 @@ def _made_of(value: Any, loops: Sequence[Any]) -> tuple[Any, Made]:
     kind = type(value).__name__
     if kind in ("BufferLoad", "TensorLoad"):
         return value, lambda vector, lanes: vector
-    if kind == "Cast":
+    if kind == "Cast" and {dtype_of(value), dtype_of(value.value)} <= CAST:
         load, made = _made_of(value.value, loops)
         dtype = dtype_of(value)
         return load, lambda vector, lanes: made(vector, lanes).astype(f"{dtype}x{lanes}")

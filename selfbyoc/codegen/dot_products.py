@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from .._tvm import tir
-from .._tvm_own_ops import DOT2, DOT4, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
+from .._tvm_own_ops import DOTS, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
 from .._tvm_rewrite import map_calls, mapped
 from ..cpu_features import products_of
 
@@ -23,9 +23,9 @@ _PAIRS = {
 
 def with_dot_products(func: Any, target: Any) -> Any:
     """A scheduled function with the target's instructions for its products of bytes."""
-    for name in (DOT2, DOT4):
+    for word, name in DOTS.items():
         if has_own(func, name):
-            func = _lowered(func, name, _instruction(name, products_of(target)))
+            func = _lowered(func, name, _MADE[word][products_of(target, word)])
     return func
 
 
@@ -85,23 +85,18 @@ def _all(lanes: int, number: int) -> Any:
     return tir.Broadcast(value, lanes) if lanes > 1 else value
 
 
-# By LLVM's name of the feature; the most lanes of a vector.
-_LOWERED: dict[str, dict[str, Callable[..., Any]]] = {
-    DOT4: {
+# By the levels of a word and LLVM's name of the feature; the most lanes of a vector.
+_LOWERED: dict[int, dict[str, Callable[..., Any]]] = {
+    4: {
         "avx512vnni": partial(_by_vnni, 16), "avxvnni": partial(_by_vnni, 8), "dotprod": _by_neon,
         "": partial(_written_out, 4),
     },
-    DOT2: {
+    2: {
         "avx512bw": partial(_by_pairs, 16), "avx2": partial(_by_pairs, 8),
         "sse2": partial(_by_pairs, 4), "": partial(_written_out, 2),
     },
 }  # fmt: skip
 _MADE = {
-    name: {feature: own_op(f"{name}.{feature or 'any'}", how) for feature, how in found.items()}
-    for name, found in _LOWERED.items()
+    word: {f: own_op(f"{DOTS[word]}.{f or 'any'}", how) for f, how in found.items()}
+    for word, found in _LOWERED.items()
 }
-
-
-def _instruction(name: str, feature: str) -> Callable[..., Any]:
-    """How a product is lowered where the CPU has this feature."""
-    return _MADE[name].get(feature, _MADE[name][""])

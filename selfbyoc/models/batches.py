@@ -14,7 +14,7 @@ from ..extra import extra
 from ..graph import type_text
 from .real_inputs import real_inputs
 
-Batch = dict[str, np.ndarray]
+Batch = dict[str, np.ndarray]  # one call of a model: input -> array
 _BAD = (BadZipFile, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
 
 

@@ -5,7 +5,7 @@ says. The levels are its own; how they are computed is docs/int8.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,10 @@ import numpy as np
 from ..errors import InputError, did_you_mean, one_line
 from ..extra import extra
 from ..files import written
+from .batches import Batch
 from .onnx_model import read_onnx
 
-Batch = Mapping[str, np.ndarray]  # one call of the model: input -> array
-
 PRODUCTS = ("Conv", "MatMul", "Gemm")  # what is worth levels; pools and shapes go along
-CALIBRATIONS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 OPSET = 13  # from which scales may differ by channel
 _LEVELS = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv")
 _LARGE = 1 << 30  # bytes of a file whose weights go beside it while it is worked on
@@ -77,16 +75,16 @@ def quantize(model: Path, output: Path, batches: Sequence[Batch], options: Optio
                 exact, made, weight_type=quantization.QuantType.QInt8, **how
             )
         else:
-            method = getattr(quantization.CalibrationMethod, CALIBRATIONS[options.calibration])
+            methods = {m.name.lower(): m for m in quantization.CalibrationMethod}
             quantization.quantize_static(
                 exact, made, _Reader(batches),
                 activation_type=quantization.QuantType.QUInt8,
                 weight_type=quantization.QuantType.QInt8,
-                calibrate_method=method, **how,
+                calibrate_method=methods[options.calibration], **how,
             )  # fmt: skip
         products, total = _counts(extra("onnx").load(str(made), load_external_data=False))
         if not products:
-            kinds = "MatMul or Gemm" if options.dynamic else f"{', '.join(PRODUCTS[:-1])} or Gemm"
+            kinds = "MatMul or Gemm" if options.dynamic else "Conv, MatMul or Gemm"
             raise InputError(f"{model.name}: nothing is quantised: it has no {kinds} by constants")
         losses = () if options.dynamic else _losses(exact, made, batches[:_LOSSES])
         _write(made, output)

@@ -49,24 +49,29 @@ class _OneForEach(relax.PyExprMutator):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         if not isinstance(call.op, tvm.ir.GlobalVar) or call.op.name_hint not in self.names:
             return super().visit_call_(call)
-        name = call.op.name_hint
-        if name not in self.graphs:
-            self.graphs[name] = hook.read(self.mod[name])
-        copies, key = self.known[name], _scalars(call, self.graphs[name])
+        copies, key = self.known[call.op.name_hint], self._scalars(call)
         if key not in copies:
             copies[key] = self._copy(call.op, len(copies)) if copies else call.op
         return super().visit_call_(relax.Call(copies[key], call.args, call.attrs))
+
+    def _scalars(self, call: relax.Call) -> Scalars:
+        constants = ((i, a) for i, a in enumerate(call.args) if isinstance(a, Constant))
+        ones = [(i, c) for i, c in constants if math.prod(constant_tensor(c).shape) == 1]
+        arrays = [(i, constant_numpy(constant)) for i, constant in ones]
+        graph = self._graph(call.op.name_hint) if arrays else None
+        return tuple(
+            (i, str(a.dtype), a.tobytes())
+            for i, a in arrays
+            if graph and not is_passed(graph, graph.inputs[i], a.item())
+        )
+
+    def _graph(self, name: str) -> OpGraph:
+        if name not in self.graphs:
+            self.graphs[name] = hook.read(self.mod[name])
+        return self.graphs[name]
 
     def _copy(self, name: tvm.ir.GlobalVar, number: int) -> tvm.ir.GlobalVar:
         copied = relax.utils.copy_with_new_vars(self.mod[name])
         # Known under its own name: equal functions would be one again (BlockBuilder, 0.27).
         new = f"{name.name_hint}_s{number}"
         return self.builder_.add_func(copied.with_attr("global_symbol", new), new)
-
-
-def _scalars(call: relax.Call, graph: OpGraph) -> Scalars:
-    constants = ((i, a) for i, a in enumerate(call.args) if isinstance(a, Constant))
-    ones = ((i, c) for i, c in constants if math.prod(constant_tensor(c).shape) == 1)
-    arrays = ((i, constant_numpy(constant)) for i, constant in ones)
-    known = ((i, a) for i, a in arrays if not is_passed(graph, graph.inputs[i], a.item()))
-    return tuple((i, str(a.dtype), a.tobytes()) for i, a in known)

@@ -40,7 +40,7 @@ from ..codegen.target import host_target
 from ..codegen.told import is_passed
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
-from ..graph import OpGraph, type_text
+from ..graph import type_text
 from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
 from ..language.registry import Registry
@@ -67,7 +67,7 @@ def finish(
     within = ir.ranges_of(mod, {*external})
     for name, func in external.items():
         sites = [{i: constant_tensor(c) for i, c in site.items()} for site in nodes.get(name, [])]
-        scalars = _scalars(hook.read(func), sites)
+        scalars = _scalars(func, sites)
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: scalars}
         if name in within:
             attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
@@ -122,7 +122,7 @@ def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict
     return attrs
 
 
-def _scalars(graph: OpGraph, sites: Sequence[Tensors]) -> dict[int, float | int]:
+def _scalars(func: Any, sites: Sequence[Tensors]) -> dict[int, float | int]:
     """The constants of one element that are part of what a function is, by position: all callers
     agree on them.
     """
@@ -137,7 +137,8 @@ def _scalars(graph: OpGraph, sites: Sequence[Tensors]) -> dict[int, float | int]
         for i, a in first.items()
         if all(i in s and np.array_equal(s[i], a) for s in others)
     }
-    return {i: n for i, n in agreed.items() if not is_passed(graph, graph.inputs[i], n)}
+    graph = hook.read(func) if agreed else None
+    return {i: n for i, n in agreed.items() if graph and not is_passed(graph, graph.inputs[i], n)}
 
 
 def _packed_or_not(

@@ -17,6 +17,7 @@ from ...language.types import Expr, Tensor
 from ...machine import Machine
 
 BYTE = ("int8", "uint8")
+WORDS = (2, 4)  # levels of one
 
 
 def words_of(count: int, word: int) -> int:
@@ -25,13 +26,17 @@ def words_of(count: int, word: int) -> int:
 
 
 def word_as_packed(ops: Ops, cpu: Machine, inputs: int) -> int:
-    """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was."""
+    """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was. Two inputs
+    are one word of two everywhere: packed words of either length would look alike.
+    """
+    if inputs <= min(WORDS):
+        return min(WORDS)
     found = (ops.packing(view, 0) for view in ops.of("dequantize"))
     packed = next((p.shape for p in found if p.arg == "weight" and p.shape is not None), None)
     if packed is None:
         return cpu.word
     depth = packed[1] - 1  # the sums lie behind it
-    return cpu.word if depth == words_of(inputs, cpu.word) else 6 - cpu.word
+    return next(word for word in WORDS if words_of(inputs, word) == depth)
 
 
 def unsigned(level: Expr, dtype: str) -> Expr:
@@ -128,8 +133,9 @@ def weight_words(weight: Tensor, word: int) -> Tensor:
     def element(o: Expr, i: Expr, *rest: Expr) -> Expr:
         def level(n: int) -> Expr:
             at = i * word + n
-            value = signed(weight(o, tir.Min(at, inputs - 1), *rest), weight.dtype)
-            return value if int(inputs) % word == 0 else tir.Select(at < inputs, value, 0)
+            value = signed(weight(o, at, *rest), weight.dtype)
+            # No Select: TVM forgets a minimum in its index that the condition implies, and reads on.
+            return value if int(inputs) % word == 0 else tir.if_then_else(at < inputs, value, 0)
 
         return word_of([level(n) for n in range(word)])
 

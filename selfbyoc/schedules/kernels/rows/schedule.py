@@ -8,6 +8,7 @@ from typing import Any
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.loops import Finish, vectorize, vectorize_copy
+from ...steps.parallel import parallel_over
 from .compute import Dense
 from .forms import ProductPlan
 from .melt import melt_rows
@@ -22,7 +23,9 @@ def prepare(sch: Schedule, stages: Any, lanes: int) -> None:
     """
     stored = Facts(sch, stages.result).name
     for block in others(sch, stages):
-        if block.axes and stored not in {reader.name for reader in block.consumers}:
+        if block.reduction:  # the sums of a weight of levels
+            parallel_over(sch, list(sch.get_loops(block.block))[: len(block.spatial)], block.steps)
+        elif block.axes and stored not in {reader.name for reader in block.consumers}:
             vectorize_copy(sch, block, lanes)
         else:
             sch.compute_inline(block.block)
