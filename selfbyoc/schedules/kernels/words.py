@@ -134,7 +134,7 @@ def weight_words(weight: Tensor, word: int) -> Tensor:
         def level(n: int) -> Expr:
             at = i * word + n
             value = signed(weight(o, at, *rest), weight.dtype)
-            # No Select: TVM forgets a minimum in its index that the condition implies, and reads on.
+            # No Select: TVM drops a minimum in its index that the condition implies, and reads on.
             return value if int(inputs) % word == 0 else tir.if_then_else(at < inputs, value, 0)
 
         return word_of([level(n) for n in range(word)])
