@@ -24,6 +24,7 @@ SHAPES = {
     "quantize": [X, (), ()],
     "rms_norm": [(4, 8), (8,)],
     "rnn": [(3, 2, 6), (1, 6, 6), (1, 2, 6)],
+    "tree_ensemble": [(4, 6), (5,), (5,), (5, 3), (2,), (7,), (7,)],
 }
 ATTRS = {
     "batch_matmul": {"transpose_b": False},
@@ -55,6 +56,8 @@ def model(kind):
     if kind in ("dequantize", "quantize"):
         types["a0"] = (X, "int8" if kind == "dequantize" else "float32")
         types["a2"] = ((), "int32")
+    if kind == "tree_ensemble":
+        types |= {name: (types[name][0], "int32") for name in ("a2", "a3", "a4", "a5")}
     if kind == "where":
         types["a0"] = (shapes[0], "bool")
     return emit(program, types)

@@ -1116,6 +1116,37 @@ class Ops:
         Relax: permute_dims
         """
 
+    def tree_ensemble(
+        self,
+        x: _In,
+        splits: _In,
+        features: _In,
+        ways: _In,
+        roots: _In,
+        leaf_targets: _In,
+        leaf_weights: _In,
+        /,
+        *,
+        compared: _Is[str] = "less_equal",
+        summed: _Is[str] = "sum",
+        targets: _Is[int] = 1,
+    ) -> Node:
+        """The sum over decision trees, [rows, targets], of x [rows, features]. Node n compares
+        x[row, features[n]] with splits[n] (less_equal, less, greater_equal, greater, equal),
+        and ways[n] has the next nodes where that is false, where it holds, and where x is NaN:
+        ~m is leaf m. roots has each tree's first node; a leaf gives its weight to its target.
+        summed is sum or mean, and with one target min or max.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          compared ('less_equal'): how a value is compared with a node's split: less_equal,
+              less, greater_equal, greater or equal
+          summed ('sum'): what trees give together: their sum or mean, min or max
+          targets (1): how many results a row has
+
+        Relay: selfbyoc.tree_ensemble
+        Relax: selfbyoc.tree_ensemble
+        """
+
     def where(
         self,
         condition: _In,

@@ -17,7 +17,6 @@ from .onnx.expanding import expanded
 from .onnx.folding import contradiction, folded
 from .onnx.inference import BelowZero, about
 from .onnx.sound import check_sound
-from .onnx.trees import without_trees
 from .onnx_model import import_onnx, load_onnx
 from .real_inputs import check_initializers, keep_constants, real_inputs
 from .shapes import Shape, check_known, give_shapes, open_inputs
@@ -64,7 +63,7 @@ def from_onnx(
     with about(name):
         proto, within = with_known_sizes(give_shapes(proto, given, name), sizes or {}, name)
         names = _names(proto)
-        proto = expanded(without_trees(resolved(proto)), tvm_road.onnx_ops())
+        proto = expanded(resolved(proto), tvm_road.onnx_ops())
         proto, notes = _ready(proto, _objection(model if is_file else proto), name)
     try:
         most = {of: ends[1] for of, ends in within.items() if ends[1] is not None}

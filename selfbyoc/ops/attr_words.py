@@ -28,6 +28,8 @@ ATTRIBUTES: dict[str, Words] = {
     "beta": Words("float", "an exponent, as in the formula"),
     "bias": Words("float", "a term, as in the formula"),
     "ceil_mode": Words("bool", "whether a last window that is not whole counts"),
+    "compared": Words("str", "how a value is compared with a node's split: less_equal, less, "
+                             "greater_equal, greater or equal"),
     "count_include_pad": Words("bool", "whether the padding counts in the mean"),
     "clip": Words("float", "the limit of what goes into activations, on both sides; 0: none"),
     "coordinate_transformation_mode": Words(
@@ -73,6 +75,8 @@ ATTRIBUTES: dict[str, Words] = {
     "strides": Words(_PAIR, "steps of the window, (vertical, horizontal)"),
     "ties": Words("str", "how halves are rounded, 'even' on Relax and 'away' on Relay; as read "
                          "from a model, for patterns only"),
+    "summed": Words("str", "what trees give together: their sum or mean, min or max"),
+    "targets": Words("int", "how many results a row has"),
     "transpose_a": Words("bool", "whether the last two axes of the first input are swapped"),
     "transpose_b": Words("bool", "whether the last two axes of the second input are swapped"),
 }  # fmt: skip

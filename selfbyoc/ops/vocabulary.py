@@ -20,12 +20,13 @@ from . import (
     reductions,
     resize,
     transposed,
+    trees,
 )
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
     elementwise, conditions, movement, normalization, pools, products, quantized, recurrent,
-    reductions, resize, transposed,
+    reductions, resize, transposed, trees,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

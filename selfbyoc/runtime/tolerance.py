@@ -50,6 +50,8 @@ def terms(call: object) -> int:
         return inputs[0].shape[-1]
     if kind in ("lstm", "peephole_lstm", "gru", "rnn"):  # each step adds to the one before
         return inputs[0].shape[0] * inputs[1].shape[-1]
+    if kind == "tree_ensemble":
+        return inputs[4].shape[0]
     if kind in ("mean", "sum", "avg_pool2d", "global_avg_pool2d"):
         return max(1, math.prod(inputs[0].shape) // max(1, math.prod(outputs[0].shape)))
     return 1

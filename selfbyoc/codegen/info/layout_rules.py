@@ -207,6 +207,7 @@ SENSITIVE: dict[str, tuple[str, ...]] = {
     "split": ("axis",),
     "sum": ("axis",),
     "transpose": ("axes",),
+    "tree_ensemble": (),
 }
 
 # Kind -> the attributes that name the layouts of its inputs and outputs; other kinds define none.

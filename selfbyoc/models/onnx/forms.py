@@ -26,6 +26,7 @@ from . import (
     scans,
     spectra,
     training,
+    trees,
     windows,
 )
 from .checks import IS_RELAY, why_not
@@ -41,6 +42,8 @@ _MODULES = (
     reductions, resampling, scans, spectra, training, windows,
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
+# Last of all: nobody but us can compute with what these write.
+_OURS: dict[str, Form] = {**recurrent.FORMS, **trees.FORMS}
 # Bodies of these are models of their own, and looked at when they are read.
 _LATER = frozenset() if IS_RELAY else frozenset(("Loop",))
 _ROUNDS = 8  # a form may be of ops that have forms
@@ -58,8 +61,7 @@ def readable(model: Any, name: str) -> Any:
         if changed is None:
             break
         model = _computed(changed)
-    # Last: nobody but us can compute with what these write.
-    if (layered := _rewritten(model, recurrent.FORMS, treated)) is not None:
+    if (layered := _rewritten(model, _OURS, treated)) is not None:
         model = _rewritten(layered, _FORMS, treated) or layered
     graph = Graph(model)
     for node in nodes(model.graph, _LATER):
