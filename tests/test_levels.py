@@ -319,11 +319,11 @@ def test_quotients_are_rounded_once():
 
 
 @pytest.mark.parametrize("is_dense", [False, True])
-def test_a_weight_off_its_middle_is_one_of_floats(is_dense):
+def test_a_weight_of_many_bits_is_one_of_floats(is_dense):
     """Once, when it is built, beside a product of levels; and why is told."""
 
     def program(x, weight, other):
-        image, levels = op.dequantize(x, 0.5, 0), op.dequantize(weight, 0.25, 5)
+        image, levels = op.dequantize(x, 0.5, 0), op.dequantize(weight, 0.25, 0)
         if is_dense:
             return op.dense(op.dense(image, levels), other)
         middle = op.quantize(op.conv2d(image, levels), 8.0, 0, out_dtype="int8")
@@ -331,21 +331,44 @@ def test_a_weight_off_its_middle_is_one_of_floats(is_dense):
 
     rng, last = np.random.default_rng(8), () if is_dense else (1, 1)
     x = bytes_of(rng, (5, 4, *([] if is_dense else [5, 5])), "uint8")
-    weight, other = (bytes_of(rng, (n, k, *last), "int8") for n, k in ((3, 4), (6, 3)))
+    weight = rng.integers(-300, 300, (3, 4, *last)).astype("int16")
+    weight.flat[0] = 300
+    other = bytes_of(rng, (6, 3, *last), "int8")
     other = other.astype(F32) if is_dense else other
     found, library = built(program, None, ("weight", "other"), x=x, weight=weight, other=other)
     counts = {"dense": 2} if is_dense else {"conv2d": 1, "conv2d_int8": 1}
     assert {n: c for n, c in library.report.counts.items() if n in counts} == counts
     assert library.report.left.get("dequantize", 0) < 2
-    name = "dense_int8" if is_dense else "conv2d_int8"
-    reasons = [r.reason for r in library.report.records if r.composite == name]
-    assert any("zero point is not 0" in reason for reason in reasons)
     if is_dense:
-        exact = (x * 0.5) @ ((weight.astype("int64") - 5) * 0.25).T
-        np.testing.assert_allclose(found, exact @ other.T, rtol=1e-4)
+        np.testing.assert_allclose(found, x * 0.5 @ (weight * 0.25).T @ other.T, rtol=1e-4)
         return
-    first = level(sums(x, weight.astype("int64") - 5, 0, padding=0) * 0.125, 8.0, 0, "int8")
+    first = level(sums(x, weight, 0, padding=0) * 0.125, 8.0, 0, "int8")
     np.testing.assert_array_equal(found, sums(first, other, 0, padding=0) * 4.0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("dtype", "w_zero"), [("uint8", 0), ("uint8", 255), ("int8", -77)])
+def test_a_weight_off_its_middle_is_exact_on_every_cpu(target, dtype, w_zero):
+    """Less its zero point it has nine bits: two products at a time."""
+    rng = np.random.default_rng(9)
+    image, rows = bytes_of(rng, (1, 19, 8, 9), "uint8"), bytes_of(rng, (7, 130), "int8")
+    weight, matrix = bytes_of(rng, (12, 19, 3, 3), dtype), bytes_of(rng, (37, 130), dtype)
+
+    def convolved(x, weight):
+        levels = op.dequantize(weight, 2.0**-7, w_zero)
+        return op.conv2d(op.dequantize(x, 2.0**-4, 131), levels, padding=1)
+
+    def multiplied(x, weight):
+        return op.dense(op.dequantize(x, 2.0**-4, 3), op.dequantize(weight, 2.0**-7, w_zero))
+
+    found, library = built(convolved, target, ("weight",), x=image, weight=weight)
+    assert library.report.counts == {"conv2d_int8": 1}
+    wanted = sums(image, weight.astype("int64") - w_zero, 131)
+    assert np.array_equal(found, wanted.astype(F32) * F32(2.0**-11))
+    found, library = built(multiplied, target, ("weight",), x=rows, weight=matrix)
+    assert library.report.counts == {"dense_int8": 1}
+    wanted = (rows.astype("int64") - 3) @ (matrix.astype("int64") - w_zero).T
+    assert np.array_equal(found, wanted.astype(F32) * F32(2.0**-11))
 
 
 @pytest.mark.parametrize("rounded", [round_even, round_away])

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from test_levels import F32, bytes_of
+from test_levels import F32, bytes_of, sums
 
 import selfbyoc
 from selfbyoc.errors import InputError
@@ -73,8 +73,9 @@ def test_a_quantised_block_is_levels_from_end_to_end():
     assert (off > 0).mean() < 0.01
 
 
-def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33):
+def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33, zero=0):
     """As quantize_dynamic writes a MatMul and its bias."""
+    dtype = "uint8" if zero else "int8"
     rng = np.random.default_rng(6)
     n = helper.make_node
     nodes = [
@@ -86,8 +87,8 @@ def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33):
         n("Add", ["b", "m"], ["y"]),
     ]
     values = {
-        "w": bytes_of(rng, (depth, units), "int8"),
-        "wz": np.zeros(units if per_channel else (), "int8"),
+        "w": bytes_of(rng, (depth, units), dtype),
+        "wz": np.full(units if per_channel else (), zero, dtype),
         "ws": rng.uniform(0.01, 0.02, units if per_channel else ()).astype(F32),
         "b": rng.standard_normal(units).astype(F32),
     }  # fmt: skip
@@ -96,21 +97,71 @@ def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33):
     return qdq(nodes, [x], [y], values), values
 
 
-@pytest.mark.parametrize("per_channel", [False, True])
+def levels_of(x):
+    """As DynamicQuantizeLinear has them: (levels less their zero point, scale)."""
+    low, high = min(x.min(), F32(0)), max(x.max(), F32(0))
+    scale = (high - low) / F32(255)
+    zero = np.clip(np.round((F32(0) - low) / scale), 0, 255)
+    return np.clip(np.round(x / scale) + zero, 0, 255).astype("int64") - int(zero), scale
+
+
+@pytest.mark.parametrize(("per_channel", "zero"), [(False, 0), (True, 0), (False, 143)])
 @pytest.mark.parametrize("rows", [(1,), (2, 9), (130,)])
-def test_dynamic_quantisation_is_a_product_of_bytes(rows, per_channel):
-    model, values = dynamic(rows, per_channel)
+def test_dynamic_quantisation_is_a_product_of_bytes(rows, per_channel, zero):
+    model, values = dynamic(rows, per_channel, zero=zero)
     x = np.random.default_rng(7).standard_normal((*rows, 70)).astype(F32)
     library = selfbyoc.build(selfbyoc.from_onnx(model))
     assert library.report.counts == {"dense_int8": 1}
     (found,) = library(x)
-    low, high = min(x.min(), F32(0)), max(x.max(), F32(0))
-    scale = (high - low) / F32(255)
-    zero = np.clip(np.round((F32(0) - low) / scale), 0, 255)
-    q = np.clip(np.round(x / scale) + zero, 0, 255).astype("int64")
-    total = (q - int(zero)) @ values["w"].astype("int64")
+    levels, scale = levels_of(x)
+    total = levels @ (values["w"].astype("int64") - zero)
     wanted = total.astype(F32) * (scale * values["ws"]) + values["b"]
     np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("groups", [1, 12])
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", 0), ("uint8", 128), ("uint8", 90)])
+@pytest.mark.parametrize("how", ["scaled", "by channel", "biased before"])
+def test_dynamic_quantisation_of_convolutions(groups, dtype, zero, how):
+    """As quantize_dynamic writes a Conv; older ones had a bias of int32."""
+    rng, n = np.random.default_rng(10), helper.make_node
+    weight = bytes_of(rng, (16 if groups == 1 else 12, 12 // groups, 3, 3), dtype)
+    bias = rng.integers(-9000, 9000, (1, len(weight), 1, 1)).astype("int32")
+    channels = (1, len(weight), 1, 1) if how == "by channel" else ()
+    values = {
+        "w": weight, "wz": np.array(zero, dtype), "b": bias,
+        "ws": rng.uniform(0.01, 0.02, channels).astype(F32),
+    }  # fmt: skip
+    is_biased = how == "biased before"
+    nodes = [
+        n("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        n(
+            "ConvInteger",
+            ["q", "w", "z", "wz"],
+            ["i"],
+            pads=[0, 1, 1, 1],
+            strides=[2, 1],
+            group=groups,
+        ),
+        n("Add", ["i", "b"], ["t"]) if is_biased else n("Identity", ["i"], ["t"]),
+        n("Cast", ["t"], ["f"], to=TensorProto.FLOAT),
+        n("Mul", ["s", "ws"], ["both"]),
+        n("Mul", ["f", "both"], ["m"]),
+        n("Relu", ["m"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 12, 9, 11))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, len(weight), 4, 11))
+    values = values if is_biased else {k: v for k, v in values.items() if k != "b"}
+    library = selfbyoc.build(selfbyoc.from_onnx(qdq(nodes, [x], [y], values)))
+    assert library.report.counts == {"conv2d_int8": 1}
+    given = rng.standard_normal((2, 12, 9, 11)).astype(F32)
+    (found,) = library(given)
+    levels, scale = levels_of(given)
+    padded = np.pad(levels, ((0, 0), (0, 0), (0, 1), (1, 1)))
+    total = sums(padded, weight.astype("int64") - zero, 0, groups, 0)[:, :, ::2]
+    total = total + bias if is_biased else total
+    wanted = np.maximum(total.astype(F32) * (scale * values["ws"]), 0)
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6 * wanted.max())
 
 
 @pytest.mark.parametrize("scale", [0.0, -0.5, np.nan, np.inf])

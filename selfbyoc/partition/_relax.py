@@ -19,6 +19,7 @@ from ._relax_declared import PrimFuncsAreOps
 from ._relax_exprs import steps_of
 from ._relax_fold import fold
 from ._relax_inline import inlined, primitives
+from ._relax_integers import IntegersAsLevels
 from ._relax_items import ItemsAreCalls, WithoutItemCalls
 from ._relax_levels import FloatWeights, LevelsAsRead
 from ._relax_name import model_name
@@ -49,11 +50,10 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
-    mod = _main_by(LevelsAsRead(), _main_by(BoundsAreOps(mod), mod))
-    mod = columns_apart(fold(mod))
+    mod = _main_by(IntegersAsLevels(), _main_by(BoundsAreOps(mod), mod))
+    mod = columns_apart(fold(_main_by(LevelsAsRead(), mod)))
     mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
-    # Importers leave dead bindings (max_pool2d's indices from PyTorch), which would count as
-    # readers.
+    # Importers leave dead bindings (indices of PyTorch's max_pool2d): they would count as readers.
     return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
 
 

@@ -12,8 +12,8 @@ from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ._relax_exprs import is_op, static_shape
-from .levels import BYTES, alike, dequantised, is_middle, one_number
 from .levels import MOVES as NAMES
+from .levels import alike, around_zero, dequantised, is_middle, one_number, stays
 
 MOVES = [f"relax.{name}" for name in NAMES]
 
@@ -26,9 +26,8 @@ class LevelsAsRead(relax.PyExprMutator):
         super().__init__()
         self.read: set[Any] = set()  # the dequantised values that somebody reads
         self._rewrites = {
-            "relax.quantize": self._known, "relax.dequantize": self._narrow,
-            "relax.matmul": self._by_units, "relax.astype": self._of_integers,
-            "relax.multiply": self._scaled, **dict.fromkeys(MOVES, self._moved),
+            "relax.quantize": self._known, "relax.dequantize": self._constant,
+            "relax.matmul": self._by_units, **dict.fromkeys(MOVES, self._moved),
         }  # fmt: skip
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
@@ -69,25 +68,32 @@ class LevelsAsRead(relax.PyExprMutator):
             return None  # fewer bits might give a neighbour
         if before.args[0].ty.dtype != call.attrs.out_dtype:
             return None
-        pairs = zip(map(_array, before.args[1:]), map(_array, call.args[1:]), strict=True)
+        pairs = zip(map(array_of, before.args[1:]), map(array_of, call.args[1:]), strict=True)
         return before.args[0] if alike(pairs) else None
 
-    def _narrow(self, call: Any) -> Any | None:
-        """A dequantised bias of 32 bits: it is one of floats."""
-        arrays = [_array(arg) for arg in call.args]
-        if arrays[0] is None or arrays[0].dtype != np.int32 or call.attrs.out_dtype != "float32":
+    def _constant(self, call: Any) -> Any | None:
+        """Constant levels as kernels take them: a bias as floats, a weight from its middle."""
+        arrays = [array_of(arg) for arg in call.args]
+        if any(array is None for array in arrays) or call.attrs.out_dtype != "float32":
             return None
-        if any(array is None for array in arrays):
+        levels, _, zero = arrays
+        if not stays(levels):
+            return constant(dequantised(arrays, call.attrs.axis))
+        if is_middle(zero, str(levels.dtype)):
             return None
-        return constant(dequantised(arrays, call.attrs.axis))
+        moved = around_zero(levels, zero, call.attrs.axis)
+        return None if moved is None else relax.op.dequantize(
+            constant(moved), call.args[1], constant(np.zeros((), "int8")), call.attrs.axis,
+            "float32",
+        )  # fmt: skip
 
     def _moved(self, call: Any) -> Any | None:
         """A move of dequantised levels as one of the levels, dequantised after it."""
         before = self._bound(call.args[0])
         if not is_op(before, "dequantize") or isinstance(before.args[0], Constant):
             return None  # a weight's is read as part of the product
-        scale = _array(before.args[1])
-        if scale is None or scale.size != 1 or scale.flat[0] <= 0 or not _size_one(before.args[2]):
+        scale = array_of(before.args[1])
+        if scale is None or scale.size != 1 or scale.flat[0] <= 0 or not size_one(before.args[2]):
             return None
         moved = relax.Call(call.op, [before.args[0], *list(call.args)[1:]], call.attrs)
         return relax.op.dequantize(
@@ -98,7 +104,7 @@ class LevelsAsRead(relax.PyExprMutator):
         """x @ dequantize(w) as a dense layer has it: [units, in], transposed by an op."""
         x, weight = call.args
         made = self._bound(weight)
-        array = _array(made.args[0]) if is_op(made, "dequantize") else None
+        array = array_of(made.args[0]) if is_op(made, "dequantize") else None
         if array is None or array.ndim != 2:
             return None
         axis = 1 - made.attrs.axis % 2
@@ -107,66 +113,6 @@ class LevelsAsRead(relax.PyExprMutator):
         )
         weight = self.builder_.emit(relax.op.permute_dims(self.builder_.emit(turned)))
         return relax.op.matmul(x, weight, call.attrs.out_dtype)
-
-    def _of_integers(self, call: Any) -> Any | None:
-        """A product of levels less their zero points in int32, as floats: of dequantised ones."""
-        product = self._bound(call.args[0])
-        if not is_op(product, "matmul") or call.attrs.dtype != "float32":
-            return None
-        sides = [self._centred(arg) for arg in product.args]
-        if sides[0] is None or sides[1] is None:
-            return None
-        weight, zero = sides[1]
-        array = _array(weight)
-        if array is None or array.ndim != 2 or not is_middle(_array(zero), str(array.dtype)):
-            return None  # no kernel of levels takes it: floats would not be exact
-        one = constant(np.ones((), "float32"))
-        both = [
-            self.builder_.emit(relax.op.dequantize(levels, one, point))
-            for levels, point in (sides[0], sides[1])
-        ]
-        return self._by_units(self.builder_.normalize(relax.op.matmul(*both)))
-
-    def _centred(self, arg: Any) -> tuple[Any, Any] | None:
-        """The levels and the zero point of `cast(levels) - cast(zero)` in int32."""
-        made = self._bound(arg)
-        both = made.args if is_op(made, "subtract") else [arg]
-        parts = [self._bound(part) for part in both]
-        if not all(is_op(p, "astype") and p.attrs.dtype == "int32" for p in parts):
-            return None
-        levels, *zeros = (part.args[0] for part in parts)
-        zero = zeros[0] if zeros else constant(np.zeros((), "int32"))
-        return (levels, zero) if str(levels.ty.dtype) in BYTES and _size_one(zero) else None
-
-    def _scaled(self, call: Any) -> Any | None:
-        """A product of levels times a scale of it, or of each unit, as its operands' scale."""
-        found = [n for n in (0, 1) if is_op(self._bound(call.args[n]), "matmul")]
-        product = self._bound(call.args[found[0]]) if len(found) == 1 else None
-        left = None if product is None else self._bound(product.args[0])
-        if product is None or left is None or not is_op(left, "dequantize"):
-            return None
-        if not _is_one(left.args[1]):
-            return None
-        scale = call.args[1 - found[0]]
-        if scale.ty.ndim > product.ty.ndim:
-            return None
-        if not _size_one(scale):
-            return self._scaled_by_units(product, scale)
-        made = relax.op.dequantize(left.args[0], scale, left.args[2], out_dtype="float32")
-        return relax.op.matmul(self.builder_.emit(made), *list(product.args)[1:])
-
-    def _scaled_by_units(self, product: Any, scale: Any) -> Any | None:
-        turned = self._bound(product.args[1])
-        weight = self._bound(turned.args[0]) if is_op(turned, "permute_dims") else None
-        if weight is None or not is_op(weight, "dequantize") or not _is_one(weight.args[1]):
-            return None
-        units = static_shape(weight.args[0])[0]
-        if static_shape(scale) != [*[1] * (scale.ty.ndim - 1), units]:
-            return None
-        vector = self.builder_.emit(relax.op.reshape(scale, (units,)))
-        made = relax.op.dequantize(weight.args[0], vector, weight.args[2], 0, "float32")
-        weight = self.builder_.emit(relax.op.permute_dims(self.builder_.emit(made)))
-        return relax.op.matmul(product.args[0], weight)
 
 
 @relax.expr_functor.mutator
@@ -180,27 +126,24 @@ class FloatWeights(relax.PyExprMutator):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """A call; a constant instead of a dequantize of one."""
         if is_op(call, "dequantize") and call not in self.taken:
-            arrays = [_array(arg) for arg in call.args]
+            arrays = [array_of(arg) for arg in call.args]
             if call.attrs.out_dtype == "float32" and not any(array is None for array in arrays):
                 return constant(dequantised(arrays, call.attrs.axis))
         return super().visit_call_(call)
 
 
-def _size_one(expr: Any) -> bool:
+def size_one(expr: Any) -> bool:
+    """Whether it has one element."""
     return expr.ty.ndim == 0 or set(static_shape(expr)) == {1}
 
 
-def _is_one(expr: Any) -> bool:
-    array = _array(expr)
-    return array is not None and array.size == 1 and float(array.flat[0]) == 1
-
-
-def _array(expr: Any) -> np.ndarray | None:
+def array_of(expr: Any) -> Any:
+    """What a constant holds; None for any other."""
     return constant_numpy(expr) if isinstance(expr, Constant) else None
 
 
 def _with_number(call: Any) -> Any:
-    array = _array(call.args[2])
+    array = array_of(call.args[2])
     number = None if array is None else one_number(array)
     if number is None:
         return call

@@ -11,7 +11,12 @@ from tvm import relay
 from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
-from .levels import MOVES, alike, dequantised, is_middle, one_number
+from .levels import MOVES, alike, around_zero, dequantised, is_middle, one_number, stays
+
+_OF_CONV = (
+    "strides", "padding", "dilation", "groups", "channels", "kernel_size", "data_layout",
+    "kernel_layout", "out_layout",
+)  # fmt: skip
 
 
 def levels_as_read(mod: tvm.IRModule) -> tvm.IRModule:
@@ -56,7 +61,7 @@ class _Levels:
         self.new: dict[Any, Any] = {}
         self.read: set[Any] = set()
         self.rewrites = {
-            "qnn.quantize": self._known, "qnn.dequantize": _narrow, "cast": self._of_integers,
+            "qnn.quantize": self._known, "qnn.dequantize": _constant, "cast": self._of_integers,
             "transpose": self._transposed, **dict.fromkeys(MOVES - {"transpose"}, self._moved),
         }  # fmt: skip
 
@@ -119,31 +124,50 @@ class _Levels:
         return _dequantize(turned, scale, zero, 1 - int(before.attrs.axis) % 2)
 
     def _of_integers(self, call: Any) -> Any | None:
-        """A product of levels in int32 as floats, perhaps in other rows: of dequantised ones."""
-        shaped = self.new[call.args[0]]
-        product = shaped.args[0] if _name(shaped) == "reshape" else shaped
-        if _name(product) != "qnn.dense" or str(call.attrs.dtype) != "float32":
+        """A product of levels in int32 as floats, perhaps with a bias or in other rows: of
+        dequantised ones.
+        """
+        around = self.new[call.args[0]]
+        product = around.args[0] if _name(around) in ("reshape", "add") else around
+        made = self._of_floats(product) if str(call.attrs.dtype) == "float32" else None
+        if made is None or around is product:
+            return made
+        if _name(around) == "reshape":
+            return relay.Call(around.op, [made], around.attrs)
+        return relay.add(made, relay.cast(around.args[1], "float32"))
+
+    def _of_floats(self, product: Any) -> Any | None:
+        if _name(product) not in ("qnn.dense", "qnn.conv2d"):
             return None
         x, weight, *zeros = product.args[:4]
-        array = _array(weight)
-        if array is None or not is_middle(_array(zeros[1]), str(array.dtype)):
+        array, zero = _array(weight), _array(zeros[1])
+        if array is None or zero is None or zero.size != 1:
             return None  # no kernel of levels takes it: floats would not be exact
+        if not is_middle(zero, str(array.dtype)):
+            if (moved := around_zero(array, zero, 0)) is None:
+                return None
+            weight, zeros[1] = constant(moved), constant(np.zeros((), "int32"))
         one = constant(np.ones((), "float32"))
         both = [_dequantize(a, one, z, axis=0) for a, z in zip((x, weight), zeros, strict=True)]
-        made = relay.nn.dense(*both)
-        if shaped is product:
-            return made
-        return relay.Call(shaped.op, [made], shaped.attrs)
+        if _name(product) == "qnn.dense":
+            return relay.nn.dense(*both)
+        told = {name: getattr(product.attrs, name) for name in _OF_CONV}
+        return relay.nn.conv2d(*both, **told)
 
 
-def _narrow(call: Any) -> Any | None:
-    """A dequantised bias of 32 bits: it is one of floats."""
+def _constant(call: Any) -> Any | None:
+    """Constant levels as kernels take them: a bias as floats, a weight from its middle."""
     arrays = [_array(arg) for arg in call.args]
-    if arrays[0] is None or arrays[0].dtype != np.int32 or not _is_dequantized(call):
+    if any(array is None for array in arrays) or not _is_dequantized(call):
         return None
-    if any(array is None for array in arrays):
+    (levels, _, zero), axis = arrays, int(call.attrs.axis)
+    if not stays(levels):
+        return constant(dequantised(arrays, axis))
+    if is_middle(zero, str(levels.dtype)):
         return None
-    return constant(dequantised(arrays, int(call.attrs.axis)))
+    moved = around_zero(levels, zero, axis)
+    none = constant(np.zeros((), "int32"))
+    return None if moved is None else _dequantize(constant(moved), call.args[1], none, axis)
 
 
 def _dequantize(levels: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
@@ -159,7 +183,7 @@ def _name(expr: Any) -> str:
     return str(getattr(expr.op, "name", "")) if isinstance(expr, relay.Call) else ""
 
 
-def _array(expr: Any) -> np.ndarray | None:
+def _array(expr: Any) -> Any:
     return constant_numpy(expr) if isinstance(expr, relay.Constant) else None
 
 

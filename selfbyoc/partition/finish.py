@@ -40,7 +40,7 @@ from ..codegen.target import host_target
 from ..codegen.told import is_passed
 from ..codegen.tuned import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
-from ..graph import type_text
+from ..graph import substitute, type_text
 from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
 from ..language.registry import Registry
@@ -72,7 +72,8 @@ def finish(
         if name in within:
             attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
         source = hook.source_of(func, "", attrs)
-        source = replace(source, attrs={**attrs, **reading_attrs(source, matches[name])})
+        read = reading_attrs(_of_constants(source, sites), matches[name])
+        source = replace(source, attrs={**attrs, **read})
         # A plan asks for the target, and packs once for every size.
         with target or host_target(), for_every_size_of(source.sizes.values()):
             source, waiting = _packed_or_not(source, target, sites if pack else [])
@@ -120,6 +121,14 @@ def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict
     if target is not None:
         attrs[TARGET] = target_dict(target)
     return attrs
+
+
+def _of_constants(source: External, sites: Sequence[Tensors]) -> External:
+    """The function, of whose inputs those that every caller passes as constants say so."""
+    always = set.intersection(*map(set, sites)) if sites else set[int]()
+    inputs = source.graph.inputs
+    new = {inputs[i]: replace(inputs[i], is_constant=True) for i in always}
+    return replace(source, graph=substitute(source.graph, new))
 
 
 def _scalars(func: Any, sites: Sequence[Tensors]) -> dict[int, float | int]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...language.composite import require
-from ..kernels.words import BYTE
+from ..kernels.words import BYTE, WIDE
 
 
 def _is_one(value: Any) -> bool:
@@ -14,14 +14,19 @@ def _is_one(value: Any) -> bool:
 
 
 # Products of one sum: it, and its correction by a zero point, have to fit int32.
-MOST_TERMS = (1 << 30) // (255 * 128)
+_MOST = 1 << 30
 
 
 def check_levels(match: Any) -> None:
-    """Bytes with one scale and zero point of the data, and weights that count from their middle."""
-    for name in ("x", "weight"):
-        value = getattr(match, name)
-        require(value.dtype in BYTE, f"only int8 and uint8 are multiplied, found {value.type}")
+    """Bytes with one scale and zero point of the data, and weights that count from their middle; or
+    from 0 in int16, as partitioning makes them of others, of -255 to 255.
+    """
+    require(match.x.dtype in BYTE, f"only int8 and uint8 are multiplied, found {match.x.type}")
+    weight = match.weight
+    is_wide = weight.dtype == WIDE and weight.is_constant
+    require(
+        weight.dtype in BYTE or is_wide, f"only int8 and uint8 are multiplied, found {weight.type}"
+    )
     for name in ("x_scale", "x_zero"):
         value = getattr(match, name)
         require(_is_one(value), f"{name} has {value.type}, not one element")
@@ -29,12 +34,12 @@ def check_levels(match: Any) -> None:
         levels, scale = call.inputs[:2]
         axis = call.attrs["axis"] % max(1, levels.ndim)
         require(_is_one(scale) or axis == 0, f"{call.name}: scales lie along axis {axis}, not 0")
-    middle = 128 if match.weight.dtype == "uint8" else 0
+    middle = 128 if weight.dtype == "uint8" else 0
     require(
         match.w_zero.scalar == middle,
-        f"the weight's zero point is not {middle}, from which {match.weight.dtype} is moved",
+        f"the weight's zero point is not {middle}, from which {weight.dtype} is moved",
     )
-    terms = math.prod(match.weight.shape[1:])
-    require(terms <= MOST_TERMS, f"sums of {terms} products of bytes may leave int32")
+    terms, most = math.prod(weight.shape[1:]), _MOST // (255 * (255 if is_wide else 128))
+    require(terms <= most, f"sums of {terms} products of bytes may leave int32")
     result = match.root.outputs[0].dtype
     require(result == "float32", f"levels are dequantised to {result}, not float32")

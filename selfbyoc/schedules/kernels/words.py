@@ -4,6 +4,7 @@ A word is four bytes where the CPU sums four products at once, two levels of 16 
 (Machine.word). A kernel's plan, loops and tiles are those of floats over so many times less depth;
 only what is read and how it is multiplied differ. A word of levels counts them from 0 to 255, one
 of weights from -128 to 127: what is stored otherwise is moved by 128, and its zero point with it.
+Weights of -255 to 255 are multiplied two at a time on every CPU.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...language.types import Expr, Tensor
 from ...machine import Machine
 
 BYTE = ("int8", "uint8")
+WIDE = "int16"  # of weights from -255 to 255
 WORDS = (2, 4)  # levels of one
 
 
@@ -29,10 +31,11 @@ def word_as_packed(ops: Ops, cpu: Machine, inputs: int) -> int:
     """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was. Two inputs
     are one word of two everywhere: packed words of either length would look alike.
     """
-    if inputs <= min(WORDS):
+    found = [(ops.packing(view, 0), view.inputs[0][1]) for view in ops.of("dequantize")]
+    packing, dtype = next((p, dtype) for p, dtype in found if p.arg == "weight")
+    if inputs <= min(WORDS) or dtype == WIDE:
         return min(WORDS)
-    found = (ops.packing(view, 0) for view in ops.of("dequantize"))
-    packed = next((p.shape for p in found if p.arg == "weight" and p.shape is not None), None)
+    packed = packing.shape
     if packed is None:
         return cpu.word
     depth = packed[1] - 1  # the sums lie behind it
