@@ -346,6 +346,28 @@ class Ops:
         Relax: dequantize
         """
 
+    def dequantize_groups(
+        self,
+        levels: _In,
+        scale: _In,
+        zero_point: _In,
+        /,
+        *,
+        bits: _Is[int] = 4,
+        group: _Is[int] = 32,
+    ) -> Node:
+        """(levels - zero_point) * scale of a weight [units, depth], float32. levels are uint8, of
+        which the lowest bits count; scale and zero_point, floats, are [units, depth / group]:
+        one for each group along the depth, of which the last may be short.
+
+        Attributes (in a pattern: a value, or a predicate, that the model's must be):
+          bits (4): of a level: 2, 4 or 8
+          group (32): levels along the depth that have one scale and zero point
+
+        Relay: selfbyoc.dequantize_groups
+        Relax: selfbyoc.dequantize_groups
+        """
+
     def divide(
         self,
         x: _In,

@@ -27,6 +27,7 @@ ATTRIBUTES: dict[str, Words] = {
                          "several, or None for all"),
     "beta": Words("float", "an exponent, as in the formula"),
     "bias": Words("float", "a term, as in the formula"),
+    "bits": Words("int", "of a level: 2, 4 or 8"),
     "ceil_mode": Words("bool", "whether a last window that is not whole counts"),
     "compared": Words("str", "how a value is compared with a node's split: less_equal, less, "
                              "greater_equal, greater or equal"),
@@ -44,6 +45,7 @@ ATTRIBUTES: dict[str, Words] = {
     "groups": Words("int", "groups of channels, each convolved by itself"),
     "guarded": Words("bool | str", "whether a row of -inf alone gives zeros, not NaN; 'nan': so "
                                    "does any of NaN; as read from a model, for patterns only"),
+    "group": Words("int", "levels along the depth that have one scale and zero point"),
     "indices_or_sections": Words("int | tuple[int, ...]", "how many equal parts, or where each "
                                                           "but the first begins"),
     "quantized_state": Words("bool", "whether a step's product is of the state rounded to 8 bits"),

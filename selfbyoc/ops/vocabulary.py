@@ -11,6 +11,7 @@ from . import attrs as A
 from . import (
     conditions,
     elementwise,
+    few_bits,
     movement,
     normalization,
     pools,
@@ -25,8 +26,8 @@ from . import (
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
-    elementwise, conditions, movement, normalization, pools, products, quantized, recurrent,
-    reductions, resize, transposed, trees,
+    elementwise, conditions, few_bits, movement, normalization, pools, products, quantized,
+    recurrent, reductions, resize, transposed, trees,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

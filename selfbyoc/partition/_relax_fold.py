@@ -23,7 +23,8 @@ MOVES = {
         "reshape", "squeeze",
     )
 }  # fmt: skip
-STAY = {"relax.dequantize", "relax.quantize"}  # what quantises is for the kernels to read
+# What quantises is for the kernels to read.
+STAY = {f"relax.{name}" for name in ("dequantize", "quantize", "selfbyoc.dequantize_groups")}
 
 
 @or_as_it_was

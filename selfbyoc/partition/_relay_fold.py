@@ -14,6 +14,7 @@ from ..ir._relay_walk import children, postorder, rebuild
 from .folding import Free, joined, or_as_it_was, size_of
 
 Expr = Any  # relay.Expr: TVM ships no types
+STAY = ("qnn.", "selfbyoc.dequantize_groups")  # what quantises is for the kernels to read
 MOVES = {
     "broadcast_to", "cast", "expand_dims", "layout_transform", "nn.batch_flatten", "reshape",
     "squeeze", "transpose",
@@ -60,7 +61,7 @@ def _can_be_called(op: Any) -> bool:
     """An op that TVM knows how to compute, and that gives the same each time. What quantises stays
     for the kernels to read.
     """
-    if not isinstance(op, tvm.ir.Op) or op.name.startswith("qnn."):
+    if not isinstance(op, tvm.ir.Op) or op.name.startswith(STAY):
         return False
     return op.has_attr("FTVMStrategy") and not _is_true(op, "TOpIsStateful")
 

@@ -10,6 +10,7 @@ from .composites.convolution import conv2d, conv2d_nhwc
 from .composites.dense import dense
 from .composites.dense_chain import dense_gelu_dense
 from .composites.depthwise import depthwise_pointwise
+from .composites.few_bits import dense_few_bits
 from .composites.inception import inception, parallel_conv2d
 from .composites.inverted_residual import inverted_residual
 from .composites.layer_norm import layer_norm, layer_norm_dense, softmax
@@ -28,6 +29,7 @@ from .composites.rms_norm import rms_norm, rms_norm_dense
 BUILTIN = (
     conv2d_int8,  # before those of floats, which would dequantise every weight in each call
     dense_int8,
+    dense_few_bits,
     attention_of_heads,
     attention,
     inception,

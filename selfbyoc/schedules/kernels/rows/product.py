@@ -22,16 +22,16 @@ def product_at(
     """
     last = Facts(sch, product.last)
     if product.before is None:
-        return [_in_registers(sch, last, loops.tile, plan, split)[1]]
+        return [in_registers(sch, last, loops.tile, plan, split)[1]]
     # Few lines at a time: dense_gelu_dense 128x384x1536 with its weights in memory takes 720 us
     # without prefetching, 697 if a tile prefetches all its lines at once, and 637 so, as with them
     # in L3.
     split = split or plan.chunk
     sch.compute_inline(product.total)
-    at_last, start_last = _in_registers(sch, last, loops.tile, plan, split)
+    at_last, start_last = in_registers(sch, last, loops.tile, plan, split)
     parts, before = Facts(sch, product.parts), Facts(sch, product.before)
-    tile, piece, finish = _pieces(sch, before, loops, plan)
-    k, start = _in_registers(sch, parts, tile, plan, split)
+    tile, piece, finish = pieces_around(sch, before, loops, plan)
+    k, start = in_registers(sch, parts, tile, plan, split)
     if plan.chunk:
         finish.append(lambda: _prefetch(sch, parts, piece, (k, at_last), plan))
     return [start_last, start, *finish]
@@ -48,7 +48,7 @@ def _prefetch(
     prefetch_next(sch, panel, ks[1], weight, (plan.wide, -back, 0))
 
 
-def _pieces(
+def pieces_around(
     sch: Schedule, before: Facts, loops: Loops, plan: ProductPlan
 ) -> tuple[Loop, Loop | None, list[Finish]]:
     """Pieces of k but the last, around the tiles of a panel; -> the loops over tiles and over
@@ -69,7 +69,7 @@ def _pieces(
     return tile, pieces[0], [lambda: start_sums(sch, before.block, pieces[0], unrolled)]
 
 
-def _in_registers(
+def in_registers(
     sch: Schedule, product: Facts, at: Loop, plan: ProductPlan, split: int
 ) -> tuple[Loop, Finish]:
     """Accumulators in registers under a tile: k outside, rows unrolled, lanes vectors; -> the outer

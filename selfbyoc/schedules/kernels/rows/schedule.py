@@ -39,7 +39,7 @@ def dense_tiles(
     """
     loops = tile_rows(sch, dense.outputs, plan)
     finish = product_at(sch, dense.product, loops, plan, split)
-    _store(sch, dense.result, dense.outputs, loops, plan)
+    store(sch, dense.result, dense.outputs, loops, plan)
     return loops, finish
 
 
@@ -51,7 +51,7 @@ def in_parallel(sch: Schedule, tasks: Sequence[Loop], plan: ProductPlan) -> Loop
     return task
 
 
-def _store(sch: Schedule, result: Block, outputs: Block, loops: Loops, plan: ProductPlan) -> None:
+def store(sch: Schedule, result: Block, outputs: Block, loops: Loops, plan: ProductPlan) -> None:
     """Write a tile's real elements from registers; all at the end if rows are numbered through."""
     if plan.rows.numbered_through:
         vectorize_copy(sch, Facts(sch, result), plan.lanes)

@@ -1,0 +1,63 @@
+"""dense of a weight of few bits in groups (+ bias): MatMulNBits, or DequantizeLinear by blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...language.case import Case
+from ...language.composite import Composite, require
+from ...language.pattern import either, op
+from ..kernels.rows.bits import WORD
+from ..kernels.rows.few_bits import FEW_BITS_DENSE
+from .dense import check_bias
+from .sizes import check_sizes
+
+
+def _pattern(x: Any, levels: Any, scale: Any, zero: Any, bias: Any) -> Any:
+    y = op.dense(x, op.dequantize_groups(levels, scale, zero))
+    return either(op.bias_add(y, bias), y)
+
+
+def _check(match: Any) -> None:
+    check_sizes(match)
+    check_bias(match)
+    attrs, weight = match.op("dequantize_groups").attrs, match.levels
+    word = WORD // attrs["bits"]
+    require(attrs["group"] % word == 0, f"groups of {attrs['group']} are no whole words of {word}")
+    require(weight.is_constant, "the weight is no constant: it is packed when the model is built")
+    for value in (match.x, match.root.outputs[0]):
+        require(value.dtype == "float32", f"float32 is multiplied, not {value.type}")
+
+
+def _dense(bits: int, group: int) -> Any:
+    def program(x: Any, levels: Any, scale: Any, zero: Any, bias: Any) -> Any:
+        weight = op.dequantize_groups(levels, scale, zero, bits=bits, group=group)
+        return op.bias_add(op.dense(x, weight), bias, axis=-1)
+
+    return program
+
+
+def _of(x: tuple[int, ...], units: int, bits: int, group: int, dtype: str = "float32") -> Case:
+    factors = (units, -(-x[-1] // group))
+    return Case(
+        _dense(bits, group), x=x, levels=((units, x[-1]), "uint8"), scale=(factors, dtype),
+        zero=(factors, dtype), bias=(units,), constants=["levels", "scale", "zero", "bias"],
+    )  # fmt: skip
+
+
+dense_few_bits = Composite(
+    "dense_few_bits",
+    _pattern,
+    check=_check,
+    kernel=FEW_BITS_DENSE,
+    epilogue=True,
+    why="the weight is read in its few bits, and becomes floats in registers or in the cache",
+    cases=(
+        _of((1, 256), 96, 4, 32),
+        _of((1, 200), 33, 8, 64),
+        _of((5, 96), 40, 4, 32, "float16"),
+        _of((2, 19, 100), 50, 4, 32),
+        _of((3, 64), 17, 2, 16),
+        _of((128, 512), 256, 4, 128),
+    ),
+)
