@@ -48,10 +48,15 @@ def _compute(ins: Sequence[Tensor], call: OpCall) -> Tensor:
 
 
 def _numpy(ins: Sequence[Array], call: OpCall) -> Array:
+    return dequantised_groups(ins, call.attrs["bits"], call.attrs["group"])
+
+
+def dequantised_groups(ins: Sequence[Array], bits: int, group: int) -> Array:
+    """What they stand for, in float64."""
     levels, *factors = ins
-    places = np.arange(levels.shape[1]) // call.attrs["group"]
+    places = np.arange(levels.shape[1]) // group
     scale, zero = (factor.astype(np.float64)[:, places] for factor in factors)
-    found: Array = ((levels & ((1 << call.attrs["bits"]) - 1)) - zero) * scale
+    found: Array = ((levels & ((1 << bits) - 1)) - zero) * scale
     return found
 
 
@@ -61,7 +66,7 @@ KINDS = (
         "dequantize_groups", _compute, _numpy, inputs=3, attrs=_ATTRS, types=_types,
         relay=form(OWN + "dequantize_groups", like(_ATTRS)),
         relax=form(OWN + "dequantize_groups", like(_ATTRS)),
-        fuses="injective",
+        fuses="injective", is_folded=False,
         takes="levels scale zero_point",
         doc="(levels - zero_point) * scale of a weight [units, depth], float32. levels are uint8, "
         "of which the lowest bits count; scale and zero_point, floats, are [units, depth / group]: "

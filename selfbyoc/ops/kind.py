@@ -99,6 +99,7 @@ class OpKind:
     # Numbers that differ from layer to layer and change nothing else, as scales: kernels are passed
     # them, so that equal layers are one. By position, the values that they know nevertheless.
     passed: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    is_folded: bool = True  # of constants alone it is computed once; else it is a kernel's to read
 
     @property
     def is_written(self) -> bool:

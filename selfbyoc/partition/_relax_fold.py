@@ -13,6 +13,7 @@ from tvm import relax
 from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ..ops.vocabulary import KINDS
 from ._relax_exprs import leaves
 from .folding import Free, joined, or_as_it_was, size_of
 
@@ -23,8 +24,9 @@ MOVES = {
         "reshape", "squeeze",
     )
 }  # fmt: skip
-# What quantises is for the kernels to read.
-STAY = {f"relax.{name}" for name in ("dequantize", "quantize", "selfbyoc.dequantize_groups")}
+STAY = {
+    f"relax.{form.name}" for kind in KINDS.values() if not kind.is_folded for form in kind.relax
+}
 
 
 @or_as_it_was

@@ -11,6 +11,7 @@ from tvm import relax
 from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ..ops.few_bits import dequantised_groups
 from ._relax_exprs import is_op, static_shape
 from .levels import MOVES as NAMES
 from .levels import alike, around_zero, dequantised, is_middle, one_number, stays
@@ -125,10 +126,14 @@ class FloatWeights(relax.PyExprMutator):
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """A call; a constant instead of a dequantize of one."""
-        if is_op(call, "dequantize") and call not in self.taken:
-            arrays = [array_of(arg) for arg in call.args]
-            if call.attrs.out_dtype == "float32" and not any(array is None for array in arrays):
-                return constant(dequantised(arrays, call.attrs.axis))
+        arrays = [] if call in self.taken else [array_of(arg) for arg in call.args]
+        if not arrays or any(array is None for array in arrays):
+            return super().visit_call_(call)
+        if is_op(call, "dequantize") and call.attrs.out_dtype == "float32":
+            return constant(dequantised(arrays, call.attrs.axis))
+        if is_op(call, "selfbyoc.dequantize_groups"):
+            groups = dequantised_groups(arrays, int(call.attrs["bits"]), int(call.attrs["group"]))
+            return constant(groups.astype("float32"))
         return super().visit_call_(call)
 
 

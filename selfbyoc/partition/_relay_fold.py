@@ -11,14 +11,15 @@ from tvm.contrib.graph_executor import GraphModule
 from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import children, postorder, rebuild
+from ..ops.vocabulary import KINDS
 from .folding import Free, joined, or_as_it_was, size_of
 
 Expr = Any  # relay.Expr: TVM ships no types
-STAY = ("qnn.", "selfbyoc.dequantize_groups")  # what quantises is for the kernels to read
 MOVES = {
     "broadcast_to", "cast", "expand_dims", "layout_transform", "nn.batch_flatten", "reshape",
     "squeeze", "transpose",
 }  # fmt: skip
+STAY = {form.name for kind in KINDS.values() if not kind.is_folded for form in kind.relay}
 
 
 @or_as_it_was
@@ -61,7 +62,7 @@ def _can_be_called(op: Any) -> bool:
     """An op that TVM knows how to compute, and that gives the same each time. What quantises stays
     for the kernels to read.
     """
-    if not isinstance(op, tvm.ir.Op) or op.name.startswith(STAY):
+    if not isinstance(op, tvm.ir.Op) or op.name.startswith("qnn.") or op.name in STAY:
         return False
     return op.has_attr("FTVMStrategy") and not _is_true(op, "TOpIsStateful")
 

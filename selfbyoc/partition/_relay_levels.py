@@ -11,6 +11,7 @@ from tvm import relay
 from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
+from ..ops.few_bits import dequantised_groups
 from .levels import MOVES, alike, around_zero, dequantised, is_middle, one_number, stays
 
 _OF_CONV = (
@@ -35,13 +36,23 @@ def weights_as_floats(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule
     """
     new: dict[Any, Any] = {}
     for expr in postorder(mod["main"].body):
-        found = None
-        if _is_dequantized(expr) and expr not in taken:
-            arrays = [_array(arg) for arg in expr.args]
-            if not any(array is None for array in arrays):
-                found = constant(dequantised(arrays, int(expr.attrs.axis)))
+        found = None if expr in taken else _known_floats(expr)
         new[expr] = rebuild(expr, new) if found is None else found
     return _with_body(mod, new[mod["main"].body])
+
+
+def _known_floats(expr: Any) -> Any | None:
+    """Constant levels as floats."""
+    is_of_groups = _name(expr) == "selfbyoc.dequantize_groups"
+    if not is_of_groups and not _is_dequantized(expr):
+        return None
+    arrays = [_array(arg) for arg in expr.args]
+    if any(array is None for array in arrays):
+        return None
+    if not is_of_groups:
+        return constant(dequantised(arrays, int(expr.attrs.axis)))
+    told = {name: int(expr.attrs[name]) for name in ("bits", "group")}
+    return constant(dequantised_groups(arrays, **told).astype("float32"))
 
 
 def _with_body(mod: tvm.IRModule, body: Any) -> tvm.IRModule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -104,11 +104,11 @@ class Report:
         """`n=131`: what costs and plans are of; empty without symbolic sizes."""
         return sizes_text(dict(self.sizes))
 
-    def with_misses_of(self, first: Report, kind: str) -> Report:
-        """With what another decision says of composites of an op that did not match, as the model
-        had more of these ops then.
+    def with_misses_of(self, first: Report, kinds: Sequence[str]) -> Report:
+        """With what another decision says of composites of some ops that did not match, as the
+        model had more of these ops then.
         """
-        names = {told.name for told in first.composites if kind in told.kinds}
+        names = {told.name for told in first.composites if not set(kinds).isdisjoint(told.kinds)}
 
         def is_miss(record: Record) -> bool:
             return record.composite in names and record.status != MATCHED

@@ -16,7 +16,7 @@ from ..ir.rules.rewriter import Declined
 from ..language.declared import Declared, declared, root_kinds
 from ..language.known import is_builtin
 from ..language.raised import own_lines
-from ..match.absorbed import DEQUANTIZE
+from ..match.absorbed import DEQUANTIZES
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
@@ -79,13 +79,14 @@ def select(
 def _with_levels(
     asked: Sequence[Composite], outline: Sequence[Declared], graph: OpGraph
 ) -> list[Composite]:
-    """The composites, without ours of levels beside others in a model that has none: what they
-    nearly match there is no news.
+    """The composites, without ours of levels beside others in a model that has none of their kind:
+    what they nearly match there is no news.
     """
-    if len(asked) == 1 or any(call.kind == DEQUANTIZE for call in graph.ops):
+    if len(asked) == 1:
         return list(asked)
+    absent = set(DEQUANTIZES).difference(call.kind for call in graph.ops)
     both = zip(asked, outline, strict=True)
-    return [c for c, told in both if DEQUANTIZE not in told.kinds or not is_builtin(c)]
+    return [c for c, told in both if absent.isdisjoint(told.kinds) or not is_builtin(c)]
 
 
 def _costs(graph: OpGraph) -> tuple[tuple[str, int, int], ...]:

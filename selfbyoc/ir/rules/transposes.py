@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...graph import OpCall
 from .rewriter import Rewrite, Rewriter, absorb
 
-_PRODUCTS = ("batch_matmul", "dense", "matmul")
+_PRODUCTS = ("batch_matmul", "matmul")
 
 
 def transposed_twice(rw: Rewriter, call: OpCall) -> Rewrite | None:
@@ -23,7 +23,7 @@ def transposed_twice(rw: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 def _is_products(rw: Rewriter, call: OpCall) -> bool:
-    """Whether it turns the matrices of a product, which takes it in itself."""
+    """Whether it turns the matrices of a product, which takes it in itself (`dense` does not)."""
     ndim = call.inputs[0].ndim
     swap = (*range(ndim - 2), ndim - 1, ndim - 2)
     readers = rw.graph.users(call.outputs[0])

@@ -14,6 +14,7 @@ from . import (
     copies,
     counted,
     elementwise,
+    few_bits,
     gathered,
     loops,
     parts,
@@ -43,7 +44,7 @@ _MODULES = (
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.
-_OURS: dict[str, Form] = {**recurrent.FORMS, **trees.FORMS}
+_OURS: dict[str, Form] = {**few_bits.FORMS, **recurrent.FORMS, **trees.FORMS}
 # Bodies of these are models of their own, and looked at when they are read.
 _LATER = frozenset() if IS_RELAY else frozenset(("Loop",))
 _ROUNDS = 8  # a form may be of ops that have forms
@@ -63,6 +64,7 @@ def readable(model: Any, name: str) -> Any:
         model = _computed(changed)
     if (layered := _rewritten(model, _OURS, treated)) is not None:
         model = _rewritten(layered, _FORMS, treated) or layered
+        _drop_unread(model)
     graph = Graph(model)
     for node in nodes(model.graph, _LATER):
         if reason := is_of_onnx(node) and why_not(node, graph):
@@ -92,6 +94,14 @@ def _rewritten(model: Any, forms: Mapping[str, Form], treated: set[tuple[str, st
     del changed.graph.node[:]
     changed.graph.node.extend(copies)
     return changed
+
+
+def _drop_unread(model: Any) -> None:
+    """Weights that others were made of: TVM's frontend reads all, of 4 bits wrongly."""
+    read = Graph(model).read
+    weights = model.graph.initializer
+    for n in reversed([n for n, weight in enumerate(weights) if weight.name not in read]):
+        del weights[n]
 
 
 def _computed(model: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .checks import IS_RELAY
+from .few_bits import is_weight
 from .graph import Graph, attributes
 from .steps import Steps
 
@@ -75,6 +76,8 @@ def _with_point(node: Any, graph: Graph, dtype: Any) -> Sequence[Any] | None:
 
 def _dequantized(node: Any, graph: Graph) -> Sequence[Any] | None:
     """Of floats of 8 bits, or in blocks."""
+    if is_weight(node, graph):
+        return None  # a kernel's
     if found := _with_point(node, graph, graph.dtype(node.input[0])):
         return found
     dtype, given = graph.dtype(node.input[1]), attributes(node)

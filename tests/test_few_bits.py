@@ -1,0 +1,164 @@
+"""Weights of few bits in groups: MatMulNBits, DequantizeLinear in blocks, and their kernels."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import selfbyoc
+from selfbyoc.errors import InputError
+
+F32 = np.float32
+
+
+def packed(levels, bits):
+    """[..., levels] -> [..., bytes], the lowest bits first."""
+    each = 8 // bits
+    parts = levels.reshape(*levels.shape[:-1], -1, each).astype("uint8")
+    return np.bitwise_or.reduce(parts << (bits * np.arange(each)).astype("uint8"), axis=-1)
+
+
+def model_of(nodes, inputs, output, values, opset=21):
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "few_bits",
+        [value(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()],
+        [value("y", TensorProto.FLOAT, output)],
+        [v if isinstance(v, onnx.TensorProto) else numpy_helper.from_array(v, n)
+         for n, v in values.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def weight_of(rng, units, depth, bits, group, has_zeros):
+    """-> levels [units, depth of whole groups], scales and zero points [units, groups], and the
+    weight that they are.
+    """
+    count = -(-depth // group)
+    levels = rng.integers(0, 1 << bits, (units, count * group), "uint8")
+    scale = rng.uniform(0.01, 0.02, (units, count)).astype(F32)
+    zero = rng.integers(0, 1 << bits, (units, count), "uint8")
+    zero = zero if has_zeros else np.full_like(zero, 1 << (bits - 1))
+    wide = levels.reshape(units, count, group).astype("float64") - zero[..., None]
+    weight = (wide * scale[..., None]).reshape(units, -1)[:, :depth]
+    return levels, scale, zero, weight
+
+
+def nbits(x, units, bits, group, has_zeros, bias=None):
+    rng, depth = np.random.default_rng(1), x.shape[-1]
+    levels, scale, zero, weight = weight_of(rng, units, depth, bits, group, has_zeros)
+    blob = packed(levels, bits).reshape(units, scale.shape[1], -1)
+    values = {"w": blob, "s": scale.ravel()}
+    if has_zeros:
+        whole = -(-zero.shape[1] * bits // 8) * 8 // bits
+        values["z"] = packed(np.pad(zero, ((0, 0), (0, whole - zero.shape[1]))), bits).ravel()
+    names = ["x", "w", "s", "z" if has_zeros else ""]
+    if bias is not None:
+        values["b"], names = bias, [*names, "", "b"]
+    node = helper.make_node(
+        "MatMulNBits", names, ["y"], domain="com.microsoft", K=depth, N=units, bits=bits,
+        block_size=group,
+    )  # fmt: skip
+    wanted = x.astype("float64") @ weight.T + (0 if bias is None else bias)
+    return model_of([node], {"x": x}, (*x.shape[:-1], units), values), wanted
+
+
+def close(found, wanted, terms):
+    np.testing.assert_allclose(found, wanted, atol=4e-7 * terms**0.5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(
+    ("shape", "units", "bits", "group", "has_zeros"),
+    [
+        ((1, 256), 96, 4, 32, False), ((2, 5, 160), 33, 4, 32, True), ((70, 128), 64, 8, 64, True),
+        ((1, 200), 17, 4, 128, False), ((1, 64), 5, 8, 16, False), ((130, 256), 48, 4, 32, True),
+    ],
+)  # fmt: skip
+def test_products_of_few_bits(shape, units, bits, group, has_zeros):
+    rng = np.random.default_rng(0)
+    x, bias = rng.standard_normal(shape).astype(F32), rng.standard_normal(units).astype(F32)
+    model, wanted = nbits(x, units, bits, group, has_zeros, bias)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {"dense_few_bits": 1}
+    close(library(x)[0], wanted, shape[-1])
+
+
+def test_as_onnx_runtime_computes_it():
+    runtime = pytest.importorskip("onnxruntime")
+    x = np.random.default_rng(2).standard_normal((3, 256)).astype(F32)
+    model, _ = nbits(x, 64, 4, 32, True)
+    (wanted,) = runtime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    close(selfbyoc.build(selfbyoc.from_onnx(model))(x)[0], wanted, 256)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["UINT4", "INT4", "UINT8", "INT8"])
+def test_constants_that_are_dequantised_in_blocks(axis, kind):
+    rng, depth, units, group = np.random.default_rng(3), 128, 40, 32
+    bits = int(kind[-1])
+    middle = 0 if kind[0] == "U" else 1 << (bits - 1)
+    levels, scale, zero, weight = weight_of(rng, units, depth, bits, group, True)
+    number = getattr(TensorProto, kind)
+    arrays = {"w": levels.astype(int) - middle, "s": scale, "z": zero.astype(int) - middle}
+    arrays = {n: a.T if axis == 0 else a for n, a in arrays.items()}
+    values = {
+        n: numpy_helper.from_array(np.ascontiguousarray(a), n) if n == "s"
+        else helper.make_tensor(n, number, a.shape, a.ravel().tolist())
+        for n, a in arrays.items()
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], axis=axis, block_size=group)
+    ]
+    if axis == 0:
+        nodes.append(helper.make_node("MatMul", ["x", "d"], ["p"]))
+    else:
+        nodes.append(helper.make_node("Gemm", ["x", "d"], ["p"], transB=1))
+    nodes.append(helper.make_node("Relu", ["p"], ["y"]))
+    x = rng.standard_normal((9, depth)).astype(F32)
+    model = model_of(nodes, {"x": x}, (9, units), values)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {"dense_few_bits": 1}
+    close(library(x)[0], np.maximum(x.astype("float64") @ weight.T, 0), depth)
+
+
+def test_a_group_of_no_whole_words_is_one_of_floats():
+    """Once, when it is built; and why is told."""
+    rng = np.random.default_rng(4)
+    levels, scale, zero, weight = weight_of(rng, 16, 80, 4, 20, True)
+    values = {
+        "s": scale, **{n: helper.make_tensor(n, TensorProto.UINT4, a.shape, a.ravel().tolist())
+                       for n, a in (("w", levels), ("z", zero))},
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], axis=1, block_size=20),
+        helper.make_node("Gemm", ["x", "d"], ["y"], transB=1),
+    ]
+    x = rng.standard_normal((3, 80)).astype(F32)
+    model, wanted = model_of(nodes, {"x": x}, (3, 16), values), x.astype("float64") @ weight.T
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {"dense": 1}
+    assert "dequantize_groups" not in library.report.left
+    reasons = [r.reason for r in library.report.records if r.composite == "dense_few_bits"]
+    assert any("no whole words" in reason for reason in reasons)
+    close(library(x)[0], wanted, 80)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"bits": 3}, "expected 2, 4, 8 bits, found 3"),
+        ({"w": "x"}, "'x' has to be a constant"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(changed, told):
+    model, _ = nbits(np.zeros((1, 64), F32), 16, 4, 32, False)
+    (node,) = model.graph.node
+    node.name = "here"
+    for attribute in node.attribute:
+        if attribute.name in changed:
+            attribute.i = changed[attribute.name]
+    if "w" in changed:
+        node.input[1] = changed["w"]
+    with pytest.raises(InputError, match=f"MatMulNBits 'here': .*{told}"):
+        selfbyoc.from_onnx(model)
