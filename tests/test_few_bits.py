@@ -162,3 +162,77 @@ def test_what_cannot_be_read_is_refused_by_name(changed, told):
         node.input[1] = changed["w"]
     with pytest.raises(InputError, match=f"MatMulNBits 'here': .*{told}"):
         selfbyoc.from_onnx(model)
+
+
+def network(rng, depth=96, units=80):
+    """Two dense layers, the second transposed; a table that is no dense layer's."""
+    nodes = [
+        helper.make_node("Gather", ["table", "i"], ["e"]),
+        helper.make_node("MatMul", ["e", "w1"], ["a"]),
+        helper.make_node("Add", ["a", "b1"], ["s"]),
+        helper.make_node("Relu", ["s"], ["h"]),
+        helper.make_node("Gemm", ["h", "w2", "b2"], ["y"], transB=1),
+    ]
+    shapes = {
+        "table": (50, depth), "w1": (depth, units), "b1": (units,), "w2": (40, units), "b2": (40,),
+    }  # fmt: skip
+    values = {n: (rng.standard_normal(s) * 0.2).astype(F32) for n, s in shapes.items()}
+    return model_of(nodes, {"i": np.zeros(7, "int64")}, (7, 40), values), values
+
+
+def rounded(weight, bits, group):
+    """As the documentation has it, [units, depth]."""
+    found = np.empty(weight.shape)
+    for unit, k in np.ndindex(len(weight), -(-weight.shape[1] // group)):
+        part = weight[unit, k * group :][:group].astype("float64")
+        low, high = min(part.min(), 0), max(part.max(), 0)
+        scale = float(F32((high - low) / (2**bits - 1)))
+        zero = np.rint(-low / scale)
+        levels = np.clip(np.rint(part / scale) + zero, 0, 2**bits - 1)
+        found[unit, k * group :][:group] = (levels - zero) * scale
+    return found
+
+
+@pytest.mark.parametrize(("weights", "group"), [("int4", 32), ("int8", 24), ("int4", 64)])
+def test_weights_of_few_bits_on_request(weights, group, tmp_path):
+    rng, bits = np.random.default_rng(5), int(weights[3:])
+    model, values = network(rng)
+    mod = selfbyoc.from_onnx(model)
+    library = selfbyoc.build(mod, weights=weights, group=group)
+    assert library.report.counts == {"dense_few_bits": 2}
+    index = rng.integers(0, 50, 7)
+    first = values["table"][index] @ rounded(values["w1"].T, bits, group).T + values["b1"]
+    wanted = np.maximum(first, 0) @ rounded(values["w2"], bits, group).T + values["b2"]
+    close(library(index)[0], wanted, 96)
+    library.export_library(tmp_path / "few.so")
+    again = selfbyoc.load(tmp_path / "few.so")(index)[0]
+    np.testing.assert_array_equal(again, library(index)[0])
+
+
+def test_the_file_is_as_small_as_the_weights(tmp_path):
+    x = np.random.default_rng(6).standard_normal((1024, 1024)).astype(F32)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    mod = selfbyoc.from_onnx(model_of([node], {"x": x[:1]}, (1, 1024), {"w": x}))
+    sizes = {}
+    for weights in ("float32", "int4"):
+        path = tmp_path / f"{weights}.so"
+        selfbyoc.build(mod, weights=weights, group=128).export_library(path)
+        sizes[weights] = path.stat().st_size
+    saved = sizes["float32"] - sizes["int4"]
+    assert saved > x.nbytes * 0.8
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"weights": "int3"}, "expected float32 or float16 or int4 or int8, found 'int3'"),
+        ({"weights": "int4", "group": 12}, "group: expected a multiple of 8, found 12"),
+    ],
+)
+def test_weights_that_are_none(given, told):
+    mod = selfbyoc.from_onnx(network(np.random.default_rng(7))[0])
+    with pytest.raises(InputError, match=told):
+        selfbyoc.build(mod, **given)
+    parted = selfbyoc.partition_for_tefuse(mod)
+    with pytest.raises(InputError, match="is partitioned already"):
+        selfbyoc.build(parted, weights="int4")

@@ -29,7 +29,8 @@ from ..models.generation import tvm_road
 from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
-from ..partition.generation import ir
+from ..partition.few_bits import NAMES
+from ..partition.generation import few_bits, ir
 from ..partition.guard import Guard, Place
 from ..partition.nothing import warn_of_nothing
 from ..partition.originals import without_originals
@@ -50,7 +51,7 @@ from .sizes import bounded_by, least_sizes, sizes_of
 if TYPE_CHECKING:
     from ..language.composite import Composite
 
-WEIGHTS = ("float32", "float16")  # how a file holds weights of float32
+WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
 
 
 def build(
@@ -64,6 +65,7 @@ def build(
     guard: Guard | None = None,
     cache: bool | str | Path = True,
     weights: str = "float32",
+    group: int = 32,
     sizes: Mapping[str, Asked] | None = None,
 ) -> Library:
     """Partition (unless that is done), compile and wrap up a model.
@@ -81,7 +83,10 @@ def build(
     cache           kernels compiled before are loaded from disk. False: none are, none are kept; a
                     path: in this folder; True: as the environment's SELFBYOC_CACHE says
     weights         "float16" rounds the weights of float32 to that, and an exported file holds them
-                    in half the bytes; computing stays float32
+                    in half the bytes; computing stays float32. "int8" and "int4": those of dense
+                    layers are levels of so many bits, in memory too, with a scale and a zero point
+                    for each `group` of inputs of a unit, from its least to its greatest
+    group           see weights; a multiple of 8
     sizes           of symbols by name: a number, or the least and the largest (None: any) that
                     inputs may have, `{"batch": 1, "seq": (1, 512)}`; see from_onnx (Relax)
 
@@ -94,10 +99,21 @@ def build(
     mod = with_sizes(mod, sizes or {})
     if weights not in WEIGHTS:
         raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
+    if weights in NAMES:
+        mod, params, weights = _with_few_bits(mod, params, NAMES[weights], group), None, "float32"
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout, weights)
     return replace(library, cache=use)
+
+
+def _with_few_bits(mod: Any, params: Mapping[str, Any] | None, bits: int, group: int) -> Any:
+    """The module, before it is partitioned, with weights of few bits."""
+    if is_partitioned(mod):
+        raise InputError("weights: this module is partitioned already; give what it was before")
+    if type(group) is not int or group < 8 or group % 8:
+        raise InputError(f"group: expected a multiple of 8, found {group!r}")
+    return few_bits.with_few_bits(ir.prepare(mod, params), bits, group)
 
 
 def with_sizes(mod: Any, sizes: Mapping[str, Asked], where: str = "the module") -> Any:

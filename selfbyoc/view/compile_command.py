@@ -31,6 +31,7 @@ class Request:
     input: Sequence[str] = ()
     composites: Sequence[Path] = ()
     weights: str = "float32"
+    group: int = 32
     size: Sequence[str] = ()
 
 
@@ -48,7 +49,9 @@ def run(console: Console, asked: Request) -> None:
     if opened.sizes:
         console.print(size_table(opened, signature_of(mod)[0]), "")
     with building(name, console), naming(asked.model):
-        library = build(mod, target, composites=composites, weights=asked.weights)
+        library = build(
+            mod, target, composites=composites, weights=asked.weights, group=asked.group
+        )
     with step(f"writing {output}"):
         library.export_library(output)
     size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start

@@ -30,6 +30,7 @@ def add_compile(commands: Any) -> None:
         % model.onnx --size batch=1 --size seq=1..512
         % program.pt2 --target 'llvm -mcpu=haswell'
         % model.onnx --weights float16
+        % model.onnx --weights int4 --group 32
         % module.json --composites mine.py""",
     )  # fmt: skip
     add_model(parser)
@@ -37,8 +38,11 @@ def add_compile(commands: Any) -> None:
     add = parser.add_argument
     add("-o", "--output", type=Path, metavar="FILE.so", help="default: MODEL's name with .so, here")
     add("--target", help="what to build for; default: this machine's CPU")
-    add("--weights", choices=("float32", "float16"), default="float32", help="how the file holds "
-        "weights of float32, with which is computed; default: float32")  # fmt: skip
+    add("--weights", choices=("float32", "float16", "int8", "int4"), default="float32",
+        help="how the file holds weights of float32, with which is computed; int8 and int4 those "
+        "of dense layers, in memory too; default: float32")  # fmt: skip
+    add("--group", type=int, default=32, metavar="N", help="inputs of a unit that share a scale, "
+        "of int8 and int4; default: 32")  # fmt: skip
     parser.set_defaults(run=runs("compile_command", "run"))
 
 

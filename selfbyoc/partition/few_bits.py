@@ -1,0 +1,39 @@
+"""Weights of dense layers as levels of few bits in groups: `build(mod, weights="int4")`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+NAMES = {"int4": 4, "int8": 8}
+LEAST = 1024  # elements; of less there is nothing to save
+
+
+def takes(weight: Array | None) -> bool:
+    """Whether a weight [units, depth] is held so."""
+    return (
+        weight is not None
+        and weight.ndim == 2
+        and weight.dtype == np.float32
+        and weight.size >= LEAST
+        and bool(np.isfinite(weight).all())
+    )
+
+
+def in_groups(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array]:
+    """-> levels, scales and zero points: of each group from its least to its greatest element, and
+    0, which stays what it is.
+    """
+    units, depth = weight.shape
+    count = -(-depth // group)
+    padded = np.pad(weight, ((0, 0), (0, count * group - depth)))
+    groups = padded.reshape(units, count, group).astype(np.float64)
+    low, high = np.minimum(groups.min(axis=2), 0), np.maximum(groups.max(axis=2), 0)
+    most = (1 << bits) - 1
+    scale = np.where(high > low, (high - low) / most, 1).astype(np.float32)
+    zero = np.clip(np.rint(-low / scale), 0, most)
+    levels = np.clip(np.rint(groups / scale[..., None]) + zero[..., None], 0, most)
+    flat: Any = levels.reshape(units, -1)[:, :depth]
+    return np.ascontiguousarray(flat.astype(np.uint8)), scale, zero.astype(np.float32)
