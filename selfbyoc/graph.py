@@ -10,6 +10,9 @@ from typing import Any, Protocol
 Shape = tuple[Any, ...]  # int, or None: an extent that is unknown when compiling
 
 
+HALVES = ("float16", "bfloat16")
+
+
 def type_text(shape: Iterable[int | None], dtype: str) -> str:
     """`float32[1, 64, 56, 56]`; an extent that is open is `dynamic`."""
     return f"{dtype}[{', '.join('dynamic' if e is None else str(e) for e in shape)}]"

@@ -105,7 +105,7 @@ def test_attention_is_taken_first():
     ("shape", "dtype", "why"),
     [
         ((2, 8, 3), "float32", "3 columns fill no vector"),
-        ((2, 8, 16), "float16", "only float32 is scheduled, found float16"),
+        ((2, 8, 16), "float64", "only float32 is scheduled, found float64"),
     ],
 )
 def test_what_is_refused(shape, dtype, why):

@@ -54,6 +54,7 @@ IMAGE = random(1, 2, 5, 7)
 
 
 @RELAX_ALONE
+@pytest.mark.filterwarnings("ignore:.*serial loops")  # what is of open sizes, as reflected places
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 def test_pads_that_are_data(mode):
     opset = 19

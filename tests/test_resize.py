@@ -144,7 +144,7 @@ def refusal(program, x):
 @pytest.mark.parametrize(
     ("program", "x", "why"),
     [
-        (resized((4, 4)), ((1, 2, 8, 8), "float16"), "only float32 is scheduled, found float16"),
+        (resized((4, 4)), ((1, 2, 8, 8), "float64"), "only float32 is scheduled, found float64"),
         (resized((4, 4), layout="NHWC"), (1, 8, 8, 3), "3 channels, the last axis, fill no vector"),
         (
             resized((9, 41), method="nearest_neighbor", rounding_method="round_prefer_ceil"),

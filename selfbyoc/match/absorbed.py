@@ -25,7 +25,6 @@ DTYPE = "float32"
 CONDITION = "bool"  # of a choice between floats; none is read or written by a kernel
 LONG = ("log", "power")  # LLVM takes half a minute for log(1 + exp(x)) and its tanh in tiles
 QUANTIZE, DEQUANTIZE = "quantize", "dequantize"  # between floats and levels of 8 bits
-DEQUANTIZES = (DEQUANTIZE, "dequantize_groups")  # what makes floats of a weight's levels
 LEVELS = ("int8", "uint8")
 BATCH_NORM = "batch_norm"  # of statistics that are given: a scale and a shift
 

@@ -12,10 +12,10 @@ from ..cpu_features import check_cpu
 from ..errors import InputError, TargetError
 from ..interrupt import interruptible
 from ..language.registry import listed
-from ..match.absorbed import DEQUANTIZES
 from .extents import check_addressable, sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
+from .levels import DEQUANTIZES
 from .nothing import warn_of_nothing
 from .refusal import Refusal
 from .report import REPORT, Report, report
@@ -126,11 +126,13 @@ def partitioning(
     registry = registry_of(composites)
     prepared = ir.prepare(mod, params)
     matches, decided = decide(prepared, registry, target=target, refused=refused)
-    if not decided.left.keys().isdisjoint(DEQUANTIZES):
+    if not decided.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
         taken = {source for match in matches for call in match.ops for source in call.sources}
-        prepared, first = ir.with_float_weights(prepared, taken), decided
-        matches, decided = decide(prepared, registry, target=target, refused=refused)
-        decided = decided.with_misses_of(first, DEQUANTIZES)
+        floats = ir.with_float_weights(prepared, taken)
+        if not floats.same_as(prepared):
+            prepared, first = floats, decided
+            matches, decided = decide(prepared, registry, target=target, refused=refused)
+            decided = decided.with_misses_of(first, DEQUANTIZES)
     steps = {
         name: partitioning(part, None, target, composites, refused_within(name, refused))
         for name, part in loops.apart(mod).items()

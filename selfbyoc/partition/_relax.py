@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ from ._relax_columns import columns_apart
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_exprs import steps_of
 from ._relax_fold import fold
+from ._relax_halves import with_floats
 from ._relax_inline import inlined, primitives
 from ._relax_integers import IntegersAsLevels
 from ._relax_items import ItemsAreCalls, WithoutItemCalls
-from ._relax_levels import FloatWeights, LevelsAsRead
+from ._relax_levels import LevelsAsRead
+from ._relax_levels import with_float_weights as with_float_weights
 from ._relax_name import model_name
 from ._relax_one_row import ImagesOfOneRow
 from ._relax_ranges import ranges_of as ranges_of
@@ -46,7 +48,7 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
             raise InputError(f"params: main has no parameters {unknown}; it has {known}")
         check_params(parameters(mod["main"]), params)
         mod = relax.transform.BindParams("main", dict(params))(mod)
-    mod = _without_primitives(relax.transform.Normalize()(mod))
+    mod = with_floats(_without_primitives(relax.transform.Normalize()(mod)))
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
@@ -55,11 +57,6 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
     # Importers leave dead bindings (indices of PyTorch's max_pool2d): they would count as readers.
     return _main_by(ItemsAreCalls(), relax.transform.DeadCodeElimination()(mod))
-
-
-def with_float_weights(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
-    """A prepared module whose constant levels are floats, but for those that are taken."""
-    return fold(_main_by(FloatWeights(taken), mod))
 
 
 def _without_primitives(mod: tvm.IRModule) -> tvm.IRModule:

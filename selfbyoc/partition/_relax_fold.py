@@ -15,6 +15,7 @@ from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ..ops.vocabulary import KINDS
 from ._relax_exprs import leaves
+from ._relax_halves import is_half_weight
 from .folding import Free, joined, or_as_it_was, size_of
 
 MOVES = {
@@ -69,7 +70,7 @@ def _free(value: Any, free: dict[Any, Free]) -> Free | None:
 def _can_be_called(call: Any) -> bool:
     """An op that TVM knows how to compute, and that gives the same each time."""
     op = call.op
-    if not isinstance(op, tvm.ir.Op) or op.name in STAY:
+    if not isinstance(op, tvm.ir.Op) or op.name in STAY or is_half_weight(call):
         return False
     return op.has_attr("FLegalize") and op.has_attr("FPurity") and bool(op.get_attr("FPurity"))
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy
+from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ..ops.few_bits import dequantised_groups
 from ._relax_exprs import is_op, static_shape
+from ._relax_fold import fold
+from ._relax_halves import is_half_weight
 from .levels import MOVES as NAMES
 from .levels import alike, around_zero, dequantised, is_middle, one_number, stays
 
@@ -116,25 +118,44 @@ class LevelsAsRead(relax.PyExprMutator):
         return relax.op.matmul(x, weight, call.attrs.out_dtype)
 
 
+def with_float_weights(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
+    """A prepared module whose constant levels are floats, but for those that are taken."""
+    mutator = _FloatWeights(taken)
+    main = mutator.visit_expr(mod["main"])
+    if not mutator.changed:
+        return mod
+    done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    done.update_func(done.get_global_var("main"), main)
+    return fold(relax.transform.CanonicalizeBindings()(done))
+
+
 @relax.expr_functor.mutator
-class FloatWeights(relax.PyExprMutator):
+class _FloatWeights(relax.PyExprMutator):
     """Constant levels that no kernel takes as floats: nobody dequantises them in each call."""
 
     def __init__(self, taken: Collection[Any]) -> None:
         super().__init__()
-        self.taken = taken
+        self.taken, self.changed = taken, False
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """A call; a constant instead of a dequantize of one."""
         arrays = [] if call in self.taken else [array_of(arg) for arg in call.args]
         if not arrays or any(array is None for array in arrays):
             return super().visit_call_(call)
-        if is_op(call, "dequantize") and call.attrs.out_dtype == "float32":
-            return constant(dequantised(arrays, call.attrs.axis))
-        if is_op(call, "selfbyoc.dequantize_groups"):
-            groups = dequantised_groups(arrays, int(call.attrs["bits"]), int(call.attrs["group"]))
-            return constant(groups.astype("float32"))
-        return super().visit_call_(call)
+        found = _known_floats(call, arrays)
+        if found is None:
+            return super().visit_call_(call)
+        self.changed = True
+        return constant(found.astype("float32"))
+
+
+def _known_floats(call: Any, arrays: list[Any]) -> Any | None:
+    """What a call makes of constant levels, or of halves."""
+    if is_op(call, "dequantize") and call.attrs.out_dtype == "float32":
+        return dequantised(arrays, call.attrs.axis)
+    if is_op(call, "selfbyoc.dequantize_groups"):
+        return dequantised_groups(arrays, int(call.attrs["bits"]), int(call.attrs["group"]))
+    return arrays[0] if is_half_weight(call) else None
 
 
 def size_one(expr: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from ..ir.symbols import Range
 from ..match.match import Match
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
+from ._relay_halves import with_floats
 from ._relay_inline import without_primitives
-from ._relay_levels import levels_as_read, weights_as_floats
+from ._relay_levels import levels_as_read
+from ._relay_levels import with_float_weights as with_float_weights
 from ._relay_one_row import images_of_one_row
 from ._relay_same import one_symbol_each
 from ._relay_taps import taps_that_meet
@@ -39,15 +41,10 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     main = without_primitives(mod["main"])
     if not main.same_as(mod["main"]):
         mod = _with_functions(mod, {"main": main})
-    typed = fold(levels_as_read(relay.transform.InferType()(mod)))
+    typed = fold(levels_as_read(with_floats(relay.transform.InferType()(mod))))
     done = taps_that_meet(images_of_one_row(typed))
     names = named(done["main"], done)
     return _with_functions(done, {"main": with_names(done["main"], names)}) if names else done
-
-
-def with_float_weights(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
-    """A prepared module whose constant levels are floats, but for those that are taken."""
-    return fold(weights_as_floats(mod, taken))
 
 
 def block_of(mod: tvm.IRModule) -> dict[Any, int]:

@@ -12,6 +12,7 @@ from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ops.vocabulary import KINDS
+from ._relay_halves import is_half_weight
 from .folding import Free, joined, or_as_it_was, size_of
 
 Expr = Any  # relay.Expr: TVM ships no types
@@ -48,7 +49,7 @@ def _free(expr: Expr, free: dict[Expr, Free]) -> Free | None:
     if isinstance(expr, relay.Constant):
         return Free(constant_numpy(expr).nbytes)
     is_call = isinstance(expr, relay.Call)
-    if is_call and not _can_be_called(expr.op):
+    if is_call and (not _can_be_called(expr.op) or is_half_weight(expr)):
         return None
     if not is_call and not isinstance(expr, (relay.Tuple, relay.TupleGetItem)):
         return None

@@ -12,6 +12,8 @@ from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
 from ..ops.few_bits import dequantised_groups
+from ._relay_fold import fold
+from ._relay_halves import is_half_weight
 from .levels import MOVES, alike, around_zero, dequantised, is_middle, one_number, stays
 
 _OF_CONV = (
@@ -30,19 +32,22 @@ def levels_as_read(mod: tvm.IRModule) -> tvm.IRModule:
     return _with_body(mod, levels.new[mod["main"].body])
 
 
-def weights_as_floats(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
-    """The typed module; constant levels that no kernel takes are floats: nobody dequantises them in
-    each call.
+def with_float_weights(mod: tvm.IRModule, taken: Collection[Any]) -> tvm.IRModule:
+    """A prepared module whose constant levels are floats, but for those that are taken; itself
+    where there are none.
     """
     new: dict[Any, Any] = {}
     for expr in postorder(mod["main"].body):
         found = None if expr in taken else _known_floats(expr)
         new[expr] = rebuild(expr, new) if found is None else found
-    return _with_body(mod, new[mod["main"].body])
+    done = _with_body(mod, new[mod["main"].body])
+    return mod if done.same_as(mod) else fold(done)
 
 
 def _known_floats(expr: Any) -> Any | None:
     """Constant levels as floats."""
+    if is_half_weight(expr):
+        return constant(constant_numpy(expr.args[0]).astype("float32"))
     is_of_groups = _name(expr) == "selfbyoc.dequantize_groups"
     if not is_of_groups and not _is_dequantized(expr):
         return None

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 BYTES = ("int8", "uint8")
+DEQUANTIZES = ("dequantize", "dequantize_groups")  # what makes floats of a weight's levels
 # Ops that give elements of their first input, by the names of either TVM.
 MOVES = frozenset(
     {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool2d",

@@ -16,12 +16,12 @@ from ..ir.rules.rewriter import Declined
 from ..language.declared import Declared, declared, root_kinds
 from ..language.known import is_builtin
 from ..language.raised import own_lines
-from ..match.absorbed import DEQUANTIZES
 from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
 from ..ops.cost import cost_of
 from .absorb import with_around
+from .levels import DEQUANTIZES
 from .records import of_match, sources_of
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
 from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners

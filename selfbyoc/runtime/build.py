@@ -97,14 +97,18 @@ def build(
     """
     check_module(mod)
     mod = with_sizes(mod, sizes or {})
-    if weights not in WEIGHTS:
-        raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
+    _check_weights(weights)
     if weights in NAMES:
         mod, params, weights = _with_few_bits(mod, params, NAMES[weights], group), None, "float32"
     with interruptible(), using(cache) as use, sizes_told(mod):
         timeout = verify_timeout if verify else None
         library = _built(mod, target, params, composites, guard, timeout, weights)
     return replace(library, cache=use)
+
+
+def _check_weights(weights: str) -> None:
+    if weights not in WEIGHTS:
+        raise InputError(f"weights: expected {' or '.join(WEIGHTS)}, found {weights!r}")
 
 
 def _with_few_bits(mod: Any, params: Mapping[str, Any] | None, bits: int, group: int) -> Any:

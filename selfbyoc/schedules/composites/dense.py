@@ -8,6 +8,7 @@ from typing import Any
 from ..._tvm import dtype_of, tir
 from ...codegen.absorbed import staged
 from ...codegen.info.ops import Ops
+from ...graph import HALVES
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.kernel import Kernel
@@ -50,13 +51,29 @@ def check_residual(match: Any) -> None:
     )
 
 
+def held(weight: Any) -> Any:
+    """The pattern of a weight, perhaps of halves: these stay so in memory."""
+    return either(op.cast(weight), weight)
+
+
+def check_held(match: Any) -> None:
+    """A weight that is cast is of halves."""
+    for call in match.of("cast"):
+        found, made = call.inputs[0].dtype, call.outputs[0].dtype
+        require(
+            found in HALVES and made == "float32",
+            f"{call.name} makes {made} of {found}: a weight is of halves, computing of float32",
+        )
+
+
 def _check(match: Any) -> None:
     check_bias(match)
+    check_held(match)
     check_residual(match)
 
 
 def _pattern(x: Any, weight: Any, bias: Any, residual: Any) -> Any:
-    y = op.dense(x, weight)
+    y = op.dense(x, held(weight))
     y = either(op.bias_add(y, bias), y)
     y = either(op.relu(y), op.gelu(y), y)
     return either(op.add(y, residual), y)

@@ -26,17 +26,18 @@ from ..kernels.rows.schedule import dense_tiles, in_parallel, prepare
 from ..kernels.rows.tiles import tile_rows
 from ..steps.faults import Faults, unlike
 from ..steps.tiles import BLOCK
-from .dense import check_bias, check_residual
+from .dense import check_bias, check_held, check_residual, held
 
 
 def _pattern(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any) -> Any:
-    hidden = op.gelu(op.bias_add(op.dense(x, w1), b1))
-    y = op.bias_add(op.dense(hidden, w2), b2)
+    hidden = op.gelu(op.bias_add(op.dense(x, held(w1)), b1))
+    y = op.bias_add(op.dense(hidden, held(w2)), b2)
     return either(op.add(y, residual), y)
 
 
 def _check(match: Any) -> None:
     check_bias(match)
+    check_held(match)
     check_residual(match)
 
 

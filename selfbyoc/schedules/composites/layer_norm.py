@@ -20,7 +20,7 @@ from ..kernels.rows.rowwise import Rowwise, RowwisePlan, Stages, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
 from ..kernels.rows.schedule import prepare, schedule_normal
-from .dense import activation, check_bias
+from .dense import activation, check_bias, check_held, held
 
 
 def check_rows(match: Any) -> None:
@@ -38,11 +38,12 @@ def check_normal(match: Any) -> None:
     """The same, and the bias of the dense that reads them."""
     check_rows(match)
     check_bias(match)
+    check_held(match)
 
 
 def dense_of(normal: Any, weight: Any, bias: Any) -> Any:
     """The pattern of a dense on normalised rows, with what follows it."""
-    y = op.dense(normal, weight)
+    y = op.dense(normal, held(weight))
     y = either(op.bias_add(y, bias), y)
     return either(op.relu(y), op.gelu(y), y)
 
