@@ -1,5 +1,7 @@
 """Models of float16 and bfloat16: halves are storage, kernels compute in float32."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from harness import cpus
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc._tvm import GENERATION
+from selfbyoc.errors import ModelWarning
 
 F32 = np.float32
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -121,3 +124,38 @@ def test_attention_of_halves_is_a_kernel():
     assert counts == library.report.counts == {"attention": 1}
     found = library(*arrays.values())[0]
     np.testing.assert_allclose(found.astype(F32), wanted, rtol=2.0**-10, atol=1e-6)
+
+
+def test_a_file_as_converters_leave_it():
+    """The casts of its inputs behind their readers; sqrt(2) as float16 has it is GELU's."""
+    onnx = pytest.importorskip("onnx")
+    helper, kinds, n = onnx.helper, onnx.TensorProto, onnx.helper.make_node
+    rng = np.random.default_rng(3)
+    weights = {
+        "w1": rng.standard_normal((24, 64)) * 0.2, "b1": rng.standard_normal(64),
+        "w2": rng.standard_normal((64, 24)) * 0.2, "b2": rng.standard_normal(24),
+        "root": np.array(2**0.5), "one": np.array(1.0), "half": np.array(0.5),
+    }  # fmt: skip
+    weights = {name: a.astype("float16") for name, a in weights.items()}
+    nodes = [
+        n("MatMul", ["xh", "w1"], ["m1"]), n("Add", ["m1", "b1"], ["h"]),
+        n("Div", ["h", "root"], ["d"]), n("Erf", ["d"], ["e"]), n("Add", ["e", "one"], ["p"]),
+        n("Mul", ["h", "p"], ["q"]), n("Mul", ["q", "half"], ["g"]),
+        n("MatMul", ["g", "w2"], ["m2"]), n("Add", ["m2", "b2"], ["yh"]),
+        n("Cast", ["x"], ["xh"], to=kinds.FLOAT16), n("Cast", ["yh"], ["y"], to=kinds.FLOAT),
+    ]  # fmt: skip
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "halves", [value("x", kinds.FLOAT, (7, 24))], [value("y", kinds.FLOAT, (7, 24))],
+        [onnx.numpy_helper.from_array(a, name) for name, a in weights.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    with pytest.warns(ModelWarning, match="topologically sorted"):
+        library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert library.report.counts == {"dense_gelu_dense": 1}
+    x = rng.standard_normal((7, 24)).astype(F32)
+    wide = {name: a.astype("float64") for name, a in weights.items()}
+    hidden = x.astype("float16").astype("float64") @ wide["w1"] + wide["b1"]
+    erf = np.vectorize(math.erf)(hidden / 2**0.5)
+    wanted = hidden * (erf + 1) / 2 @ wide["w2"] + wide["b2"]
+    np.testing.assert_allclose(library(x)[0], wanted, rtol=2e-3, atol=2e-3)

@@ -127,7 +127,7 @@ def absorb(call: OpCall, absorbed: list[OpCall], **changes: object) -> OpCall:
 
 def is_scalar(value: Value, wanted: float) -> bool:
     """Whether the value is this constant."""
-    return value.scalar is not None and math.isclose(float(value.scalar), wanted, rel_tol=1e-4)
+    return value.scalar is not None and math.isclose(float(value.scalar), wanted, rel_tol=2e-4)
 
 
 def either_order(call: OpCall) -> list[tuple[Value, Value]]:

@@ -19,6 +19,7 @@ from ...extra import extra
 from .computing import computed
 from .extents import below_zero
 from .graph import nodes
+from .halves import computed_in_order, has_halves
 from .inference import BelowZero, Ended, apart, inferred, may_end
 from .weights import without_weights
 
@@ -38,6 +39,8 @@ def folded(model: Any) -> Any:
     Raises InputError where ONNX Runtime does not open the model, or ends at it.
     """
     extra("onnxruntime")  # what is missing is told here, not in a fork
+    if has_halves(model):
+        return computed_in_order(model)
     bare, weights = without_weights(model)
     bare.ir_version = min(bare.ir_version, _NEWEST)
     with tempfile.TemporaryDirectory() as folder:
