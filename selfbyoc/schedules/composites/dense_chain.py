@@ -137,6 +137,10 @@ def _of_batches(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
     return op.bias_add(op.dense(hidden, w2), b2, axis=-1)
 
 
+def _added(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, residual: Any) -> Any:
+    return op.add(_of_batches(x, w1, b1, w2, b2), residual)
+
+
 dense_gelu_dense = Composite(
     "dense_gelu_dense",
     _pattern,
@@ -146,7 +150,7 @@ dense_gelu_dense = Composite(
     epilogue=True,
     why="the hidden activations never leave the kernel",
     cases=(
-        Case(x=(5, 24), w1=(40, 24), b1=(40,), w2=(9, 40), b2=(9,)),
+        Case(_of_batches, x=(5, 24), w1=(40, 24), b1=(40,), w2=(9, 40), b2=(9,)),
         Case(
             _of_batches,
             x=(3, 37, 24),
@@ -157,6 +161,7 @@ dense_gelu_dense = Composite(
             constants=["w1", "b1", "w2", "b2"],
         ),
         Case(
+            _added,
             x=(45, 96),
             w1=(384, 96),
             b1=(384,),
@@ -166,6 +171,7 @@ dense_gelu_dense = Composite(
             constants=["w1", "b1", "w2", "b2"],
         ),
         Case(
+            _of_batches,
             x=(128, 768),
             w1=(3072, 768),
             b1=(3072,),
