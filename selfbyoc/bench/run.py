@@ -17,13 +17,15 @@ from ..errors import InputError
 from .contenders import CONTENDERS, OPEN, Contender
 from .measure import Method, measure
 from .process import OPEN_WORKER, WORKER, Failed, Process
+from .quantised import LEVELS
 from .records import OURS, STATIC, Report, Result, Row, read_report, write_report
 from .roof import Roof
 from .setting import Setting, make_setting
 from .suite import NAMED, SWEEP, suite
 from .workload import Workload
 
-# Minutes to build or to run, and never the fastest: in the sweep only when they are asked for.
+# Minutes to build or to run, and never the fastest: in the sweep, and of levels, only when they are
+# asked for.
 SLOW_ONES = ("inductor", "stacked", "tvm")
 
 
@@ -70,7 +72,7 @@ class Selection:
             return known
         if self.contenders:
             return [n for n in known if n in (OURS, STATIC, *self.contenders)]
-        return [n for n in known if group != SWEEP or n not in SLOW_ONES]
+        return [n for n in known if group not in (SWEEP, LEVELS) or n not in SLOW_ONES]
 
 
 @contextmanager

@@ -1,4 +1,6 @@
-"""The workloads: seven that say what fusion is worth, a sweep of shapes, and whole models."""
+"""The workloads: seven that say what fusion is worth, a sweep of shapes, and whole models, of
+floats and in levels of 8 bits.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import Any
 
 from . import blocks, networks
 from .network import Network
+from .quantised import variants
 from .workload import Workload
 
 NAMED, SWEEP, MODELS = "named", "sweep", "models"
@@ -184,5 +187,7 @@ def suite(minilm: Path | None = None) -> tuple[Workload, ...]:
         Workload("MobileNetV2", MODELS, networks.mobilenet_v2),
         Workload("ResNet-50", MODELS, networks.light("resnet50"), "onnxruntime"),
         Workload("MiniLM-L6", MODELS, lambda: networks.minilm(minilm)),
+        Workload("BERT-base", MODELS, networks.bert_base),
     ]
-    return (*named, *pictures, *attentions, *whole)
+    in_levels = variants(whole, dynamic=("MiniLM-L6", "BERT-base"))
+    return (*named, *pictures, *attentions, *whole, *in_levels)

@@ -26,6 +26,7 @@ class Workload:
     key: str = ""  # of a file: what changes with its contents
     file: str = ""  # that everybody builds; else `model` is written for them
     length: int = 0  # the size of this run, where one is open
+    floats: str = ""  # of a model of levels: the workload that it was made of
 
 
 @dataclass(frozen=True)

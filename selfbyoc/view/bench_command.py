@@ -16,6 +16,7 @@ from ..bench.contenders import CONTENDERS
 from ..bench.lengths import LENGTHS, length_workloads
 from ..bench.measure import Method
 from ..bench.own import own_workloads
+from ..bench.quantised import LEVELS
 from ..bench.records import Report, Row, read_report
 from ..bench.run import Selection, run
 from ..bench.setting import make_setting
@@ -119,7 +120,7 @@ def _all_right(report: Report) -> bool:
 def _selection(asked: Request, folder: Path) -> Selection:
     """What is asked to be measured; `folder` is for a model that some sizes are fixed in."""
     _check_choice(asked)
-    groups = (NAMED, *([SWEEP] if asked.sweep else []), *([MODELS] if asked.models else []))
+    groups = (NAMED, *([SWEEP] if asked.sweep else []), *([MODELS, LEVELS] if asked.models else []))
     peers = asked.peers.split(",") if asked.peers else []
     if asked.lengths is not None:
         lengths, sizes = parse_lengths(asked.lengths), parse_sizes(asked.size)

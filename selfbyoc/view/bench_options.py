@@ -39,7 +39,7 @@ def add_bench(commands: Any) -> None:
     add("--threads", type=at_least(1), metavar="N", help="of everybody; default: all cores")
     add("--only", action="append", default=[], metavar="NAME", help="workloads that begin so")
     add("--sweep", action="store_true", help="also shapes taken from real networks")
-    add("--models", action="store_true", help="also whole models")
+    add("--models", action="store_true", help="also whole models, of floats and in int8")
     add("--quick", action="store_true", help="few windows: numbers to look at, not to quote")
     add("--peers", metavar="NAMES", help="these contenders, by commas; all: the slow ones too")
     add(

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.limits import limit
+from ..bench.quantised import LEVELS
 from ..bench.records import (
     OURS,
     OWN_BUILD,
@@ -24,8 +25,9 @@ from .console import PlainTable
 
 TITLES = {
     "named": "Fused workloads", "sweep": "Shapes of real networks", "models": "Whole models",
-    "own": "Own models",
+    LEVELS: "Whole models in int8", "own": "Own models",
 }  # fmt: skip
+OVER_FLOATS = "our floats / ours"
 SHORT = {OURS: "ours", "onnxruntime": "ORT", "openvino": "OpenVINO", OWN_BUILD: "TVM default"}
 
 
@@ -51,7 +53,8 @@ def group_table(report: Report, group: str) -> Table:
     table.add_column("workload", no_wrap=True)
     for name in names(rows):
         table.add_column(SHORT.get(name, name), justify="right", no_wrap=True)
-    for name in (compared(rows), "of peak", "peer of peak", "limit", "error"):
+    beside = [OVER_FLOATS] if group == LEVELS else []
+    for name in (compared(rows), *beside, "of peak", "peer of peak", "limit", "error"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*_cells(report, row, names(rows)))
@@ -60,6 +63,8 @@ def group_table(report: Report, group: str) -> Table:
 
 def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[Text]:
     cells = [*time_cells(row, shown), ratio_cell(row.ratio)]
+    if row.floats:
+        cells.append(ratio_cell(report.over_floats(row)))
     cells += [Text(percent(report.share(row, name))) for name in (OURS, row.best_peer)]
     return [*cells, Text(limit(row, report)), error_cell(row.ours)]
 
@@ -112,11 +117,23 @@ def summary_lines(report: Report) -> list[str]:
                 f"{TITLES[group].lower()}: {compared(rows)} {geometric_mean(found):.2f} "
                 f"(geometric mean of {len(found)}), {lost} lost"
             )
+    floats = over_floats(report)
+    if floats:
+        lines.append(
+            f"int8: our floats / ours {geometric_mean(floats):.2f} (geometric mean of "
+            f"{len(floats)}), lowest {min(floats):.2f}"
+        )
     last = worst(report.group("sweep"))
     if last:
         listed = "; ".join(f"{r.name} {r.ratio:.2f} ({r.best_peer})" for r in last)
         lines.append(f"worst of the sweep: {listed}")
     return lines + [f"{name}: {reason}" for name, reason in _absent(report).items()]
+
+
+def over_floats(report: Report) -> list[float]:
+    """How many times as fast our models of levels are as those of floats."""
+    found = map(report.over_floats, report.group(LEVELS))
+    return [ratio for ratio in found if ratio is not None]
 
 
 def _absent(report: Report) -> dict[str, str]:

@@ -8,8 +8,17 @@ from collections.abc import Sequence
 
 from ..bench.lengths import LENGTHS
 from ..bench.limits import limit
+from ..bench.quantised import LEVELS
 from ..bench.records import OURS, STATIC, Report, Row, compared, geometric_mean, ratios, worst
-from .bench_tables import SHORT, TITLES, milliseconds, names, percent
+from .bench_tables import (
+    OVER_FLOATS,
+    SHORT,
+    TITLES,
+    milliseconds,
+    names,
+    over_floats,
+    percent,
+)
 from .length_tables import OVER_STATIC, length_lines
 
 
@@ -20,6 +29,10 @@ def markdown(report: Report) -> str:
         rows = report.group(group)
         if rows:
             parts += [f"**{title}**", _table(report, rows), _means(rows)]
+    floats = over_floats(report)
+    if floats:
+        text = f"geometric mean {geometric_mean(floats):.2f}, lowest {min(floats):.2f}"
+        parts.append(f"In int8 beside our own floats: {text}.")
     lengths = report.group(LENGTHS)
     if lengths:
         lines = "\n".join(f"- {line}" for line in length_lines(lengths))
@@ -48,6 +61,8 @@ def _method(report: Report) -> str:
     m, roof = report.method, report.roofs[-1]
     rates = ", ".join(f"{rate:.0f} GB/s from {level}" for level, rate in roof.bandwidth.items())
     peaks = ", ".join(f"{r.gflops:.0f} GFLOP/s on {r.threads}" for r in report.roofs)
+    if not math.isnan(roof.gops):
+        peaks += f" and {roof.gops:.0f} GOP/s of bytes on {roof.threads}"
     return (
         f"Medians over the faster half of {m['windows']:g} windows of {1e3 * m['seconds']:g} ms in "
         f"{m['turns']:g} turns; of {m['builds']:g} builds each the best. Measured: multiply-adds "
@@ -59,7 +74,8 @@ def _table(report: Report, rows: Sequence[Row]) -> str:
     shown = [name for name in names(rows) if name != OURS]
     head = [
         "workload", "MFLOP", "ours, ms", "of peak", "best peer, ms", "of peak", "peer",
-        compared(rows), *(SHORT.get(n, n) for n in shown), "limit", "error", "peers' error",
+        compared(rows), *([OVER_FLOATS] if rows[0].group == LEVELS else []),
+        *(SHORT.get(n, n) for n in shown), "limit", "error", "peers' error",
     ]  # fmt: skip
     lines = [_line(head), _line(["---", *["---:"] * (len(head) - 1)])]
     return "\n".join([*lines, *(_line(_cells(report, row, shown)) for row in rows)])
@@ -93,6 +109,8 @@ def _cells(report: Report, row: Row, shown: Sequence[str]) -> list[str]:
     cells += [_time(row, OURS), percent(report.share(row))]
     cells += [_time(row, best), percent(report.share(row, best)), best or "-"]
     cells.append(_ratio(row.ratio))
+    if row.floats:
+        cells.append(_ratio(report.over_floats(row)))
     cells += [f"**{_time(row, n)}**" if n == best else _time(row, n) for n in shown]
     peers = [r.relative for n, r in row.results.items() if n != OURS and r.counts]
     errors = (row.ours.relative, max((e for e in peers if not math.isnan(e)), default=math.nan))

@@ -32,8 +32,8 @@ class _Scale:
 
 
 def roofline(report: Report) -> str:
-    """An <svg> of all rows that ours took part in; it needs nothing else to be shown."""
-    rows = [row for row in report.rows if row.ours.counts and row.flops]
+    """An <svg> of all rows of floats that ours took part in; it needs nothing else to be shown."""
+    rows = [row for row in report.rows if row.ours.counts and row.flops and not row.floats]
     if not rows or not report.roofs:
         return _svg(["<text x='20' y='30'>nothing was measured</text>"], 60)
     x = _Scale([_intensity(r) for r in rows], LEFT, WIDTH - RIGHT)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,14 +24,32 @@ from ..._tvm import (
 from ..._tvm_alignment import any_alignment
 from ..._tvm_build import build_module
 from ..._tvm_config import kernel_config
+from ..._tvm_own_ops import dot
+from ...codegen.dot_products import with_dot_products
 from ...codegen.final import finished, machine_code
 from ...errors import InputError
+from ...machine import machine
 from ...runtime.timing import latency
 from .allocations import threads_of
 
 # Rows and lanes of tiles of accumulators: for 32 registers of AVX-512, 16 of AVX2, 32 of NEON.
 TILES = ((8, 32), (6, 16), (12, 8))
 TERMS, TURNS, SETS = 96, 4096, 4  # operands of 24 KB stay in L1; a call takes about 1 ms
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What a lane of 32 bits adds to its sum in one instruction: so many products."""
+
+    dtype: str = "float32"
+    times: Callable[[Any, Any], Any] = operator.mul
+    products: int = 1
+
+
+def of_levels(target: Any) -> Lane:
+    """Exact products of bytes, as kernels of levels have them."""
+    word = machine(target).word
+    return Lane("int32", partial(dot, word), word)
 
 
 @dataclass(frozen=True)
@@ -59,19 +80,21 @@ def measured_peak(target: Any, windows: int = 9) -> Peak:
 class FmaPeak:
     """The kernels that measure it, built: to build is no part of what needs a quiet machine."""
 
-    def __init__(self, target: Any, threads: int | None = None) -> None:
+    def __init__(self, target: Any, threads: int | None = None, lane: Lane | None = None) -> None:
+        self._lane = lane = lane or Lane()
         self._threads = threads or threads_of(target)
         self._runs: dict[str, Any] = {}
         for rows, lanes in TILES:
             shapes = (SETS, TERMS, rows), (TERMS, lanes), (self._threads, TURNS, rows, lanes)
-            arrays = [tensor(np.ones(shape, "float32")) for shape in shapes]
-            function = _built(_multiply_adds(self._threads, rows, lanes), target)
+            arrays = [tensor(np.ones(shape, lane.dtype)) for shape in shapes]
+            function = _built(_multiply_adds(self._threads, rows, lanes, lane), target)
             self._runs[f"{rows}x{lanes}"] = lambda f=function, a=arrays: f(*a)
 
     def measured(self, windows: int = 9) -> Peak:
         """The rate of the fastest tile."""
         found = latency(self._runs, windows=windows, budget=2.0)
-        work = {f"{rows}x{lanes}": rows * lanes for rows, lanes in TILES}
+        each = self._lane.products
+        work = {f"{rows}x{lanes}": each * rows * lanes for rows, lanes in TILES}
         rates = {
             name: 2e-6 * self._threads * TURNS * TERMS * work[name] / time.milliseconds
             for name, time in found.items()
@@ -80,27 +103,29 @@ class FmaPeak:
         return Peak(rates[best], found[best].quiet)
 
 
-def _multiply_adds(threads: int, rows: int, lanes: int) -> Any:
+def _multiply_adds(threads: int, rows: int, lanes: int, lane: Lane) -> Any:
     """Tiles of sums in registers, one after the other; each thread its own."""
-    left = te.placeholder((SETS, TERMS, rows), name="left")
-    right = te.placeholder((TERMS, lanes), name="right")
+    left = te.placeholder((SETS, TERMS, rows), lane.dtype, name="left")
+    right = te.placeholder((TERMS, lanes), lane.dtype, name="right")
     k = te.reduce_axis((0, TERMS), name="k")
     out = te.compute(
         (threads, TURNS, rows, lanes),
         # The operand changes with the turn: else the compiler may compute one tile only.
-        lambda t, n, r, x: te.sum(left[tir.floormod(n, SETS), k, r] * right[k, x], axis=k),
+        lambda t, n, r, x: te.sum(
+            lane.times(left[tir.floormod(n, SETS), k, r], right[k, x]), axis=k
+        ),
         name="out",
     )
     func = te.create_prim_func([left, right, out])
     sch = Schedule(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}))
     block = get_block(sch, "out")
     store = sch.cache_write(block, 0, "local")
-    thread, turn, row, lane, term = sch.get_loops(block)
-    sch.reorder(thread, turn, term, row, lane)
+    thread, turn, row, column, term = sch.get_loops(block)
+    sch.reorder(thread, turn, term, row, column)
     sch.reverse_compute_at(store, turn)
     sch.parallel(thread)
     sch.unroll(row)
-    sch.vectorize(lane)
+    sch.vectorize(column)
     sch.unroll(sch.get_loops(store)[-2])
     sch.vectorize(sch.get_loops(store)[-1])
     init = sch.decompose_reduction(block, term)
@@ -111,7 +136,7 @@ def _multiply_adds(threads: int, rows: int, lanes: int) -> Any:
 
 def _built(func: Any, target: Any) -> Any:
     host.check_runs(target, "time")
-    func = any_alignment(func).with_attr("global_symbol", "timed")
+    func = any_alignment(with_dot_products(func, target)).with_attr("global_symbol", "timed")
     with tvm.transform.PassContext(opt_level=3, config=kernel_config(target)):
         return get_func(build_module(tvm.IRModule({"timed": func}), target), "timed")
 
