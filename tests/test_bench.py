@@ -21,23 +21,13 @@ from selfbyoc.bench.contenders import CONTENDERS
 from selfbyoc.bench.contenders.contender import Contender
 from selfbyoc.bench.inputs import inputs_of
 from selfbyoc.bench.limits import limit
+from selfbyoc.bench.means import compared, geometric_mean, worst
 from selfbyoc.bench.measure import Method, measure, timed
 from selfbyoc.bench.network import Network
 from selfbyoc.bench.others import Watch, busy_ticks, own_ticks
 from selfbyoc.bench.process import Failed, Process
 from selfbyoc.bench.quantised import LEVELS
-from selfbyoc.bench.records import (
-    OURS,
-    Report,
-    Result,
-    Row,
-    compared,
-    from_json,
-    geometric_mean,
-    read_report,
-    worst,
-    write_report,
-)
+from selfbyoc.bench.records import OURS, Report, Result, Row, from_json, read_report, write_report
 from selfbyoc.bench.reference import reference
 from selfbyoc.bench.roof import Measurement, Roof
 from selfbyoc.bench.run import Selection
@@ -375,7 +365,7 @@ def test_others_are_seen(tmp_path):
 def test_selection():
     assert len(Selection().workloads()) == 7
     found = Selection(only=["GoogleNet", "attention 12x5"]).workloads()
-    assert [w.name for w in found] == ["attention 12x512x64", "GoogLeNet"]
+    assert [w.name for w in found] == ["attention 12x512x64", "GoogLeNet", "GoogLeNet int8"]
     with pytest.raises(InputError, match="no workload's name begins with 'x'"):
         Selection(only=["x"]).workloads()
     assert "inductor" not in Selection().names(SWEEP)

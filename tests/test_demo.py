@@ -86,7 +86,7 @@ def test_summary_adds_up(googlenet):
 
 def test_kinds_of_a_pattern():
     dense = next(c for c in BUILTIN if c.name == "dense")
-    assert kinds(dense) == {"dense", "bias_add", "relu", "gelu", "add"}
+    assert kinds(dense) == {"dense", "bias_add", "relu", "gelu", "add", "cast"}
 
 
 def test_latency_takes_turns():

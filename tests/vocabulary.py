@@ -16,6 +16,7 @@ SHAPES = {
     "conv2d": [X, (8, 4, 3, 3)],
     "conv2d_transpose": [X, (4, 8, 3, 3)],
     "dequantize": [X, (), ()],
+    "dequantize_groups": [(6, 40), (6, 2), (6, 2)],
     "dense": [(4, 8), (6, 8)],
     "gru": [(3, 2, 18), (1, 18, 6), (1, 2, 6), (1, 6)],
     "layer_norm": [(4, 8), (8,), (8,)],
@@ -56,6 +57,8 @@ def model(kind):
     if kind in ("dequantize", "quantize"):
         types["a0"] = (X, "int8" if kind == "dequantize" else "float32")
         types["a2"] = ((), "int32")
+    if kind == "dequantize_groups":
+        types["a0"] = ((6, 40), "uint8")
     if kind == "tree_ensemble":
         types |= {name: (types[name][0], "int32") for name in ("a2", "a3", "a4", "a5")}
     if kind == "where":

@@ -9,18 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..bench.limits import limit
+from ..bench.means import compared, geometric_mean, ratios, worst
 from ..bench.quantised import LEVELS
-from ..bench.records import (
-    OURS,
-    OWN_BUILD,
-    Report,
-    Result,
-    Row,
-    compared,
-    geometric_mean,
-    ratios,
-    worst,
-)
+from ..bench.records import OURS, OWN_BUILD, Report, Result, Row
 from .console import PlainTable
 
 TITLES = {

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from ..bench.lengths import LENGTHS
 from ..bench.limits import limit
+from ..bench.means import compared, geometric_mean, ratios, worst
 from ..bench.quantised import LEVELS
-from ..bench.records import OURS, STATIC, Report, Row, compared, geometric_mean, ratios, worst
+from ..bench.records import OURS, STATIC, Report, Row
 from .bench_tables import (
     OVER_FLOATS,
     SHORT,

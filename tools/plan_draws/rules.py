@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from selfbyoc.fuzz.infer import Invalid
 from selfbyoc.ops.cells import GATES
+from selfbyoc.ops.few_bits import BITS
 from selfbyoc.ops.resampling import MODES, ROUNDINGS
 
 from . import sizes
@@ -114,6 +115,21 @@ def _factors(d: Drawing, at: int, shape: Shape, factors: Sequence[int]) -> None:
     for factor in factors:
         given = d.node(factor).value is None
         d.need(factor, (shape[d.attrs(at).get("axis", -1)],) if given else ())
+
+
+def _of_groups(d: Drawing, at: int) -> None:
+    _of_groups_to(d, at, (None, None))
+
+
+def _of_groups_to(d: Drawing, at: int, wanted: Wanted) -> None:
+    """Bits, and a group of any length: a scale and a zero point for each, the last may be short."""
+    levels, *factors = d.node(at).inputs
+    d.need(levels, wanted)
+    units, depth = d.shape(levels)
+    group = d.rng.choice((16, 32, 64, 128, sizes.extent(d.rng, 300)))
+    d.set(at, bits=d.rng.choice(BITS), group=group)
+    for factor in factors:
+        d.need(factor, (units, -(-depth // group)))
 
 
 def _rows(d: Drawing, leaf: int) -> Shape:
@@ -329,6 +345,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("relu", "clip", "silu", "gelu", "cast", "round", "requantize"), _PLAIN),
     **dict.fromkeys(("bias_add", "batch_norm"), Rule(_along, _along_to)),
     **dict.fromkeys(("dequantize", "quantize"), Rule(_levels, _levels_to)),
+    "dequantize_groups": Rule(_of_groups, _of_groups_to),
     **dict.fromkeys(("layer_norm", "rms_norm"), _NORM),
     "softmax": Rule(_softmax, _elementwise_to, _rows),
     "conv2d": Rule(_conv2d, _conv2d_to, _image),
