@@ -97,7 +97,12 @@ def test_dynamic_and_made_up(model, capsys):
 
 def test_an_old_opset(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    onnx.save(network(opset=11), "old.onnx")
+    found = network(opset=11)
+    flat = next(node for node in found.graph.node if node.op_type == "Flatten")
+    flat.CopyFrom(helper.make_node("Reshape", ["p", "shape"], ["f"], name="flat"))
+    # A shape that the quantiser must be able to read.
+    found.graph.initializer.append(numpy_helper.from_array(np.array([-1, 8]), "shape"))
+    onnx.save(found, "old.onnx")
     asked = ["quantize", "old.onnx", "--random", "2", "--shape", "x=1x3x12x12", "--no-build"]
     assert main(asked) == 0
     assert "3 of 3" in capsys.readouterr().out

@@ -113,13 +113,16 @@ def _prepared(found: Any, model: Path, path: Path) -> None:
     """The model as the quantiser wants it: shapes known, batch norms in the convolutions."""
     onnx = extra("onnx")
     opset = next((o.version for o in found.opset_import if o.domain in ("", "ai.onnx")), OPSET)
-    source: Any = str(model)
+    is_large = model.stat().st_size > _LARGE
+    source = model
     if opset < OPSET:
-        source = onnx.version_converter.convert_version(found, OPSET)
+        # By a file: of a model in memory the quantiser puts shapes beside it, and reads them no more.
+        source = path.with_suffix(".newer.onnx")
+        newer = onnx.version_converter.convert_version(found, OPSET)
+        onnx.save(newer, str(source), save_as_external_data=is_large)
     extra("onnxruntime.quantization").quant_pre_process(
-        source, str(path), skip_symbolic_shape=True,
-        save_as_external_data=model.stat().st_size > _LARGE,
-    )  # fmt: skip
+        str(source), str(path), skip_symbolic_shape=True, save_as_external_data=is_large
+    )
 
 
 def _counts(model: Any) -> tuple[int, int]:
