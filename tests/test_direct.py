@@ -63,6 +63,19 @@ def test_lanes_without_use_are_few(cpu):
     assert use[7] > 0.7, use
 
 
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+@pytest.mark.parametrize(("inputs", "size"), [(30, 27), (36, 27), (40, 13), (160, 7)])
+def test_sums_in_parts_are_tasks_of_all_cores(monkeypatch, cpu, inputs, size):
+    """What adds the parts is little work; what multiplies is enough."""
+    monkeypatch.setenv("SELFBYOC_WINOGRAD", "0")
+    target = f"llvm -mcpu={cpu} -num-cores=2"
+    weight = np.random.default_rng(0).standard_normal((64, inputs, 3, 3)).astype("float32")
+    args = {"x": ((1, inputs, size, size), "float32"), "w": (weight.shape, "float32")}
+    mod = emit(lambda x, w: op.conv2d(x, w, padding=(1, 1)), args, {"w": weight})
+    (kernel,) = selfbyoc.melting(selfbyoc.partition_for_tefuse(mod, target=target), target).kernels
+    assert kernel.nest.loops_of("conv2d")[0].kind == "parallel"
+
+
 def refused(composite, program, **shapes):
     """The reason of the only refusal; nothing is partitioned."""
     args = {n: s if isinstance(s[-1], str) else (s, "float32") for n, s in shapes.items()}

@@ -73,6 +73,79 @@ def test_a_quantised_block_is_levels_from_end_to_end():
     assert (off > 0).mean() < 0.01
 
 
+@pytest.mark.parametrize(
+    ("dtype", "zeros", "wanted"),
+    [
+        ("int8", [0, 0], "int8"),  # by channel, as quantisers write it
+        ("uint8", [128, 128], "uint8"),
+        ("uint8", [120, 131], "int8"),  # moved, and bytes again
+        ("uint8", [3, 250], "int16"),  # two at a time
+    ],
+)
+def test_a_weight_by_channel_stays_in_bytes_where_it_can(dtype, zeros, wanted):
+    """Products are four at a time then. What decides it is no result: nothing else would tell."""
+    rng, n = np.random.default_rng(7), helper.make_node
+    nodes = [
+        n("DequantizeLinear", ["x", "s", "z"], ["xd"]),
+        n("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+        n("Conv", ["xd", "wd"], ["y"]),
+    ]
+    spread = 250 if wanted == "int16" else 100
+    weight = rng.integers(0, spread, (2, 8, 3, 3)) + (0 if wanted == "int16" else 70)
+    weight = weight - 120 if dtype == "int8" else weight
+    values = {
+        "s": np.array(0.03, F32), "z": np.array(9, "uint8"), "ws": np.array([0.01, 0.02], F32),
+        "wz": np.array(zeros, dtype), "w": weight.astype(dtype),
+    }  # fmt: skip
+    info = helper.make_tensor_value_info
+    x, y = (
+        info("x", TensorProto.UINT8, (1, 8, 7, 9)), info("y", TensorProto.FLOAT, (1, 2, 5, 7)),
+    )  # fmt: skip
+    model = qdq(nodes, [x], [y], values, 19)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    (record,) = [r for r in library.report.records if r.status == "matched"]
+    assert {name: text.split("[")[0] for name, text, _ in record.args}["weight"] == wanted
+    image = bytes_of(rng, (1, 8, 7, 9), "uint8")
+    (wanted_floats,) = ReferenceEvaluator(model).run(None, {"x": image})
+    np.testing.assert_allclose(library(image)[0], wanted_floats, rtol=1e-5, atol=1e-4)
+
+
+def local_response(x):
+    """onnx' reference takes another mean."""
+    squares = np.pad(x * x, ((0, 0), (2, 2), (0, 0), (0, 0)))
+    mean = sum(squares[:, n : n + x.shape[1]] for n in range(5)) / 5
+    return x / (2 + 0.01 * mean) ** 0.75
+
+
+N = helper.make_node
+OF_ONE_VALUE = {
+    "lrn": ([N("LRN", ["xd"], ["r"], size=5, alpha=1e-2, beta=0.75, bias=2.0)], local_response),
+    "silu": (
+        [N("Sigmoid", ["xd"], ["g"]), N("Mul", ["xd", "g"], ["r"])], lambda x: x / (1 + np.exp(-x)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ONE_VALUE)
+def test_elementwise_readers_share_what_they_dequantise(name):
+    """Relax's importer takes LRN apart, and so do exporters silu: each is one op of one value."""
+    middle, meaning = OF_ONE_VALUE[name]
+    nodes = [N("DequantizeLinear", ["x", "s", "z"], ["xd"]), *middle,
+             N("QuantizeLinear", ["r", "s", "z"], ["y"])]  # fmt: skip
+    values = {"s": np.array(0.05, F32), "z": np.array(100, "uint8")}
+    info = helper.make_tensor_value_info
+    ends = [info(name, TensorProto.UINT8, (1, 16, 9, 11)) for name in "xy"]
+    model = qdq(nodes, ends[:1], ends[1:], values, 19)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    assert [kind for _, kind, _ in library.report.ops] == ["dequantize", name, "quantize"]
+    image = bytes_of(np.random.default_rng(8), (1, 16, 9, 11), "uint8")
+    floats = meaning((image.astype(np.float64) - 100) * 0.05)
+    wanted = np.clip(np.rint(floats / 0.05) + 100, 0, 255)
+    off = np.abs(library(image)[0].astype(int) - wanted.astype(int))
+    assert off.max() <= 1
+    assert (off > 0).mean() < 0.01
+
+
 def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33, zero=0):
     """As quantize_dynamic writes a MatMul and its bias."""
     dtype = "uint8" if zero else "int8"

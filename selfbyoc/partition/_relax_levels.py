@@ -16,7 +16,9 @@ from ._relax_exprs import is_op, static_shape
 from ._relax_fold import fold
 from ._relax_halves import is_half_weight
 from .levels import MOVES as NAMES
-from .levels import alike, around_zero, dequantised, is_middle, one_number, stays
+from .levels import (
+    alike, around_zero, dequantised, is_middle, made_of, one_number, shares, stays,
+)  # fmt: skip
 
 MOVES = [f"relax.{name}" for name in NAMES]
 
@@ -28,6 +30,7 @@ class LevelsAsRead(relax.PyExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.read: set[Any] = set()  # the dequantised values that somebody reads
+        self.shared: dict[Any, Any] = {}  # and what their elementwise readers have
         self._rewrites = {
             "relax.quantize": self._known, "relax.dequantize": self._constant,
             "relax.matmul": self._by_units, **dict.fromkeys(MOVES, self._moved),
@@ -43,10 +46,21 @@ class LevelsAsRead(relax.PyExprMutator):
             return done
         if is_op(done, "quantize") or is_op(done, "dequantize"):
             done = _with_number(done)
-        args = [self._own(arg) for arg in done.args]
+        beside = [isinstance(arg, Constant) for arg in done.args]
+        own = self._shared if shares(getattr(done.op, "name", ""), beside) else self._own
+        args = [own(arg) for arg in done.args]
         if all(new is old for new, old in zip(args, done.args, strict=True)):
             return done
         return relax.Call(done.op, args, done.attrs, done.ty_args, done.span)
+
+    def _shared(self, arg: Any) -> Any:
+        made = self._bound(arg)
+        if not is_op(made, "dequantize"):
+            return arg
+        key = made_of(made.args[0], list(map(array_of, made.args[1:]))) or arg
+        if key not in self.shared:
+            self.shared[key] = self._own(arg)
+        return self.shared[key]
 
     def _own(self, arg: Any) -> Any:
         if isinstance(arg, relax.Tuple):

@@ -14,7 +14,9 @@ from ..ir._relay_walk import postorder, rebuild
 from ..ops.few_bits import dequantised_groups
 from ._relay_fold import fold
 from ._relay_halves import is_half_weight
-from .levels import MOVES, alike, around_zero, dequantised, is_middle, one_number, stays
+from .levels import (
+    MOVES, alike, around_zero, dequantised, is_middle, made_of, one_number, shares, stays,
+)  # fmt: skip
 
 _OF_CONV = (
     "strides", "padding", "dilation", "groups", "channels", "kernel_size", "data_layout",
@@ -76,6 +78,7 @@ class _Levels:
     def __init__(self) -> None:
         self.new: dict[Any, Any] = {}
         self.read: set[Any] = set()
+        self.shared: dict[Any, Any] = {}  # what elementwise readers have
         self.rewrites = {
             "qnn.quantize": self._known, "qnn.dequantize": _constant, "cast": self._of_integers,
             "transpose": self._transposed, **dict.fromkeys(MOVES - {"transpose"}, self._moved),
@@ -89,12 +92,22 @@ class _Levels:
         found = None if rewrite is None else rewrite(expr)
         if found is not None:
             return found
-        args = [self._own(self.new[arg]) for arg in expr.args]
+        beside = [isinstance(arg, relay.Constant) for arg in expr.args]
+        own = self._shared if shares(_name(expr), beside) else self._own
+        args = [own(self.new[arg]) for arg in expr.args]
         if _name(expr) in ("qnn.quantize", "qnn.dequantize"):
             args = [*args[:2], _number(args[2])]
         if all(new.same_as(old) for new, old in zip(args, expr.args, strict=True)):
             return expr
         return relay.Call(expr.op, args, expr.attrs, expr.type_args, expr.span)
+
+    def _shared(self, arg: Any) -> Any:
+        if _name(arg) != "qnn.dequantize":
+            return arg
+        key = made_of(arg.args[0], list(map(_array, arg.args[1:]))) or arg
+        if key not in self.shared:
+            self.shared[key] = self._own(arg)
+        return self.shared[key]
 
     def _own(self, arg: Any) -> Any:
         if isinstance(arg, relay.Tuple):

@@ -2,12 +2,13 @@
 
 - A zero point that is the same for every channel is one number.
 - Each reader of dequantised levels dequantises them itself: one that computes with a kernel is part
-  of it, and no float image is stored for two.
+  of it, and no float image is stored for two. Elementwise readers share theirs: x * sigmoid(x) is
+  one op of one x.
 - What only moves or compares elements works on the levels: max_pool(dequantize(x)) is
   dequantize(max_pool(x)), and quantize(dequantize(x)) of one scale and zero point is x.
 - A bias of 32 bits is one of floats; so is a weight of 16.
-- A weight of bytes that counts from another place than the middle of its dtype is one of int16, of
-  -255 to 255, that counts from 0: its products are made of two levels at a time.
+- A weight of bytes that counts from another place than the middle of its dtype counts from 0: in
+  bytes where it fits, else as int16 of -255 to 255, whose products are of two levels at a time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,28 @@ MOVES = frozenset(
     {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool2d",
      "permute_dims", "reshape", "squeeze", "strided_slice", "transpose"}
 )  # fmt: skip
+# Of which functions of one value are written: silu, hard-swish, gelu, lrn.
+_ELEMENTWISE = frozenset(
+    {"clip", "divide", "erf", "maximum", "minimum", "multiply", "power", "sigmoid", "sqrt",
+     "square", "subtract", "tanh"}
+)  # fmt: skip
+
+
+def shares(name: str, beside: Sequence[bool]) -> bool:
+    """Whether a reader, by its op's name, computes with the value that other such readers have;
+    `beside` says of each of its inputs whether it is a constant.
+    """
+    kind = name.removeprefix("relax.").removeprefix("nn.")
+    return kind in _ELEMENTWISE or (kind == "add" and any(beside))
+
+
+def made_of(levels: Any, factors: Sequence[Any]) -> Any | None:
+    """What tells dequantised levels from others, however often they are written; None where a scale
+    or a zero point is no constant.
+    """
+    if any(factor is None for factor in factors):
+        return None
+    return levels, *((str(f.dtype), f.shape, f.tobytes()) for f in factors)
 
 
 def one_number(array: Any) -> Any | None:
@@ -34,17 +57,22 @@ def one_number(array: Any) -> Any | None:
 
 
 def is_middle(zero: Any, dtype: str) -> bool:
-    """Whether a weight counts from the middle of its dtype, as the kernels' weights do."""
-    return zero is not None and zero.size == 1 and int(zero.flat[0]) == (dtype == "uint8") * 128
+    """Whether a weight counts from the middle of its dtype in all channels, as the kernels' do."""
+    return zero is not None and zero.size > 0 and bool((zero == (dtype == "uint8") * 128).all())
 
 
 def around_zero(levels: Any, zero: Any, axis: int) -> Any | None:
-    """A weight less its zero points, in int16; None for one of other levels than bytes, and where
-    not all is known.
+    """A weight less its zero points, in bytes where they hold it, else in int16; None for one of
+    other levels than bytes, and where not all is known.
     """
     if zero is None or levels is None or levels.ndim < 2 or str(levels.dtype) not in BYTES:
         return None
-    return levels.astype(np.int16) - _along(zero.astype(np.int16), axis, levels.ndim)
+    moved = levels.astype(np.int16) - _along(zero.astype(np.int16), axis, levels.ndim)
+    return moved.astype(np.int8) if _is_byte(moved) else moved
+
+
+def _is_byte(levels: Any) -> bool:
+    return bool(levels.size) and -128 <= levels.min() and levels.max() <= 127
 
 
 def stays(levels: Any) -> bool:

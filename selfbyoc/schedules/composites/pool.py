@@ -8,15 +8,24 @@ from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import op
 from ..kernels.pool.kernel import AVG_POOL, MAX_POOL
+from ..kernels.words import BYTE
 from .sizes import check_rows
 
 _WHY = "parallel over channels, in vectors: rows first, then columns, or pixels as flat lanes"
 
 
 def _float_nchw(match: Any) -> None:
+    _is_nchw(match, "float32")
+
+
+def _max_nchw(match: Any) -> None:
+    _is_nchw(match, "float32", *BYTE)
+
+
+def _is_nchw(match: Any, *dtypes: str) -> None:
     (pool,) = match.ops
     dtype = pool.inputs[0].dtype
-    require(dtype == "float32", f"only float32 is scheduled, found {dtype}")
+    require(dtype in dtypes, f"only {', '.join(dtypes)} is scheduled, found {dtype}")
     layout, dilation = pool.attrs["layout"], pool.attrs.get("dilation", (1, 1))
     require(layout == "NCHW", f"only NCHW is scheduled, found {layout}")
     require(
@@ -37,7 +46,7 @@ max_pool2d = Composite(
     "max_pool2d",
     lambda x: op.max_pool2d(x),
     kernel=MAX_POOL,
-    check=_float_nchw,
+    check=_max_nchw,
     epilogue=check_rows,
     why=_WHY,
     cases=(
@@ -53,6 +62,12 @@ max_pool2d = Composite(
             x=(2, 5, 13, 11),
         ),
         Case(_max(pool_size=3, strides=2, ceil_mode=True), name="ceil", x=(1, 3, 14, 17)),
+        Case(
+            _max(pool_size=3, strides=2, padding=1),
+            name="bytes",
+            x=((1, 37, 27, 29), "uint8"),
+        ),
+        Case(_max(pool_size=(3, 2), padding=1), name="int8", x=((1, 19, 13, 11), "int8")),
     ),
 )
 

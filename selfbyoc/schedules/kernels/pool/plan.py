@@ -86,9 +86,9 @@ class RowPlan:
 
     def faults(self, pool: OpView, cpu: Machine) -> Faults:
         """Of a pool by rows."""
-        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
         out = pool.outputs[0][0]
         yield from unlike("windows", (self.down, self.along), windows_of(pool))
+        yield from unlike("a vector", self.lanes, cpu.lanes("float32"))
         yield from uncovered("columns", self.along.used, self.columns)
         if not self.along.is_padded:
             yield from outside("columns", self.columns, 1, self.along.extent)
@@ -135,8 +135,10 @@ def plan(ops: Ops, machine: Machine) -> PoolPlan:
 def _form(pool: OpView, machine: Machine) -> Form:
     down, along = windows_of(pool)
     fits = down.size <= MOST_TAPS and along.size <= MOST_TAPS and along.out > 1
-    lanes = machine.lanes("float32")
-    usual = fits and (along.stride > 1 or along.extent >= LEAST_VECTORS * lanes)
+    # Rows of bytes in as many lanes as floats have: few rows fill a register of 64 (13 to 112 wide,
+    # stride 2, Zen 4: 16 lanes are as fast as 64, or twice).
+    lanes, whole = machine.lanes("float32"), machine.lanes(pool.inputs[0][1])
+    usual = fits and (along.stride > 1 or along.extent >= LEAST_VECTORS * whole)
     if choose(f"{pool.name}.by_rows", (True, False) if fits else (False,), usual):
         images = pool.outputs[0][0][0] * pool.outputs[0][0][1]
         alone = images >= IMAGES_A_CORE * machine.cores

@@ -18,6 +18,8 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
     its tiles.
     """
     sch, p, block = work.sch, plan.lanes, Facts(work.sch, stages.tiles)
+    # Of tiles that add several parts, it is the parts that multiply.
+    steps = (block if stages.parts is None else Facts(sch, stages.parts)).steps
     outer = tiles_of(work, block, plan, stages.parts)
     apart = len(block.spatial) == 5  # channels by themselves
     pad = None if stages.copy is None else Facts(sch, stages.copy)
@@ -29,7 +31,7 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
         outer = outer[:2]
     elif pad is not None:
         pad_rows(work, pad, p, plan.vector)
-    parallel_over(sch, outer, block.steps / plan.vector)
+    parallel_over(sch, outer, steps / plan.vector)
 
 
 def tiles_of(work: Work, block: Facts, plan: PixelPlan, parts: Block = None) -> list[Loop]:

@@ -41,6 +41,7 @@ def stays(work: Work, stages: PointwiseStages) -> set[str]:
 def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     """for tile, block of channels: acc = 0; for k: acc += ...; image = epilogue(acc)."""
     sch, sums = work.sch, Facts(work.sch, stages.sums)
+    steps = sums.steps + (0 if stages.parts is None else Facts(sch, stages.parts).steps)
     (image,) = sums.consumers
     before = None if stages.before is None else Facts(sch, stages.before)
     _flatten(sch, image, [sums, *([before] if before else [])])
@@ -74,7 +75,7 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     # 3. A panel where it is read: by one task, or by several.
     if stages.panels is not None:
         _panels(work, Facts(sch, stages.panels), t if in_task else None, plan)
-    parallel_over(sch, outer, sums.steps / plan.vector)
+    parallel_over(sch, outer, steps / plan.vector)
     work.done |= {sums.name, image.name}
 
 
