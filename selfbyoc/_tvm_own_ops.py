@@ -17,6 +17,7 @@ from ._tvm import GENERATION, dtype_of, tir, tvm, walk
 
 DOTS = {2: "selfbyoc.dot2", 4: "selfbyoc.dot4"}  # by the levels of a word
 QUOTIENT = "selfbyoc.quotient"
+WITHIN = "selfbyoc.within"
 
 Lowering = Callable[..., Any]  # of the arguments, vectors or not
 
@@ -44,6 +45,8 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
 _DOTS = {word: _registered(name) for word, name in DOTS.items()}
 quotient = own_op(QUOTIENT, tir.div, "float32")
 """x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
+within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "float32")
+"""x within limits, of which one is not above 0 and the other not below it."""
 
 
 def dot(word: int, unsigned: Any, signed: Any) -> Any:

@@ -38,6 +38,7 @@ _LOWERING = (
     "codegen/final.py",
     "codegen/gathers.py",
     "codegen/interleaves.py",
+    "codegen/levels.py",
     "codegen/lower.py",
     "codegen/prefetch.py",
     "codegen/quotients.py",

@@ -24,6 +24,7 @@ from .dot_products import with_dot_products
 from .ends import with_ends
 from .gathers import with_gathers
 from .interleaves import with_interleaves
+from .levels import with_levels
 from .prefetch import with_prefetch
 from .prefetch_early import with_early
 from .quotients import with_quotients
@@ -45,7 +46,9 @@ def finished(func: Any, target: Any) -> Any:
     if str(target.kind) == "c":
         return for_c(any_alignment(func))
     if str(target.kind) == "llvm":
-        func = with_whole_vectors(with_early(with_prefetch(with_quotients(func, target))))
+        func = with_whole_vectors(
+            with_early(with_prefetch(with_quotients(with_levels(func), target)))
+        )
     return any_alignment(func)
 
 

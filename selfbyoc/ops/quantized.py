@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tvm import dtype_of, te, tir
-from .._tvm_own_ops import quotient
+from .._tvm_own_ops import quotient, within
 from ..errors import UnsupportedOp
 from ..graph import OpCall
 from .attrs import Raw, must, only, plain
@@ -74,9 +74,11 @@ def _quantize(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         # Limits before the division: a level is the same, and no quotient large or infinite. What
         # is rounded to an integer within limits needs none after it.
         ends = [(end.astype(dtype_of(value)) - point) * factor for end in _ends(dtype)]
-        value = clamp(value, tir.Min(*ends), tir.Max(*ends))  # of a scale below 0 they are turned
-        over = quotient if dtype_of(value) == "float32" else tir.div
-        return (rounded(over(value, factor)) + point).astype(dtype)
+        low, high = tir.Min(*ends), tir.Max(*ends)  # of a scale below 0 they are turned
+        if dtype_of(value) != "float32":
+            return (rounded(clamp(value, low, high) / factor) + point).astype(dtype)
+        over = quotient(within(value, low, high), factor)
+        return (rounded(over) + point).astype(dtype)
 
     return te.compute(x.shape, element, name=call.name)
 
