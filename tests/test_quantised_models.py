@@ -146,6 +146,41 @@ def test_elementwise_readers_share_what_they_dequantise(name):
     assert (off > 0).mean() < 0.01
 
 
+def test_a_quantize_goes_before_what_joins_and_moves():
+    """As SqueezeNet has it: two convolutions, joined, transposed, pooled, and quantised last."""
+    rng = np.random.default_rng(9)
+    nodes = [
+        N("DequantizeLinear", ["x", "s", "z"], ["xd"]),
+        N("DequantizeLinear", ["w", "ws", "wz"], ["wd"]),
+        N("DequantizeLinear", ["v", "ws", "wz"], ["vd"]),
+        N("Conv", ["xd", "wd"], ["a"], pads=[1] * 4), N("Relu", ["a"], ["ar"]),
+        N("Conv", ["xd", "vd"], ["b"]), N("Relu", ["b"], ["br"]),
+        N("Concat", ["ar", "br"], ["c"], axis=1),
+        N("MaxPool", ["c"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        N("Transpose", ["p"], ["t"], perm=[0, 2, 3, 1]),
+        N("QuantizeLinear", ["t", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    values = {
+        "s": np.array(0.05, F32), "z": np.array(7, "uint8"), "ws": np.array(0.004, F32),
+        "wz": np.array(0, "int8"), "w": bytes_of(rng, (16, 8, 3, 3), "int8"),
+        "v": bytes_of(rng, (9, 8, 1, 1), "int8"),
+    }  # fmt: skip
+    info = helper.make_tensor_value_info
+    x = info("x", TensorProto.UINT8, (1, 8, 10, 14))
+    y = info("y", TensorProto.UINT8, (1, 5, 7, 25))
+    model = qdq(nodes, [x], [y], values, 19)
+    library = selfbyoc.build(selfbyoc.from_onnx(model))
+    report = library.report
+    assert report.counts["conv2d_int8"] == 2
+    quantizing = {owner for _, kind, owner in report.ops if kind == "quantize"}
+    assert quantizing == {"conv2d_int8"}
+    image = bytes_of(rng, (1, 8, 10, 14), "uint8")
+    (wanted,) = ReferenceEvaluator(model).run(None, {"x": image})
+    off = np.abs(library(image)[0].astype(int) - wanted.astype(int))
+    assert off.max() <= 1
+    assert (off > 0).mean() < 0.01
+
+
 def dynamic(rows=(2, 9), per_channel=False, depth=70, units=33, zero=0):
     """As quantize_dynamic writes a MatMul and its bias."""
     dtype = "uint8" if zero else "int8"

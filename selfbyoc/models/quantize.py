@@ -116,7 +116,7 @@ def _prepared(found: Any, model: Path, path: Path) -> None:
     is_large = model.stat().st_size > _LARGE
     source = model
     if opset < OPSET:
-        # By a file: of a model in memory the quantiser puts shapes beside it, and reads them no more.
+        # By a file: of a model in memory the quantiser puts shapes beside it, and misses them then.
         source = path.with_suffix(".newer.onnx")
         newer = onnx.version_converter.convert_version(found, OPSET)
         onnx.save(newer, str(source), save_as_external_data=is_large)

@@ -17,8 +17,15 @@ from ._relax_fold import fold
 from ._relax_halves import is_half_weight
 from .levels import MOVES as NAMES
 from .levels import (
-    alike, around_zero, dequantised, is_middle, made_of, one_number, shares, stays,
-)  # fmt: skip
+    alike,
+    around_zero,
+    dequantised,
+    is_middle,
+    made_of,
+    one_number,
+    shares,
+    stays,
+)
 
 MOVES = [f"relax.{name}" for name in NAMES]
 
@@ -79,14 +86,39 @@ class LevelsAsRead(relax.PyExprMutator):
         return self.lookup_binding(arg) if isinstance(arg, relax.Var) else None
 
     def _known(self, call: Any) -> Any | None:
-        """A quantize of what was just dequantised alike: the levels that it was made of."""
+        """A quantize of what was just dequantised alike: the levels that it was made of. One of
+        what was moved, or joined: that, of levels.
+        """
         before = self._bound(call.args[0])
+        if getattr(getattr(before, "op", None), "name", "") in (*MOVES, "relax.concat"):
+            return self._earlier(call, before)
         if not is_op(before, "dequantize") or before.attrs.out_dtype != "float32":
             return None  # fewer bits might give a neighbour
         if before.args[0].ty.dtype != call.attrs.out_dtype:
             return None
         pairs = zip(map(array_of, before.args[1:]), map(array_of, call.args[1:]), strict=True)
         return before.args[0] if alike(pairs) else None
+
+    def _earlier(self, call: Any, before: Any) -> Any | None:
+        scale = array_of(call.args[1])
+        if scale is None or scale.size != 1 or scale.flat[0] <= 0 or not size_one(call.args[2]):
+            return None
+        moved = before.args[0]
+        if not is_op(before, "concat"):
+            return relax.Call(
+                before.op, [self._quantized(call, moved), *list(before.args)[1:]], before.attrs
+            )
+        parts = self.lookup_binding(moved) if isinstance(moved, relax.Var) else moved
+        if not isinstance(parts, relax.Tuple):
+            return None
+        levels = [self._quantized(call, part) for part in parts.fields]
+        return relax.Call(before.op, [relax.Tuple(levels)], before.attrs)
+
+    def _quantized(self, call: Any, value: Any) -> Any:
+        """What a quantize makes of another value."""
+        made = relax.Call(call.op, [value, *list(call.args)[1:]], call.attrs)
+        known = self._known(self.builder_.normalize(made))
+        return self.builder_.emit(made if known is None else known)
 
     def _constant(self, call: Any) -> Any | None:
         """Constant levels as kernels take them: a bias as floats, a weight from its middle."""

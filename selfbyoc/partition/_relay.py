@@ -17,12 +17,12 @@ from ..ir._relay_shapes import register as register_shapes
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.symbols import Range
 from ..match.match import Match
+from ._relay_float_weights import with_float_weights as with_float_weights
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group
 from ._relay_halves import with_floats
 from ._relay_inline import without_primitives
 from ._relay_levels import levels_as_read
-from ._relay_levels import with_float_weights as with_float_weights
 from ._relay_one_row import images_of_one_row
 from ._relay_same import one_symbol_each
 from ._relay_taps import taps_that_meet

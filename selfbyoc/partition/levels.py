@@ -5,7 +5,8 @@
   of it, and no float image is stored for two. Elementwise readers share theirs: x * sigmoid(x) is
   one op of one x.
 - What only moves or compares elements works on the levels: max_pool(dequantize(x)) is
-  dequantize(max_pool(x)), and quantize(dequantize(x)) of one scale and zero point is x.
+  dequantize(max_pool(x)), quantize(max_pool(x)) is max_pool(quantize(x)), and of what is joined
+  each part is quantised. quantize(dequantize(x)) of one scale and zero point is x.
 - A bias of 32 bits is one of floats; so is a weight of 16.
 - A weight of bytes that counts from another place than the middle of its dtype counts from 0: in
   bytes where it fits, else as int16 of -255 to 255, whose products are of two levels at a time.
@@ -72,7 +73,7 @@ def around_zero(levels: Any, zero: Any, axis: int) -> Any | None:
 
 
 def _is_byte(levels: Any) -> bool:
-    return bool(levels.size) and -128 <= levels.min() and levels.max() <= 127
+    return bool(levels.size) and levels.min() >= -128 and levels.max() <= 127
 
 
 def stays(levels: Any) -> bool:

@@ -75,7 +75,7 @@ def _copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, 
     sch.unroll(horizontal)
     if p.phases[1] > 1 or p.pitch > 4 * vector:
         if p.phases[1] == 1 and converts_bytes(pad):
-            # LLVM masks no bytes that it converts: 32x112x112, 3x3, 193 us, 119 so (Zen 4, Nov 2026).
+            # LLVM masks no bytes that it converts: 32x112x112, 3x3, 193 us, so 119 (Zen 4, Nov 26).
             sch.annotate(column, PARTITION, 1)
         return vertical, row
     sch.reorder(horizontal, column)
