@@ -214,7 +214,7 @@ RULES: dict[str, Callable[[Sequence[Type], Attrs], Any]] = {
     **dict.fromkeys(("relu", "clip", "abs", "negative"), _numbers),
     **dict.fromkeys(_OF_FLOATS, _floats), **dict.fromkeys(("erf", "gelu"), _erf),
     **dict.fromkeys(("max", "mean", "sum"), _reduced),
-    **dict.fromkeys(("max_pool2d", "avg_pool2d"), windows.pool),
+    "max_pool2d": windows.max_pool, "avg_pool2d": windows.avg_pool,
     "batch_matmul": _batch_matmul, "batch_norm": _batch_norm, "bias_add": _along,
     "broadcast_to": _broadcast_to, "cast": lambda ins, a: (ins[0][0], a["dtype"]),
     **dict.fromkeys(("dequantize", "quantize"), _levels),

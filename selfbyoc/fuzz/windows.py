@@ -55,10 +55,21 @@ def transposed(ins: Sequence[Type], a: Attrs) -> Type:
     return (shape[0], weight[1], *sizes), dtype
 
 
-def pool(ins: Sequence[Type], a: Attrs) -> Type:
+def max_pool(ins: Sequence[Type], a: Attrs) -> Type:
+    """Of an image of floats, or of bytes."""
+    shape, dtype = ins[0]
+    check(dtype.startswith("float") or dtype in ("int8", "uint8"), f"a pool of {dtype}")
+    return _pooled(shape, a), dtype
+
+
+def avg_pool(ins: Sequence[Type], a: Attrs) -> Type:
     """Of an image of floats."""
     shape, dtype = ins[0]
     check(dtype.startswith("float"), f"a pool of {dtype}")
+    return _pooled(shape, a), dtype
+
+
+def _pooled(shape: Sequence[int], a: Attrs) -> tuple[int, ...]:
     at = _window(shape, a["layout"], a["pool_size"], a)
     size, pads = a["pool_size"], a["padding"]
     # A window of padding alone has no meaning that all agree on.
@@ -67,7 +78,7 @@ def pool(ins: Sequence[Type], a: Attrs) -> Type:
     for n, axis in enumerate("HW"):  # nor has one that begins in the padding at the end
         last = (at[axis] - 1) * a["strides"][n]
         check(last < before[axis] + pads[n], "the last window lies in the padding")
-    return tuple(at[axis] for axis in a["layout"]), dtype
+    return tuple(at[axis] for axis in a["layout"])
 
 
 def global_pool(ins: Sequence[Type], a: Attrs) -> Type:
