@@ -69,7 +69,7 @@ def avg_pool(ins: Sequence[Type], a: Attrs) -> Type:
     return _pooled(shape, a), dtype
 
 
-def _pooled(shape: Sequence[int], a: Attrs) -> tuple[int, ...]:
+def _pooled(shape: tuple[int, ...], a: Attrs) -> tuple[int, ...]:
     at = _window(shape, a["layout"], a["pool_size"], a)
     size, pads = a["pool_size"], a["padding"]
     # A window of padding alone has no meaning that all agree on.
