@@ -9,7 +9,13 @@ from typing import Any
 from tvm import relax
 
 from ..errors import InputError
-from . import _relax_torch_images, _relax_torch_index, _relax_torch_mixed, _relax_torch_sizes
+from . import (
+    _relax_torch_images,
+    _relax_torch_index,
+    _relax_torch_mixed,
+    _relax_torch_quantised,
+    _relax_torch_sizes,
+)
 from ._relax_spans import with_spans
 from ._relax_torch_node import argument, in_its_type
 from ._relax_torch_sizes import with_names_of_sizes
@@ -154,6 +160,7 @@ def _elu(node: Any, importer: Any) -> Any:
 _CONVERTERS = {
     **_relax_torch_mixed.CONVERTERS,
     **_relax_torch_images.CONVERTERS,
+    **_relax_torch_quantised.CONVERTERS,
     **_relax_torch_index.CONVERTERS,
     **_relax_torch_sizes.CONVERTERS,
     "addmm.default": _addmm,

@@ -31,6 +31,12 @@ class Importer(ExportedProgramImporter):
         self.algebra = Algebra({})
         self._are_cast = False
         self.sizes: dict[str, Any] = {}  # what PyTorch's symbols are, by name
+        self._held: dict[str, Any] = {}  # the program's own tensors, by their nodes' names
+
+    def known(self, node: Any) -> Any | None:
+        """The tensor that a node stands for, where the program holds it."""
+        found = self._held.get(node.name)
+        return None if found is None else found.detach().cpu()
 
     def update_convert_map(self, custom_convert_map: Mapping[str, Convert]) -> None:
         """All converters, TVM's too."""
@@ -42,6 +48,11 @@ class Importer(ExportedProgramImporter):
 
     def create_input_vars(self, exported_program: Any) -> Any:
         """As TVM's, with a symbol for each open size of an input; notes what PyTorch's are."""
+        signature, held = exported_program.graph_signature, exported_program.state_dict
+        named = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+        named |= signature.inputs_to_lifted_tensor_constants
+        held = {**held, **exported_program.constants}
+        self._held = {name: held[of] for name, of in named.items() if of in held}
         weights, told, limits = super().create_input_vars(exported_program)
         inputs, limits, self.sizes = with_symbols(told, limits, self.algebra)
         return weights, inputs, limits

@@ -56,7 +56,8 @@ class _Floats:
 
     def _called(self, call: Any) -> Any:
         was_half = any(map(_is_half, call.args))
-        if not was_half or call.op.name in _AS_THEY_ARE:  # what makes halves of floats rounds them
+        # What makes halves of floats rounds them, and a weight is a kernel's, if one takes it.
+        if not was_half or call.op.name in _AS_THEY_ARE or is_half_weight(call):
             return rebuild(call, self.new)
         if call.op.name == "cast":
             return self._cast(call)

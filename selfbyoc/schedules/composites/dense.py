@@ -53,7 +53,12 @@ def check_residual(match: Any) -> None:
 
 def held(weight: Any) -> Any:
     """The pattern of a weight, perhaps of halves: these stay so in memory."""
-    return either(op.cast(weight), weight)
+    return either(of_halves(weight), weight)
+
+
+def of_halves(weight: Any) -> Any:
+    """A weight of halves."""
+    return op.cast(weight, dtype="float32")
 
 
 def check_held(match: Any) -> None:
@@ -139,6 +144,10 @@ dense = Composite(
         Case(
             lambda x, weight, residual: op.add(op.gelu(op.dense(x, weight)), residual),
             x=(3, 5, 20), weight=(9, 20), residual=(3, 5, 9),
+        ),
+        Case(
+            lambda x, weight: op.dense(x, of_halves(weight)),
+            x=(6, 40), weight=((33, 40), "float16"), constants=["weight"],
         ),
     ),
 )  # fmt: skip

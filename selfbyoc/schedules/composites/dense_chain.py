@@ -161,6 +161,15 @@ dense_gelu_dense = Composite(
             constants=["w1", "b1", "w2", "b2"],
         ),
         Case(
+            x=(6, 30),
+            w1=((40, 30), "float16"),
+            b1=(40,),
+            w2=((31, 40), "float16"),
+            b2=(31,),
+            residual=(6, 31),
+            constants=["w1", "b1", "w2", "b2"],
+        ),
+        Case(
             _added,
             x=(45, 96),
             w1=(384, 96),

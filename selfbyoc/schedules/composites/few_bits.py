@@ -37,6 +37,10 @@ def _dense(bits: int, group: int) -> Any:
     return program
 
 
+def _plain(x: Any, levels: Any, scale: Any, zero: Any) -> Any:
+    return op.dense(x, op.dequantize_groups(levels, scale, zero, bits=4, group=32))
+
+
 def _of(x: tuple[int, ...], units: int, bits: int, group: int, dtype: str = "float32") -> Case:
     factors = (units, -(-x[-1] // group))
     return Case(
@@ -58,6 +62,14 @@ dense_few_bits = Composite(
         _of((5, 96), 40, 4, 32, "float16"),
         _of((2, 19, 100), 50, 4, 32),
         _of((3, 64), 17, 2, 16),
+        Case(
+            _plain,
+            x=(6, 70),
+            levels=((19, 70), "uint8"),
+            scale=(19, 3),
+            zero=(19, 3),
+            constants=["levels", "scale", "zero"],
+        ),
         _of((128, 512), 256, 4, 128),
     ),
 )

@@ -20,7 +20,7 @@ from ..kernels.rows.rowwise import Rowwise, RowwisePlan, Stages, rowwise_plan
 from ..kernels.rows.rowwise import layer_norm as layer_norm_stages
 from ..kernels.rows.rowwise import softmax as softmax_stages
 from ..kernels.rows.schedule import prepare, schedule_normal
-from .dense import activation, check_bias, check_held, held
+from .dense import activation, check_bias, check_held, held, of_halves
 
 
 def check_rows(match: Any) -> None:
@@ -114,6 +114,10 @@ def _relu(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
     return op.relu(_plain(x, gamma, beta, weight))
 
 
+def _of_halves(x: Any, gamma: Any, beta: Any, weight: Any) -> Any:
+    return _plain(x, gamma, beta, of_halves(weight))
+
+
 def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
     return {"x": (*rows, count), "gamma": (count,), "beta": (count,), "weight": (units, count)}
 
@@ -128,6 +132,11 @@ layer_norm_dense = Composite(
     cases=(
         Case(_plain, **_shapes(7, count=33, units=17)),
         Case(_relu, **_shapes(3, 5, count=20, units=9)),
+        Case(
+            _of_halves,
+            **_shapes(6, count=40, units=33) | {"weight": ((33, 40), "float16")},
+            constants=("gamma", "beta", "weight"),
+        ),
         Case(_biased, **_shapes(2, 19, count=64, units=48), bias=(48,), constants=WEIGHTS),
         Case(_gelu, **_shapes(1, 45, count=96, units=130), bias=(130,), constants=WEIGHTS),
         Case(_biased, **_shapes(1, count=768, units=768), bias=(768,), constants=WEIGHTS),

@@ -16,6 +16,7 @@ from ..kernels.rows.pack import pack_weight
 from ..kernels.rows.rowwise import Rowwise, RowwisePlan
 from ..kernels.rows.rowwise import rms_norm as rms_norm_stages
 from ..kernels.rows.schedule import schedule_normal
+from .dense import of_halves
 from .layer_norm import (
     check_normal,
     check_rows,
@@ -66,6 +67,10 @@ def _relu(x: Any, gamma: Any, weight: Any) -> Any:
     return op.relu(_plain(x, gamma, weight))
 
 
+def _of_halves(x: Any, gamma: Any, weight: Any) -> Any:
+    return _plain(x, gamma, of_halves(weight))
+
+
 def _shapes(*rows: int, count: int, units: int) -> dict[str, Any]:
     return {"x": (*rows, count), "gamma": (count,), "weight": (units, count)}
 
@@ -80,6 +85,11 @@ rms_norm_dense = Composite(
     cases=(
         Case(_plain, **_shapes(7, count=33, units=17)),
         Case(_relu, **_shapes(3, 5, count=20, units=9)),
+        Case(
+            _of_halves,
+            **_shapes(6, count=40, units=33) | {"weight": ((33, 40), "float16")},
+            constants=("gamma", "weight"),
+        ),
         Case(_biased, **_shapes(2, 19, count=64, units=48), bias=(48,), constants=WEIGHTS),
         Case(_gelu, **_shapes(1, 45, count=96, units=130), bias=(130,), constants=WEIGHTS),
         Case(_plain, **_shapes(1, count=768, units=768), constants=("gamma", "weight")),
