@@ -190,7 +190,7 @@ NESTS = {"gru", "lstm", "peephole_lstm", "rnn", "tree_ensemble"}
 def test_every_op_of_the_vocabulary(kind):
     """Its info owns all blocks of its function; the two left out are rewritten before fusion."""
     mod = relay.transform.InferType()(vocabulary_model(kind))
-    if kind == "requantize":  # qnn is canonicalised first
+    if kind in ("dequantize", "quantize", "requantize"):  # qnn is canonicalised first
         mod = relay.transform.InferType()(relay.qnn.transform.CanonicalizeOps()(mod))
     for primitive in primitives(mod):
         func = lower(primitive, GENERIC)
