@@ -433,8 +433,8 @@ ROWS = [
     # pools
     Row("a layout", "max_pool2d", pool(layout="NHWC"), {"x": (1, 9, 9, 4)}, "max_pool2d",
         refused("only NCHW is scheduled, found NHWC")),
-    Row("a dtype", "max_pool2d", pool(), {"x": ((1, 4, 9, 9), "int8")}, "max_pool2d",
-        refused("only float32 is scheduled, found int8")),
+    Row("a dtype", "max_pool2d", pool(), {"x": ((1, 4, 9, 9), "int32")}, "max_pool2d",
+        refused("only float32, int8, uint8 is scheduled, found int32")),
     # several outputs, any number of inputs, one op in two places, a weight that is computed
     Row("the mean of the norm", B, normed(item=1), NORMED, "relu",
         missed("batch_norm", "output 0 of batch_norm", "another of its outputs", cause="output")),
