@@ -228,7 +228,9 @@ def test_dynamic_quantisation_is_a_product_of_bytes(rows, per_channel, zero):
 
 
 @pytest.mark.parametrize("groups", [1, 12])
-@pytest.mark.parametrize(("dtype", "zero"), [("int8", 0), ("uint8", 128), ("uint8", 90)])
+@pytest.mark.parametrize(
+    ("dtype", "zero"), [("int8", 0), ("uint8", 128), ("uint8", 90), ("int8", "of each channel")]
+)
 @pytest.mark.parametrize("how", ["scaled", "by channel", "biased before"])
 def test_dynamic_quantisation_of_convolutions(groups, dtype, zero, how):
     """As quantize_dynamic writes a Conv; older ones had a bias of int32."""
@@ -237,7 +239,8 @@ def test_dynamic_quantisation_of_convolutions(groups, dtype, zero, how):
     bias = rng.integers(-9000, 9000, (1, len(weight), 1, 1)).astype("int32")
     channels = (1, len(weight), 1, 1) if how == "by channel" else ()
     values = {
-        "w": weight, "wz": np.array(zero, dtype), "b": bias,
+        "w": weight, "b": bias,
+        "wz": np.zeros(len(weight), dtype) if zero == "of each channel" else np.array(zero, dtype),
         "ws": rng.uniform(0.01, 0.02, channels).astype(F32),
     }  # fmt: skip
     is_biased = how == "biased before"
@@ -266,7 +269,9 @@ def test_dynamic_quantisation_of_convolutions(groups, dtype, zero, how):
     (found,) = library(given)
     levels, scale = levels_of(given)
     padded = np.pad(levels, ((0, 0), (0, 0), (0, 1), (1, 1)))
-    total = sums(padded, weight.astype("int64") - zero, 0, groups, 0)[:, :, ::2]
+    total = sums(padded, weight.astype("int64") - int(values["wz"].flat[0]), 0, groups, 0)[
+        :, :, ::2
+    ]
     total = total + bias if is_biased else total
     wanted = np.maximum(total.astype(F32) * (scale * values["ws"]), 0)
     np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=2e-6 * wanted.max())

@@ -63,6 +63,10 @@ def _factors(node: Any, importer: Any, dtype: str) -> tuple[Any, Any]:
     of int64 and float64, too, and what is cast is no constant to those who look for its value.
     """
     scale, zero = argument(node, 1, "scale"), argument(node, 2, "zero_point")
+    known = scale if isinstance(scale, (int, float)) else importer.known(scale)
+    told = np.ones(1) if known is None else np.ravel(np.asarray(known))
+    if (bad := told[~(np.isfinite(told) & (told > 0))]).size:
+        raise refused(node, f"expected finite scales above 0, found {bad[0]}")
     return _as(scale, "float32", importer), _as(0 if zero is None else zero, dtype, importer)
 
 

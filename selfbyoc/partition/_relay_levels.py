@@ -170,6 +170,7 @@ class _Levels:
         if name_of(product) not in ("qnn.dense", "qnn.conv2d"):
             return None
         x, weight, *zeros = product.args[:4]
+        zeros[1] = _number(zeros[1])
         array, zero = array_of(weight), array_of(zeros[1])
         if array is None or zero is None or zero.size != 1:
             return None  # no kernel of levels takes it: floats would not be exact

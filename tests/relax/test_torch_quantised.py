@@ -93,6 +93,8 @@ def test_a_dynamic_model_is_levels(shift):
 
 
 class Levels(torch.nn.Module):
+    scale = 0.25
+
     def __init__(self, low, high, dtype, axis=None):
         super().__init__()
         self.told, self.axis = (low, high, dtype), axis
@@ -101,7 +103,7 @@ class Levels(torch.nn.Module):
 
     def forward(self, x):
         if self.axis is None:
-            return OPS.quantize_per_tensor(x, 0.25, 3, *self.told)
+            return OPS.quantize_per_tensor(x, self.scale, 3, *self.told)
         return OPS.quantize_per_channel(x, self.scales, self.zeros, self.axis, *self.told)
 
 
@@ -120,4 +122,15 @@ def test_levels_are_those_of_pytorch(low, high, dtype, axis):
 def test_levels_that_nobody_reads():
     program = torch.export.export(Levels(0, 100, torch.int16), (torch.randn(2, 3),))
     with pytest.raises(InputError, match="expected levels of int8, uint8 or int32, found int16"):
+        selfbyoc.from_torch(program)
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("axis", [None, 1])
+def test_scales_that_mean_nothing_are_refused(bad, axis):
+    module = Levels(0, 255, torch.uint8, axis)
+    module.scale = bad
+    module.scales[1] = bad
+    program = torch.export.export(module, (torch.randn(2, 3),))
+    with pytest.raises(InputError, match=r"quantize_per_.*expected finite scales above 0"):
         selfbyoc.from_torch(program)
