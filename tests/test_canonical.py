@@ -165,6 +165,61 @@ def test_no_silu_where_the_gate_is_read_twice():
     assert kinds(program, x=(3, 8)) == ["sigmoid", "multiply", "add"]
 
 
+HARD_SWISHES = {
+    "after": lambda x: op.divide(op.multiply(x, op.clip(op.add(x, 3.0))), 6.0),
+    "a sixth": lambda x: op.multiply(op.multiply(op.clip(op.add(3.0, x)), x), 1 / 6),
+    "the gate's": lambda x: op.multiply(op.divide(op.clip(op.add(x, 3.0)), 6.0), x),
+    "hard sigmoid": lambda x: op.multiply(
+        x, op.clip(op.add(op.multiply(1 / 6, x), 0.5), a_min=0, a_max=1)
+    ),
+    "a quotient": lambda x: op.multiply(
+        op.clip(op.add(0.5, op.divide(x, 6.0)), a_min=0, a_max=1), x
+    ),
+    "before": lambda x: op.multiply(op.divide(x, 6.0), op.clip(op.add(x, 3.0))),
+    "limits of their own": lambda x: op.divide(
+        op.multiply(x, op.minimum(op.maximum(op.add(x, 3.0), 0.0), 6.0)), 6.0
+    ),
+}
+
+
+@pytest.mark.parametrize("form", sorted(HARD_SWISHES))
+def test_hard_swish(form):
+    assert kinds(HARD_SWISHES[form], x=(3, 8)) == ["hard_swish"]
+
+
+NO_HARD_SWISHES = {
+    "slope": lambda x: op.multiply(x, op.clip(op.add(op.multiply(0.2, x), 0.5), a_min=0, a_max=1)),
+    "shift": lambda x: op.divide(op.multiply(x, op.clip(op.add(x, 2.0))), 6.0),
+    "limit": lambda x: op.divide(op.multiply(x, op.clip(op.add(x, 3.0), a_max=7)), 6.0),
+    "lower limit": lambda x: op.divide(op.multiply(x, op.clip(op.add(x, 3.0), a_min=-1)), 6.0),
+    "factor": lambda x: op.divide(op.multiply(x, op.clip(op.add(x, 3.0))), 5.0),
+    "turned over": lambda x: op.divide(6.0, op.multiply(x, op.clip(op.add(x, 3.0)))),
+}
+
+
+@pytest.mark.parametrize("form", sorted(NO_HARD_SWISHES))
+def test_no_hard_swish_of_other_numbers(form):
+    assert "hard_swish" not in kinds(NO_HARD_SWISHES[form], x=(3, 8))
+
+
+def test_no_hard_swish_of_two_values_or_where_the_gate_is_read_twice():
+    def two(x, y):
+        return op.divide(op.multiply(x, op.clip(op.add(y, 3.0))), 6.0)
+
+    def twice(x):
+        gate = op.clip(op.add(x, 3.0))
+        return op.add(op.divide(op.multiply(x, gate), 6.0), gate)
+
+    def wider(x, three):  # of [8], but for the number's axes
+        return op.multiply(x, op.divide(op.clip(op.add(x, three)), 6.0))
+
+    assert "hard_swish" not in kinds(two, x=(3,), y=(3,))
+    assert "hard_swish" not in kinds(twice, x=(3, 8))
+    three = {"three": np.full((1, 1, 1), 3, "float32")}
+    graph = ir.read(emit(wider, {"x": (8,)}, three)["main"])
+    assert "hard_swish" not in [call.kind for call in graph]
+
+
 GELUS = {
     "divide": lambda x: op.multiply(op.multiply(x, op.add(op.erf(op.divide(x, 2**0.5)), 1.0)), 0.5),
     "multiply": lambda x: op.multiply(

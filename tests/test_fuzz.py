@@ -135,6 +135,7 @@ def leaf(value, *shape, kind=CONSTANT):
 SPELLED = {
     "clip": (leaf(0.7, 2, 3, 4), {"a_min": -1.0, "a_max": 0.5}),
     "relu": (leaf(-0.7, 2, 3), {}), "silu": (leaf(0.7, 2, 3), {}), "gelu": (leaf(0.7, 2, 3), {}),
+    "hard_swish": (leaf(0.7, 2, 3), {}),
     "bias_add": (leaf(0.7, 2, 3, 4), leaf(0.2, 3), {}),
     "add": (leaf(0.7, 2, 3), leaf(0.5), {}), "multiply": (leaf(0.7, 2, 3), leaf(0.5), {}),
     "maximum": (leaf(0.7, 2, 3), leaf(0.9), {}), "minimum": (leaf(0.7, 2, 3), leaf(0.5), {}),

@@ -232,6 +232,7 @@ PROGRAMS = {
     "clip": lambda x: op.clip(x, a_min=-0.5, a_max=0.25),
     "concatenate": lambda x: op.concatenate([x, op.negative(x)], axis=1),
     "gelu": lambda x: op.gelu(x),
+    "hard swish": lambda x: op.hard_swish(op.multiply(x, 4.0)),
     "leaky": lambda x: op.leaky_relu(x, alpha=0.1),
     "log": lambda x: op.log(op.add(op.abs(x), 1.0)),
     "max": lambda x: op.max(x, axis=1, keepdims=True),

@@ -12,9 +12,9 @@ from selfbyoc.ops.vocabulary import KINDS, written
 MADE_OF = {
     "relay": {
         "gelu": "elemwise", "gelu_tanh": "elemwise", "silu": "elemwise",
-        "rms_norm": "out_elemwise_fusable",
+        "rms_norm": "out_elemwise_fusable", "hard_swish": "elemwise",
     },
-    "relax": {},
+    "relax": {"hard_swish": "elemwise"},
 }[GENERATION]  # fmt: skip
 # Justified: Relay registers no kind for layer_norm, which it rewrites before anything is fused.
 UNREGISTERED = {"relay": {"layer_norm"}, "relax": set()}[GENERATION]

@@ -13,7 +13,7 @@ Types = list[tuple[Type, ...]]
 
 _UNARY = (
     "relu", "clip", "silu", "sigmoid", "tanh", "gelu", "leaky_relu", "abs", "negative", "exp",
-    "erf", "round", "gelu_tanh",
+    "hard_swish", "erf", "round", "gelu_tanh",
 )  # fmt: skip
 _BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "divide")
 _CLIPS = ((0.0, 6.0), (0.0, 1.0), (-1.0, 1.0), (-1.0, 0.0), (0.0, 0.0), (2.0, -1.0), (0.5, 3.0))

@@ -202,7 +202,8 @@ def _levels(ins: Sequence[Type], a: Attrs) -> Type:
 
 _COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 _OF_FLOATS = (
-    "exp", "gelu_tanh", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu", "sqrt", "tanh",
+    "exp", "gelu_tanh", "hard_swish", "leaky_relu", "log", "round", "rsqrt", "sigmoid", "silu",
+    "sqrt", "tanh",
 )  # fmt: skip
 
 

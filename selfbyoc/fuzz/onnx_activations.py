@@ -47,3 +47,14 @@ def gelu_tanh(p: Place) -> Any:
     inner = op("Add", x, op("Mul", cube, p.number(0.044715)))
     gate = op("Add", op("Tanh", op("Mul", inner, p.number(math.sqrt(2 / math.pi)))), p.number(1))
     return op("Mul", op("Mul", x, p.number(0.5)), gate)
+
+
+def hard_swish(p: Place) -> Any:
+    """HardSwish, times a HardSigmoid of a sixth, or of Add, Clip, Mul and Div."""
+    (x,), op, how = p.inputs, p.w.op, p.rng.randrange(3)
+    if how == 0:
+        return op("HardSwish", x)
+    if how == 1:
+        return op("Mul", x, op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+    gate = op("Clip", op("Add", x, p.number(3)), p.number(0), p.number(6))
+    return op("Div", op("Mul", x, gate), p.number(6))

@@ -224,6 +224,7 @@ WRITE: dict[str, Callable[[Place], Any]] = {
     "clip": activations.clip, "conv2d": _conv2d, "dense": _dense, "gelu": activations.gelu,
     "concatenate": lambda p: p.w.op("Concat", *p.inputs, axis=p.attrs["axis"]),
     "global_avg_pool2d": _global_pool, "layer_norm": _layer_norm, "lrn": _lrn,
+    "hard_swish": activations.hard_swish,
     "leaky_relu": lambda p: p.w.op("LeakyRelu", p.inputs[0], alpha=p.attrs["alpha"]),
     "matmul": _matmul, "relu": activations.relu, "gelu_tanh": activations.gelu_tanh,
     "reshape": _reshape, "resize2d": _resized, "rms_norm": _rms_norm,

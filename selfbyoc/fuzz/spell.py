@@ -49,6 +49,16 @@ def _silu(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     return d.op("multiply", *pair)
 
 
+def _hard_swish(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
+    (x,), dtype = n.inputs, t[n.inputs[0]][0][1]
+    six = d.scalar(6.0, dtype)
+    if rng.random() < 0.5:
+        gate = d.op("clip", d.op("add", x, d.scalar(3.0, dtype)), a_min=0.0, a_max=6.0)
+        return d.op("divide", d.op("multiply", gate, x), six)
+    line = d.op("add", d.scalar(0.5, dtype), d.op("divide", x, six))
+    return d.op("multiply", x, d.op("clip", line, a_min=0.0, a_max=1.0))
+
+
 def _gelu(d: Draft, n: Node, t: Types, rng: Random) -> int | None:
     (x,), dtype = n.inputs, t[n.inputs[0]][0][1]
     if rng.random() < 0.5:
@@ -197,6 +207,7 @@ _COMMUTE = ("add", "multiply", "maximum", "minimum")
 _ANY = "*"
 TWINS: dict[str, tuple[Spelling, ...]] = {
     "clip": (_clip, _clip_from_above), "relu": (_relu,), "silu": (_silu,), "gelu": (_gelu,),
+    "hard_swish": (_hard_swish,),
     "bias_add": (_bias_of_data,), "divide": (_raised,), _ANY: (_same_shape,),
     **dict.fromkeys(_COMMUTE, (_commuted, _raised)),
 }  # fmt: skip

@@ -35,6 +35,12 @@ def _layer_norm_call(x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float
     return relax.op.nn.layer_norm(x, gamma, beta, axes=axis, epsilon=epsilon)
 
 
+def _hard_swish(x: Expr) -> Expr:
+    three, six = (relax.const(value, x.ty.dtype) for value in (3.0, 6.0))
+    gate = relax.op.clip(relax.op.add(x, three), 0, 6)
+    return relax.op.divide(relax.op.multiply(x, gate), six)
+
+
 def _rms_norm(x: Expr, gamma: Expr, axis: int, epsilon: float) -> Expr:
     return relax.op.nn.rms_norm(x, gamma, axes=axis, epsilon=epsilon)
 
@@ -57,6 +63,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
         x, relax.op.permute_dims(w), out_dtype=out_dtype
     ),
     "global_avg_pool2d": lambda x, layout: relax.op.nn.adaptive_avg_pool2d(x, (1, 1), layout),
+    "hard_swish": _hard_swish,
     "layer_norm": _layer_norm_call,
     "nn.pad": lambda x, pad_width, pad_mode, pad_value: relax.op.nn.pad(
         x, [n for pair in pad_width for n in pair], pad_mode, pad_value

@@ -79,6 +79,12 @@ def _dense(x: Expr, w: Expr, out_dtype: str | None) -> Expr:
     return relay.nn.dense(x, w, out_dtype=out_dtype or "")
 
 
+def _hard_swish(x: Expr) -> Expr:
+    three, six = (relay.const(value, dtype_of(x)) for value in (3.0, 6.0))
+    gate = relay.clip(relay.add(x, three), 0, 6)
+    return relay.divide(relay.multiply(x, gate), six)
+
+
 def _rms_norm(x: Expr, gamma: Expr, axis: int, epsilon: float) -> Expr:
     ndim = len(relay.transform.InferTypeLocal(x).shape)
     squares = relay.mean(relay.multiply(x, x), axis=axis, keepdims=True)
@@ -101,6 +107,7 @@ WRITE: dict[str, Callable[..., Expr]] = {
     "dequantize": lambda *args, **a: relay.qnn.op.dequantize(*args, **a),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
+    "hard_swish": _hard_swish,
     "nn.pad": lambda x, value, **a: relay.nn.pad(x, pad_value=value, **a),
     "quantize": lambda *args, **a: relay.qnn.op.quantize(*args, **a),
     "requantize": _requantize_call,

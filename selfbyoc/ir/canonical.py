@@ -12,6 +12,7 @@ of a bias that the importer stored as [1, C, 1, 1]) has none.
 | batch_matmul(x, broadcast_to(matrix))              | matmul(x, matrix)                |
 | matmul, batch_matmul(a, transpose(b)) of batches   | batch_matmul(transpose_b=True)   |
 | x * sigmoid(x)                                     | silu                             |
+| x * clip(x + 3, 0, 6) / 6, x * clip(x / 6 + .5, 0, 1) | hard_swish                    |
 | x * 0.5 * (1 + erf(x / sqrt 2)), in any order      | gelu                             |
 | x * (0.5 + 0.5 * erf(x / sqrt 2))                  | gelu                             |
 | x * 0.5 * (1 + tanh(.8 (x + 0.0447 x^3)))          | gelu_tanh                        |
@@ -79,7 +80,18 @@ def _read(rule: Rule, rewriter: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 _OF_ONE_SHAPE = frozenset(
-    {"clip", "gelu", "gelu_tanh", "layer_norm", "lrn", "relu", "rms_norm", "silu", "softmax"}
+    {
+        "clip",
+        "gelu",
+        "gelu_tanh",
+        "hard_swish",
+        "layer_norm",
+        "lrn",
+        "relu",
+        "rms_norm",
+        "silu",
+        "softmax",
+    }
 )
 
 

@@ -505,6 +505,17 @@ class Ops:
         Relax: selfbyoc.gru
         """
 
+    def hard_swish(
+        self,
+        x: _In,
+        /,
+    ) -> Node:
+        """x * min(max(x + 3, 0), 6) / 6.
+
+        Relay: x * clip(x + 3, 0, 6) / 6
+        Relax: x * clip(x + 3, 0, 6) / 6
+        """
+
     def layer_norm(
         self,
         x: _In,

@@ -27,8 +27,8 @@ MOVES = (
 _SIZES = {"bool": 8, "handle": 64}
 _GATHERS = ("gather_elements", "gather_nd", "strided_slice", "take")
 _PER_ELEMENT = {
-    "batch_norm": 2, "gelu": 5, "group_norm": 8, "instance_norm": 8, "layer_norm": 8,
-    "log_softmax": 6, "rms_norm": 4, "sigmoid": 4, "silu": 5, "softmax": 5,
+    "batch_norm": 2, "gelu": 5, "group_norm": 8, "hard_swish": 5, "instance_norm": 8,
+    "layer_norm": 8, "log_softmax": 6, "rms_norm": 4, "sigmoid": 4, "silu": 5, "softmax": 5,
 }  # fmt: skip
 
 

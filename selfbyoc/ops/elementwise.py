@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from ..language.types import Expr, Tensor
 
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
+erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _unary(
+def unary(
     name: str, doc: str, compute: Callable[..., Expr], numpy: Callable[..., Array], **more: Any
 ) -> OpKind:
+    """An op of one value: its words, its expression, and what it means; `more` are its forms."""
     told = {"fuses": "elemwise", "doc": doc, **(more or in_both(name))}
     return OpKind(name, elementwise(compute), pure(numpy), **told)
 
@@ -96,21 +97,9 @@ def _numpy_round(ins: Sequence[Array], call: OpCall) -> Array:
     return np.trunc(x + np.copysign(np.nextafter(0.5, 0), x))
 
 
-def _leaky_relu(x: Expr, attrs: Mapping[str, Any]) -> Expr:
-    return tir.Select(x > 0, x, x * tir.const(attrs["alpha"], dtype_of(x)))
-
-
-def _numpy_leaky_relu(ins: Sequence[Array], call: OpCall) -> Array:
-    return np.where(ins[0] > 0, ins[0], ins[0] * call.attrs["alpha"])
-
-
 def _numpy_cast(ins: Sequence[Array], call: OpCall) -> Array:
     dtype = np.dtype(call.attrs["dtype"])
     return ins[0].astype(np.float64 if np.issubdtype(dtype, np.floating) else dtype)
-
-
-def _numpy_gelu_tanh(x: Array) -> Array:
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def _bias_add(ins: Sequence[Tensor], call: OpCall) -> Tensor:
@@ -132,52 +121,20 @@ def _to_dtype(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 KINDS = (
-    _unary("abs", "|x|.", tir.abs, np.abs),
-    _unary(
+    unary("abs", "|x|.", tir.abs, np.abs),
+    unary(
         "erf",
         "The error function, 2 / sqrt(pi) * integral of e ** (-t ** 2) from 0 to x.",
         M.erf,
-        _erf,
+        erf,
     ),
-    _unary("exp", "e ** x.", M.exp, np.exp),
-    _unary(
-        "gelu",
-        "x * (1 + erf(x / sqrt(2))) / 2.",
-        M.gelu,
-        lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
-        relax=form("nn.gelu"),
-        spelled={"relay": "x * 0.5 * (erf(x / sqrt(2)) + 1)"},
-    ),
-    _unary(
-        "gelu_tanh",
-        "x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))) / 2.",
-        M.gelu_tanh,
-        _numpy_gelu_tanh,
-        relax=form("nn.gelu_tanh"),
-        spelled={"relay": "x * 0.5 * (tanh((x + 0.044715 * x ** 3) * sqrt(2 / pi)) + 1)"},
-    ),
-    _unary("log", "The natural logarithm of x.", M.log, np.log),
-    _unary("negative", "-x.", lambda a: tir.const(0, dtype_of(a)) - a, np.negative),
-    # In this order a NaN stays one.
-    _unary(
-        "relu",
-        "max(x, 0).",
-        lambda a: tir.Max(tir.const(0, dtype_of(a)), a),
-        lambda x: np.maximum(x, np.zeros((), x.dtype)),
-        **in_both("nn.relu"),
-    ),
-    _unary("rsqrt", "1 / sqrt(x).", te.rsqrt, lambda x: 1 / np.sqrt(x)),
-    _unary("sigmoid", "1 / (1 + e ** -x).", M.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
-    _unary(
-        "silu",
-        "x * sigmoid(x).",
-        lambda a: a * M.sigmoid(a),
-        lambda x: x / (1 + np.exp(-x)),
-        relax=form("nn.silu"),
-        spelled={"relay": "multiply(x, sigmoid(x))"},
-    ),
-    _unary("sqrt", "The square root of x.", te.sqrt, np.sqrt),
-    _unary("tanh", "The hyperbolic tangent of x.", M.tanh, np.tanh),
+    unary("exp", "e ** x.", M.exp, np.exp),
+    unary("log", "The natural logarithm of x.", M.log, np.log),
+    unary("negative", "-x.", lambda a: tir.const(0, dtype_of(a)) - a, np.negative),
+    unary("rsqrt", "1 / sqrt(x).", te.rsqrt, lambda x: 1 / np.sqrt(x)),
+    unary("sigmoid", "1 / (1 + e ** -x).", M.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    unary("sqrt", "The square root of x.", te.sqrt, np.sqrt),
+    unary("tanh", "The hyperbolic tangent of x.", M.tanh, np.tanh),
     _binary("add", "x + y", lambda a, b: a + b, np.add, commutes=True),
     _binary("divide", "x / y", tir.div, np.divide),
     _binary("left_shift", "x << y, of integers", lambda a, b: a << b, np.left_shift),
@@ -222,17 +179,6 @@ KINDS = (
         fuses="elemwise",
         takes="x",
         doc="min(max(x, a_min), a_max).",
-    ),
-    OpKind(
-        "leaky_relu",
-        with_attrs(_leaky_relu),
-        _numpy_leaky_relu,
-        attrs={"alpha": 0.01},
-        relay=form("nn.leaky_relu", only("alpha")),
-        relax=form("nn.leakyrelu", only("alpha")),
-        fuses="elemwise",
-        takes="x",
-        doc="x where x > 0, else alpha * x.",
     ),
     OpKind(
         "round",

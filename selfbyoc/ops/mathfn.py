@@ -216,6 +216,15 @@ def gelu_tanh(x: Any) -> Any:
     return x * number(0.5) * (number(1.0) + tanh(inner))
 
 
+def hard_swish(x: Any) -> Any:
+    """x * min(max(x + 3, 0), 6) / 6: near -3, where it ends, the sum is exact."""
+
+    def number(value: float) -> Any:
+        return tir.const(value, dtype_of(x))
+
+    return x * clamp(x + number(3), number(0), number(6)) * number(1 / 6)
+
+
 def power(x: Any, exponent: Any) -> Any:
     """x ** exponent; squares and cubes, as models write them, without a call of the C library."""
     times = getattr(exponent, "value", None)

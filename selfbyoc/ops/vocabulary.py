@@ -7,8 +7,8 @@ from typing import Any
 
 from .._tvm import GENERATION
 from ..errors import OpError, UnsupportedOp
-from . import attrs as A
 from . import (
+    activations,
     conditions,
     elementwise,
     few_bits,
@@ -23,11 +23,12 @@ from . import (
     transposed,
     trees,
 )
+from . import attrs as A
 from .kind import BROADCASTS, Compute, Evaluate, Form, OpKind
 
 FAMILIES = (
-    elementwise, conditions, few_bits, movement, normalization, pools, products, quantized,
-    recurrent, reductions, resize, transposed, trees,
+    elementwise, activations, conditions, few_bits, movement, normalization, pools, products,
+    quantized, recurrent, reductions, resize, transposed, trees,
 )  # fmt: skip
 
 KINDS: dict[str, OpKind] = {}

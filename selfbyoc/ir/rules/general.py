@@ -12,6 +12,7 @@ from ...graph import OpCall, Value
 from .activation import clip, clip_of_clip, gelu, relu, silu
 from .declared import declared
 from .gelu_tanh import gelu_tanh
+from .hard_swish import hard_swish
 from .identity import identity_before, identity_behind
 from .layer_norm import layer_norm, rms_norm
 from .lrn import local_response
@@ -207,6 +208,7 @@ RULES: tuple[Rule, ...] = (
     _symmetric_conv2d,
     _bias_add,
     silu,
+    hard_swish,
     gelu,
     gelu_tanh,
     relu,

@@ -1,4 +1,4 @@
-"""conv2d_transpose and conv1d_transpose (+bias) (+relu, clip, silu)."""
+"""conv2d_transpose and conv1d_transpose (+bias) (+relu, clip, silu, hard_swish)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""conv2d (+bias) (+relu, clip, silu): NCHW and NHWC, any groups."""
+"""conv2d (+bias) (+relu, clip, silu, hard_swish): NCHW and NHWC, any groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def biased(y: Any, bias: Any) -> Any:
 
 def activated(y: Any) -> Any:
     """An optional activation."""
-    return either(op.relu(y), op.clip(y), op.silu(y), y)
+    return either(op.relu(y), op.clip(y), op.silu(y), op.hard_swish(y), y)
 
 
 def floating(match: Any) -> None:

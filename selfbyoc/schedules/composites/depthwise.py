@@ -165,5 +165,6 @@ depthwise_pointwise = Composite(
         ),
         Case(_unbiased(op.silu, op.clip), name="silu-clip", **_UNBIASED),
         Case(_unbiased(lambda y: y, op.silu), name="plain-silu", **_UNBIASED),
+        Case(_unbiased(op.hard_swish, op.hard_swish), name="hard-swish", **_UNBIASED),
     ),
 )

@@ -18,7 +18,7 @@ from .sizes import check_sizes, check_steps
 
 
 def _active(y: Any) -> Any:
-    return either(op.clip(y), op.relu(y))
+    return either(op.clip(y), op.relu(y), op.hard_swish(y))
 
 
 def _block(
@@ -103,6 +103,13 @@ def _unbiased_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
     return op.add(op.conv2d(hidden, w_project), x)
 
 
+def _gated_block(x: Any, w_expand: Any, w_depth: Any, w_project: Any) -> Any:
+    """MobileNetV3's, where it has no squeeze-and-excitation."""
+    y = op.hard_swish(op.conv2d(x, w_expand))
+    y = op.hard_swish(op.conv2d(y, w_depth, groups=26, strides=2, padding=2))
+    return op.conv2d(y, w_project)
+
+
 _BLOCK = ("w_expand", "b_expand", "w_depth", "b_depth", "w_project", "b_project")
 
 
@@ -168,6 +175,15 @@ inverted_residual = Composite(
             w_expand=(18, 3, 1, 1),
             w_depth=(18, 1, 3, 3),
             w_project=(3, 18, 1, 1),
+        ),
+        Case(
+            _gated_block,
+            name="hard-swish",
+            x=(1, 7, 19, 14),
+            w_expand=(26, 7, 1, 1),
+            w_depth=(26, 1, 5, 5),
+            w_project=(11, 26, 1, 1),
+            constants=("w_expand", "w_depth", "w_project"),
         ),
         Case(
             _first,

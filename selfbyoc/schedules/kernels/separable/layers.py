@@ -58,8 +58,10 @@ def _activation(call: OpView, x: Expr) -> Expr:
     if call.kind == "clip":
         low, high = (tir.const(call.attrs[name], "float32") for name in ("a_min", "a_max"))
         return mathfn.clamp(x, low, high)
-    assert call.kind == "silu", call.kind
-    return x * mathfn.sigmoid(x)
+    return _GATED[call.kind](x)
+
+
+_GATED = {"hard_swish": mathfn.hard_swish, "silu": lambda x: x * mathfn.sigmoid(x)}
 
 
 def layers(ops: Ops, args: Mapping[str, Tensor], names: Sequence[str], lanes: int) -> list[Layer]:
@@ -76,7 +78,7 @@ def layers(ops: Ops, args: Mapping[str, Tensor], names: Sequence[str], lanes: in
 
 def _layer(group: Sequence[OpView], args: Mapping[str, Tensor], name: str, lanes: int) -> Layer:
     conv, *rest = group
-    after = tuple(call for call in rest if call.kind in ("relu", "clip", "silu"))
+    after = tuple(call for call in rest if call.kind in ("relu", "clip", *_GATED))
     norm = next((call for call in rest if call.kind == "batch_norm"), None)
     bias, scale = args.get(f"b_{name}"), None
     normed: tuple[Tensor, ...] = ()
