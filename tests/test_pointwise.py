@@ -12,6 +12,7 @@ from selfbyoc import BUILTIN, Case, melting, op
 from selfbyoc._tvm import empty, get_func, make_target, te, tensor, tir, tvm, walk
 from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen import lower
 from selfbyoc.codegen.slices import without_concatenates
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import machine
@@ -237,3 +238,56 @@ def test_a_long_window_stays_a_loop(width, stride):
     run = run_case(BY_NAME["conv2d"], case)
     assert run.counts == {"conv2d": 1}
     assert_close(run)
+
+
+def shared_out(func, name):
+    """The tasks of the parallel loop around a block, and which of the block's axes they divide."""
+    found = []
+
+    def visit(loop):
+        if type(loop).__name__ == "For" and int(loop.kind) == 1:
+            walk(loop.body, lambda node: at(node, loop))
+
+    def at(node, loop):
+        block = getattr(node, "block", None)
+        if block is not None and str(block.name_hint).endswith(name):
+            pairs = zip(block.iter_vars, node.iter_values, strict=True)
+            axes = [str(axis.var) for axis, value in pairs if uses(value, loop.loop_var)]
+            found.append((int(loop.extent), axes))
+
+    walk(func.body, visit)
+    return found[0]
+
+
+def uses(expr, var):
+    found = []
+    walk(expr, lambda node: found.append(node) if node.same_as(var) else None)
+    return bool(found)
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "pad"),
+    [
+        ((1, 256, 28, 28), (64, 256, 1, 1), 0),
+        ((1, 128, 28, 28), (128, 128, 1, 1), 0),
+        ((1, 24, 74, 32), (24, 24, 1, 3), 1),  # packed by each task, out of padded rows
+    ],
+)
+def test_a_core_packs_what_it_reads(image, kernel, pad, monkeypatch):
+    """Else a region reads what the other core's cache holds."""
+    seen = []
+    real = lower.finished
+    monkeypatch.setenv("SELFBYOC_CACHE", "off")
+    monkeypatch.setattr(lower, "finished", lambda func, *of: seen.append(func) or real(func, *of))
+    weight = np.random.default_rng(0).standard_normal(kernel).astype("float32")
+    mod = emit(
+        lambda x, w: op.conv2d(x, w, padding=(0, pad)), {"x": (image, "float32")}, {"w": weight}
+    )
+    selfbyoc.build(mod, target="llvm -mcpu=skylake-avx512 -num-cores=2")
+    (func,) = seen
+    if pad:
+        tasks, axes = shared_out(func, "_pad")
+        assert axes == ["v_c", "v_lane"]
+        assert tasks >= 2 * 4 * image[1]  # four blocks of rows a core, each of all channels
+    else:
+        assert "v_t" in shared_out(func, "_panels")[1]
