@@ -33,7 +33,7 @@ def map_calls(func: Any, change: Any) -> Any:
 def mapped(node: Any, kind: str, change: Any) -> Any:
     """A PrimFunc or a statement with each node of a kind as `change` makes it."""
     if GENERATION == "relax":
-        found = tvm.ir.Call if kind == "Call" else getattr(tir, kind)
+        found = getattr(tvm.ir if kind in ("Call", "TensorLoad") else tir, kind)
         return tvm_ffi.structural_map(node, ((found, change),))
     if isinstance(node, tir.PrimFunc):
         return node.with_body(mapped(node.body, kind, change))

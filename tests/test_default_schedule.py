@@ -15,6 +15,7 @@ from selfbyoc.language.nodes import Op, reachable
 from selfbyoc.partition.select import select
 from selfbyoc.schedules.default import schedule
 from selfbyoc.schedules.steps.blocks import facts
+from selfbyoc.schedules.steps.loops import PARTITION
 
 AVX512 = "llvm -mcpu=cascadelake"
 PARALLEL, VECTORIZED, UNROLLED = 1, 2, 3  # tir.ForKind
@@ -93,6 +94,10 @@ CASES = {
         lambda x, w: op.concatenate([op.transpose(x, axes=(1, 0)), op.relu(w)], axis=1),
         {"x": (9, 5), "w": (5, 17)},
     ),
+    "joined rows": (
+        lambda x, w: op.concatenate([x, w, x], axis=2),
+        {"x": (3, 5, 37), "w": (3, 5, 16)},
+    ),
     "one element": (lambda x: op.relu(x), {"x": (1,)}),
 }  # fmt: skip
 
@@ -105,6 +110,18 @@ def test_right(name, target):
     run = run_case(plain, Case(program, **shapes), target=target)
     assert run.counts == {"plain": 1}
     assert_close(run)
+
+
+def test_joined_rows_are_copied_part_by_part():
+    """One loop for each part, not one with a test for each element."""
+
+    def parted(axis):
+        shapes = {"x": (64, 320), "w": (64, 320)}
+        func = scheduled(lambda x, w: op.concatenate([x, w], axis=axis), **shapes)
+        return {int(n.extent): PARTITION in dict(n.annotations) for n in loops(func)}
+
+    assert parted(1) == {64: False, 640: True}
+    assert not any(parted(0).values())  # whole rows of either, in vectors
 
 
 def test_a_convolution_is_parallel_unrolled_and_in_vectors():

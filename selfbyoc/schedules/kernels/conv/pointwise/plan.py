@@ -26,7 +26,7 @@ LEAST_UNIT = 4  # pixels that are packed at a time
 # channels, one core of Cascade Lake, AVX2, Nov 2026: 14% of the time.
 PACK, PACK_IMAGE = 1.5, 6.0
 # Tasks of a core that pads rows: few, so that it pads by and large what it packs. 24x74x32, 1x3, on
-# two cores of Zen 4: 60 us by channels, 49 so; 115 and 68 where the cores share no cache (Nov 2026).
+# two cores of Zen 4: 60 us by channels, 49 so; 115 and 68 if they share no cache (Nov 2026).
 PADDING_TASKS = 4
 # The time of a window's panels that all tasks read, of those of one task: each pixel is packed
 # for every tap, more than the caches hold.
