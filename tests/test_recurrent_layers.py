@@ -207,19 +207,21 @@ def by_onnx_runtime(model, feeds):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("composite", "options"),
     [
-        {"length": 7, "batch": 1, "direction": "bidirectional", "per_channel": True},
-        {"length": 3, "batch": 2, "given": ("hidden", "cell", "P"), "kind": "uint8"},
-        {"length": 1, "batch": 1, "direction": "reverse"},
+        ("lstm", {"length": 7, "batch": 1, "direction": "bidirectional", "per_channel": True}),
+        ("peephole_lstm", {"length": 3, "batch": 2, "given": ("hidden", "cell", "P")}),
+        ("lstm_int8", {"length": 3, "batch": 2, "given": ("hidden", "cell"), "kind": "uint8"}),
+        ("lstm_int8", {"length": 5, "batch": 3, "direction": "bidirectional"}),
+        ("lstm_int8", {"length": 1, "batch": 1, "direction": "reverse"}),
     ],
-    ids=lambda options: f"{options['length']} steps",
+    ids=lambda options: f"{options['length']} steps" if isinstance(options, dict) else options,
 )
-def test_weights_of_8_bits(options):
+def test_weights_of_8_bits(composite, options):
     """The state is rounded anew at each step: without that the results differ by a hundredth."""
     model, feeds = quantized(**options)
     library = selfbyoc.build(selfbyoc.from_onnx(model), cache=False)
-    assert {"lstm", "peephole_lstm"} & set(library.report.counts)
+    assert library.report.counts == {composite: 1, "dense_int8": 1}
     wanted = by_onnx_runtime(model, feeds)
     for found, expected in zip(library(**feeds), wanted, strict=True):
         assert first_wrong(found, expected, "float32", options["length"] * UNITS) is None

@@ -20,7 +20,7 @@ from .composites.quantized import conv2d_narrowed, conv2d_narrowed_any_layout
 from .composites.quantized_conv import conv2d_int8
 from .composites.quantized_dense import layer_norm_dense_int8
 from .composites.quantized_matmul import dense_int8
-from .composites.recurrent import gru, lstm, peephole_lstm, rnn
+from .composites.recurrent import gru, lstm, lstm_int8, peephole_lstm, rnn
 from .composites.residual import conv2d_add
 from .composites.resize import resize2d
 from .composites.rms_norm import rms_norm, rms_norm_dense
@@ -29,6 +29,7 @@ from .composites.rms_norm import rms_norm, rms_norm_dense
 BUILTIN = (
     conv2d_int8,  # before those of floats, which would dequantise every weight in each call
     dense_int8,
+    lstm_int8,
     dense_few_bits,
     attention_of_heads,
     attention,

@@ -21,6 +21,7 @@ from . import (
     places,
     qlinear,
     quantized,
+    quantized_recurrent,
     recurrent,
     reductions,
     resampling,
@@ -44,7 +45,11 @@ _MODULES = (
 )  # fmt: skip
 _FORMS: dict[str, Form] = {op: form for module in _MODULES for op, form in module.FORMS.items()}
 # Last of all: nobody but us can compute with what these write.
-_OURS: dict[str, Form] = {**few_bits.FORMS, **recurrent.FORMS, **trees.FORMS}
+_OURS: dict[str, Form] = {
+    op: form
+    for module in (few_bits, quantized_recurrent, recurrent, trees)
+    for op, form in module.FORMS.items()
+}
 # Bodies of these are models of their own, and looked at when they are read.
 _LATER = frozenset() if IS_RELAY else frozenset(("Loop",))
 _ROUNDS = 8  # a form may be of ops that have forms

@@ -12,7 +12,7 @@ Neither of TVM's frontends has such a layer: Relax's none at all, Relay's unroll
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from .graph import Graph, attributes
 from .lengths import Lengths
 
 _KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
-_QUANTIZED = "com.microsoft.DynamicQuantizeLSTM"
 _USUAL = {"lstm": ["Sigmoid", "Tanh", "Tanh"], "gru": ["Sigmoid", "Tanh"], "rnn": ["Tanh"]}
 _PLAIN = {name.replace("_", ""): name for name in NAMES}  # ONNX's are in no fixed case
 _NEWEST = 1 << 30  # steps: the end of a slice
@@ -32,35 +31,11 @@ _NEWEST = 1 << 30  # steps: the end of a slice
 
 def _form(node: Any, graph: Graph) -> Sequence[Any]:
     """Raises InputError for a layer that is none of ONNX's."""
-    return _layer(node, graph).write(Folding(graph, node))
+    return layer_of(node, graph).write(Folding(graph, node))
 
 
-def _quantized(node: Any, graph: Graph) -> Sequence[Any]:
-    """ONNX Runtime's LSTM of weights of 8 bits: as the floats that they stand for, of what is left
-    of inputs and states once rounded to 8 bits. Raises InputError for weights that are computed.
-    """
-    nodes, layer = Folding(graph, node), _layer(node, graph)
-    weights = [_floats(node, graph, place) for place in (1, 2)]
-    inputs = nodes("DequantizeLinear", *nodes.results(3, "DynamicQuantizeLinear", node.input[0]))
-    names = [inputs, *map(nodes.constant, weights), *layer.names[3:]]
-    return replace(layer, names=names, attrs={**layer.attrs, "quantized_state": True}).write(nodes)
-
-
-def _floats(node: Any, graph: Graph, place: int) -> np.ndarray:
-    """A weight [directions, inputs, 4 * units] of 8 bits -> [directions, 4 * units, inputs]."""
-    scale, zero = (6 + 2 * place, 7 + 2 * place)
-    known = [graph.constant(node.input[n]) for n in (place, scale, zero)]
-    if any(array is None for array in known):
-        text = f"{node.input[place]!r}, its scale and its zero point have to be constants"
-        raise InputError(f"{node.op_type} {node.name!r}: {text}")
-    weight, factor, point = (array for array in known if array is not None)
-    sides = len(weight)  # of each direction one, or one for each gate and unit
-    whole = weight.astype("int32") - point.astype("int32").reshape(sides, 1, -1)
-    floats = whole.astype("float32") * factor.astype("float32").reshape(sides, 1, -1)
-    return np.ascontiguousarray(floats.transpose(0, 2, 1))
-
-
-def _layer(node: Any, graph: Graph) -> _Layer:
+def layer_of(node: Any, graph: Graph) -> Layer:
+    """A node's words. Raises InputError for a layer that is none of ONNX's."""
     is_turned = node.op_type not in _KINDS  # weights of 8 bits are [directions, inputs, gates]
     given, kind = attributes(node), _KINDS.get(node.op_type, "lstm")
     direction = given.get("direction", b"forward").decode().lower()
@@ -80,7 +55,7 @@ def _layer(node: Any, graph: Graph) -> _Layer:
     if kind == "gru":
         attrs["linear_before_reset"] = bool(given.get("linear_before_reset", 0))
     names = [*node.input, *[""] * (8 - len(node.input))][:8]
-    return _Layer(
+    return Layer(
         "peephole_lstm" if has_peepholes else kind, direction, units, attrs, names,
         is_batch_first=bool(given.get("layout", 0)),
     )  # fmt: skip
@@ -104,7 +79,7 @@ def _activations(node: Any, kind: str, given: dict[str, Any], directions: int) -
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Layer:
     """A node's own words: `names` of its eight inputs, "" for none."""
 
     kind: str
@@ -113,6 +88,7 @@ class _Layer:
     attrs: dict[str, Any]
     names: list[str]
     is_batch_first: bool
+    of_inputs: str = ""  # the weights [inputs, directions * rows], where they are known as that
 
     @property
     def directions(self) -> int:
@@ -161,8 +137,10 @@ class _Layer:
 
     def _gates(self, nodes: Folding, x: str) -> str:
         """The products of all inputs with the weights of all gates."""
-        weight = nodes.transpose(self.names[1], (2, 0, 1))
-        gates = nodes("MatMul", x, nodes.reshape(weight, (0, -1)))
+        weight = self.of_inputs
+        if not weight:
+            weight = nodes.reshape(nodes.transpose(self.names[1], (2, 0, 1)), (0, -1))
+        gates = nodes("MatMul", x, weight)
         if not self.names[3]:
             return gates
         both = [nodes.cut(self.names[3], 1, n * self.rows, (n + 1) * self.rows) for n in range(2)]
@@ -232,4 +210,4 @@ def _are_all(lengths: np.ndarray | None, length: int | None) -> bool:
     return lengths is not None and length is not None and bool((lengths == length).all())
 
 
-FORMS = {**dict.fromkeys(_KINDS, _form), _QUANTIZED: _quantized}
+FORMS = dict.fromkeys(_KINDS, _form)

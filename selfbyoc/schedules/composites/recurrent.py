@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...language.case import Case
 from ...language.composite import Composite, require
 from ...language.pattern import op
-from ..kernels.recurrent.kernel import recurrent
+from ..kernels.recurrent.kernel import LSTM_LEVELS, recurrent
+from ..kernels.words import BYTE
 
 
 def _check(match: Any) -> None:
@@ -18,6 +20,35 @@ def _check(match: Any) -> None:
 def _lstm(**attrs: Any) -> Any:
     def layer(gates: Any, weight: Any, hidden: Any, cell: Any) -> Any:
         both = op.lstm(gates, weight, hidden, cell, **attrs)
+        return both[0], both[1]
+
+    return layer
+
+
+def _of_levels(gates: Any, weight: Any, w_scale: Any, w_zero: Any, hidden: Any, cell: Any) -> Any:
+    levels = op.dequantize(weight, w_scale, w_zero)
+    both = op.lstm(gates, levels, hidden, cell, quantized_state=True)
+    return both[0], both[1]
+
+
+def _check_levels(match: Any) -> None:
+    """A scale of each direction, or of all."""
+    require(match.weight.dtype in BYTE, f"only bytes are multiplied, found {match.weight.type}")
+    (call,) = match.of("dequantize")
+    axis, sizes = call.attrs["axis"] % 3, {(), (1,), (match.weight.shape[0],)}
+    shape = match.w_scale.shape
+    is_of_all = math.prod(shape) == 1
+    require(is_of_all or (axis == 0 and shape in sizes), f"scales {list(shape)} along axis {axis}")
+    middle = 128 if match.weight.dtype == "uint8" else 0
+    require(match.w_zero.scalar == middle, f"the weight's zero point is not {middle}")
+    dtypes = {v.dtype for v in (match.gates, match.hidden, match.cell, call.outputs[0])}
+    require(dtypes == {"float32"}, f"only float32 is scheduled, found {', '.join(sorted(dtypes))}")
+
+
+def _lstm_of_levels(zero: int, **attrs: Any) -> Any:
+    def layer(gates: Any, weight: Any, hidden: Any, cell: Any) -> Any:
+        levels = op.dequantize(weight, 2.0**-9, zero)
+        both = op.lstm(gates, levels, hidden, cell, quantized_state=True, **attrs)
         return both[0], both[1]
 
     return layer
@@ -73,6 +104,31 @@ lstm = _composite(
         name="rounded tail", cell=(2, 3, 21), **{**_sizes(4, 4, 3, 21, 2), "hidden": (2, 1, 21)},
     ),
     Case(_lstm(), name="step", cell=(1, 1, 128), **_sizes(4, 1, 1, 128)),
+)  # fmt: skip
+
+
+def _sizes_of_levels(
+    dtype: str, length: int, batch: int, units: int, sides: int = 1
+) -> dict[str, Any]:
+    found = _sizes(4, length, batch, units, sides)
+    weight = (found["weight"], dtype)
+    return {**found, "cell": (sides, batch, units), "weight": weight}
+
+
+lstm_int8 = Composite(
+    "lstm_int8",
+    _of_levels,
+    check=_check_levels,
+    kernel=LSTM_LEVELS,
+    why="bytes are multiplied several at a time; a step's products, gates and states are in "
+    "registers",
+    cases=(
+        Case(_lstm_of_levels(0), name="forward", **_sizes_of_levels("int8", 5, 1, 32)),
+        Case(
+            _lstm_of_levels(128, activations="sigmoid tanh tanh " * 2, **BOTH), name="tail",
+            **_sizes_of_levels("uint8", 4, 3, 21, 2),
+        ),
+    ),
 )  # fmt: skip
 
 peephole_lstm = _composite(

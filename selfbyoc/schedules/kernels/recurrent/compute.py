@@ -11,14 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...._tvm import te, tir
+from ...._tvm_own_ops import dot
 from ....codegen.carried import CARRIED
+from ....codegen.info.ops import Ops
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.cells import Cell, cells
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
+from ..words import of_axis, word_of
 from .plan import RecurrentPlan
-from .rounding import rounded
+from .rounding import Rounding, rounded
 
 Element = Callable[[int, Sequence[Expr]], Expr]  # of a gate, at [step, direction, row, unit]
 
@@ -27,8 +30,8 @@ Element = Callable[[int, Sequence[Expr]], Expr]  # of a gate, at [step, directio
 class Layer:
     """`before` are the states before a step, `after` those after it, in the same order; `products`
     [step, direction, row, block, gate, lane] are summed in registers, and the stages of a tile
-    follow on each: `groups`, in the order of computing. `rounding` are the stages from a state to
-    what is multiplied of it, the last of them.
+    follow on each: `groups`, in the order of computing. `rounding` makes of a state what is
+    multiplied.
     """
 
     before: tuple[Tensor, ...]
@@ -36,7 +39,7 @@ class Layer:
     after: tuple[Tensor, ...]
     groups: tuple[tuple[Tensor, ...], ...]
     result: tuple[Tensor, ...]
-    rounding: tuple[Tensor, ...] = ()
+    rounding: Rounding | None = None
 
 
 def compute(inputs: Sequence[Tensor], call: OpCall, plan: RecurrentPlan) -> Layer:
@@ -48,11 +51,36 @@ def compute(inputs: Sequence[Tensor], call: OpCall, plan: RecurrentPlan) -> Laye
     return made.lstm(hidden, *own) if own else made.rnn(hidden)
 
 
+def compute_levels(
+    gates: Tensor,
+    weight: Tensor,
+    w_scale: Tensor,
+    w_zero: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    *,
+    ops: Ops,
+    plan: RecurrentPlan,
+) -> Layer:
+    """All stages of an LSTM whose products are of levels; the weight's zero point is the middle of
+    its dtype, and gone since it was packed.
+    """
+    made = cells("lstm", ops.lstm.attrs)
+    return _Stages(made, plan, gates, weight, w_scale).lstm(hidden, cell)
+
+
 class _Stages:
     def __init__(
-        self, made: Sequence[Cell], plan: RecurrentPlan, gates: Tensor, weight: Tensor
+        self,
+        made: Sequence[Cell],
+        plan: RecurrentPlan,
+        gates: Tensor,
+        weight: Tensor,
+        w_scale: Tensor | None = None,
     ) -> None:
         self.cells, self.plan, self.gates, self.weight = made, plan, gates, weight
+        self.w_scale = w_scale
+        self.rounding: Rounding | None = None
         sides = len(plan.reversed)
         self.shape = (plan.length, sides, plan.padded_batch, plan.blocks * BLOCK)
 
@@ -66,8 +94,9 @@ class _Stages:
 
     def lstm(self, hidden: Tensor, cell: Tensor, peepholes: Tensor | None = None) -> Layer:
         before = self._before(hidden, "hidden_before"), self._before(cell, "cell_before")
-        rounding = rounded(before[0]) if self.cells[0].rounds else ()
-        sums, product = self._sums(0, rounding[-1] if rounding else before[0])
+        if self.cells[0].rounds:
+            self.rounding = rounded(before[0], as_levels=self.plan.word > 0)
+        sums, product = self._sums(0, self.rounding.kept if self.rounding else before[0])
         units = self.plan.units
 
         def looks(i: Sequence[Expr]) -> list[Expr]:
@@ -84,7 +113,7 @@ class _Stages:
             "states", lambda c, *i: c.hidden_state(all_sums(i), held(*i), looks(i))
         )
         made = self._layer(before, (product,), (states, held), ((held, states),))
-        return replace(made, rounding=rounding)
+        return replace(made, rounding=self.rounding)
 
     def gru(self, hidden: Tensor, bias: Tensor) -> Layer:
         before = self._before(hidden, "hidden_before")
@@ -139,11 +168,14 @@ class _Stages:
     def _sums(self, number: int, state: Tensor) -> tuple[Element, Tensor]:
         """The sums of some gates, and the product among them."""
         gates = self.plan.products[number]
-        (k,) = reduce_axes(k=self.plan.units)
+        (k,) = reduce_axes(k=self.plan.depth)
         product = te.compute(
             (*self.shape[:3], self.plan.blocks, len(gates), BLOCK),
             lambda t, d, b, block, gate, lane: te.sum(
-                state(t, d, b, k) * self.weight(d, block, k, gates[0] + gate, lane), axis=k
+                self._times(
+                    lambda j: state(t, d, b, j), k, self.weight(d, block, k, gates[0] + gate, lane)
+                ),
+                axis=k,
             ),
             name="products" if number == 0 else "candidates",
         )
@@ -153,9 +185,22 @@ class _Stages:
 
         return element, product
 
+    def _times(self, state: Callable[[Expr], Expr], k: Expr, weight: Expr) -> Expr:
+        word = self.plan.word
+        if not word:
+            return state(k) * weight
+        levels = [state(k * word + i).astype("int32") for i in range(word)]
+        return dot(word, word_of(levels), weight)
+
     def _product(self, product: Tensor, place: int, i: Sequence[Expr]) -> Expr:
         block, lane = tir.floordiv(i[-1], BLOCK), tir.floormod(i[-1], BLOCK)
-        return product(*i[:-1], block, place, lane)
+        found = product(*i[:-1], block, place, lane)
+        if self.rounding is None or self.w_scale is None:
+            return found
+        t, d = i[:2]
+        point = self.rounding.point(t, d).astype("int32")
+        exact = found - self.weight(d, block, self.plan.depth, place, lane) * point
+        return exact.astype("float32") * (self.rounding.scale(t, d) * of_axis(self.w_scale, d))
 
     def _input(self, gate: int, i: Sequence[Expr]) -> Expr:
         t, d, b, j = i

@@ -12,6 +12,7 @@ from ....ops.cells import DIRECTIONS, GATES
 from ...steps.candidates import best, divisors
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
+from ..words import WORDS
 
 MOST_WIDE = 4  # blocks of units of a tile
 MOST_ROWS = 8
@@ -40,6 +41,7 @@ class RecurrentPlan:
     wide: int  # blocks of units in one
     lanes: int  # of a vector
     parallel: str  # what the tasks are: directions, or tiles of units at each step
+    word: int = 0  # levels that are multiplied at once; 0: floats are
 
     def __str__(self) -> str:
         tiles = " and ".join(map(str, self.tiles))
@@ -48,12 +50,18 @@ class RecurrentPlan:
             DIRECTION: f"{len(self.reversed)} tasks, one a direction",
             UNITS: f"{self.blocks // self.wide} tasks a step",
         }
-        return f"register tile {tiles}, {tasks[self.parallel]}"
+        words = f", of words of {self.word}" if self.word else ""
+        return f"register tile {tiles}, {tasks[self.parallel]}{words}"
 
     @property
     def blocks(self) -> int:
         """Of units, the last one filled up."""
         return blocks_of(self.units)
+
+    @property
+    def depth(self) -> int:
+        """Terms of a sum: units, or words of those of whole blocks."""
+        return self.blocks * BLOCK // self.word if self.word else self.units
 
     @property
     def padded_batch(self) -> int:
@@ -74,7 +82,8 @@ class RecurrentPlan:
 
     def faults(self, ops: Ops, cpu: Machine) -> Faults:
         """Of this plan for a layer."""
-        (op,) = ops
+        op = _layer(ops)
+        yield from unlike("levels of a word", self.word, _word(ops, blocks_of(self.units), cpu))
         (length, _, batch, units), dtype = op.outputs[0]
         found = self.kind, self.length, self.batch, self.units
         yield from unlike("sizes", found, (op.kind, length, batch, units))
@@ -89,8 +98,9 @@ class RecurrentPlan:
 
 def plan(ops: Ops, machine: Machine) -> RecurrentPlan:
     """The plan of the composite's layer."""
-    (op,) = ops
-    found = list(_plans(op, machine))
+    op = _layer(ops)
+    word = _word(ops, blocks_of(op.outputs[0][0][-1]), machine)
+    found = list(_plans(op, machine, word))
     usual = min(found, key=lambda made: _cycles(made, machine))
     sizes = [(p.rows, p.wide, p.parallel) for p in found]
     chosen = (usual.rows, usual.wide, usual.parallel)
@@ -98,7 +108,22 @@ def plan(ops: Ops, machine: Machine) -> RecurrentPlan:
     return next(p for p, size in zip(found, sizes, strict=True) if size == made)
 
 
-def _plans(op: OpView, cpu: Machine) -> Iterator[RecurrentPlan]:
+def _layer(ops: Ops) -> OpView:
+    return next(view for view in ops if view.kind in GATES)
+
+
+def _word(ops: Ops, blocks: int, cpu: Machine) -> int:
+    """Levels of a word: of a weight that was packed, perhaps for another CPU, as it was."""
+    levels = next(iter(ops.of("dequantize")), None)
+    if levels is None:
+        return 0
+    packed = ops.packing(levels, 0).shape
+    if packed is None:
+        return cpu.word
+    return next(w for w in WORDS if blocks * BLOCK // w == packed[2] - 1)  # the sums lie behind
+
+
+def _plans(op: OpView, cpu: Machine, word: int) -> Iterator[RecurrentPlan]:
     """Every tile that fits, with every way to share the work among cores; at least one."""
     (length, directions, batch, units), _ = op.outputs[0]
     back = DIRECTIONS[op.attrs["direction"]]
@@ -111,7 +136,7 @@ def _plans(op: OpView, cpu: Machine) -> Iterator[RecurrentPlan]:
         for height in rows:
             for way in ways if cpu.cores > 1 else [SERIAL]:
                 made = RecurrentPlan(
-                    op.kind, length, batch, units, back, products, height, wide, lanes, way
+                    op.kind, length, batch, units, back, products, height, wide, lanes, way, word
                 )
                 if height == wide == 1 or all(tile.fits(cpu, 1) for tile in made.tiles):
                     yield made
@@ -129,10 +154,10 @@ def _cycles(plan: RecurrentPlan, cpu: Machine) -> float:
     rows, across = plan.padded_batch // plan.rows, plan.blocks // plan.wide
     tasks = {SERIAL: 1, DIRECTION: len(plan.reversed), UNITS: across}[plan.parallel]
     busiest = -(-tasks // cpu.cores) / tasks * len(plan.reversed)
-    steps = sum(tile.cycles(cpu) for tile in plan.tiles) * plan.units * rows * across
+    steps = sum(tile.cycles(cpu) for tile in plan.tiles) * plan.depth * rows * across
     vectors = plan.blocks * BLOCK / plan.lanes * plan.padded_batch
     cells = vectors * CELL_CYCLES[plan.kind] / cpu.multiply_adds
-    size = sum(map(len, plan.products)) * plan.blocks * LINE * plan.units
+    size = sum(map(len, plan.products)) * plan.blocks * LINE * plan.depth
     held = size * (busiest if plan.parallel else len(plan.reversed))
     weights = size * rows / (cpu.l2_bandwidth if held <= cpu.l2_bytes else cpu.l3_bandwidth)
     waits = REGION_CYCLES * len(plan.products) * len(plan.reversed)

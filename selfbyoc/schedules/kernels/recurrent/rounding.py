@@ -5,19 +5,29 @@ the zero point of a step follow from all rows of the state before it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 
-RANGES = 4  # of these stages, the first: the least and the greatest, of lanes and of all
 
-
-def rounded(before: Tensor) -> tuple[Tensor, ...]:
+@dataclass(frozen=True)
+class Rounding:
     """The stages from the state before each step, [length, directions, rows, units], to what is
-    left of it, in the order of computing; copies of rows and units change no range.
+    multiplied of it, in the order of computing: `ranges` are the least and the greatest element, of
+    each lane and of all; `kept` is the state as floats, or its levels of 0 to 255.
     """
+
+    ranges: tuple[Tensor, ...]
+    scale: Tensor
+    point: Tensor
+    kept: Tensor
+
+
+def rounded(before: Tensor, as_levels: bool) -> Rounding:
+    """Copies of rows and units change no range."""
     length, sides, rows, units = extents(before)
     zero, one, most = (tir.const(n, before.dtype) for n in (0, 1, 255))
 
@@ -49,12 +59,15 @@ def rounded(before: Tensor) -> tuple[Tensor, ...]:
     point = te.compute(
         (length, sides), lambda t, d: clipped(tir.nearbyint(-low(t, d) / scale(t, d))), name="point"
     )
-    kept = te.compute(
-        extents(before),
-        lambda t, d, b, j: (
-            (clipped(tir.nearbyint(before(t, d, b, j) / scale(t, d)) + point(t, d)) - point(t, d))
-            * scale(t, d)
-        ),
-        name="kept",
-    )
-    return (*lows, *highs, scale, point, kept)
+
+    def level(t: Expr, d: Expr, b: Expr, j: Expr) -> Expr:
+        return clipped(tir.nearbyint(before(t, d, b, j) / scale(t, d)) + point(t, d))
+
+    def kept(t: Expr, d: Expr, b: Expr, j: Expr) -> Expr:
+        found = level(t, d, b, j)
+        if as_levels:
+            return found.astype("int32").astype("uint8")
+        return (found - point(t, d)) * scale(t, d)
+
+    stage = te.compute(extents(before), kept, name="kept")
+    return Rounding((*lows, *highs), scale, point, stage)

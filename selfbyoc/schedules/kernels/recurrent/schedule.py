@@ -11,7 +11,6 @@ from ...steps.loops import start_sums, vectorize, vectorize_copy
 from ...steps.tiles import BLOCK
 from .compute import Layer
 from .plan import DIRECTION, UNITS, RecurrentPlan
-from .rounding import RANGES
 
 
 def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> None:
@@ -25,7 +24,8 @@ def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> N
     _parallelize(sch, stages.groups, plan)
     for block in (b for group in stages.groups for b in group):
         _vectors(sch, block, plan)
-    for block in (*stages.before, *stages.rounding[-1:]):
+    rounding = stages.rounding
+    for block in (*stages.before, *([rounding.kept] if rounding else [])):
         vectorize(sch, sch.get_loops(block)[-1], plan.lanes)
     if not plan.is_direct:
         for block in filter(None, stages.result):  # a model may leave one unread
@@ -35,7 +35,7 @@ def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> N
     # Last: TensorIR finds no compact dataflow after one.
     for product, k in zip(stages.products, steps, strict=True):
         start_sums(sch, product, k, 3)
-    for block in stages.rounding[:RANGES]:
+    for block in rounding.ranges if rounding else ():
         _, _, first, *lanes = sch.get_loops(block)
         if lanes:
             start_sums(sch, block, first, len(lanes) - 2)
@@ -49,8 +49,9 @@ def _merge(sch: Schedule, stages: Layer, plan: RecurrentPlan) -> None:
         _share(sch, [_tiled(sch, block, plan) for block in group])
     first = [_copied(sch, block) for block in stages.before]
     if stages.rounding:
-        *ranges, kept = stages.rounding
-        first += [*(_range(sch, block, plan) for block in ranges), _copied(sch, kept)]
+        found = stages.rounding
+        numbers = (*found.ranges, found.scale, found.point)
+        first += [*(_range(sch, block, plan) for block in numbers), _copied(sch, found.kept)]
     _share(sch, [*first, *(sch.get_loops(group[0])[1] for group in stages.groups)])
     for before, after in zip(stages.before, stages.after, strict=True):
         carry(sch, before, after)
