@@ -385,7 +385,7 @@ ROWS = [
     Row("fewer groups", R, inverted(groups=4), shapes(INVERTED, wd=(12, 3, 3, 3)), "add",
         refused("conv2d_1 must be depthwise: 12 groups, found 4")),
     Row("another activation", R, inverted(active=op.tanh), INVERTED, "add",
-        missed("tanh", "op clip or relu", "op tanh")),
+        missed("tanh", "op clip, relu or hard_swish", "op tanh")),
     Row("a wide window at the end", R, inverted(window={"padding": 1}),
         shapes(INVERTED, wp=(4, 12, 3, 3)), "add",
         refused("conv2d_2 must be pointwise: a 1x1 window, found 3x3")),

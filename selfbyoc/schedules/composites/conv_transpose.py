@@ -79,6 +79,7 @@ conv2d_transpose = Composite(
             "3x3", (2, 7, 9, 11), (7, 5, 3, 3), op.silu,
             strides=2, padding=1, output_padding=1,
         ),
+        _biased2d("hard-swish", (1, 5, 7, 6), (5, 6, 3, 3), op.hard_swish, strides=2),
         _biased2d("stride-1", (1, 9, 8, 7), (9, 19, 3, 3), op.clip, padding=1),
         _bare2d("stride-3", (1, 5, 6, 5), (5, 3, 5, 4), strides=3, padding=(2, 1)),
         _bare2d("gaps", (1, 3, 4, 5), (3, 4, 2, 1), strides=3, output_padding=2),
@@ -98,6 +99,7 @@ conv1d_transpose = Composite(
     cases=(
         _biased1d("vocoder", (1, 64, 40), (64, 32, 16), strides=8, padding=4),
         _biased1d("limited", (1, 6, 10), (6, 3, 4), op.clip, strides=2, padding=1),
+        _biased1d("hard-swish", (1, 5, 9), (5, 4, 3), op.hard_swish, strides=2),
         _biased1d("gated", (2, 4, 11), (4, 3, 3), op.silu, strides=2),
         _bare1d("tail", (2, 5, 13), (5, 3, 5), strides=3, padding=2, output_padding=1),
         _bare1d("stride-1", (1, 4, 9), (4, 6, 3), False, padding=1),

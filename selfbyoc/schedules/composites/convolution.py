@@ -139,6 +139,7 @@ conv2d_nhwc = Composite(
         Case(_nhwc(lambda y: y), name="linear", **_SMALL_NHWC, bias=(9,)),
         Case(_bare_nhwc(op.clip), name="clip", **_SMALL_NHWC),
         Case(_bare_nhwc(op.silu), name="silu", **_SMALL_NHWC),
+        Case(_bare_nhwc(op.hard_swish), name="hard-swish", **_SMALL_NHWC),
         Case(_nhwc(strides=2), name="tail", x=(2, 9, 12, 7), weight=(3, 2, 7, 19), bias=(19,)),
     ),
 )

@@ -105,8 +105,9 @@ def usual_pointwise(layer: Layer, cpu: Machine) -> list[PointwisePlan]:
 def _windowed(layer: Layer, tiles: Sequence[RegisterTile], cpu: Machine) -> list[PointwisePlan]:
     """With the pixels under each tap of a window packed into the panels, from padded rows."""
     image = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
-    rows = -(-image.height // (PADDING_TASKS * cpu.cores))
-    image = replace(image.of_rows(rows, 1, 1), copies=not image.is_whole)
+    tasks = 1 if image.is_whole else PADDING_TASKS * cpu.cores
+    image = image.of_rows(-(-image.height // tasks), 1, 1)
+    image = replace(image, copies=not image.is_whole)
     vector, found = cpu.lanes("float32"), []
     for tile in tiles:
         unit = math.gcd(tile.vectors * vector, layer.out[3])
