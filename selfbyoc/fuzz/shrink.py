@@ -60,6 +60,8 @@ def smaller(program: Program) -> Iterator[Program]:
         types = infer(program)
     except Invalid:
         return
+    if program.plant is not None:
+        yield replace(program, plant=None)
     yield from _outputs(program, [len(t) == 1 for t in types])
     yield from _without_ops(program, types)
     yield from _plain_attributes(program)
@@ -68,7 +70,6 @@ def smaller(program: Program) -> Iterator[Program]:
     if program.target:
         yield replace(program, target="")
     if program.plant is not None:
-        yield replace(program, plant=None)
         for index in range(program.plant.index):
             yield replace(program, plant=replace(program.plant, index=index))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import OpCall, Value
-from ..ops import elementwise
+from ..ops import activations, elementwise
 from ..ops.reduce import reduced_axes
 
 Order = tuple[int, ...]
@@ -21,7 +21,8 @@ _OTHERS = (
     "ceil", "cos", "equal", "floor", "floor_divide", "greater", "greater_equal", "less",
     "less_equal", "logical_and", "logical_not", "logical_or", "not_equal", "sign", "sin", "where",
 )  # fmt: skip
-ON_ELEMENTS = frozenset({*(k.name for k in elementwise.KINDS), *_OTHERS}) - {"bias_add"}
+_OURS = (k.name for k in (*elementwise.KINDS, *activations.KINDS))
+ON_ELEMENTS = frozenset({*_OURS, *_OTHERS}) - {"bias_add"}
 KERNEL_LAYOUTS = {"NCHW": "OIHW", "NHWC": "HWIO"}
 
 

@@ -273,7 +273,10 @@ def test_records_are_found_by_functions_with_the_same_info(attached):
     assert (found is not None) == attached
 
 
-@pytest.mark.parametrize("kind", sorted(set(written()) - MISSING))
+OF_SEVERAL = {"hard_swish"}  # ops of TVM's
+
+
+@pytest.mark.parametrize("kind", sorted(set(written()) - MISSING - OF_SEVERAL))
 def test_every_op_of_the_vocabulary(kind):
     """Its info says its tensors and owns all its blocks, wherever TVM legalises it."""
     mod = AttachOpInfo()(vocabulary_model(kind))
