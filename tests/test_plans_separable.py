@@ -192,9 +192,15 @@ def rows_of(size, channels, *, batch=1, stride=1, cpu=MACHINES["avx512"], cores=
 
 
 def test_a_small_image_is_one_chunk():
-    assert rows_of(7, 960).chunks == rows_of(14, 576).chunks == rows_of(28, 192).chunks == 1
-    assert rows_of(28, 192, cpu=MACHINES["sse"]).chunks > 1  # 256 KB of L2
-    assert rows_of(28, 192, batch=4).chunks > 1  # what is between the two regions, 2.4 MB
+    assert rows_of(7, 960).chunks == 1
+    assert rows_of(14, 576, cores=1).chunks == rows_of(28, 192, cores=1).chunks == 1
+    assert rows_of(14, 576, cores=8).chunks == 1
+    assert rows_of(28, 192, cpu=MACHINES["sse"], cores=1).chunks > 1  # 256 KB of L2
+    assert rows_of(28, 192, batch=4, cores=1).chunks > 1  # between the two regions are 2.4 MB
+
+
+def test_cores_with_an_even_part_of_the_rows_share_nothing():
+    assert rows_of(14, 576).chunks == rows_of(28, 192).chunks == 2
 
 
 def test_products_are_summed_by_what_l1_holds():

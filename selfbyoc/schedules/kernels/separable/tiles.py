@@ -11,8 +11,12 @@ from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile
 from .form import Form, Pixels
 
-# Time of an image in one chunk, of that in chunks: these compute the halo, and read all weights.
-MOST_WHOLE_TIME = 1.25
+# Time of an image in one chunk, of that in chunks, which compute the halo and read all weights.
+# Several cores in one chunk give each other all of the depthwise result: two cores of Zen 4, us in
+# one chunk and in two, and where they share no cache (Nov 2026): 64x14x14 e384 111 and 109, 187 and
+# 116; 96x14x14 e576 224 and 233, 366 and 241; pairs 64x56x56 184 and 168, 364 and 172; in chunks
+# that are not even 160x7x7 e960 162 and 201, 220 and 208.
+MOST_WHOLE_TIME, MOST_SHARED_TIME = 1.25, 0.9
 MOST_TOGETHER = 8  # windows; more share little
 LEAST_TILES = 6  # that read the same weights, for sums in parts
 MOST_EXPANDED = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
@@ -126,7 +130,8 @@ def chunk_rows(
     alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
     held = _framed_bytes(f, f.out[0], at_a_time) <= cpu.l2_bytes // 4
     held = held and batch * _hidden_bytes(f, f.out[0], channels) <= cpu.l2_bytes
-    if held and alone <= MOST_WHOLE_TIME * cost(fitting[0]):
+    most = MOST_WHOLE_TIME if cpu.cores == 1 else MOST_SHARED_TIME
+    if held and alone <= most * cost(fitting[0]):
         return list(dict.fromkeys([f.out[0], *fitting]))
     return [rows for rows in fitting if rows < f.out[0]] or fitting
 
