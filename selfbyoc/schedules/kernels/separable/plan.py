@@ -129,9 +129,7 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
     if not plain:
         return None
     form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2])
-    # An image that is only transposed takes a vector of channels at a time.
-    at_a_time = tiles.MOST_EXPANDED if expand else cpu.lanes("float32")
-    rows = tiles.chunk_rows(form, out[0], out[1], cpu, at_a_time)
+    rows = tiles.chunk_rows(form, out[0], out[1], cpu, bool(expand))
     form = replace(form, rows=choose("rows_of_a_chunk", best(rows, rows[0]), rows[0]))
     # Rows of padding cost nothing to copy, and little to expand where chunks share rows anyway.
     form = replace(form, padded=not expand or form.chunks > 1)

@@ -17,6 +17,9 @@ from .form import Form, Pixels
 # 116; 96x14x14 e576 224 and 233, 366 and 241; pairs 64x56x56 184 and 168, 364 and 172; in chunks
 # that are not even 160x7x7 e960 162 and 201, 220 and 208.
 MOST_WHOLE_TIME, MOST_SHARED_TIME = 1.25, 0.9
+# The share of the work on rows under the windows, where these are expanded and where they are only
+# transposed; the rest is on rows of the result. 256x6x160, 5x5, in one chunk 660 us and in two 672.
+EXPANDED_SHARE, TRANSPOSED_SHARE = 0.5, 0.15
 MOST_TOGETHER = 8  # windows; more share little
 LEAST_TILES = 6  # that read the same weights, for sums in parts
 MOST_EXPANDED = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
@@ -104,9 +107,7 @@ def together(width: int, cpu: Machine) -> list[int]:
     return sorted(sizes, key=lambda n: -(-width // n) * (n + 1) * (1 if n <= few else 1.15))
 
 
-def chunk_rows(
-    f: Form, batch: int, channels: int, cpu: Machine, at_a_time: int = MOST_EXPANDED
-) -> list[int]:
+def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine, expands: bool = True) -> list[int]:
     """Rows of a chunk, the best first. All rows where some blocks of them fit in the L2 well, and
     what is between the two regions too; else rows that fit and cost the least, counting the halo
     and the cores that idle.
@@ -117,17 +118,23 @@ def chunk_rows(
     peak in one chunk, 76 in two; 512x14x14, 0.4 MB, 85 in one, 77 in two.
     """
 
+    # An image that is only transposed takes a vector of channels at a time.
+    at_a_time = MOST_EXPANDED if expands else cpu.lanes("float32")
+    share = EXPANDED_SHARE if expands else TRANSPOSED_SHARE
+
     def fits(rows: int) -> bool:
         return chunk_bytes(f, rows, channels, at_a_time) <= cpu.l2_bytes * 3 // 4
 
+    def work(rows: int) -> float:
+        high = replace(f, rows=rows).high / f.strides[0]
+        return share * high + (1 - share) * rows
+
     def cost(rows: int) -> float:
-        g = replace(f, rows=rows)
-        # Half of the work is on the rows under the windows, half on those of the result.
-        return -(-batch * g.chunks // cpu.cores) * (g.high / f.strides[0] + rows)
+        return -(-batch * replace(f, rows=rows).chunks // cpu.cores) * work(rows)
 
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
-    alone = batch * (f.high / f.strides[0] + f.out[0]) / cpu.cores * unevenness(tasks, cpu)
+    alone = batch * work(f.out[0]) / cpu.cores * unevenness(tasks, cpu)
     held = _framed_bytes(f, f.out[0], at_a_time) <= cpu.l2_bytes // 4
     held = held and batch * _hidden_bytes(f, f.out[0], channels) <= cpu.l2_bytes
     most = MOST_WHOLE_TIME if cpu.cores == 1 else MOST_SHARED_TIME
