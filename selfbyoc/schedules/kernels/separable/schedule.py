@@ -103,7 +103,7 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
 
 def _read_at_once(row: int, lanes: int) -> int:
     """Elements of a row of the result that are read out of their tiles at a time: whole and half
-    vectors, or a few. 64x56x56, 3x3, on two cores of Zen 4 with AVX-512: 14 at a time 221 us, all 56
+    vectors, or a few. 64x56x56, 3x3, on two cores of Zen 4 AVX-512: 14 at a time 221 us, all 56
     183; of rows of 76 4 at a time 1625 us, 38 1662 (Nov 2026).
     """
     vectors = width_of(row, lanes)
