@@ -201,6 +201,7 @@ def test_a_small_image_is_one_chunk():
 
 def test_cores_with_an_even_part_of_the_rows_share_nothing():
     assert rows_of(14, 576).chunks == rows_of(28, 192).chunks == 2
+    assert rows_of(4, 728).chunks == rows_of(8, 512).chunks == 1  # for so few pixels all weights
 
 
 def test_products_are_summed_by_what_l1_holds():

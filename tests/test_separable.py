@@ -162,6 +162,8 @@ def test_sums_in_parts(monkeypatch, chunk, attrs):
     monkeypatch.setattr(plan, "_by_blocks", spy)
     if chunk:
         monkeypatch.setattr(tiles, "chunk_rows", lambda *args: [chunk])
+    else:
+        monkeypatch.setattr(tiles, "MOST_SHARED_TIME", 9.0)
     run = run_case(BY_NAME["depthwise_pointwise"], pair_of(96, 130, (19, 17), **attrs))
     assert run.counts == {"depthwise_pointwise": 1}
     assert made[-1].parts > 1

@@ -17,6 +17,7 @@ from .form import Form, Pixels
 # 116; 96x14x14 e576 224 and 233, 366 and 241; pairs 64x56x56 184 and 168, 364 and 172; in chunks
 # that are not even 160x7x7 e960 162 and 201, 220 and 208.
 MOST_WHOLE_TIME, MOST_SHARED_TIME = 1.25, 0.9
+LEAST_PIXELS = 64  # of a chunk: of fewer, each core waits for all weights
 # The share of the work on rows under the windows, where these are expanded and where they are only
 # transposed; the rest is on rows of the result. 256x6x160, 5x5, in one chunk 660 us and in two 672.
 EXPANDED_SHARE, TRANSPOSED_SHARE = 0.5, 0.15
@@ -137,7 +138,8 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine, expands: bool =
     alone = batch * work(f.out[0]) / cpu.cores * unevenness(tasks, cpu)
     held = _framed_bytes(f, f.out[0], at_a_time) <= cpu.l2_bytes // 4
     held = held and batch * _hidden_bytes(f, f.out[0], channels) <= cpu.l2_bytes
-    most = MOST_WHOLE_TIME if cpu.cores == 1 else MOST_SHARED_TIME
+    shares = cpu.cores > 1 and fitting[0] * f.out[1] >= LEAST_PIXELS
+    most = MOST_SHARED_TIME if shares else MOST_WHOLE_TIME
     if held and alone <= most * cost(fitting[0]):
         return list(dict.fromkeys([f.out[0], *fitting]))
     return [rows for rows in fitting if rows < f.out[0]] or fitting
