@@ -320,3 +320,40 @@ def test_one_result_alone(sizes, number):
     run = run_case({c.name: c for c in BUILTIN}["lstm"], case)
     assert run.counts == {"lstm": 1}
     assert_close(run)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_what_fills_the_last_block_of_units_is_in_no_range(direction, dtype):
+    """States beyond the last unit were no copies of its: where one of them was the largest, all
+    levels were others (21 units, half of the draws with bytes; `lstm` had it, too). In none of
+    these draws does a state lie between two levels by a hair.
+    """
+    sides, units = 1 + (direction == "bidirectional"), 21
+    rng = np.random.default_rng(sides)
+    levels = rng.integers(-128, 128, (sides, 4 * units, units))
+    zero, weight = 128 * (dtype == "uint8"), levels * np.float32(2.0**-9)
+    words = " ".join(["sigmoid tanh tanh"] * sides)
+    how = {"direction": direction, "activations": words, "quantized_state": True}
+
+    def program(gates, weight, hidden, cell):
+        if dtype != "float32":
+            weight = op.dequantize(weight, 2.0**-9, zero)
+        return op.lstm(gates, weight, hidden, cell, **how)[0]
+
+    states = (sides, 1, units)
+    shapes = {"gates": (3, 1, sides * 4 * units), "hidden": states, "cell": states}
+    held = weight if dtype == "float32" else (levels + zero).astype(dtype)
+    library = selfbyoc.build(emit(program, shapes, {"weight": held.astype(dtype)}), cache=False)
+    assert library.report.counts == {"lstm" if dtype == "float32" else "lstm_int8": 1}
+    plain = ir.read(emit(program_of_floats(how), {**shapes, "weight": weight.shape})["main"])
+    for _ in range(30):
+        given = {n: (0.05 * rng.standard_normal(s)).astype("float32") for n, s in shapes.items()}
+        arrays = {**given, "weight": weight.astype("float32")}
+        (wanted,) = evaluate(plain, [arrays[v.name] for v in plain.inputs])
+        (found,) = library(**given)
+        np.testing.assert_allclose(found, np.asarray(wanted), rtol=0, atol=2e-7)
+
+
+def program_of_floats(how):
+    return lambda gates, weight, hidden, cell: op.lstm(gates, weight, hidden, cell, **how)[0]
