@@ -138,7 +138,7 @@ def test_a_plan_reads_well():
     made = plan(inverted(24, 144, 24, 56), replace(MACHINES["avx2"], cores=2))
     assert str(made) == (
         "3x3 windows, 4 at a time; tasks are 8 chunks of 7 rows; expands in register tiles of "
-        "4 pixels x 3 vectors; projects in register tiles of 4 pixels of flat rows x 3 vectors"
+        "4 pixels x 3 vectors; projects in register tiles of 4 pixels x 3 vectors"
     )
     assert hash(made) == hash(plan(inverted(24, 144, 24, 56), replace(MACHINES["avx2"], cores=2)))
     strided = inverted(24, 144, 24, 56)

@@ -6,7 +6,7 @@ After it the buffers become slices of the output, and the copy is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from .._tvm import Analyzer, param_buffers, region_buffer, tir, tvm, walk
 from .._tvm_rewrite import block_with, with_nodes
 
 BLOCKS = ("SBlock", "Block")
+LOADS = ("BufferLoad", "TensorLoad")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Concatenate:
 def is_concatenate(block: Any) -> bool:
     """Whether a block only copies from several buffers."""
     store = block.body
-    return type(store).__name__ == "BufferStore" and len(_branches(store.value)) > 1
+    return type(store).__name__ == "BufferStore" and len(branches(store.value)) > 1
 
 
 def without_concatenates(func: Any) -> Any:
@@ -65,7 +66,7 @@ def _concatenate(nest: Any, own: Sequence[Any]) -> Concatenate | None:
     if len(blocks) != 1 or not is_concatenate(blocks[0]):
         return None
     store = blocks[0].body
-    loads = _branches(store.value)
+    loads = branches(store.value)
     placed = [_start(store, load) for load in loads]
     if any(place is None for place in placed):
         return None
@@ -77,13 +78,15 @@ def _concatenate(nest: Any, own: Sequence[Any]) -> Concatenate | None:
     return _checked(str(blocks[0].name_hint), store.buffer, buffers, placed)
 
 
-def _branches(value: Any) -> list[Any]:
-    """The loads that nested if_then_else choose from; none if there is anything else."""
-    if type(value).__name__ in ("TensorLoad", "BufferLoad"):
+def branches(value: Any, kinds: Collection[str] = LOADS) -> list[Any]:
+    """The loads that nested if_then_else choose from, or nodes of other kinds too; none if there is
+    anything else.
+    """
+    if type(value).__name__ in kinds:
         return [value]
     if type(value).__name__ != "Call" or not str(value.op.name).endswith("if_then_else"):
         return []
-    taken, other = _branches(value.args[1]), _branches(value.args[2])
+    taken, other = branches(value.args[1], kinds), branches(value.args[2], kinds)
     return taken + other if taken and other else []
 
 

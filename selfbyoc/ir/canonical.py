@@ -80,19 +80,9 @@ def _read(rule: Rule, rewriter: Rewriter, call: OpCall) -> Rewrite | None:
 
 
 _OF_ONE_SHAPE = frozenset(
-    {
-        "clip",
-        "gelu",
-        "gelu_tanh",
-        "hard_swish",
-        "layer_norm",
-        "lrn",
-        "relu",
-        "rms_norm",
-        "silu",
-        "softmax",
-    }
-)
+    {"clip", "gelu", "gelu_tanh", "hard_swish", "layer_norm", "lrn", "relu", "rms_norm", "silu",
+     "softmax"}
+)  # fmt: skip
 
 
 def _one_pass(draft: Draft, kinds: Collection[str] | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._tvm import TensorLoad, dtype_of, region_buffer, tir, walk
 from ..._tvm_rewrite import mapped
+from ...codegen.slices import LOADS, branches
 from ...language.decisions import is_symbolic
 from ...language.types import Loop, Schedule
 from ...machine import Machine
@@ -20,7 +21,6 @@ MOST_PIECES = 3.2  # times the registers that whole vectors would take
 # Sources of a row that are copied apart: 128 x (4096, 7500, 4096) in 190 us, with a test for each
 # element 610; 128 x (16, 7500, 16) in 56 and 280 (two cores of Zen 4, Nov 2026).
 MOST_SOURCES = 8
-LOADS = ("BufferLoad", "TensorLoad")
 
 
 def vectorize_injective(sch: Schedule, block: Facts, machine: Machine) -> None:
@@ -122,18 +122,9 @@ def _asked_for(block: Facts) -> list[Any]:
 def _is_joined(block: Facts, axis: Axis) -> bool:
     """Whether each row along an axis is copied from a few sources, one after the other."""
     store = block.stmt.body
-    sources = _sources(store.value) if type(store).__name__ == "BufferStore" else 0
-    return 1 < sources <= MOST_SOURCES and any(axis.var.same_as(v) for v in _asked_for(block))
-
-
-def _sources(value: Any) -> int:
-    """Of how many elements and numbers nested if_then_else choose; 0 if it is anything else."""
-    if type(value).__name__ in (*LOADS, "FloatImm", "IntImm"):
-        return 1
-    if type(value).__name__ != "Call" or not str(value.op.name).endswith("if_then_else"):
-        return 0
-    taken, other = _sources(value.args[1]), _sources(value.args[2])
-    return taken + other if taken and other else 0
+    kinds = (*LOADS, "FloatImm", "IntImm")  # numbers fill what is padded
+    sources = branches(store.value, kinds) if type(store).__name__ == "BufferStore" else []
+    return 1 < len(sources) <= MOST_SOURCES and any(axis.var.same_as(v) for v in _asked_for(block))
 
 
 def _variables(nodes: Sequence[Any], own: Collection[Any]) -> list[Any]:

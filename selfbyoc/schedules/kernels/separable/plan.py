@@ -191,7 +191,7 @@ def _sums(form: Form, count: int, batch: int, steps: int, cpu: Machine) -> list[
     def tasks(run: Run) -> int:
         return batch * (count // run.vectors * run.pixels.bands if whole else form.chunks)
 
-    return tiles.register_runs(count, pixels, tasks, cpu, steps)
+    return tiles.register_runs(count, pixels, tasks, cpu, steps, 1.0 if whole else tiles.FLAT_TIME)
 
 
 def _parts(project: OpView, sums: Run, steps: int, unit: int, cpu: Machine, whole: bool) -> int:

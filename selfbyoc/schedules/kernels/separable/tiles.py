@@ -21,6 +21,9 @@ LEAST_PIXELS = 64  # of a chunk: of fewer, each core waits for all weights
 # The share of the work on rows under the windows, where these are expanded and where they are only
 # transposed; the rest is on rows of the result. 256x6x160, 5x5, in one chunk 660 us and in two 672.
 EXPANDED_SHARE, TRANSPOSED_SHARE = 0.5, 0.15
+# Time of tiles over flat rows of a chunk, of those that end with a row. 128x28x28, in two chunks,
+# AVX2, us: 311 and 153; 120x20x20, 5x5: 211 and 81; others within 4% (two cores of Zen 4).
+FLAT_TIME = 1.05
 MOST_TOGETHER = 8  # windows; more share little
 LEAST_TILES = 6  # that read the same weights, for sums in parts
 MOST_EXPANDED = 3 * BLOCK  # channels of the expanded image that exist at a time, at most
@@ -53,13 +56,18 @@ class Run:
 
 
 def register_runs(
-    count: int, pixels: Sequence[Pixels], tasks: Callable[[Run], int], cpu: Machine, steps: int = 0
+    count: int,
+    pixels: Sequence[Pixels],
+    tasks: Callable[[Run], int],
+    cpu: Machine,
+    steps: int = 0,
+    flat: float = 1.0,
 ) -> list[Run]:
     """Register tiles for `count` vectors of channels over rows of pixels, the best first.
 
     `pixels` are cut into bands, and not yet into tiles; `tasks` says how many there are then. Sums
     of so many `steps` read weights that L1 may not hold: from L2 for each tile then, or once for
-    all tiles of a band.
+    all tiles of a band. Tiles over several rows take `flat` times as long.
     """
     most = max(1, MOST_EXPANDED // cpu.lanes("float32"))
     vectors = [v for v in range(1, min(count, most) + 1) if count % v == 0]
@@ -84,6 +92,7 @@ def register_runs(
         # Of a multiply-add, with those of pixels that hang over; loads count though they hide.
         loads = (tile.rows + tile.vectors) / tile.sums
         cycles = (1 / tile.efficiency(cpu) + loads / 4 + far(run) / tile.sums) / run.pixels.use
+        cycles *= flat if run.pixels.band > 1 else 1
         # A band of several rows is written in longer pieces.
         return cycles * unevenness(tasks(run), cpu), run.pixels.bands, -tile.sums
 
