@@ -8,12 +8,19 @@ from harness import model, random_args
 from selfbyoc import BUILTIN, verify
 from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.opencl import TARGET
+from selfbyoc.language.nodes import Op, reachable
 from selfbyoc.ops.cells import GATES
 
-# A recurrent layer's steps follow on one another: it is no kernel of a GPU.
+
+def _in_steps(composite):
+    """Whether it has a recurrent layer, whose steps follow on one another: no kernel of a GPU."""
+    nodes = (node for output in composite.outputs for node in reachable(output))
+    return any(isinstance(node, Op) and node.kind in GATES for node in nodes)
+
+
 HERE = [
     c for c in BUILTIN
-    if c.name not in GATES and any(GENERATION in case.generations for case in c.cases)
+    if not _in_steps(c) and any(GENERATION in case.generations for case in c.cases)
 ]  # fmt: skip
 # One of each sort; `make gpu-smallest` has them all.
 FEW = [
