@@ -31,6 +31,11 @@ def found(composite, program, cpu, *, how=(), constants=None, told=None, reader=
     return composite, case, cpu, hows, told or {}, reader and machines.usual(reader)
 
 
+def levels_of_groups(x, weight):
+    image = op.dequantize(x, 0.0625, -3)
+    return op.conv2d(image, op.dequantize(weight, 0.015625, 0), groups=63)
+
+
 def separable(x, w_depth, w_point):
     return op.conv2d(op.relu(op.conv2d(x, w_depth, groups=48, padding=1, strides=2)), w_point)
 
@@ -77,6 +82,10 @@ FOUND = {
         "layer_norm_dense",
         lambda x, gamma, beta, weight: op.dense(op.layer_norm(x, gamma, beta), weight),
         "haswell", x=(72, 1600), gamma=(1600,), beta=(1600,), weight=(16, 1600),
+    ),
+    "of levels in groups two plans asked the tuner for one window": found(
+        "conv2d_int8", levels_of_groups, "haswell", how=(cases.BUILT, cases.TUNED, cases.LASTING),
+        x=((1, 63, 10, 7), "int8"), weight=((1071, 1, 3, 3), "int8"),
     ),
     "melted, the blocks of a weight packed for another machine were not looked at": found(
         "conv2d_relu_conv2d_relu", chain({"padding": 1}, {"padding": 1}), "skylake-avx512",

@@ -49,7 +49,8 @@ def code(mod, target, form):
     [
         ((64, 384, 96), True),
         ((19, 130 * 3, 80), True),
-        ((64, 40, 96), False),
+        ((64, 40, 96), True),  # a panel in one piece
+        ((64, 37, 96), False),  # in steps that nothing divides
         ((1, 768, 96), False),
     ],
 )

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from .._tvm import dtype_of, te, tir
+from .float32 import f32, in_f32, is_f32, of_multiple, polynomial
 
 _EXP = (
     1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
@@ -37,6 +37,7 @@ _ERF_Q = (
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
     -1.42647390514189e-02,
 )  # fmt: skip
+_LOG_2 = (0.693359375, -2.12194440e-4)  # the first times a whole number below 2^9 is exact
 _LOG = (
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
     -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
@@ -48,49 +49,25 @@ _TANH_P = (
 _TANH_Q = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
 
 
-def _f(value: float) -> Any:
-    return tir.const(value, "float32")
-
-
-def _poly(x: Any, coefficients: tuple[float, ...]) -> Any:
-    total = _f(coefficients[0])
-    for c in coefficients[1:]:
-        total = total * x + _f(c)
-    return total
-
-
 def clamp(x: Any, low: Any, high: Any) -> Any:
     """`x` within limits; a NaN stays one, as TVM's Max and Min then give their second operand."""
     return tir.Max(low, tir.Min(high, x))
 
 
-def _is_f32(x: Any) -> bool:
-    return dtype_of(x) == "float32"
-
-
-def _in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of what is narrower than float32, computed in float32."""
-
-    @functools.wraps(function)
-    def wide(x: Any, *options: Any) -> Any:
-        dtype = dtype_of(x)
-        if dtype not in ("float16", "bfloat16"):
-            return function(x, *options)
-        return tir.Cast(dtype, function(tir.Cast("float32", x), *options))
-
-    return wide
-
-
-@_in_f32
+@in_f32
 def exp(x: Any) -> Any:
     """e^x = 2^n e^r; 2^(n-1) is made of the exponent's bits, which reaches both ends of float32."""
-    if not _is_f32(x):
+    if not is_f32(x):
         return te.exp(x)
-    x = clamp(x, _f(-87.6), _f(88.8))  # n from -126, where 2^(n-1) is the bits of 0, to 128
-    n = tir.floor(x * _f(1.4426950408889634) + _f(0.5))
-    r = x - n * _f(0.693359375) + n * _f(2.12194440e-4)
+    x = clamp(x, f32(-87.6), f32(88.8))  # n from -126, where 2^(n-1) is the bits of 0, to 128
+    n = tir.floor(x * f32(1.4426950408889634) + f32(0.5))
+    r = functools.reduce(lambda rest, part: rest - n * f32(part), _LOG_2, x)
     power = (tir.Cast("int32", n) + tir.const(126, "int32")) << tir.const(23, "int32")
-    return (_poly(r, _EXP) * (r * r) + r + _f(1.0)) * tir.reinterpret("float32", power) * _f(2.0)
+    return (
+        (polynomial(r, _EXP) * (r * r) + r + f32(1.0))
+        * tir.reinterpret("float32", power)
+        * f32(2.0)
+    )
 
 
 # e^r for |r| <= log(2) / 2, of the least largest relative error where the first one is 1.
@@ -101,59 +78,74 @@ _EXP_DIFFERENCE = (
 _ROUND = 1.5 * 2.0**23 + 127.0
 
 
-@_in_f32
+@in_f32
 def exp_of_difference(x: Any) -> Any:
     """e^x for the x <= 0 of a softmax, in half of the steps that `exp` takes: twelve instructions.
 
     The relative error is below 2e-7 + 1e-7 |x|: what is small may be less exact, as it is added to
     the 1 of the largest. Below -87.7 exactly 0; NaN gives NaN.
     """
-    if not _is_f32(x):
+    if not is_f32(x):
         return te.exp(x)
-    x = tir.Max(_f(-88.0), x)  # n = -127, where 2^n is the bits of 0
+    return _short_exp(tir.Max(f32(-88.0), x), (0.6931471805599453,))
+
+
+def _short_exp(x: Any, log_2: tuple[float, ...]) -> Any:
+    """e^x for x from -88, where n = -127 and 2^n the bits of 0; inf from 88.38 on, where n = 128.
+    The parts of log(2) that n is multiplied by make it exact.
+    """
     # As bits, or TVM takes the two constants for nothing. Each product has one reader: it and the
     # sum become one instruction.
-    rounded = tir.reinterpret("int32", x * _f(1.4426950408889634) + _f(_ROUND))
-    r = x - (tir.reinterpret("float32", rounded) - _f(_ROUND)) * _f(0.6931471805599453)
+    rounded = tir.reinterpret("int32", x * f32(1.4426950408889634) + f32(_ROUND))
+    n = tir.reinterpret("float32", rounded) - f32(_ROUND)
+    r = functools.reduce(lambda rest, part: rest - n * f32(part), log_2, x)
     power = rounded << tir.const(23, "int32")
-    return _poly(r, _EXP_DIFFERENCE) * tir.reinterpret("float32", power)
+    return polynomial(r, _EXP_DIFFERENCE) * tir.reinterpret("float32", power)
 
 
-@_in_f32
+@in_f32
 def erf(x: Any) -> Any:
     """The error function."""
-    if not _is_f32(x):
-        return te.erf(x)
-    inner = x * (_poly(x * x, _ERF_P) / _poly(x * x, _ERF_Q))  # x P would cut bits off a denormal
+    return _erf(x) if is_f32(x) else te.erf(x)
+
+
+def _erf(x: Any, inside: float = 1.0, times: float = 1.0) -> Any:
+    """times * erf(inside * x), of an x as large as that. A polynomial of 14 terms would do without
+    the division, and is slower where divisions overlap with products (Zen 4).
+    """
+    p = of_multiple([c * inside * times for c in _ERF_P], inside**2)
+    q = of_multiple(_ERF_Q, inside**2)
+    inner = x * (polynomial(x * x, p) / polynomial(x * x, q))  # x P would cut bits off a denormal
     # The order of the operands and both branches keep a NaN, whichever way the compare goes.
-    return tir.Select(x * x < _f(16.0), inner, clamp(x, _f(-1.0), _f(1.0)))
+    is_inner = x * x < f32(16.0 / inside**2)
+    return tir.Select(is_inner, inner, clamp(x, f32(-times), f32(times)))
 
 
 def _log_parts(x: Any) -> tuple[Any, Any]:
     """x > 0 as 2^e m with m in [1/sqrt 2, sqrt 2) -> e, and log(m) by a polynomial in m - 1."""
     # Denormals have their exponent in another place: scaled by 2^25 they are ordinary numbers.
-    small = x < _f(1.1754943508e-38)
-    bits = tir.reinterpret("int32", tir.Select(small, x * _f(33554432.0), x))
+    small = x < f32(1.1754943508e-38)
+    bits = tir.reinterpret("int32", tir.Select(small, x * f32(33554432.0), x))
     # Counted from 1/sqrt 2, whose bits are 0x3f3504f3, so that m is around 1.
     n = (bits - tir.const(0x3F3504F3, "int32")) >> tir.const(23, "int32")
-    m = tir.reinterpret("float32", bits - (n << tir.const(23, "int32"))) - _f(1.0)
-    e = tir.Cast("float32", n) - tir.Select(small, _f(25.0), _f(0.0))
-    return e, m * (m * m) * _poly(m, _LOG) - _f(0.5) * (m * m) + m
+    m = tir.reinterpret("float32", bits - (n << tir.const(23, "int32"))) - f32(1.0)
+    e = tir.Cast("float32", n) - tir.Select(small, f32(25.0), f32(0.0))
+    return e, m * (m * m) * polynomial(m, _LOG) - f32(0.5) * (m * m) + m
 
 
-@_in_f32
+@in_f32
 def log(x: Any) -> Any:
     """The natural logarithm: 0 gives -inf, inf gives inf, and what is below 0 or NaN gives NaN."""
-    if not _is_f32(x):
+    if not is_f32(x):
         return te.log(x)
     e, rest = _log_parts(x)
     # LLVM takes `x - x` for 0 and a NaN for anything in compares (0.17): this much of it stays,
     # and nothing where the logarithm is 0.
-    trace = clamp(x - _f(1.0), _f(-1.0), _f(1.0)) * _f(2.0**-100)
-    ordinary = e * _f(-2.12194440e-4) + rest + e * _f(0.693359375) + trace
-    finite = tir.Select(x < _f(math.inf), ordinary, x)
-    below = tir.Select(x < _f(0.0), _f(math.nan), x + _f(-math.inf))
-    return tir.Select(x > _f(0.0), finite, below)
+    trace = clamp(x - f32(1.0), f32(-1.0), f32(1.0)) * f32(2.0**-100)
+    ordinary = e * f32(-2.12194440e-4) + rest + e * f32(0.693359375) + trace
+    finite = tir.Select(x < f32(math.inf), ordinary, x)
+    below = tir.Select(x < f32(0.0), f32(math.nan), x + f32(-math.inf))
+    return tir.Select(x > f32(0.0), finite, below)
 
 
 def by_roots(exponent: float) -> bool:
@@ -161,7 +153,7 @@ def by_roots(exponent: float) -> bool:
     return exponent * 4 == int(exponent * 4) and 0 <= exponent <= 2
 
 
-@_in_f32
+@in_f32
 def inverse_power(x: Any, exponent: float) -> Any:
     """x ** -exponent of finite x > 0: by roots where quarters of the exponent are whole numbers."""
     one = tir.const(1.0, dtype_of(x))
@@ -170,42 +162,46 @@ def inverse_power(x: Any, exponent: float) -> Any:
         whole, rest = divmod(int(exponent * 4), 4)
         factors = [x] * whole + [root] * (rest // 2) + [fourth] * (rest % 2)
         return one / functools.reduce(lambda a, b: a * b, factors) if factors else one
-    if not _is_f32(x):
+    if not is_f32(x):
         return te.power(x, tir.const(-exponent, dtype_of(x)))
     # (2^e m) ** -p = 2^n e^r. The first bits of p times e are exact: else the error grows with e.
     e, log_m = _log_parts(x)
     first = round(exponent * 256) / 256
-    n = tir.floor(_f(0.5) - e * _f(first))
-    r = (e * _f(-first) - n) * _f(math.log(2)) - e * _f((exponent - first) * math.log(2))
-    power = tir.Cast("int32", clamp(n, _f(-127.0), _f(127.0))) + tir.const(127, "int32")
+    n = tir.floor(f32(0.5) - e * f32(first))
+    r = (e * f32(-first) - n) * f32(math.log(2)) - e * f32((exponent - first) * math.log(2))
+    power = tir.Cast("int32", clamp(n, f32(-127.0), f32(127.0))) + tir.const(127, "int32")
     scale = tir.reinterpret("float32", power << tir.const(23, "int32"))
-    return exp(r - log_m * _f(exponent)) * scale
+    return exp(r - log_m * f32(exponent)) * scale
 
 
-@_in_f32
+@in_f32
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + e^-x)."""
-    one = tir.const(1.0, dtype_of(x))
-    return one / (one + exp(tir.const(0.0, dtype_of(x)) - x))
+    """1 / (1 + e^-x); 0 where that is below 4e-39."""
+    one, minus = tir.const(1.0, dtype_of(x)), tir.const(0.0, dtype_of(x)) - x
+    if not is_f32(x):
+        return one / (one + exp(minus))
+    return one / (one + _short_exp(clamp(minus, f32(-88.0), f32(88.8)), _LOG_2))
 
 
-@_in_f32
+@in_f32
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent; beyond 9 it is 1 to float32's precision."""
-    if not _is_f32(x):
+    if not is_f32(x):
         return te.tanh(x)
-    x = clamp(x, _f(-9.0), _f(9.0))
-    return x * (_poly(x * x, _TANH_P) / _poly(x * x, _TANH_Q))  # as in erf
+    x = clamp(x, f32(-9.0), f32(9.0))
+    return x * (polynomial(x * x, _TANH_P) / polynomial(x * x, _TANH_Q))  # as in erf
 
 
-@_in_f32
+@in_f32
 def gelu(x: Any) -> Any:
     """x (1 + erf(x / sqrt 2)) / 2."""
-    half, one = tir.const(0.5, dtype_of(x)), tir.const(1.0, dtype_of(x))
-    return x * half * (one + erf(x * tir.const(0.7071067811865476, dtype_of(x))))
+    half, root = tir.const(0.5, dtype_of(x)), math.sqrt(0.5)
+    if is_f32(x):
+        return x * (half + _erf(x, root, 0.5))
+    return x * (half + half * erf(x * tir.const(root, dtype_of(x))))
 
 
-@_in_f32
+@in_f32
 def gelu_tanh(x: Any) -> Any:
     """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
 

@@ -35,6 +35,7 @@ from ._relax_sums import refusing_places_of_none, with_sums_apart
 from ._relax_symbolic import all_extents, scheduled_for_all_sizes
 from ._relax_takes import clipped_takes
 from ._relax_topk import with_enough
+from ._relax_views import last_reshapes_are_views
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class ScheduleRest:
                 relax.transform.FoldConstant(),
                 relax.transform.FuseOps(),
                 relax.transform.FuseTIR(),
+                last_reshapes_are_views,
                 sizes_of_buffers,
                 relax.transform.DeadCodeElimination(),
             ]

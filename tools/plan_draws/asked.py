@@ -72,15 +72,28 @@ class Draw:
 
     def packed(self, names: Iterable[str], plan: Any) -> dict[str, tuple[int, ...]]:
         """The shapes that arguments have, packed by a plan."""
-        return {name: self._packed(name, plan) for name in names}
+        return {
+            name: tuple(int(extent) for extent in self._packed(name, plan).shape) for name in names
+        }
 
-    def _packed(self, name: str, plan: Any) -> tuple[int, ...]:
+    def weights_of_one(self, name: str, plan: Any) -> int:
+        """How many weights an element of a packed argument holds: a word has some of few bits."""
+        bits = [int(op.attrs["bits"]) for op in self.match.ops if "bits" in op.attrs]
+        each = _bits(self.match.args[name].dtype)
+        if each == 8 and bits:  # of weights; scales and zero points are no bytes
+            (each,) = bits
+        return max(1, _bits(str(self._packed(name, plan).dtype)) // each)
+
+    def _packed(self, name: str, plan: Any) -> Any:
         value = self.match.args[name]
         tensor = te.placeholder(value.shape, value.dtype, name=name)
         pack = self.composite.pack_for(name)
         assert pack is not None
-        found = run_pack(pack, tensor, self.match, name, plan, ahead=True)
-        return tuple(int(extent) for extent in found.shape)
+        return run_pack(pack, tensor, self.match, name, plan, ahead=True)
+
+
+def _bits(dtype: str) -> int:
+    return int("".join(c for c in dtype if c.isdigit()))
 
 
 def draw(family: str, rng: Random) -> Draw | None:

@@ -127,8 +127,8 @@ def _both(case: Case, draw: Draw, found: Outcome) -> None:
         return
     shapes = _packed(draw, case.constants, first)
     for name, shape in shapes.items():
-        value = draw.match.args[name]
-        weights, of_one = math.prod(value.shape), 4 if value.dtype.endswith("int8") else 1  # a word
+        weights = math.prod(draw.match.args[name].shape)
+        of_one = draw.weights_of_one(name, first)
         if not weights <= of_one * math.prod(shape) <= LARGEST:
             found.faults.append(f"{name}: {weights} weights packed as {shape}")
     with case.each():

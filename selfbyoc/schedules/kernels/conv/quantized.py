@@ -103,8 +103,9 @@ def plan(ops: Ops, machine: Machine) -> QuantizedPlan:
     alone = _ops_of(ops, word)
     (conv,) = alone.of("conv2d")
     grouped = None if word else plan_groups(alone, conv, machine)
-    found = plan_directly(alone, machine)
-    if grouped is not None:
+    if grouped is None:
+        found = plan_directly(alone, machine)
+    else:
         found = ConvPlans(((conv.name, grouped),), machine)
     return QuantizedPlan(found, conv.attrs["groups"], word)
 

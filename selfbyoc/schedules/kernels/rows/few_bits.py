@@ -21,7 +21,7 @@ from ....language.types import Expr, Loop, Schedule, Tensor
 from ....machine import Machine
 from ...steps.blocks import Facts
 from ...steps.faults import Faults, unlike
-from ...steps.loops import CHUNK_STEPS, Finish, vectorize
+from ...steps.loops import Finish, vectorize
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .bits import WORD, fraction, pack_levels, pack_scale, pack_zero, whole_groups
@@ -73,8 +73,7 @@ def plan(ops: Ops, machine: Machine) -> FewBitsPlan:
     found = product_plan(rows, depth, shape[-1], "float32", machine, "outputs", passes=passes)
     by_panels = found.group > 1
     if not by_panels:
-        pieces = depth // attrs["group"]
-        found = replace(found, pieces=pieces, chunk=CHUNK_STEPS if pieces > 1 else 0)
+        found = replace(found, pieces=depth // attrs["group"])
     return FewBitsPlan(found, attrs["bits"], attrs["group"], by_panels)
 
 

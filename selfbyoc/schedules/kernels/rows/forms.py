@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ....codegen.info.ops import Ops, OpView
 from ....machine import Machine
+from ...steps.blocks import divisor
 from ...steps.faults import Faults, spilled, too_large, undivided, unlike
 from ...steps.loops import CHUNK_STEPS
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
@@ -30,7 +31,6 @@ class ProductPlan:
     group: int
     rows_first: bool  # a group of rows goes over all panels, else a panel over all groups
     melted: bool  # a task is a group of rows, and computes what it reads itself
-    chunk: int  # steps of k between prefetches of the next piece; 0: none are made
     parallel: bool
     # Over the weight, for each outer index: parts of its rows, one after the other; 0: one for all.
     passes: int = 0
@@ -61,8 +61,6 @@ class ProductPlan:
         yield from undivided("k", depth, self.pieces)
         yield from undivided("blocks of columns", self.blocks, self.wide)
         yield from undivided("tiles of a pass", self.rows.each, max(1, self.passes) * self.group)
-        prefetched = self.pieces > 1 and not self.melted
-        yield from unlike("steps between prefetches", self.chunk, CHUNK_STEPS if prefetched else 0)
         if self.group > 1:
             read = 4 * self.group * self.tile.rows * self.size
             yield from too_large("rows of a group", read, cpu.l2_bytes * 3 // 4)
@@ -81,6 +79,16 @@ class ProductPlan:
     def size(self) -> int:
         """Steps of a piece of k."""
         return self.depth // self.pieces
+
+    @property
+    def chunk(self) -> int:
+        """Steps of k between prefetches of the next piece or panel of the weight, where tiles share
+        one; 0: none are made.
+        """
+        if self.melted or self.pieces == self.group == 1:
+            return 0
+        steps = divisor(self.size, CHUNK_STEPS)
+        return steps if self.pieces > 1 or steps >= CHUNK_STEPS // 2 else 0
 
 
 def paired_blocks(units: int) -> int:

@@ -10,7 +10,6 @@ from ....language.types import Shape
 from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
-from ...steps.loops import CHUNK_STEPS
 from ...steps.parallel import LEAST_STEPS, is_even, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 from .forms import ProductPlan, block_vectors, paired_blocks
@@ -140,11 +139,10 @@ def product_plan(
     wide = choose(f"{name}.wide", best(widths, usual), usual, [usual, *widths])
     tile = RegisterTile(rows.height, wide * vectors)
     pieces = _pieces(rows, depth, wide, cpu, name)
-    chunk = 0 if melted or pieces == 1 else CHUNK_STEPS
     parallel = is_worth_it(rows.padded * blocks * vectors * depth, LEAST_STEPS)
     return ProductPlan(
         rows, tile, cpu.lanes(dtype), blocks, wide, depth, pieces, group, rows_first, bool(melted),
-        chunk, parallel, passes,
+        parallel, passes,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, others
-from ...steps.loops import Finish, vectorize, vectorize_copy
+from ...steps.loops import Finish, prefetch_image, vectorize, vectorize_copy
 from ...steps.parallel import parallel_over
 from .compute import Dense
 from .forms import ProductPlan
@@ -68,6 +68,9 @@ def schedule_dense(sch: Schedule, dense: Dense, plan: ProductPlan) -> None:
     prepare(sch, dense, plan.lanes)
     loops, finish = dense_tiles(sch, dense, plan)
     in_parallel(sch, loops.tasks, plan)
+    # 40x64x6625, all in memory: 273 us without any prefetch, 248 of weights alone, 236 so (Zen 4).
+    if plan.chunk and not plan.rows.numbered_through:
+        prefetch_image(sch, loops.tile, Facts(sch, dense.result))
     for last in finish:
         last()
 

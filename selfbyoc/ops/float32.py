@@ -1,0 +1,46 @@
+"""What functions of float32 are made of; what is narrower is computed in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._tvm import dtype_of, tir
+
+
+def f32(value: float) -> Any:
+    """A constant."""
+    return tir.const(value, "float32")
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Of the highest power first."""
+    total = f32(coefficients[0])
+    for c in coefficients[1:]:
+        total = total * x + f32(c)
+    return total
+
+
+def of_multiple(coefficients: Sequence[float], times: float) -> list[float]:
+    """Of the polynomial in x that is `coefficients` of times * x."""
+    last = len(coefficients) - 1
+    return [c * times ** (last - n) for n, c in enumerate(coefficients)]
+
+
+def is_f32(x: Any) -> bool:
+    """Whether that is its dtype."""
+    return dtype_of(x) == "float32"
+
+
+def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of what is narrower than float32, computed in float32."""
+
+    @functools.wraps(function)
+    def wide(x: Any, *options: Any) -> Any:
+        dtype = dtype_of(x)
+        if dtype not in ("float16", "bfloat16"):
+            return function(x, *options)
+        return tir.Cast(dtype, function(tir.Cast("float32", x), *options))
+
+    return wide
