@@ -65,14 +65,16 @@ def ensemble(
         (3, {"dtype": np.float64}), (1, {"aggregate_function": 0}),
         (1, {"aggregate_function": 2, "mode": 2}), (1, {"aggregate_function": 3}),
         (3, {"aggregate_function": 0, "rows": 20}), (1, {"mode": 4, "missing": True}),
-        (1, {"mode": 5}),
+        (1, {"mode": 5}), (1, {"trees": 1}), (2, {"trees": 8}),
         pytest.param(2, {"rows": "n"}, marks=RELAX),
     ],
 )  # fmt: skip
 def test_trees(targets, how):
     rng = np.random.default_rng(0)
+    how = dict(how)
     dtype, rows = how.get("dtype", np.float32), how.get("rows", 5)
-    made = ensemble(*grown(rng, 4, 5, 7, targets), targets, **how)
+    count = how.pop("trees", 11)
+    made = ensemble(*grown(rng, 4, count, 7, targets), targets, **how)
     built = selfbyoc.build(from_onnx(made), cache=False)
     for count in (1, 5, 33) if rows == "n" else (rows,):
         x = rng.standard_normal((count, 7)).astype(dtype)

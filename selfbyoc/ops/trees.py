@@ -31,6 +31,10 @@ COMPARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Array, Array], Ar
 }
 SUMMED = ("sum", "mean", "min", "max")
 WAYS = 3  # from a node: where the comparison is false, where it holds, and where x is NaN
+# Trees that take a step together: each waits for four reads that follow on one another. 565 trees
+# of 9 steps: one by one 9 us for a row seen before, whose branches the CPU predicts, and 26 for
+# another; 4 at once 11 and 17, 8 at once 9 and 15, 32 at once 12 and 14 (Zen 4).
+_AT_ONCE = 8
 _MANY = 8  # rows that are worth a parallel loop
 
 
@@ -82,23 +86,27 @@ def _plain(ins: Sequence[Tensor], call: OpCall) -> Tensor:
         return tir.IfThenElse(rows < _MANY, loop(tir.ForKind.SERIAL), loop(tir.ForKind.PARALLEL))
 
     found = te.extern(
-        [(rows, call.attrs["targets"]), (rows,)], list(ins), nest, name=call.name,
-        dtype=[call.outputs[0].dtype, "int32"],
+        [(rows, call.attrs["targets"]), (rows, _AT_ONCE), (rows,)], list(ins), nest, name=call.name,
+        dtype=[call.outputs[0].dtype, "int32", "int32"],
     )  # fmt: skip
     return found[0]
 
 
 class _Walk:
-    """Of each row: `place` [row] is the node that it has come to, or ~n for the n-th leaf."""
+    """Of each row: `place` [row, i] is the node that the i-th tree of some has come to, or ~n for
+    the n-th leaf, and `last` [row] the largest of them.
+    """
 
     def __init__(self, call: OpCall, ins: Sequence[Any], outs: Sequence[Any]) -> None:
         self.attrs = call.attrs
         self.x, self.split, self.feature, self.ways, self.roots, self.target, self.weight = ins
-        self.result, self.place = outs
+        self.result, self.place, self.last = outs
+        self.trees = self.roots.shape[0]
+        self.count = tir.const(_AT_ONCE, dtype_of(self.trees))
 
     def of_row(self, row: Expr) -> Stmt:
         """The sums of one row's leaves, over all trees."""
-        summed, dtype, trees = self.attrs["summed"], self.weight.dtype, self.roots.shape[0]
+        summed, dtype = self.attrs["summed"], self.weight.dtype
         first = tir.const(0.0, dtype)
         if summed in ("min", "max"):
             first = (tir.max_value if summed == "min" else tir.min_value)(dtype)
@@ -109,27 +117,54 @@ class _Walk:
                 lambda n: tir.BufferStore(self.result, value(n), [row, n]),
             )  # fmt: skip
 
-        steps = [each_target(lambda n: first), for_loop(trees, "t", lambda t: self._tree(row, t))]
+        groups = tir.floordiv(self.trees + self.count - 1, self.count)
+        steps = [
+            each_target(lambda n: first),
+            for_loop(groups, "g", lambda g: self._group(row, g * self.count)),
+        ]
         if summed == "mean":
-            count = tir.Cast(dtype, trees)
+            count = tir.Cast(dtype, self.trees)
             steps.append(each_target(lambda n: tir.BufferLoad(self.result, [row, n]) / count))
         return sequence(steps)
 
-    def _tree(self, row: Expr, tree: Expr) -> Stmt:
-        place, zero = tir.BufferLoad(self.place, [row]), tir.const(0, "int32")
-        value = tir.BufferLoad(self.x, [row, tir.BufferLoad(self.feature, [place])])
-        holds = COMPARED[self.attrs["compared"]][0](value, tir.BufferLoad(self.split, [place]))
-        way = tir.Select(tir.isnan(value), tir.const(2, "int32"), tir.Cast("int32", holds))
-        down = tir.BufferStore(self.place, tir.BufferLoad(self.ways, [place, way]), [row])
-        leaf = tir.const(-1, "int32") - place
+    def _group(self, row: Expr, first: Expr) -> Stmt:
+        """Some trees, from their roots to their leaves; what is no tree is at a leaf all along."""
+        none, zero = tir.const(-1, "int32"), tir.const(0, "int32")
+        last = tir.BufferLoad(self.last, [row])
+
+        def start(i: Expr) -> Stmt:
+            root = tir.BufferLoad(self.roots, [tir.Min(first + i, self.trees - 1)])
+            place = tir.Select(first + i < self.trees, root, none)
+            return tir.BufferStore(self.place, place, [row, i])
+
+        def step(i: Expr) -> Stmt:
+            place = tir.BufferLoad(self.place, [row, i])
+            after = tir.Select(place >= zero, self._next(row, tir.Max(place, zero)), place)
+            moved = tir.BufferStore(self.place, after, [row, i])
+            return sequence([moved, tir.BufferStore(self.last, tir.Max(last, place), [row])])
+
+        steps = [tir.BufferStore(self.last, none, [row]), for_loop(self.count, "i", step)]
+        return sequence([
+            for_loop(self.count, "i", start),
+            tir.BufferStore(self.last, zero, [row]),
+            tir.While(last >= zero, sequence(steps)),
+            for_loop(self.count, "i", lambda i: self._leaf(row, i, first + i)),
+        ])  # fmt: skip
+
+    def _leaf(self, row: Expr, i: Expr, tree: Expr) -> Stmt:
+        leaf = tir.const(-1, "int32") - tir.BufferLoad(self.place, [row, i])
         at = [row, tir.BufferLoad(self.target, [leaf])]
         both = tir.BufferLoad(self.result, at), tir.BufferLoad(self.weight, [leaf])
         joined = {"min": tir.min, "max": tir.max}.get(self.attrs["summed"], lambda a, b: a + b)
-        return sequence([
-            tir.BufferStore(self.place, tir.BufferLoad(self.roots, [tree]), [row]),
-            tir.While(place >= zero, down),
-            tir.BufferStore(self.result, joined(*both), at),
-        ])  # fmt: skip
+        added = tir.BufferStore(self.result, joined(*both), at)
+        return tir.IfThenElse(tree < self.trees, added, None)
+
+    def _next(self, row: Expr, place: Expr) -> Expr:
+        """No branch on x: of a row that was not seen before, half of them are guessed wrongly."""
+        value = tir.BufferLoad(self.x, [row, tir.BufferLoad(self.feature, [place])])
+        holds = COMPARED[self.attrs["compared"]][0](value, tir.BufferLoad(self.split, [place]))
+        way = tir.Cast("int32", holds) + 2 * tir.Cast("int32", tir.isnan(value))
+        return tir.BufferLoad(self.ways, [place, way])
 
 
 _ATTRS = {"compared": "less_equal", "summed": "sum", "targets": 1}
