@@ -152,8 +152,6 @@ def schedule_one(work: Work, stages: Stages, plan: Any) -> None:
         groups_schedule.schedule(work, stages, plan)
     elif isinstance(stages, ChannelStages):
         channels_schedule.schedule(work, stages, plan)
-        if stages.copy is not None:
-            pixels_schedule.pad_rows(work, Facts(work.sch, stages.copy), plan.lanes, plan.vector)
     elif isinstance(stages, PixelStages):
         pixels_schedule.schedule(work, stages, plan)
     else:

@@ -13,7 +13,8 @@ from ....machine import Machine
 from ...steps.faults import Faults
 from ..winograd import plan as winograd
 from ..winograd.plan import WinogradPlan
-from .channels.plan import ChannelPlan, decided_channels, usual_channels
+from .channels.candidates import usual_channels
+from .channels.plan import ChannelPlan, decided_channels
 from .groups.cost import MOST_UNSURE, groups_time, pixels_time
 from .groups.plan import RANK as GROUPS_RANK
 from .groups.plan import GroupPlan, planned_groups

@@ -7,25 +7,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from ....._tvm import tir
-from .....language.decisions import choose
+from .....language.decisions import choose, for_every_size
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
 from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
 from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
-from ..lanes import Lanes, lanes_of
+from ..lanes import Lanes
 from ..layer import Layer
-from ..pack import rows_of_one, whole_blocks
-from ..tiles import TRANSPOSE_CYCLES, time_of
 from ..window import UNROLLED, Window, window_of
 
-LEAST_WIDTH, MOST_WIDTH = 4, 20  # of an image: wider ones fill lanes of pixels
-MOST_FLAT_PIXELS = 64  # pixels of an image that is one row: uneven tiles are unrolled
 MOST_STEPS = 8  # of k in one run of its loop; more only grow the code
 # Bytes that TVM keeps on the stack. LLVM stores and loads more sums than these around every
 # prefetch: 576x4x4 to 192 channels, 8 x 3 vectors, 20.7 us with a prefetch every step, 9.6 with
@@ -56,9 +51,11 @@ class ChannelPlan:
     piece: int = 0  # such groups for each piece; 0: it is the next task's
     cycles: float = 0.0  # of one core's share, for each input channel and tap
     depth: int = 0  # input channels that are summed at a time; 0: all
+    by_images: bool = False  # a task is an image, all blocks of it, and pads it
 
     def __str__(self) -> str:
         task = "blocks of channels" if self.blocks_alone else "rows of blocks of channels"
+        task = "images" if self.by_images else task
         ahead = ", the next weights prefetched" if self.prefetch else ""
         return f"channels as lanes, register tile {self.tile}, tasks are {task}{ahead}"
 
@@ -110,71 +107,11 @@ class ChannelPlan:
         if layer.is_across:
             yield f"{self.group} channels of a group, packed in blocks across groups"
         yield from undivided("input channels", layer.kernel[1], depth)
+        if self.by_images and not (self.blocks_alone and self.lanes.copies):
+            yield "tasks are images, and copy none"
         if self.prefetch:
             yield from undivided("input channels at a time", depth, self.prefetch)
             yield from undivided("prefetches", depth // self.prefetch, self.piece or 1)
-
-
-def usual_channels(layer: Layer, cpu: Machine) -> list[ChannelPlan]:
-    """Plans of several register tiles, that which takes the least time first; none where blocks are
-    no full vectors, or rows of pixels do not fill registers.
-    """
-    p = lanes_of(layer.image[2:], layer.out[2:], layer.window, layer.attrs)
-    p = replace(p.of_rows(p.height, 1, 1), copies=not p.is_whole)
-    fits = layer.blocks[1] == BLOCK and (layer.groups == 1 or _is_of_groups(layer))
-    flat = p.height * p.width <= MOST_FLAT_PIXELS
-    if not fits or not (flat or LEAST_WIDTH <= p.width <= MOST_WIDTH):
-        return []
-    forms = [is_flat for is_flat in (True, False) if flat or not is_flat]
-    found = [plan for is_flat in forms for plan in _shapes(layer, p, is_flat, cpu)]
-    return sorted((_timed(layer, plan, cpu) for plan in found), key=lambda plan: plan.cycles)
-
-
-def _is_of_groups(layer: Layer) -> bool:
-    """Whether each block of the weight is of one group, as it is packed."""
-    whole = layer.blocks == whole_blocks(layer.out[1], layer.groups)
-    has_size = rows_of_one(layer.out[1] // layer.groups) > 0
-    return whole and has_size and not layer.is_depthwise and not layer.is_across
-
-
-def _shapes(layer: Layer, p: Lanes, is_flat: bool, cpu: Machine) -> list[ChannelPlan]:
-    """Two blocks of channels, three, one, or one vector, by as many pixels as fit."""
-    vector = min(BLOCK, cpu.lanes("float32"))
-    group = layer.out[1] // layer.groups if layer.groups > 1 else 0
-    found = []
-    for pair, wide in dict.fromkeys(((2, BLOCK), (3, BLOCK), (1, BLOCK), (1, vector))):
-        plan = ChannelPlan(p, is_flat, pair, 1, wide, vector, group=group)
-        most = _most_pixels(plan.tile.vectors, cpu)
-        if most and layer.blocks[0] // layer.groups % pair == 0:
-            found.append(replace(plan, pixels=_even_part(plan.width, most)))
-    return found
-
-
-@lru_cache(maxsize=4096)  # every convolution asks for several, of few machines
-def _most_pixels(vectors: int, cpu: Machine) -> int:
-    """Pixels of a tile with so many vectors of channels, at most; 0: it fits no registers."""
-    return max((n for n in range(1, 33) if RegisterTile(n, vectors).fits(cpu)), default=0)
-
-
-def _even_part(extent: int, most: int) -> int:
-    """The size of parts of an extent, as few and as even as can be; the last may be smaller."""
-    return -(-extent // -(-extent // most))
-
-
-def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
-    """With its time: of the tiles of a row, for all of them, and to transpose the result."""
-    blocks = layer.blocks[0] // p.pair
-    alone = p.is_flat or is_even(layer.out[0] * blocks, cpu)
-    tasks = layer.out[0] * blocks * (1 if alone else p.rows)
-    whole, last = divmod(p.width, p.pixels)
-    # The last tile of a row overlaps with the next one, and does not wait for its own sums.
-    ready = replace(cpu, latency=1)
-    tiles = whole * time_of(p.tile, cpu)
-    tiles += time_of(replace(p, pixels=last).tile, ready) if last else 0
-    row = tiles * BLOCK / p.wide
-    row += p.width * p.pair * BLOCK * TRANSPOSE_CYCLES / layer.steps
-    rows = -(-tasks // cpu.cores) * (p.rows if alone else 1)
-    return replace(p, cycles=rows * row)
 
 
 def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -> ChannelPlan:
@@ -186,13 +123,27 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     alone = choose(f"{layer.name}.blocks_alone", ways, alone)
     # 7x7 pixels, 512 to 2048 channels, the weight in memory: 318 -> 250 us (Zen 5, Nov 2026).
     p = replace(p, blocks_alone=alone, depth=_depth(layer, p, cpu))
+    p = replace(p, by_images=alone and _pads_by_images(layer, p, cpu))
     p = replace(p, prefetch=_prefetch(layer, p) if alone else 0)
     p = replace(p, piece=_piece(layer, p) if p.prefetch else 0)
     return replace(p, window=window_of(layer, p.tile))
 
 
+def _pads_by_images(layer: Layer, p: ChannelPlan, cpu: Machine) -> bool:
+    """Where each core has images of its own, it pads them itself: of a copy made before, it reads
+    what another core wrote. L2 holds the weight, which every image reads.
+
+    8x32x1x24 by 1x5, two cores: 16 us and 31, as they share a cache or not, then 15 and 15 (Zen 4).
+    """
+    weight = 4 * layer.blocks[0] * BLOCK * layer.steps
+    even = p.lanes.copies and is_even(layer.out[0], cpu)
+    return even and 2 * weight <= cpu.l2_bytes and not for_every_size()
+
+
 def _prefetch(layer: Layer, p: ChannelPlan) -> int:
     """Steps of k for which a line each of the next task's weight is prefetched."""
+    if p.by_images and layer.blocks[0] == p.pair:
+        return 0  # there is no other
     tiles = p.rows * -(-p.width // p.pixels) * (BLOCK // p.wide)
     channels = layer.kernel[1]
     lines = p.pair * channels * math.prod(layer.window) * BLOCK * 4 // LINE

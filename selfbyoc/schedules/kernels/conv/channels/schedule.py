@@ -10,6 +10,7 @@ from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
 from ....steps.loops import prefetch_next, prefetch_residual, start_sums, vectorize
 from ....steps.parallel import parallel_over
+from ..pixels.schedule import pad_rows
 from ..window import accumulate
 from .compute import ChannelStages
 from .plan import ChannelPlan
@@ -29,10 +30,15 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
     loops = list(sch.get_loops(added.block))[-len(added.axes) :]
     tile = [loops[added.spatial[i].position] for i in (-4, -2, -1)]
-    task = parallel_over(sch, [n, b] if alone else [n, b, y], added.steps / plan.vector)
+    outer = [n] if plan.by_images else [n, b] if alone else [n, b, y]
+    task = parallel_over(sch, outer, added.steps / plan.vector)
+    of_blocks = b if plan.by_images else task
     if image is not None:
-        prefetch_residual(sch, y if alone and not plan.is_flat else task, image)
-    split = _prefetching(sch, added, task, plan) if plan.prefetch else None
+        prefetch_residual(sch, y if alone and not plan.is_flat else of_blocks, image)
+    split = _prefetching(sch, added, of_blocks, plan) if plan.prefetch else None
+    if stages.copy is not None:
+        at = task if plan.by_images else None
+        pad_rows(work, Facts(sch, stages.copy), plan.lanes, plan.vector, at)
     work.finish.append(accumulate(sch, added, tile, plan.window, plan.vector, split))
     work.done |= {sums.name, added.name, written.name}
 

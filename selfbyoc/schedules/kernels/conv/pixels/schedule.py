@@ -48,9 +48,16 @@ def tiles_of(work: Work, block: Facts, plan: PixelPlan, parts: Block = None) -> 
     return outer
 
 
-def pad_rows(work: Work, pad: Facts, p: Lanes, vector: int) -> None:
-    """A padded copy in parallel: each core takes, by and large, what its windows read."""
+def pad_rows(work: Work, pad: Facts, p: Lanes, vector: int, at: Loop | None = None) -> None:
+    """A padded copy in parallel: each core takes, by and large, what its windows read; or under the
+    task that reads it.
+    """
     sch = work.sch
+    work.done.add(pad.name)
+    if at is not None:
+        sch.compute_at(pad.block, at, preserve_unit_loops=True)
+        _copy_rows(sch, pad, p, vector)
+        return
     n, c = list(sch.get_loops(pad.block))[:2]
     phase, rows = _copy_rows(sch, pad, p, vector)
     outer = [n, c]
@@ -59,7 +66,6 @@ def pad_rows(work: Work, pad: Facts, p: Lanes, vector: int) -> None:
         sch.reorder(n, group, c, phase, row)
         outer = [n, group, c]
     parallel_over(sch, outer, pad.size / 4)
-    work.done.add(pad.name)
 
 
 def _copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, Loop]:

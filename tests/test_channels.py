@@ -1,0 +1,91 @@
+"""Convolutions whose lanes are channels: what a task pads by itself, and tiles under a window."""
+
+from dataclasses import replace
+
+import pytest
+from harness import assert_close, run_case
+
+from selfbyoc import BUILTIN, Case, op
+from selfbyoc._tvm import make_target
+from selfbyoc.machine import machine
+from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
+from selfbyoc.schedules.kernels.conv.layer import Layer
+from selfbyoc.schedules.kernels.conv.pack import row_blocks
+from selfbyoc.schedules.kernels.conv.plan import plan_direct
+
+(CONV,) = [composite for composite in BUILTIN if composite.name == "conv2d"]
+SERVER = {"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2}
+
+
+def layer(image, channels, window, **attrs):
+    attrs = {"strides": (1, 1), "padding": (0,) * 4, "dilation": (1, 1), "groups": 1, **attrs}
+    top, left, bottom, right = attrs["padding"]
+    padded = image[2] + top + bottom, image[3] + left + right
+    out = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, d, k, s in zip(padded, attrs["dilation"], window, attrs["strides"], strict=True)
+    ]
+    kernel = (channels, image[1] // attrs["groups"], *window)
+    result = (image[0], channels, *out)
+    return Layer("conv2d", image, kernel, result, attrs, "float32", row_blocks(channels))
+
+
+# Images by two cores; window, attributes.
+PADDED = [
+    ((8, 32, 1, 24), 32, (1, 5), {"padding": (0, 2, 0, 2)}),
+    ((2, 19, 5, 4), 64, (3, 3), {"padding": (2, 1, 0, 1), "strides": (2, 1)}),
+    ((4, 16, 1, 11), 48, (1, 3), {"padding": (0, 8, 0, 8), "dilation": (1, 8)}),
+    ((6, 32, 9, 6), 80, (3, 1), {"padding": (1, 0, 1, 0), "groups": 2}),
+]
+
+
+@pytest.mark.parametrize(("image", "channels", "window", "attrs"), PADDED)
+def test_each_core_pads_its_own_images(image, channels, window, attrs):
+    cpu = machine(make_target(SERVER))
+    if attrs.get("groups", 1) == 1:
+        found = plan_direct(layer(image, channels, window, **attrs), cpu)
+        assert isinstance(found, ChannelPlan)
+        assert found.by_images
+        assert list(found.faults(layer(image, channels, window, **attrs), cpu)) == []
+    per_group = image[1] // attrs.get("groups", 1)
+    case = Case(
+        lambda x, weight: op.conv2d(x, weight, **attrs),
+        x=image, weight=(channels, per_group, *window), constants=("weight",),
+    )  # fmt: skip
+    for target in (None, "llvm -mcpu=haswell"):
+        run = run_case(CONV, case, target=target)
+        assert run.counts == {"conv2d": 1}
+        assert_close(run)
+
+
+@pytest.mark.parametrize(
+    ("cores", "batch", "channels", "attrs"),
+    [
+        (2, 1, 32, {}),  # two cores would pad one image
+        (2, 3, 32, {}),  # one core would have two images of three
+        (2, 8, 512, {}),  # the weight would be read from L3 for each
+        (2, 8, 32, {"padding": (0, 0, 0, 0)}),  # there is nothing to pad
+    ],
+)
+def test_images_are_no_tasks(cores, batch, channels, attrs):
+    cpu = replace(machine(make_target(SERVER)), cores=cores)
+    attrs = {"padding": (0, 1, 0, 1), **attrs}
+    found = plan_direct(layer((batch, channels, 1, 12), channels, (1, 3), **attrs), cpu)
+    assert isinstance(found, ChannelPlan)
+    assert not found.by_images
+
+
+@pytest.mark.parametrize(
+    ("one", "most"),
+    [
+        (layer((1, 256, 14, 14), 256, (3, 3), padding=(1,) * 4, strides=(2, 2)), 7),
+        (layer((8, 32, 1, 24), 32, (1, 5), padding=(0, 2, 0, 2)), 8),
+        (layer((1, 512, 7, 7), 2048, (1, 1)), 12),  # no taps read a pixel twice
+    ],
+)
+def test_what_taps_share_has_registers(one, most):
+    """With AVX-512 alone: other CPUs broadcast by a load of its own, which stays one."""
+    found = plan_direct(one, machine(make_target(SERVER)))
+    assert found.tile.vectors == 2
+    assert found.pixels <= most
+    assert found.pixels > 8 or one.window != (1, 1)
