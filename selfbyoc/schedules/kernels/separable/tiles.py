@@ -169,13 +169,13 @@ def _hidden_bytes(f: Form, rows: int, channels: int) -> int:
 
 def pays_transposing(outputs: int, cpu: Machine) -> bool:
     """Whether to transpose an image into blocks of channels that no pointwise convolution has
-    transposed already: its products should take 4 cycles an element.
+    transposed already: its products should fill half a vector.
 
-    One core of Cascade Lake, share of the peak by blocks and stage by stage, transposed in
-    registers (Nov 2026). AVX2: 32x112x112 to 64 channels, 4 cycles, 46 and 38; 64x112x112 to 128
-    at stride 2, 8 cycles, 51 and 40. AVX-512: 2 cycles, 28 and 31; 4 cycles 28 and 24.
+    By blocks and stage by stage, us on two cores of Zen 4 (Nov 2026). AVX-512: 96x46x46, 7x7, to 24
+    channels 161 and 349; 96x92x92, 3x3, to 24 346 and 589; 16x112x112 to 8 57 and 72; 64x96x96 to 4
+    175 and 148. AVX2: the first 235 and 391, the last 121 and 355.
     """
-    return outputs >= 4 * cpu.lanes("float32") * cpu.multiply_adds
+    return 2 * outputs >= cpu.lanes("float32")
 
 
 def pair(values: Sequence[int]) -> tuple[int, int]:
