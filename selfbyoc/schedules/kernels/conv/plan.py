@@ -25,6 +25,7 @@ from .pointwise.plan import PointwisePlan, decided_pointwise, usual_pointwise
 
 DirectPlan = PixelPlan | PointwisePlan | ChannelPlan
 ConvPlan = DirectPlan | GroupPlan | WinogradPlan
+MOST_L2 = 4  # times L2, of a task with groups as lanes
 
 # What lies in the lanes: pixels of the image as one row, channels, or pixels of padded rows.
 FLAT, CHANNELS, PIXELS = "flat pixels", "channels", "pixels"
@@ -119,12 +120,12 @@ def plan_groups(ops: Ops, conv: OpView, machine: Machine) -> GroupPlan | None:
 
 
 def paying_groups(layer: Layer, machine: Machine) -> GroupPlan | None:
-    """The plan with groups as lanes where these take less time than pixels, and L2 holds a task."""
+    """The plan with groups as lanes where these take less time than pixels."""
     if layer.groups == 1:
         return None
     with undecided():  # it may not come to this plan's questions
         found = planned_groups(layer, machine)
-    if found.task_bytes > machine.l2_bytes // 4:
+    if found.task_bytes > MOST_L2 * machine.l2_bytes:
         return None
     times = groups_time(layer, found, machine), _direct_time(layer, machine)
     near, usual = max(times) < MOST_UNSURE * min(times), times[0] < times[1]

@@ -13,10 +13,14 @@ from ..tiles import time_of
 from .plan import GroupPlan
 
 # Cycles of a core, measured on Zen 5 with AVX-512, Nov 2026: 2x2 to 56x56 pixels, 3x3 to 7x7.
-TURN_CYCLES = 1.5  # of a vector that is transposed, for each of its log2(lanes) shuffles
+# Of a vector that is transposed, for each of its log2(lanes) shuffles: one, and what is loaded.
+TURN_CYCLES = 1.0
 DEPTHWISE_TIME = 1.4  # of products where each reads its pixel, beside the peak's
 CHANNEL_CYCLES, ELEMENT_CYCLES = 50.0, 0.5  # to pad a channel's image, and an element of it
-TAP_CYCLES = 1.1  # of a vector of pixels under a tap of a depthwise window
+# Loads for a vector of pixels under a tap of a depthwise window, that lies in two lines. 192x28x28,
+# 7x7, on two cores of Zen 4 (one of 64 bytes a cycle): 152 us, with groups as lanes 92.
+TAP_LOADS = 1.9
+MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
 APART_TIME = 2.0  # where the rows of a register tile are of several groups and share no pixels
 MOST_UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
 
@@ -32,14 +36,26 @@ def groups_time(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
         step = time_of(shape, cpu)
     products = each * pixels / shape.sums * step * layer.steps
     turned = inner * math.prod(plan.image) + each * pixels
-    vectors = products + turn_cycles(plan) * turned + inner * math.prod(plan.framed)
+    turn = turn_cycles(plan, 1 + 1 / cpu.loads)
+    vectors = products + turn * turned + inner * math.prod(plan.framed)
     tasks = layer.out[0] * blocks_of(plan.groups)
-    return vectors * BLOCK / plan.vector * tasks * unevenness(tasks, cpu) / cpu.cores
+    busy = vectors * BLOCK / plan.vector * tasks * unevenness(tasks, cpu) / cpu.cores
+    return busy + _waiting(layer, plan, cpu)
 
 
-def turn_cycles(plan: GroupPlan) -> float:
+def turn_cycles(plan: GroupPlan, each: float = 1.5) -> float:
     """To transpose and store a vector."""
-    return TURN_CYCLES * math.log2(plan.vector)
+    return each * TURN_CYCLES * math.log2(plan.vector)
+
+
+def _waiting(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
+    """For half of what is moved, where L2 does not hold a task: rows of 16 channels are more
+    streams than the hardware prefetches. 48x184x184, 3x3: 740 us, pixels as lanes 415 (Zen 4).
+    """
+    if plan.task_bytes <= cpu.l2_bytes:
+        return 0.0
+    moved = 4 * (math.prod(layer.image) + math.prod(layer.out))
+    return moved / 2 / cpu.memory_bandwidth / min(cpu.cores, MOST_FEEDING_CORES)
 
 
 def pixels_time(layer: Layer, plan: PixelPlan, cpu: Machine) -> float:
@@ -50,5 +66,7 @@ def pixels_time(layer: Layer, plan: PixelPlan, cpu: Machine) -> float:
         return plan.cycles * layer.steps * (1.0 if shared else APART_TIME)
     vectors = p.chunks * p.tiles * p.lanes / plan.vector
     padded = p.length * math.prod(p.phases)
-    channel = CHANNEL_CYCLES + ELEMENT_CYCLES * padded + TAP_CYCLES * layer.steps * vectors
+    channel = (
+        CHANNEL_CYCLES + ELEMENT_CYCLES * padded + TAP_LOADS / cpu.loads * layer.steps * vectors
+    )
     return channel * layer.out[0] * layer.out[1] / cpu.cores

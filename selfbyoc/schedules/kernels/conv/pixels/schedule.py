@@ -8,6 +8,7 @@ from ....steps.elementwise import converts_bytes
 from ....steps.images import Work, image_of
 from ....steps.loops import PARTITION, start_sums, vectorize
 from ....steps.parallel import parallel_over
+from ....steps.tiles import BLOCK
 from ..lanes import Lanes
 from ..window import accumulate
 from .compute import PixelStages
@@ -80,8 +81,9 @@ def _copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, 
     sch.unroll(vertical)
     sch.unroll(horizontal)
     if p.phases[1] > 1 or p.pitch > 4 * vector:
-        if p.phases[1] == 1 and converts_bytes(pad):
-            # LLVM masks no bytes that it converts: 32x112x112, 3x3, 193 us, so 119 (Zen 4, Nov 26).
+        if p.phases[1] == 1 and (vector < BLOCK or converts_bytes(pad)):
+            # LLVM masks vectors of AVX-512 alone, and no bytes that it converts: the latter of
+            # 32x112x112, 3x3, 193 us, so 119; with AVX2 96x92x92 401 and 209 (Zen 4, Nov 2026).
             sch.annotate(column, PARTITION, 1)
         return vertical, row
     sch.reorder(horizontal, column)
