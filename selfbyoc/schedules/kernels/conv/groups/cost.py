@@ -13,8 +13,6 @@ from ..tiles import time_of
 from .plan import GroupPlan
 
 # Cycles of a core, measured on Zen 5 with AVX-512, Nov 2026: 2x2 to 56x56 pixels, 3x3 to 7x7.
-# Of a vector that is transposed, for each of its log2(lanes) shuffles: one, and what is loaded.
-TURN_CYCLES = 1.0
 DEPTHWISE_TIME = 1.4  # of products where each reads its pixel, beside the peak's
 CHANNEL_CYCLES, ELEMENT_CYCLES = 50.0, 0.5  # to pad a channel's image, and an element of it
 # Loads for a vector of pixels under a tap of a depthwise window, that lies in two lines. 192x28x28,
@@ -36,16 +34,15 @@ def groups_time(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
         step = time_of(shape, cpu)
     products = each * pixels / shape.sums * step * layer.steps
     turned = inner * math.prod(plan.image) + each * pixels
-    turn = turn_cycles(plan, 1 + 1 / cpu.loads)
-    vectors = products + turn * turned + inner * math.prod(plan.framed)
+    vectors = products + turn_cycles(plan, cpu.loads) * turned + inner * math.prod(plan.framed)
     tasks = layer.out[0] * blocks_of(plan.groups)
     busy = vectors * BLOCK / plan.vector * tasks * unevenness(tasks, cpu) / cpu.cores
     return busy + _waiting(layer, plan, cpu)
 
 
-def turn_cycles(plan: GroupPlan, each: float = 1.5) -> float:
-    """To transpose and store a vector."""
-    return each * TURN_CYCLES * math.log2(plan.vector)
+def turn_cycles(plan: GroupPlan, loads: int = 2) -> float:
+    """To transpose and store a vector, of a CPU with so many loads a cycle."""
+    return (1 + 1 / loads) * math.log2(plan.vector)
 
 
 def _waiting(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
