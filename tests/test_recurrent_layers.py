@@ -257,6 +257,33 @@ def test_a_state_of_8_bits(sizes, target):
     assert first_wrong(found, np.asarray(wanted), "float32", length * units) is None
 
 
+@pytest.mark.parametrize("target", [None, "llvm", "llvm -mcpu=haswell"])
+@pytest.mark.parametrize("sizes", [(1, 1, 16), (4, 2, 21)], ids=str)
+def test_a_weight_of_levels_that_is_data(sizes, target):
+    """It is packed in the kernel, and summed up there."""
+    length, rows, units = sizes
+    shapes = {
+        "gates": ((length, rows, 4 * units), "float32"), "weight": ((1, 4 * units, units), "int8"),
+        "hidden": ((1, rows, units), "float32"), "cell": ((1, rows, units), "float32"),
+    }  # fmt: skip
+
+    def program(gates, weight, hidden, cell):
+        levels = op.dequantize(weight, 2.0**-9, 0)
+        return op.lstm(gates, levels, hidden, cell, quantized_state=True)[0]
+
+    rng = np.random.default_rng(units)
+    given = [rng.standard_normal(shape).astype("float32") for shape, _ in shapes.values()]
+    given[1] = rng.integers(-127, 128, given[1].shape).astype("int8")
+    mod = emit(program, shapes)
+    library = selfbyoc.build(mod, target, cache=False)
+    assert library.report.counts == {"lstm_int8": 1}
+    graph = ir.read(mod["main"])
+    arrays = dict(zip(shapes, given, strict=True))
+    (wanted,) = evaluate(graph, [arrays[v.name] for v in graph.inputs])
+    (found,) = library(*given)
+    assert first_wrong(found, np.asarray(wanted), "float32", length * units) is None
+
+
 def test_weights_of_8_bits_that_are_computed():
     model, _ = quantized(2, 1)
     (weight,) = [i for i in model.graph.initializer if i.name == "Rq"]

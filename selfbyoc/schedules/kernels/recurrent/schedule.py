@@ -8,6 +8,7 @@ from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.carried import carry
 from ...steps.loops import start_sums, vectorize, vectorize_copy
+from ...steps.parallel import parallel_over
 from ...steps.tiles import BLOCK
 from .compute import Layer
 from .plan import DIRECTION, UNITS, RecurrentPlan
@@ -19,7 +20,11 @@ def schedule(sch: Schedule, made: Mapping[str, Layer], plan: RecurrentPlan) -> N
     """
     (stages,) = made.values()
     for packed in others(sch, made):
-        vectorize_copy(sch, packed, plan.lanes)
+        if packed.reduction:  # the sums of a weight of levels
+            loops = list(sch.get_loops(packed.block))
+            parallel_over(sch, loops[: len(packed.spatial)], packed.steps)
+        else:
+            vectorize_copy(sch, packed, plan.lanes)
     _merge(sch, stages, plan)
     _parallelize(sch, stages.groups, plan)
     for block in (b for group in stages.groups for b in group):
