@@ -105,6 +105,24 @@ def test_pools_that_are_padded_to_the_same_size(kind, name):
     assert first_wrong(found, means[kind](flat, axis=-1), "float32", 6) is None
 
 
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("told", [True, False])
+def test_convolutions_that_are_padded_to_the_same_size(told, name):
+    """Their kernel pads, 0.27 did in front of it. The window may be the weight's alone."""
+    auto, (top, left, bottom, right) = SAME[name]
+    shape, out = (1, 3, 9, 11), (1, 5, 5, 6)
+    attrs = {"strides": [2, 2], "auto_pad": auto.decode()}
+    attrs |= {"kernel_shape": [3, 2]} if told else {}
+    w = np.random.default_rng(2).standard_normal((5, 3, 3, 2)).astype("float32")
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], **attrs)
+    library, x, found = run(build([conv], shape, out, 13, w=w), shape)
+    assert library.report.counts == {"conv2d": 1}
+    assert library.report.left == {}
+    wide = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    views = np.lib.stride_tricks.sliding_window_view(wide, (3, 2), axis=(2, 3))[:, :, ::2, ::2]
+    assert first_wrong(found, np.einsum("nchwkl,ockl->nohw", views, w), "float32", 18) is None
+
+
 @pytest.mark.skipif(GENERATION == "relay", reason="0.17 reads it right")
 def test_a_pool_of_an_image_of_no_known_size():
     attrs = {"kernel_shape": [2, 2], "auto_pad": "SAME_LOWER", "strides": [2, 2]}

@@ -97,7 +97,10 @@ class _Floats(relax.PyExprMutator):
         return self.builder_.emit(relax.op.permute_dims(wide))
 
     def _as_it_was(self, before: Any, now: Any) -> Any:
-        """A value for what knows halves alone."""
+        """A value for what knows halves alone; several, which a call of a PrimFunc has."""
+        if isinstance(before, relax.Tuple):
+            both = zip(before.fields, now.fields, strict=True)
+            return relax.Tuple([self._as_it_was(*each) for each in both])
         if not isinstance(before.ty, relax.TensorType) or before.ty.dtype == now.ty.dtype:
             return now
         return self.builder_.emit(relax.op.astype(now, str(before.ty.dtype)))

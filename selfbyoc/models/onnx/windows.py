@@ -34,15 +34,20 @@ def _output_shape(node: Any, graph: Graph) -> Sequence[Any] | None:
 
 
 def _pads(node: Any, graph: Graph) -> Sequence[Any] | None:
-    """A pool's auto_pad as pads: 0.27's frontend has fewer windows under SAME_LOWER."""
+    """A pool's or a convolution's auto_pad as pads: 0.27's frontend has fewer windows of a pool
+    under SAME_LOWER, and pads in front of a convolution, which its kernel does.
+    """
     given, image = attributes(node), graph.image(node.input[0])
     if given.get("auto_pad") not in (b"SAME_LOWER", b"SAME_UPPER") or image is None:
+        return None
+    window = given.get("kernel_shape") or (graph.shape(node.input[1]) or ())[2:]
+    if len(window) != len(image):
         return None
     ones = [1] * len(image)
     steps, apart = given.get("strides", ones), given.get("dilations", ones)
     room = [
         max((-(-e // s) - 1) * s + (k - 1) * d + 1 - e, 0)
-        for e, s, k, d in zip(image, steps, given["kernel_shape"], apart, strict=True)
+        for e, s, k, d in zip(image, steps, window, apart, strict=True)
     ]
     given["pads"] = _parted(room, given.pop("auto_pad"))
     given.pop("ceil_mode", None)
@@ -77,6 +82,6 @@ def _max_pool(node: Any, graph: Graph) -> Sequence[Any] | None:
 
 
 FORMS = {
-    "AveragePool": _pads, "ConvTranspose": _output_shape, "GlobalLpPool": _power_of_size,
-    "LpPool": _power_pool, "MaxPool": _max_pool,
+    "AveragePool": _pads, "Conv": _pads, "ConvTranspose": _output_shape,
+    "GlobalLpPool": _power_of_size, "LpPool": _power_pool, "MaxPool": _max_pool,
 }  # fmt: skip
