@@ -16,17 +16,13 @@ SHAPE, PADDING = (1, 64, 56, 56), (1, 1, 1, 1)
 def pattern(x, weight, bias, residual):
     """The arguments are named as those of conv2d_add, of which some may be missing."""
     y = op.bias_add(op.conv2d(x, weight), bias)
-    return op.add(
-        op.multiply(y, op.divide(op.clip(op.add(y, 3.0), a_min=0, a_max=6), 6.0)), residual
-    )
+    return op.add(op.hard_swish(y), residual)
 
 
 def block(x, weight, bias, residual):
     """The same as a model has it: with a window's padding."""
     y = op.bias_add(op.conv2d(x, weight, padding=PADDING), bias)
-    return op.add(
-        op.multiply(y, op.divide(op.clip(op.add(y, 3.0), a_min=0, a_max=6), 6.0)), residual
-    )
+    return op.add(op.hard_swish(y), residual)
 
 
 conv2d_add = Registry(BUILTIN)["conv2d_add"]
