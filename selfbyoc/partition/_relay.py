@@ -24,7 +24,7 @@ from ._relay_halves import with_floats
 from ._relay_inline import without_primitives
 from ._relay_levels import levels_as_read
 from ._relay_one_row import images_of_one_row
-from ._relay_same import one_symbol_each
+from ._relay_same import doubled, one_symbol_each
 from ._relay_taps import taps_that_meet
 from .parameters import check_params
 
@@ -107,32 +107,11 @@ def composites_only(mod: tvm.IRModule, matches: Sequence[Match]) -> tvm.IRModule
 
     for expr in postorder(main.body, inputs=inputs):
         group = root_of.get(expr)
-        new[expr] = _doubled(expr, new) if group is None else _call_of(group, expr, new, called)
+        new[expr] = doubled(expr, new) if group is None else _call_of(group, expr, new, called)
     merged = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
     whole = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
     merged.update_func(merged.get_global_var("main"), whole)
     return relay.transform.InferType()(merged)
-
-
-def _doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
-    """`y + y` as twice `y`: TVM 0.17 makes that of it anyway, but where `y` is a function that it
-    calls, it copies the call, and Inline ends the build (docs/tvm-notes.md). So it does of equal
-    ops of `y`, which it takes for one before.
-    """
-    is_sum = isinstance(expr, relay.Call) and expr.op == relay.op.get("add")
-    if not (is_sum and _are_one(*expr.args)) or expr.checked_type.dtype == "bool":
-        return rebuild(expr, new)
-    return relay.multiply(new[expr.args[0]], relay.const(2, expr.checked_type.dtype))
-
-
-def _are_one(a: Any, b: Any) -> bool:
-    """Whether both are one value, or the same ops of one."""
-    if a.same_as(b):
-        return True
-    if not (isinstance(a, relay.Call) and isinstance(b, relay.Call) and len(a.args) == len(b.args)):
-        return False
-    is_alike = a.op == b.op and tvm.ir.structural_equal(a.attrs, b.attrs)
-    return is_alike and all(map(_are_one, a.args, b.args))
 
 
 def _call_of(group: Group, expr: Any, new: Mapping[Any, Any], called: dict[Group, Any]) -> Any:
@@ -169,13 +148,27 @@ def ranges_of(mod: tvm.IRModule, names: set[str]) -> dict[str, dict[str, Range]]
 
 
 def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
-    """Root op of each match -> the name of its external function, just after marking."""
-    return {
+    """Root op of each match -> the name of its external function, just after marking. Of `y + y`,
+    of equal ops, one `y` is left (`doubled`): both have its function.
+    """
+    found = {
         str(node.op.attrs[ROOT]): name
         for name, func in external_functions(mod).items()
         for node in postorder(func.body)
         if isinstance(node, relay.Call) and isinstance(node.op, relay.Function)
     }
+    left = [match for match in matches if match.root.name in found]
+    for match in (m for m in matches if m.root.name not in found):
+        twin = next(other for other in left if _is_like(match, other))
+        found[match.root.name] = found[twin.root.name]
+    return found
+
+
+def _is_like(match: Match, other: Match) -> bool:
+    if match.composite is not other.composite or len(match.ops) != len(other.ops):
+        return False
+    pairs = zip(match.ops, other.ops, strict=True)
+    return all(a.kind == b.kind and a.attrs == b.attrs for a, b in pairs)
 
 
 def constant_args(mod: tvm.IRModule) -> dict[str, list[dict[int, relay.Constant]]]:
