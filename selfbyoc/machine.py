@@ -16,6 +16,7 @@ from ._tvm import current_target, target_dict
 from .cores import Core, core_of
 from .cpu_features import architecture, features_of, products_of
 
+MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
 LINE = 64  # bytes of a cache line, of all these CPUs (apple-m1 has pairs of them)
 
 
@@ -39,6 +40,11 @@ class Machine:
     l3_bandwidth: float = 12.0  # the same from L3
     word: int = 2  # products of bytes that a lane of 32 bits sums at once, exactly
     in_pairs: bool = False  # LLVM loads neighbouring elements at once (ldp), a register each
+
+    @property
+    def shared_bandwidth(self) -> float:
+        """Bytes a cycle from memory to all cores."""
+        return self.memory_bandwidth * min(self.cores, MOST_FEEDING_CORES)
 
     def lanes(self, dtype: str) -> int:
         """Elements of a dtype in one vector register."""

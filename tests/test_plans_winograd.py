@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from selfbyoc.language.decisions import for_every_size_of
-from selfbyoc.machine import Machine
+from selfbyoc.machine import MOST_FEEDING_CORES, Machine
 from selfbyoc.schedules.kernels.winograd import tasks
-from selfbyoc.schedules.kernels.winograd.cost import MOST_FEEDING_CORES
 from selfbyoc.schedules.kernels.winograd.plan import form_of, plan
 from selfbyoc.schedules.kernels.winograd.tiling import tilings
 

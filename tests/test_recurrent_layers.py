@@ -227,11 +227,22 @@ def test_weights_of_8_bits(composite, options):
         assert first_wrong(found, expected, "float32", options["length"] * UNITS) is None
 
 
+def as_written(program, given, target, composite, terms):
+    """A layer alone is this composite, and as the plain nest of the same layer has it."""
+    mod = emit(program, {name: (array.shape, str(array.dtype)) for name, array in given.items()})
+    library = selfbyoc.build(mod, target, cache=False)
+    assert library.report.counts == {composite: 1}
+    graph = ir.read(mod["main"])
+    (wanted,) = evaluate(graph, [given[v.name] for v in graph.inputs])
+    (found,) = library(**given)
+    assert first_wrong(found, np.asarray(wanted), "float32", terms) is None
+
+
 @pytest.mark.parametrize("target", [None, "llvm", "llvm -mcpu=haswell"])
 @pytest.mark.parametrize("sizes", [(1, 1, 16), (9, 3, 21), (3, 10, 40)], ids=str)
 def test_a_state_of_8_bits(sizes, target):
-    """As the plain nest of the same layer has it: ranges of all rows, of whole and half vectors. A
-    state that lies between two steps by a hair may round to either: one of these does so nowhere.
+    """Ranges are of all rows, of whole and half vectors. A state that lies between two steps by a
+    hair may round to either: one of these does so nowhere.
     """
     length, rows, units = sizes
     shapes = {
@@ -245,16 +256,9 @@ def test_a_state_of_8_bits(sizes, target):
         return op.lstm(gates, weight, hidden, cell, activations=activations, **options)[0]
 
     rng = np.random.default_rng(length)
-    given = [rng.standard_normal(shape).astype("float32") for shape in shapes.values()]
-    given[1] *= units**-0.5
-    mod = emit(program, shapes)
-    library = selfbyoc.build(mod, target, cache=False)
-    assert library.report.counts == {"lstm": 1}
-    graph = ir.read(mod["main"])
-    arrays = dict(zip(shapes, given, strict=True))
-    (wanted,) = evaluate(graph, [arrays[v.name] for v in graph.inputs])
-    (found,) = library(*given)
-    assert first_wrong(found, np.asarray(wanted), "float32", length * units) is None
+    given = {n: rng.standard_normal(shape).astype("float32") for n, shape in shapes.items()}
+    given["weight"] *= units**-0.5
+    as_written(program, given, target, "lstm", length * units)
 
 
 @pytest.mark.parametrize("target", [None, "llvm", "llvm -mcpu=haswell"])
@@ -263,8 +267,8 @@ def test_a_weight_of_levels_that_is_data(sizes, target):
     """It is packed in the kernel, and summed up there."""
     length, rows, units = sizes
     shapes = {
-        "gates": ((length, rows, 4 * units), "float32"), "weight": ((1, 4 * units, units), "int8"),
-        "hidden": ((1, rows, units), "float32"), "cell": ((1, rows, units), "float32"),
+        "gates": (length, rows, 4 * units), "weight": (1, 4 * units, units),
+        "hidden": (1, rows, units), "cell": (1, rows, units),
     }  # fmt: skip
 
     def program(gates, weight, hidden, cell):
@@ -272,16 +276,9 @@ def test_a_weight_of_levels_that_is_data(sizes, target):
         return op.lstm(gates, levels, hidden, cell, quantized_state=True)[0]
 
     rng = np.random.default_rng(units)
-    given = [rng.standard_normal(shape).astype("float32") for shape, _ in shapes.values()]
-    given[1] = rng.integers(-127, 128, given[1].shape).astype("int8")
-    mod = emit(program, shapes)
-    library = selfbyoc.build(mod, target, cache=False)
-    assert library.report.counts == {"lstm_int8": 1}
-    graph = ir.read(mod["main"])
-    arrays = dict(zip(shapes, given, strict=True))
-    (wanted,) = evaluate(graph, [arrays[v.name] for v in graph.inputs])
-    (found,) = library(*given)
-    assert first_wrong(found, np.asarray(wanted), "float32", length * units) is None
+    given = {n: rng.standard_normal(shape).astype("float32") for n, shape in shapes.items()}
+    given["weight"] = rng.integers(-127, 128, shapes["weight"]).astype("int8")
+    as_written(program, given, target, "lstm_int8", length * units)
 
 
 def test_weights_of_8_bits_that_are_computed():

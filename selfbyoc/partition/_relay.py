@@ -24,7 +24,7 @@ from ._relay_halves import with_floats
 from ._relay_inline import without_primitives
 from ._relay_levels import levels_as_read
 from ._relay_one_row import images_of_one_row
-from ._relay_same import doubled, one_symbol_each
+from ._relay_same import are_one, doubled, one_symbol_each
 from ._relay_taps import taps_that_meet
 from .parameters import check_params
 
@@ -157,18 +157,12 @@ def functions_of(mod: tvm.IRModule, matches: Sequence[Match]) -> dict[str, str]:
         for node in postorder(func.body)
         if isinstance(node, relay.Call) and isinstance(node.op, relay.Function)
     }
-    left = [match for match in matches if match.root.name in found]
+    left = {match.root.name: Group(match).root for match in matches if match.root.name in found}
     for match in (m for m in matches if m.root.name not in found):
-        twin = next(other for other in left if _is_like(match, other))
-        found[match.root.name] = found[twin.root.name]
+        root = Group(match).root
+        twin = next(name for name, other in left.items() if are_one(root, other))
+        found[match.root.name] = found[twin]
     return found
-
-
-def _is_like(match: Match, other: Match) -> bool:
-    if match.composite is not other.composite or len(match.ops) != len(other.ops):
-        return False
-    pairs = zip(match.ops, other.ops, strict=True)
-    return all(a.kind == b.kind and a.attrs == b.attrs for a, b in pairs)
 
 
 def constant_args(mod: tvm.IRModule) -> dict[str, list[dict[int, relay.Constant]]]:

@@ -42,16 +42,16 @@ def doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
     ops of `y`, which it takes for one before.
     """
     is_sum = isinstance(expr, relay.Call) and expr.op == relay.op.get("add")
-    if not (is_sum and _are_one(*expr.args)) or expr.checked_type.dtype == "bool":
+    if not (is_sum and are_one(*expr.args)) or expr.checked_type.dtype == "bool":
         return rebuild(expr, new)
     return relay.multiply(new[expr.args[0]], relay.const(2, expr.checked_type.dtype))
 
 
-def _are_one(a: Any, b: Any) -> bool:
+def are_one(a: Any, b: Any) -> bool:
     """Whether both are one value, or the same ops of one."""
     if a.same_as(b):
         return True
     if not (isinstance(a, relay.Call) and isinstance(b, relay.Call) and len(a.args) == len(b.args)):
         return False
     is_alike = a.op == b.op and tvm.ir.structural_equal(a.attrs, b.attrs)
-    return is_alike and all(map(_are_one, a.args, b.args))
+    return is_alike and all(map(are_one, a.args, b.args))

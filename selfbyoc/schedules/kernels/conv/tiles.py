@@ -20,6 +20,13 @@ def tiles_for(rows: int, cpu: Machine) -> tuple[RegisterTile, ...]:
     return tuple(sorted(found, key=lambda tile: time_of(tile, cpu) / tile.sums))
 
 
+def pixels_read(pixels: int, taps: int, stride: int, apart: int) -> int:
+    """Different pixels that so many taps in a row read for neighbouring results: LLVM keeps each in
+    a register from tap to tap.
+    """
+    return len({stride * x + apart * tap for x in range(pixels) for tap in range(taps)})
+
+
 def time_of(tile: RegisterTile, cpu: Machine) -> float:
     """Cycles of a step of k: a load costs about what a multiply-add does, as soon as it is not
     from L1. 256x56x56 to 64 channels on Cascade Lake, Nov 2026: of AVX-512's peak 47% by 8 x 2

@@ -22,7 +22,6 @@ DIRECT_TIME = 1.1  # the direct convolution's products, beside Winograd's
 PIXEL_CYCLES = 1.5  # cycles to pad a pixel or to store one, element by element on every machine
 # Cycles to transform the vectors of a tile, one channel to a lane, its pixels aside; by m and r.
 TRANSFORM_CYCLES = {(2, 3): 25, (4, 3): 100, (2, 5): 150}
-MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
 LEAST_GAIN = 1.1  # less is within the error of this model, and direct weights are smaller
 MOST_UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
 
@@ -32,18 +31,13 @@ class Cost:
     """The time of a convolution, in cycles a pair of channels."""
 
     products: float
-    reading: float  # of the weights, while it multiplies
+    reading: float  # of the weights from memory, as in a whole model, where L3 forgets them
     rest: float
 
     @property
     def time(self) -> float:
         """In all."""
         return max(self.products, self.reading) + self.rest
-
-
-def bandwidth(cpu: Machine) -> float:
-    """Bytes a cycle from memory to all cores: as in a whole model, where L3 forgets the weights."""
-    return cpu.memory_bandwidth * min(cpu.cores, MOST_FEEDING_CORES)
 
 
 def forms(
@@ -69,12 +63,14 @@ def costs(
     def cost(m: int) -> Cost:
         if m == 0:
             products = DIRECT_TIME * window**2 * pixels / peak
-            return Cost(products, 4 * window**2 / bandwidth(cpu), PIXEL_CYCLES * pixels * sides)
+            return Cost(
+                products, 4 * window**2 / cpu.shared_bandwidth, PIXEL_CYCLES * pixels * sides
+            )
         channels = (image[1], out[1])
         t = usual_tiling(images, m, window, channels, cpu)
         products = t.size**2 * work(t, channels, cpu)
         each = m**2 * PIXEL_CYCLES + TRANSFORM_CYCLES[m, window] / cpu.lanes("float32")
-        return Cost(products, 4 * t.size**2 / bandwidth(cpu), each * t.count * sides)
+        return Cost(products, 4 * t.size**2 / cpu.shared_bandwidth, each * t.count * sides)
 
     return {m: cost(m) for m in forms(image, kernel, attrs, out)}
 

@@ -11,7 +11,7 @@ from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer
 from ..pack import rows_of_one, whole_blocks
-from ..tiles import TRANSPOSE_CYCLES, time_of
+from ..tiles import TRANSPOSE_CYCLES, pixels_read, time_of
 from .plan import ChannelPlan
 
 LEAST_WIDTH, MOST_WIDTH = 4, 20  # of an image: wider ones fill lanes of pixels
@@ -97,8 +97,8 @@ def _spilled(layer: Layer, p: ChannelPlan, cpu: Machine) -> int:
     (high, wide), (down, across) = layer.window, layer.attrs["dilation"]
     taps, apart = (wide, across) if wide > 1 else (high, down * p.lanes.pitch)
     stride = layer.attrs["strides"][1]
-    read = {stride * x + apart * tap for x in range(p.pixels) for tap in range(taps)}
-    return max(0, p.tile.sums + p.tile.vectors + len(read) - cpu.vector_registers)
+    read = pixels_read(p.pixels, taps, stride, apart)
+    return max(0, p.tile.sums + p.tile.vectors + read - cpu.vector_registers)
 
 
 def _reuses(layer: Layer, p: ChannelPlan, cpu: Machine) -> bool:

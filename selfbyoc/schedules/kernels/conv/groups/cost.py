@@ -18,7 +18,6 @@ CHANNEL_CYCLES, ELEMENT_CYCLES = 50.0, 0.5  # to pad a channel's image, and an e
 # Loads for a vector of pixels under a tap of a depthwise window, that lies in two lines. 192x28x28,
 # 7x7, on two cores of Zen 4 (one of 64 bytes a cycle): 152 us, with groups as lanes 92.
 TAP_LOADS = 1.9
-MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
 APART_TIME = 2.0  # where the rows of a register tile are of several groups and share no pixels
 MOST_UNSURE = 1.25  # times this near may be the other way round: the tuner measures them
 
@@ -52,7 +51,7 @@ def _waiting(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
     if plan.task_bytes <= cpu.l2_bytes:
         return 0.0
     moved = 4 * (math.prod(layer.image) + math.prod(layer.out))
-    return moved / 2 / cpu.memory_bandwidth / min(cpu.cores, MOST_FEEDING_CORES)
+    return moved / 2 / cpu.shared_bandwidth
 
 
 def pixels_time(layer: Layer, plan: PixelPlan, cpu: Machine) -> float:

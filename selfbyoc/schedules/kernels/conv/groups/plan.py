@@ -16,7 +16,7 @@ from ....steps.candidates import divisors
 from ....steps.faults import Faults, spilled, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile
 from ..layer import Layer
-from ..tiles import time_of
+from ..tiles import pixels_read, time_of
 from ..window import Window, window_of
 
 # More time for each register that is missing. 192x28x28, 7x7, AVX-512, a row of 14 pixels 92 us,
@@ -125,5 +125,5 @@ def _spilled(layer: Layer, tile: Sequence[int], cpu: Machine) -> int:
     taps, stride, apart = layer.window[1], layer.attrs["strides"][1], layer.attrs["dilation"][1]
     if taps == 1:
         return 0
-    read = {stride * x + apart * tap for x in range(tile[2]) for tap in range(taps)}
-    return max(0, math.prod(tile) + len(read) + 1 - cpu.vector_registers)
+    read = pixels_read(tile[2], taps, stride, apart)
+    return max(0, math.prod(tile) + read + 1 - cpu.vector_registers)
