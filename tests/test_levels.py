@@ -395,3 +395,24 @@ def test_sums_are_exact_in_c(compiler, tmp_path, groups):
     (found,) = selfbyoc.load(tmp_path / "levels.so")(x)
     total = np.maximum(sums(x, weight, 131, groups) * 2.0**-11, 0)
     np.testing.assert_array_equal(found, level(total, 0.37, 3))
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("zero", [7, 300, -2])
+def test_a_zero_point_beyond_the_levels_is_what_the_op_says(zero, is_constant):
+    """Padding cannot hold it: a border is 0 all the same."""
+    rng = np.random.default_rng(12)
+    image = bytes_of(rng, (1, 8, 9, 11), "uint8")
+    weight = bytes_of(rng, (6, 8, 3, 3), "int8")
+    point = np.array(zero, "int32")
+
+    def program(x, weight, point):
+        at = op.dequantize(x, 2.0**-4, point)
+        return op.conv2d(at, op.dequantize(weight, 2.0**-7, 0), padding=1)
+
+    constants = ("weight", "point") if is_constant else ("weight",)
+    found, library = built(program, None, constants, x=image, weight=weight, point=point)
+    is_level = is_constant and zero == 7
+    assert ("conv2d_int8" in library.report.counts) == is_level
+    wanted = sums(image, weight, zero).astype(F32) * F32(2.0**-11)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-3)

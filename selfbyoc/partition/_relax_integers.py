@@ -16,7 +16,7 @@ from tvm import relax
 from ..ir._relax_emit import constant
 from ._relax_exprs import is_op, static_shape
 from ._relax_levels import array_of, size_one
-from .levels import BYTES, is_middle
+from .levels import BYTES, is_level, is_middle
 
 _PRODUCTS = ("matmul", "nn.conv2d")
 
@@ -85,7 +85,9 @@ class IntegersAsLevels(relax.PyExprMutator):
             return None
         levels, *zeros = (part.args[0] for part in parts)
         zero = zeros[0] if zeros else constant(np.zeros((), "int32"))
-        return (levels, zero) if str(levels.ty.dtype) in BYTES and size_one(zero) else None
+        dtype = str(levels.ty.dtype)
+        holds = dtype in BYTES and is_level(array_of(zero), str(zero.ty.dtype), dtype)
+        return (levels, zero) if holds and size_one(zero) else None
 
     def _scaled(self, call: Any) -> Any | None:
         """A product of levels times a scale of it, or of each unit, as its operands' scale; so is

@@ -20,6 +20,7 @@ from .levels import (
     alike,
     around_zero,
     dequantised,
+    is_level,
     is_middle,
     made_of,
     one_number,
@@ -39,7 +40,7 @@ class LevelsAsRead(relax.PyExprMutator):
         self.read: set[Any] = set()  # the dequantised values that somebody reads
         self.shared: dict[Any, Any] = {}  # and what their elementwise readers have
         self._rewrites = {
-            "relax.quantize": self._known, "relax.dequantize": self._constant,
+            "relax.quantize": self._known, "relax.dequantize": self._dequantized,
             "relax.matmul": self._by_units, **dict.fromkeys(MOVES, self._moved),
         }  # fmt: skip
 
@@ -119,6 +120,24 @@ class LevelsAsRead(relax.PyExprMutator):
         made = relax.Call(call.op, [value, *list(call.args)[1:]], call.attrs)
         known = self._known(self.builder_.normalize(made))
         return self.builder_.emit(made if known is None else known)
+
+    def _dequantized(self, call: Any) -> Any | None:
+        """Levels as kernels take them; what none could take by ops."""
+        levels, scale, zero = call.args
+        if is_level(array_of(zero), str(zero.ty.dtype), str(levels.ty.dtype)):
+            return self._constant(call)
+        scale, zero = (self._along(factor, call) for factor in (scale, zero))
+        wide = (self.builder_.emit(relax.op.astype(value, "int32")) for value in (levels, zero))
+        centred = self.builder_.emit(relax.op.subtract(*wide))
+        floats = self.builder_.emit(relax.op.astype(centred, "float32"))
+        made = self.builder_.emit(relax.op.multiply(floats, scale))
+        return relax.op.astype(made, call.attrs.out_dtype)
+
+    def _along(self, factor: Any, call: Any) -> Any:
+        """One number, or those of the call's axis, beside all others."""
+        axis, behind = call.attrs.axis, call.args[0].ty.ndim
+        shape = [] if size_one(factor) else [-1, *[1] * ((-1 - axis) % behind)]
+        return self.builder_.emit(relax.op.reshape(factor, shape))
 
     def _constant(self, call: Any) -> Any | None:
         """Constant levels as kernels take them: a bias as floats, a weight from its middle."""

@@ -10,6 +10,7 @@ from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_register import call_of
 from ..ir._relay_walk import postorder, rebuild
+from ._relay_exprs import name_of
 from .few_bits import in_groups, takes
 
 
@@ -33,7 +34,7 @@ def with_few_bits(mod: tvm.IRModule, bits: int, group: int) -> tvm.IRModule:
 
 def _weight(expr: Any) -> Any:
     """[units, depth] of a dense layer's constant; None for any other op."""
-    if not isinstance(expr, relay.Call) or getattr(expr.op, "name", "") != "nn.dense":
+    if name_of(expr) != "nn.dense":
         return None
     weight = expr.args[1]
     return constant_numpy(weight) if isinstance(weight, relay.Constant) else None

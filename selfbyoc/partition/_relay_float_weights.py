@@ -9,9 +9,10 @@ from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
 from ..ops.few_bits import dequantised_groups
+from ._relay_exprs import array_of, name_of, with_main
 from ._relay_fold import fold
 from ._relay_halves import is_half_weight
-from ._relay_levels import array_of, is_dequantized, name_of, with_main
+from ._relay_levels import is_dequantized
 from .levels import dequantised
 
 

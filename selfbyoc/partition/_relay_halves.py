@@ -11,6 +11,7 @@ from .._tvm import attrs_dict, constant_numpy, tvm
 from ..graph import HALVES
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import children, postorder, rebuild
+from ._relay_exprs import name_of
 from .halves import LEAST
 
 _AS_THEY_ARE = ("selfbyoc.dequantize_groups",)
@@ -102,7 +103,7 @@ class _Floats:
 
 def is_half_weight(expr: Any) -> bool:
     """Whether it makes floats of a dense layer's weight, which its kernel does."""
-    if not isinstance(expr, relay.Call) or getattr(expr.op, "name", "") != "cast":
+    if name_of(expr) != "cast":
         return False
     return str(expr.attrs.dtype) == "float32" and _stays(expr.args[0])
 
@@ -111,7 +112,7 @@ def _weight(expr: Any) -> Any | None:
     """A constant of halves, transposed now where an op does it."""
     if _stays(expr):
         return expr
-    is_turned = isinstance(expr, relay.Call) and getattr(expr.op, "name", "") == "transpose"
+    is_turned = name_of(expr) == "transpose"
     if not is_turned or not _stays(children(expr)[0]):
         return None
     return constant(np.ascontiguousarray(constant_numpy(expr.args[0]).T))

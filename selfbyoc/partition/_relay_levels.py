@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import constant_numpy, tvm
+from .._tvm import tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
+from ._relay_exprs import array_of, dtype_of, name_of, with_main
 from .levels import (
     MOVES,
     alike,
     around_zero,
     dequantised,
+    is_level,
     is_middle,
     made_of,
     one_number,
@@ -38,17 +40,6 @@ def levels_as_read(mod: tvm.IRModule) -> tvm.IRModule:
     return with_main(mod, levels.new[mod["main"].body])
 
 
-def with_main(mod: tvm.IRModule, body: Any) -> tvm.IRModule:
-    """A module with another main function, typed; itself where that is the same."""
-    main = mod["main"]
-    if body.same_as(main.body):
-        return mod
-    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
-    known = relay.Function(main.params, body, main.ret_type, main.type_params, main.attrs)
-    done.update_func(done.get_global_var("main"), known)
-    return relay.transform.InferType()(done)
-
-
 class _Levels:
     """The expressions of a function over levels."""
 
@@ -57,7 +48,7 @@ class _Levels:
         self.read: set[Any] = set()
         self.shared: dict[Any, Any] = {}  # what elementwise readers have
         self.rewrites = {
-            "qnn.quantize": self._known, "qnn.dequantize": _constant, "cast": self._of_integers,
+            "qnn.quantize": self._known, "qnn.dequantize": _dequantized, "cast": self._of_integers,
             "transpose": self._transposed, **dict.fromkeys(MOVES - {"transpose"}, self._moved),
         }  # fmt: skip
 
@@ -112,7 +103,7 @@ class _Levels:
         pairs = zip(map(array_of, before.args[1:]), map(array_of, call.args[1:]), strict=True)
         if not alike(pairs):
             return None
-        return before.args[0] if _dtype(before.args[0]) == str(call.attrs.out_dtype) else None
+        return before.args[0] if dtype_of(before.args[0]) == str(call.attrs.out_dtype) else None
 
     def _earlier(self, call: Any, before: Any) -> Any | None:
         if not _is_of_one(call):
@@ -172,7 +163,7 @@ class _Levels:
         x, weight, *zeros = product.args[:4]
         zeros[1] = _number(zeros[1])
         array, zero = array_of(weight), array_of(zeros[1])
-        if array is None or zero is None or zero.size != 1:
+        if array is None or zero is None or zero.size != 1 or not _holds(x, zeros[0]):
             return None  # no kernel of levels takes it: floats would not be exact
         if not is_middle(zero, str(array.dtype)):
             if (moved := around_zero(array, zero, 0)) is None:
@@ -184,6 +175,34 @@ class _Levels:
             return relay.nn.dense(*both)
         told = {name: getattr(product.attrs, name) for name in _OF_CONV}
         return relay.nn.conv2d(*both, **told)
+
+
+def _dequantized(call: Any) -> Any | None:
+    """Levels as kernels take them; what none could take by ops."""
+    levels, scale, zero = call.args
+    if _holds(levels, zero):
+        return _constant(call)
+    ndim, axis = len(relay.transform.InferTypeLocal(levels).shape), int(call.attrs.axis)
+    scale, zero = (_along(factor, ndim, axis) for factor in (scale, zero))
+    centred = relay.subtract(relay.cast(levels, "int32"), zero)
+    made = relay.multiply(relay.cast(centred, "float32"), scale)
+    return relay.cast(made, call.attrs.out_dtype)
+
+
+def _holds(levels: Any, zero: Any) -> bool:
+    """Whether a byte of the levels' dtype holds their zero point, which qnn has in int32."""
+    array, first = array_of(zero), zero
+    while name_of(first) in MOVES:
+        first = first.args[0]
+    dtype = dtype_of(first.args[0] if name_of(first) == "cast" else first)
+    return is_level(array, dtype, dtype_of(levels))
+
+
+def _along(factor: Any, ndim: int, axis: int) -> Any:
+    """One number, or those of an axis, beside all others."""
+    if len(relay.transform.InferTypeLocal(factor).shape) == 0:
+        return factor
+    return relay.reshape(factor, [-1, *[1] * ((-1 - axis) % ndim)])
 
 
 def _constant(call: Any) -> Any | None:
@@ -215,20 +234,6 @@ def _dequantize(levels: Any, scale: Any, zero: Any, axis: int = -1) -> Any:
 def is_dequantized(expr: Any) -> bool:
     """Whether it makes float32 of levels."""
     return name_of(expr) == "qnn.dequantize" and str(expr.attrs.out_dtype) == "float32"
-
-
-def name_of(expr: Any) -> str:
-    """The name of an op that is called; none for anything else."""
-    return str(getattr(expr.op, "name", "")) if isinstance(expr, relay.Call) else ""
-
-
-def array_of(expr: Any) -> Any:
-    """What a constant holds; None for any other."""
-    return constant_numpy(expr) if isinstance(expr, relay.Constant) else None
-
-
-def _dtype(expr: Any) -> str:
-    return str(relay.transform.InferTypeLocal(expr).dtype)
 
 
 def _number(zero: Any) -> Any:

@@ -10,6 +10,7 @@ from tvm import relay
 from .._tvm import attrs_dict, constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
+from ._relay_exprs import name_of
 from .one_row import NDIM, OneRow, attrs_in_rows, is_elementwise, of_two_axes
 
 Expr = Any  # relay.Expr: TVM ships no types
@@ -51,7 +52,7 @@ class _Rows:
         self.new[expr] = rebuild(expr, self.new)
 
     def _window(self, expr: Expr) -> tuple[Expr, OneRow] | None:
-        found = of_two_axes(_name(expr), attrs_dict(expr.attrs)) if _name(expr) else None
+        found = of_two_axes(name_of(expr), attrs_dict(expr.attrs)) if name_of(expr) else None
         if found is None or not all(_shape(e) for e in (expr, *expr.args)):
             return None
         make, attrs, row = found
@@ -62,7 +63,7 @@ class _Rows:
         if not isinstance(expr, relay.TupleGetItem) or expr.index != 0:
             return None
         norm = expr.tuple_value
-        if _name(norm) != "nn.batch_norm" or norm.args[0] not in self.images:
+        if name_of(norm) != "nn.batch_norm" or norm.args[0] not in self.images:
             return None
         image, row = self.images[norm.args[0]]
         attrs = attrs_in_rows(attrs_dict(norm.attrs), row)
@@ -70,7 +71,7 @@ class _Rows:
         return relay.nn.batch_norm(image, *rest, **attrs)[0], row
 
     def _elementwise(self, expr: Expr) -> tuple[Expr, OneRow] | None:
-        name = _name(expr)
+        name = name_of(expr)
         known = {self.images[a][1] for a in expr.args if a in self.images} if name else set()
         if len(known) != 1 or not is_elementwise(name) or len(_shape(expr)) != NDIM:
             return None
@@ -94,12 +95,6 @@ class _Rows:
         if isinstance(arg, relay.Constant):
             return constant(np.reshape(constant_numpy(arg), shape))
         return relay.reshape(self.new[arg], shape)
-
-
-def _name(expr: Expr) -> str:
-    """The op of a call; nothing of anything else."""
-    is_op = isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op)
-    return str(expr.op.name) if is_op else ""
 
 
 def _shape(expr: Expr) -> list[int]:

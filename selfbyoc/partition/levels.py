@@ -8,6 +8,7 @@
   dequantize(max_pool(x)), quantize(max_pool(x)) is max_pool(quantize(x)), and of what is joined
   each part is quantised. quantize(dequantize(x)) of one scale and zero point is x.
 - A bias of 32 bits is one of floats; so is a weight of 16.
+- A zero point that may be no level, which padding could not hold, is subtracted by an op.
 - A weight of bytes that counts from another place than the middle of its dtype counts from 0: in
   bytes where it fits, else as int16 of -255 to 255, whose products are of two levels at a time.
 """
@@ -60,6 +61,16 @@ def one_number(array: Any) -> Any | None:
 def is_middle(zero: Any, dtype: str) -> bool:
     """Whether a weight counts from the middle of its dtype in all channels, as the kernels' do."""
     return zero is not None and zero.size > 0 and bool((zero == (dtype == "uint8") * 128).all())
+
+
+def is_level(zero: Any, of: str, dtype: str) -> bool:
+    """Whether levels of a dtype hold a zero point: its array, None for data, of a dtype `of`."""
+    if dtype not in BYTES:
+        return True
+    if zero is None:
+        return of == dtype
+    limits = np.iinfo(dtype)
+    return bool((zero >= limits.min).all() and (zero <= limits.max).all())
 
 
 def around_zero(levels: Any, zero: Any, axis: int) -> Any | None:
