@@ -1,5 +1,7 @@
 """Attention: masks that hide everything, large scores, and all forms in which it is written."""
 
+import warnings
+
 import numpy as np
 import pytest
 from harness import assert_close, run_case
@@ -151,6 +153,19 @@ def test_heads_and_broadcast_masks(mask):
     close(run(masked, data), reference(**data))
 
 
+@pytest.mark.parametrize("mask", [(1, 1, 51), (2, 1, 51), (1, 1, 1), (2, 37, 51)])
+def test_masks_that_are_computed(mask):
+    """By itself, the function that is cut out has an argument of the shape of a bias."""
+
+    def program(q, k, v, mask):
+        return masked(q, k, v, op.multiply(mask, -3.0))
+
+    data = arrays(mask=mask)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        close(run(program, data), reference(**{**data, "mask": data["mask"] * -3.0}))
+
+
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
@@ -214,6 +229,22 @@ def test_heads_are_read_in_place(queries):
     assert found == {"attention_of_heads": 1}
     turned = {n: a.transpose(0, 2, 1, 3) for n, a in data.items() if n != "mask"}
     wanted = reference(**turned, mask=data["mask"]).transpose(0, 2, 1, 3)
+    close(selfbyoc.build(parted)(**data)[0], wanted)
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="Relay's batch_matmul has three axes")
+@pytest.mark.parametrize("batch", [1, 2])
+def test_masks_of_heads_that_are_computed(batch):
+    def program(q, k, v, mask):
+        return of_heads(q, op.multiply(k, 0.5), v, op.multiply(mask, -3.0))
+
+    data = heads(batch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parted, found = counts(program, data)
+    assert found == {"attention_of_heads": 1}
+    turned = {n: a.transpose(0, 2, 1, 3) for n, a in data.items() if n != "mask"}
+    wanted = reference(**turned, mask=data["mask"] * -3.0, scale=0.5).transpose(0, 2, 1, 3)
     close(selfbyoc.build(parted)(**data)[0], wanted)
 
 

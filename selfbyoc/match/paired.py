@@ -99,10 +99,24 @@ def in_its_order(reading: Reading, graph: OpGraph) -> OpGraph | None:
     found = paired(reading, graph)
     if found is None:
         return None
-    ops = found.calls(range(len(reading.steps)))
+    ops = _with_stand_ins(found.calls(range(len(reading.steps))), graph)
     if ops == tuple(graph.ops):
         return graph
     return OpGraph(graph.inputs, name_ops(ops), graph.outputs, graph.absorbed)
+
+
+def _with_stand_ins(calls: Sequence[OpCall], graph: OpGraph) -> tuple[OpCall, ...]:
+    """Ops of a graph, with those that stand for no op of the IR before their first readers."""
+    found = dict.fromkeys(calls, False)  # whether an op has its place
+
+    def placed(call: OpCall) -> Iterator[OpCall]:
+        for before in map(graph.producer, call.inputs):
+            if before is not None and before not in found:
+                found[before] = True
+                yield from placed(before)
+        yield call
+
+    return tuple(op for call in calls for op in placed(call))
 
 
 def match_as_read(composite: Composite, reading: Reading, graph: OpGraph) -> Match | None:

@@ -15,6 +15,7 @@ from ..ir._relax import Constant, parameters
 from ..match.match import Match
 from ._relax_bounds import BoundsAreOps
 from ._relax_columns import columns_apart
+from ._relax_decided import WhatRangesDecide
 from ._relax_declared import PrimFuncsAreOps
 from ._relax_exprs import steps_of
 from ._relax_fold import fold
@@ -52,7 +53,8 @@ def prepare(mod: tvm.IRModule, params: Mapping[str, Any] | None) -> tvm.IRModule
     # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     mod = _main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
-    mod = _main_by(IntegersAsLevels(), _main_by(BoundsAreOps(mod), mod))
+    mod = _main_by(WhatRangesDecide(), _main_by(BoundsAreOps(mod), mod))
+    mod = _main_by(IntegersAsLevels(), mod)
     mod = columns_apart(fold(_main_by(LevelsAsRead(), mod)))
     mod = _main_by(TapsThatMeet(), _main_by(ImagesOfOneRow(), mod))
     # Importers leave dead bindings (indices of PyTorch's max_pool2d): they would count as readers.

@@ -48,7 +48,7 @@ from ..match.match import Match
 from ..wiring import wired
 from .generation import ir
 from .originals import key_of, with_originals
-from .readings import reading_attrs, written_attrs
+from .readings import as_main_reads, written_attrs
 
 Tensors = dict[int, Any]  # of TVM, by position: no copies
 Packing = dict[int, Callable[[], Any]]
@@ -71,8 +71,7 @@ def finish(
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: scalars}
         if name in within:
             attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
-        source = hook.source_of(func, "", attrs)
-        read = reading_attrs(_of_constants(source, sites), matches[name])
+        source, read = as_main_reads(matches[name], partial(_source, func, attrs, sites))
         source = replace(source, attrs={**attrs, **read})
         # A plan asks for the target, and packs once for every size.
         with target or host_target(), for_every_size_of(source.sizes.values()):
@@ -123,8 +122,11 @@ def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict
     return attrs
 
 
-def _of_constants(source: External, sites: Sequence[Tensors]) -> External:
+def _source(
+    func: Any, attrs: Mapping[str, Any], sites: Sequence[Tensors], told: Mapping[str, Any]
+) -> External:
     """The function, of whose inputs those that every caller passes as constants say so."""
+    source = hook.source_of(func, "", {**attrs, **told})
     always = set.intersection(*map(set, sites)) if sites else set[int]()
     inputs = source.graph.inputs
     new = {inputs[i]: replace(inputs[i], is_constant=True) for i in always}

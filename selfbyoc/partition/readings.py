@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..codegen.external import NOT_OWN, External
@@ -14,17 +15,40 @@ from ..match.absorbed import find_whole
 from ..match.match import Match
 from ..match.miss import Miss
 from ..match.paired import match_as_read
-from ..match.reading import cut_out, reading_of
+from ..match.reading import Reading, cut_out, reading_of
 from ..match.written import graph_data
 
 
-def reading_attrs(source: External, match: Match) -> dict[str, Any]:
-    """The attributes for a match of main, of the function that was cut out for it."""
-    found = _on_its_own(source, match)
+def as_main_reads(
+    match: Match, source_of: Callable[[Mapping[str, Any]], External]
+) -> tuple[External, dict[str, Any]]:
+    """The function that was cut out for a match of main, and the attributes that say how it is
+    read; `source_of` reads it with such attributes.
+    """
+    told = reading_of(match, cut_out(match))
+    source = source_of({})
+    found = _on_its_own(source, match, told)
+    if isinstance(found, Miss):
+        # By itself, a mask that main computes may have the shape of a bias.
+        again = source_of({READING: told.data()})
+        read = _on_its_own(again, match, told)
+        source, found = (source, found) if isinstance(read, Miss) else (again, read)
+    return source, _attrs(source, match, found)
+
+
+def _on_its_own(source: External, match: Match, told: Reading) -> Match | Miss:
+    """The match on the function's own graph; by the pattern if importers' forms are read otherwise
+    there.
+    """
+    same = match_as_read(match.composite, told, source.graph)
+    return same or find_whole(match.composite, source.graph, is_right)
+
+
+def _attrs(source: External, match: Match, found: Match | Miss) -> dict[str, Any]:
     if isinstance(found, Miss):
         reason = f"its function is read otherwise than the model: {found}"
         text = f"composite {match.composite.name}: {reason}; the default schedule takes over"
-        warnings.warn(FallbackWarning(text), stacklevel=5)
+        warnings.warn(FallbackWarning(text), stacklevel=6)
         return {NOT_OWN: reason}
     attrs: dict[str, Any] = {READING: reading_of(found, source.graph).data()}
     if source.symbols:
@@ -42,12 +66,3 @@ def written_attrs(source: External) -> dict[str, Any]:
         return {}
     data = graph_data(source.graph)
     return {} if data is None else {WRITTEN: data}
-
-
-def _on_its_own(source: External, match: Match) -> Match | Miss:
-    """The match on the function's own graph; by the pattern if importers' forms are read otherwise
-    there.
-    """
-    reading = reading_of(match, cut_out(match))
-    same = match_as_read(match.composite, reading, source.graph)
-    return same or find_whole(match.composite, source.graph, is_right)

@@ -21,6 +21,7 @@ from ..partition._relax_exprs import steps_of
 from ._relax_computed import computed_sizes_first
 from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory
+from ._relax_once import vm_pipeline
 from ._relax_rest import ScheduleRest, failing, functions_outside
 from ._relax_sums import has_sums
 from .alignment import lies_well, read_only
@@ -52,7 +53,7 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], t
     """
 
     def done(mod: tvm.IRModule, unscheduled: dict[str, str]) -> Any:
-        native = tvm.compile(mod, target)
+        native = tvm.compile(mod, target, relax_pipeline=vm_pipeline())
         return native, unscheduled, tuple(name for name in unscheduled if has_sums(mod[name]))
 
     rest = ScheduleRest(target)
