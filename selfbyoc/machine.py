@@ -7,12 +7,13 @@ host's own CPU. What is not known is the least of the CPU's kind.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from . import host
-from ._tvm import current_target, target_dict
+from ._tvm import current_target, make_target, target_dict
 from .cores import Core, core_of
 from .cpu_features import architecture, features_of, products_of
 
@@ -63,12 +64,19 @@ def _bits(dtype: str) -> int:
 
 def machine(target: Any) -> Machine:
     """The machine that a target describes. Raises TargetError for a -mcpu that LLVM lacks."""
-    data = target_dict(target)
+    here = (host.cpu(), host.core(), host.cores(), *host.cache_bytes().items())
+    return _machine(json.dumps(target_dict(make_target(target))), here)
+
+
+@lru_cache(maxsize=64)  # a kernel of open sizes asks a thousand times
+def _machine(told: str, _: tuple[Any, ...]) -> Machine:
+    """As a target's JSON says; and this machine, of itself."""
+    data = json.loads(told)
     mcpu = str(data.get("mcpu") or "")
     name = host.core() if mcpu and mcpu == host.cpu() else mcpu
     names = f"{name} {data.get('mtriple') or ''}"
-    features = features_of(target)
-    width, registers = _vectors(features, architecture(target))
+    features = features_of(data)
+    width, registers = _vectors(features, architecture(data))
     core = core_of(names, width)
     caches = _caches(data, core)
     return Machine(
@@ -81,10 +89,10 @@ def machine(target: Any) -> Machine:
         multiply_adds=core.multiply_adds,
         loads=core.loads,
         latency=core.latency,
-        fused=architecture(target) != "x86_64" or "fma" in features or width == 64,
+        fused=architecture(data) != "x86_64" or "fma" in features or width == 64,
         broadcasts=width == 64,
-        word=4 if products_of(target, 4) else 2,
-        in_pairs=architecture(target) == "aarch64",
+        word=4 if products_of(data, 4) else 2,
+        in_pairs=architecture(data) == "aarch64",
         memory_bandwidth=core.memory_bandwidth,
         l2_bandwidth=core.l2_bandwidth,
         l3_bandwidth=core.l3_bandwidth,

@@ -450,7 +450,8 @@ ROWS = [
         missed("abs", "op conv2d", "op abs", also=("at tanh: wanted op conv2d, found op tanh",))),
     Row("a bias that is read elsewhere", "conv2d", shared_bias,
         {"x": (1, 4, 6, 6), "w": (4, 4, 1, 1), "b": (1, 4, 1, 1)}, "relu",
-        missed("add", BIASED, "op add", hint="broadcast_to before add is read by multiply too")),
+        missed("add", BIASED, "op add", hint="broadcast_to before add is read by multiply too")
+        if GENERATION == "relay" else {"status": "matched"}),  # Relax adds what was not broadcast
     Row("a computed weight", C, chain(w1=op.tanh), CHAIN, "relu_1", {"status": "matched", "args": (
         ("x", "float32[1, 3, 10, 12]", "input"), ("w1", "float32[8, 3, 3, 3]", "tanh"),
         ("b1", "float32[8]", "input"), ("w2", "float32[8, 8, 3, 3]", "input"),

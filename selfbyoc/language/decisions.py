@@ -7,7 +7,8 @@ plain Python: what is chosen may decide which loops there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,14 +18,19 @@ from ..errors import DecisionError, ScheduleError
 
 T = TypeVar("T")
 
+UNKNOWN_LOSS = 1.03  # by what is not the default, where nobody says how long that takes
+
 
 @dataclass(frozen=True)
 class Choice:
-    """One decision that was asked for: among what, the default, and what was taken."""
+    """One decision that was asked for: among what, the default, what was taken, and how much longer
+    than by the default that takes, if the planner says so.
+    """
 
     candidates: tuple[Any, ...]
     default: Any
     taken: Any
+    loss: float | None = None
 
 
 @dataclass
@@ -38,7 +44,12 @@ class Decisions:
     sizes: frozenset[int] = frozenset()  # of symbols, at which something is scheduled
 
     def take(
-        self, name: str, candidates: tuple[Any, ...], default: Any, lasting: tuple[Any, ...] = ()
+        self,
+        name: str,
+        candidates: tuple[Any, ...],
+        default: Any,
+        lasting: tuple[Any, ...] = (),
+        time: Callable[[Any], float] | None = None,
     ) -> Any:
         """The value that is told for a name, or the default; the same for every question."""
         if self.lasting and lasting:
@@ -55,13 +66,22 @@ class Decisions:
             taken = default
         elif taken not in candidates:
             raise DecisionError(f"{name!r} was given {taken!r}; expected one of {candidates}")
-        self.made[name] = Choice(candidates, default, taken)
+        if known is None:
+            loss = None if time is None else time(taken) / time(default)
+            self.made[name] = Choice(candidates, default, taken, loss)
         return taken
 
     @property
     def taken(self) -> dict[str, Any]:
         """The decisions made, by name."""
         return {name: choice.taken for name, choice in self.made.items()}
+
+    @property
+    def loss(self) -> float | None:
+        """How much longer than with all defaults it takes; None where no planner says that."""
+        known = [choice.loss for choice in self.made.values() if choice.loss is not None]
+        others = (c for c in self.made.values() if c.loss is None and c.taken != c.default)
+        return math.prod(known) * UNKNOWN_LOSS ** len([*others]) if known else None
 
     def check_all_asked(self) -> None:
         """Raise DecisionError for what was told and never asked for."""
@@ -129,13 +149,20 @@ def is_symbolic(extent: int) -> bool:
     return decisions is not None and decisions.lasting and extent in decisions.sizes
 
 
-def choose(name: str, candidates: Sequence[T], default: T, lasting: Sequence[T] = ()) -> T:
+def choose(
+    name: str,
+    candidates: Sequence[T],
+    default: T,
+    lasting: Sequence[T] = (),
+    time: Callable[[T], float] | None = None,
+) -> T:
     """One of `candidates`: `default`, unless the tuner or a record decides otherwise.
 
     `name` is unique within the composite's function; asked twice with the same candidates, it gets
     the same answer. `lasting` are values that fit every size, for kernels of symbolic sizes, the
-    best first; without any, the candidates are asked about size by size. Raises ScheduleError if
-    `default` is none of the candidates.
+    best first; without any, the candidates are asked about size by size. `time` says how long it
+    takes with one, in whatever unit: such a kernel has a function for each plan without which its
+    sizes lose. Raises ScheduleError if `default` is none of the candidates.
     """
     offered = tuple(candidates)
     if default not in offered:
@@ -145,4 +172,4 @@ def choose(name: str, candidates: Sequence[T], default: T, lasting: Sequence[T] 
         return default
     if len(offered) == 1 and not decisions.lasting:  # no decision
         return default
-    return decisions.take(name, offered, default, tuple(lasting))
+    return decisions.take(name, offered, default, tuple(lasting), time)

@@ -70,7 +70,8 @@ class WhatRangesDecide(relax.PyExprMutator):
         ]
         if all(new is old for new, old in zip(args, call.args, strict=True)):
             return call
-        return self.builder_.normalize(relax.Call(call.op, args, call.attrs))
+        made = relax.Call(call.op, args, call.attrs, call.ty_args, call.span)
+        return self.builder_.normalize(made)
 
     def _chosen(self, call: Any, _: Any) -> Any | None:
         condition, yes, no = call.args

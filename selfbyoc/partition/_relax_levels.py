@@ -24,6 +24,7 @@ from .levels import (
     is_middle,
     made_of,
     one_number,
+    pads,
     shares,
     stays,
 )
@@ -40,7 +41,7 @@ class LevelsAsRead(relax.PyExprMutator):
         self.read: set[Any] = set()  # the dequantised values that somebody reads
         self.shared: dict[Any, Any] = {}  # and what their elementwise readers have
         self._rewrites = {
-            "relax.quantize": self._known, "relax.dequantize": self._dequantized,
+            "relax.quantize": self._known, "relax.dequantize": self._constant,
             "relax.matmul": self._by_units, **dict.fromkeys(MOVES, self._moved),
         }  # fmt: skip
 
@@ -54,6 +55,7 @@ class LevelsAsRead(relax.PyExprMutator):
             return done
         if is_op(done, "quantize") or is_op(done, "dequantize"):
             done = _with_number(done)
+        done = self._unheld(done)
         beside = [isinstance(arg, Constant) for arg in done.args]
         own = self._shared if shares(getattr(done.op, "name", ""), beside) else self._own
         args = [own(arg) for arg in done.args]
@@ -121,17 +123,21 @@ class LevelsAsRead(relax.PyExprMutator):
         known = self._known(self.builder_.normalize(made))
         return self.builder_.emit(made if known is None else known)
 
-    def _dequantized(self, call: Any) -> Any | None:
-        """Levels as kernels take them; what none could take by ops."""
-        levels, scale, zero = call.args
+    def _unheld(self, call: Any) -> Any:
+        """A convolution, of floats that ops make where its padding could not hold a zero point."""
+        made: Any = self._bound(call.args[0]) if pads(getattr(call.op, "name", "")) else None
+        if not is_op(made, "dequantize"):
+            return call
+        levels, scale, zero = made.args
         if is_level(array_of(zero), str(zero.ty.dtype), str(levels.ty.dtype)):
-            return self._constant(call)
-        scale, zero = (self._along(factor, call) for factor in (scale, zero))
+            return call
+        scale, zero = (self._along(factor, made) for factor in (scale, zero))
         wide = (self.builder_.emit(relax.op.astype(value, "int32")) for value in (levels, zero))
         centred = self.builder_.emit(relax.op.subtract(*wide))
         floats = self.builder_.emit(relax.op.astype(centred, "float32"))
-        made = self.builder_.emit(relax.op.multiply(floats, scale))
-        return relax.op.astype(made, call.attrs.out_dtype)
+        floats = self.builder_.emit(relax.op.multiply(floats, scale))
+        image = self.builder_.emit(relax.op.astype(floats, made.attrs.out_dtype))
+        return relax.Call(call.op, [image, *call.args[1:]], call.attrs, call.ty_args, call.span)
 
     def _along(self, factor: Any, call: Any) -> Any:
         """One number, or those of the call's axis, beside all others."""

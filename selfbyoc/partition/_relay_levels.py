@@ -20,6 +20,7 @@ from .levels import (
     is_middle,
     made_of,
     one_number,
+    pads,
     shares,
     stays,
 )
@@ -48,7 +49,7 @@ class _Levels:
         self.read: set[Any] = set()
         self.shared: dict[Any, Any] = {}  # what elementwise readers have
         self.rewrites = {
-            "qnn.quantize": self._known, "qnn.dequantize": _dequantized, "cast": self._of_integers,
+            "qnn.quantize": self._known, "qnn.dequantize": _constant, "cast": self._of_integers,
             "transpose": self._transposed, **dict.fromkeys(MOVES - {"transpose"}, self._moved),
         }  # fmt: skip
 
@@ -62,7 +63,7 @@ class _Levels:
             return found
         beside = [isinstance(arg, relay.Constant) for arg in expr.args]
         own = self._shared if shares(name_of(expr), beside) else self._own
-        args = [own(self.new[arg]) for arg in expr.args]
+        args = _unheld(expr, [own(self.new[arg]) for arg in expr.args])
         if name_of(expr) in ("qnn.quantize", "qnn.dequantize"):
             args = [*args[:2], _number(args[2])]
         if all(new.same_as(old) for new, old in zip(args, expr.args, strict=True)):
@@ -177,16 +178,20 @@ class _Levels:
         return relay.nn.conv2d(*both, **told)
 
 
-def _dequantized(call: Any) -> Any | None:
-    """Levels as kernels take them; what none could take by ops."""
-    levels, scale, zero = call.args
+def _unheld(call: Any, args: list[Any]) -> list[Any]:
+    """The inputs of a convolution, floats that ops make where padding could not hold a zero point;
+    of another op these.
+    """
+    if not pads(name_of(call)) or name_of(args[0]) != "qnn.dequantize":
+        return args
+    levels, scale, zero = args[0].args
     if _holds(levels, zero):
-        return _constant(call)
-    ndim, axis = len(relay.transform.InferTypeLocal(levels).shape), int(call.attrs.axis)
-    scale, zero = (_along(factor, ndim, axis) for factor in (scale, zero))
+        return args
+    ndim = len(relay.transform.InferTypeLocal(levels).shape)
+    scale, zero = (_along(factor, ndim, int(args[0].attrs.axis)) for factor in (scale, zero))
     centred = relay.subtract(relay.cast(levels, "int32"), zero)
-    made = relay.multiply(relay.cast(centred, "float32"), scale)
-    return relay.cast(made, call.attrs.out_dtype)
+    floats = relay.multiply(relay.cast(centred, "float32"), scale)
+    return [relay.cast(floats, args[0].attrs.out_dtype), *args[1:]]
 
 
 def _holds(levels: Any, zero: Any) -> bool:

@@ -71,7 +71,11 @@ def finish(
         attrs = {**_attrs(hook.composites(func), registry, target), SCALARS: scalars}
         if name in within:
             attrs[RANGES] = {of: (each.least, each.most) for of, each in within[name].items()}
-        source, read = as_main_reads(matches[name], partial(_source, func, attrs, sites))
+        source, read = as_main_reads(
+            matches[name],
+            lambda told: hook.source_of(func, "", {**attrs, **told}),  # noqa: B023
+            partial(_of_constants, sites=sites),
+        )
         source = replace(source, attrs={**attrs, **read})
         # A plan asks for the target, and packs once for every size.
         with target or host_target(), for_every_size_of(source.sizes.values()):
@@ -122,11 +126,8 @@ def _attrs(names: Sequence[str], registry: Registry, target: Any | None) -> dict
     return attrs
 
 
-def _source(
-    func: Any, attrs: Mapping[str, Any], sites: Sequence[Tensors], told: Mapping[str, Any]
-) -> External:
+def _of_constants(source: External, sites: Sequence[Tensors]) -> External:
     """The function, of whose inputs those that every caller passes as constants say so."""
-    source = hook.source_of(func, "", {**attrs, **told})
     always = set.intersection(*map(set, sites)) if sites else set[int]()
     inputs = source.graph.inputs
     new = {inputs[i]: replace(inputs[i], is_constant=True) for i in always}

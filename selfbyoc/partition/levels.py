@@ -8,7 +8,8 @@
   dequantize(max_pool(x)), quantize(max_pool(x)) is max_pool(quantize(x)), and of what is joined
   each part is quantised. quantize(dequantize(x)) of one scale and zero point is x.
 - A bias of 32 bits is one of floats; so is a weight of 16.
-- A zero point that may be no level, which padding could not hold, is subtracted by an op.
+- A zero point that may be no level, which a convolution's padding could not hold, is subtracted by
+  an op.
 - A weight of bytes that counts from another place than the middle of its dtype counts from 0: in
   bytes where it fits, else as int16 of -255 to 255, whose products are of two levels at a time.
 """
@@ -40,6 +41,11 @@ def shares(name: str, beside: Sequence[bool]) -> bool:
     """
     kind = name.removeprefix("relax.").removeprefix("nn.")
     return kind in _ELEMENTWISE or (kind == "add" and any(beside))
+
+
+def pads(name: str) -> bool:
+    """Whether an op, by its name, has padding that holds the zero point."""
+    return name.removeprefix("relax.").startswith("nn.conv")
 
 
 def made_of(levels: Any, factors: Sequence[Any]) -> Any | None:

@@ -20,20 +20,27 @@ from ..match.written import graph_data
 
 
 def as_main_reads(
-    match: Match, source_of: Callable[[Mapping[str, Any]], External]
+    match: Match,
+    source_of: Callable[[Mapping[str, Any]], External],
+    with_constants: Callable[[External], External],
 ) -> tuple[External, dict[str, Any]]:
     """The function that was cut out for a match of main, and the attributes that say how it is
-    read; `source_of` reads it with such attributes.
+    read; `source_of` reads it with such attributes, `with_constants` says which inputs are.
     """
     told = reading_of(match, cut_out(match))
-    source = source_of({})
-    found = _on_its_own(source, match, told)
-    if isinstance(found, Miss):
-        # By itself, a mask that main computes may have the shape of a bias.
-        again = source_of({READING: told.data()})
-        read = _on_its_own(again, match, told)
-        source, found = (source, found) if isinstance(read, Miss) else (again, read)
-    return source, _attrs(source, match, found)
+    first: Miss | None = None
+    for attrs in ({}, {READING: told.data()}):
+        # By itself, a mask that main computes may have the shape of a bias: it is told, then.
+        source = source_of(attrs)
+        known = with_constants(source)
+        found = _on_its_own(known, match, told)
+        if isinstance(found, Match):
+            return source, _attrs(known, found)
+        first = first or found
+    reason = f"its function is read otherwise than the model: {first}"
+    text = f"composite {match.composite.name}: {reason}; the default schedule takes over"
+    warnings.warn(FallbackWarning(text), stacklevel=5)
+    return source_of({}), {NOT_OWN: reason}
 
 
 def _on_its_own(source: External, match: Match, told: Reading) -> Match | Miss:
@@ -44,12 +51,7 @@ def _on_its_own(source: External, match: Match, told: Reading) -> Match | Miss:
     return same or find_whole(match.composite, source.graph, is_right)
 
 
-def _attrs(source: External, match: Match, found: Match | Miss) -> dict[str, Any]:
-    if isinstance(found, Miss):
-        reason = f"its function is read otherwise than the model: {found}"
-        text = f"composite {match.composite.name}: {reason}; the default schedule takes over"
-        warnings.warn(FallbackWarning(text), stacklevel=6)
-        return {NOT_OWN: reason}
+def _attrs(source: External, found: Match) -> dict[str, Any]:
     attrs: dict[str, Any] = {READING: reading_of(found, source.graph).data()}
     if source.symbols:
         try:

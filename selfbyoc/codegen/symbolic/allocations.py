@@ -36,8 +36,8 @@ def placed(func: Any) -> Any:
 
 
 def has_open_registers(func: Any) -> bool:
-    """Whether a scheduled PrimFunc keeps in `local` memory what a symbolic size counts: no such is
-    in registers.
+    """Whether a scheduled PrimFunc keeps in `local` memory what a symbolic size counts, or has no
+    bound that TVM sees: no such is in registers.
     """
     extents: list[Any] = []
 
@@ -46,7 +46,8 @@ def has_open_registers(func: Any) -> bool:
         extents.extend(extent for buffer in local for extent in buffer.shape)
 
     walk(_at_their_loops(func).body, visit, "Block", "SBlock")
-    return not all(isinstance(_constant(extent), tir.IntImm) for extent in extents)
+    known = (_constant(extent) for extent in extents)
+    return not all(isinstance(each, (int, tir.IntImm)) and int(each) <= MOST for each in known)
 
 
 def bounded(func: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..._tvm_symbolic import size_variable
 from ...errors import SymbolicError
 from .allocations import has_open_registers
 from .learn import Example, Learnt, learnt
@@ -86,8 +85,7 @@ def _of_all(own: Mapping[int, Sequence[Example]], fixed: Fixed) -> Learnt | None
     found = learnt([example for examples in own.values() for example in examples])
     if found is None or not is_general(found, fixed):
         return None
-    variables = {name: size_variable(name) for name in found.examples[0].sizes}
-    return None if has_open_registers(found.function(variables)) else found
+    return None if has_open_registers(found.function(found.symbols)) else found
 
 
 def is_general(found: Learnt, fixed: Fixed) -> bool:

@@ -6,19 +6,20 @@ A family is learnt from examples of one plan: around whole tiles, small ones and
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...ir.symbols import Range
+from .allocations import has_open_registers
 from .learn import Example, Learnt, learnt
-from .served import FEW, Decisions, Family, Served, served
+from .plans import PAYS, Plans, key_of
+from .served import FEW, Decisions, Family, Lose, Served, served
 
 Decide = Callable[[int], Decisions]
 Make = Callable[[int, Decisions], "Example | None"]
 
-MOST_PLANS = 3  # a plan more is half a second of scheduling and compiling, and gains few percent
+MOST_PLANS = 3
 MOST_GAPS = 4  # plans for the sizes that no family takes
 ROUNDS = 6  # of examples that contradict what those before say
 ENOUGH = 4  # examples of a family
@@ -32,25 +33,39 @@ NEAR = (1, 2, 3, 9, 10, 11, 13, 17, 25, 33, 49)  # a family may begin there
 FAR, FAR_STEPS = (509, 2054), (509, 512, 2051, 2054)
 
 
-def families(symbol: str, decide: Decide, make: Make, within: Range) -> Served:
+def families(symbol: str, decide: Decide, make: Make, lose: Lose, within: Range) -> Served:
     """The families of all sizes `within` a range; those up to FEW only join one of the same plan.
 
-    `decide` says what the plan decides for a size; `make` schedules for one under such decisions,
-    or returns None where they do not fit.
+    `decide` says what the plan decides for a size, and `lose` how much longer it takes by other
+    decisions; `make` schedules for one under such decisions, or returns None where they do not fit.
     """
     sizes = sizes_within(within)
     decided = _decided(sizes, decide)
-    keys = {size: _key(decisions) for size, decisions in decided.items()}
+    plans = Plans(decided, lose)
     found: dict[str, list[Family]] = {}
-    for rounds, counts in ((MOST_PLANS, EXAMPLES_OF_A_PLAN), (MOST_GAPS, EXAMPLES_OF_GAPS)):
-        every = [family for of in found.values() for family in of]
-        left = [size for size in sizes if not any(f.takes(size) for f in every)]
-        for key, members in _by_weight(left, keys)[:rounds]:
-            made = _of_plan(symbol, decided[members[0]], members, make, counts, within.most)
-            found[key] = [*found.get(key, ()), *made]
-    few = {size: _key(decide(size)) for size in range(1, FEW + 1) if within.holds(size)}
+
+    def add(asked: Sequence[int], tried: list[str], pays: float, counts: Sequence[int]) -> bool:
+        key = plans.best(asked, found, tried, pays)
+        if key is None:
+            return False
+        tried.append(key)
+        own = plans.members(asked)[key]
+        made = _of_plan(symbol, decided[own[0]], own, make, counts, within.most)
+        kept = [f for f in made if not has_open_registers(f.learnt.function(f.learnt.symbols))]
+        found[key] = [*found.get(key, ()), *kept]
+        return True
+
+    tried: list[str] = []
+    while len(tried) < MOST_PLANS and add(sizes, tried, PAYS, EXAMPLES_OF_A_PLAN):
+        pass
+    taking = [family for of in found.values() for family in of]
+    left = [size for size in sizes if not any(f.takes(size) for f in taking)]
+    tried = []
+    while left and len(tried) < MOST_GAPS and add(left, tried, 0, EXAMPLES_OF_GAPS):
+        pass
+    few = {size: key_of(decide(size)) for size in range(1, FEW + 1) if within.holds(size)}
     same = {s: next((f for f in found.get(key, ()) if f.takes(s)), None) for s, key in few.items()}
-    return served(sizes, keys, found, same)
+    return served(sizes, plans, found, same)
 
 
 def _decided(sizes: Sequence[int], decide: Decide) -> dict[int, Decisions]:
@@ -58,7 +73,7 @@ def _decided(sizes: Sequence[int], decide: Decide) -> dict[int, Decisions]:
     does so for all.
     """
     found = {size: decide(size) for size in (*sizes[::APART], sizes[-1])}
-    if len({_key(decisions) for decisions in found.values()}) == 1:
+    if len({key_of(decisions) for decisions in found.values()}) == 1:
         return dict.fromkeys(sizes, found[sizes[0]])
     return {size: found[size] if size in found else decide(size) for size in sizes}
 
@@ -69,24 +84,10 @@ def sizes_within(within: Range) -> tuple[int, ...]:
     return tuple(sorted({*ends, *filter(within.holds, TABLE)}))
 
 
-def _by_weight(sizes: Sequence[int], keys: Mapping[int, str]) -> list[tuple[str, list[int]]]:
-    """The plans of sizes, with those; first what most have, where every factor between sizes
-    counts the same.
-    """
-    members: dict[str, list[int]] = {}
-    for size in sizes:
-        members.setdefault(keys[size], []).append(size)
-    return sorted(members.items(), key=lambda item: -sum(1 / size for size in item[1]))
-
-
 def one_family(symbol: str, make: Make) -> list[Family]:
     """The families of what decides nothing by a plan."""
     made = _of_plan(symbol, {}, TABLE, make, EXAMPLES_OF_A_PLAN[-1:])
     return [f for f in made if f.step == 1 and f.is_endless]
-
-
-def _key(decisions: Decisions) -> str:
-    return json.dumps(decisions, sort_keys=True, default=str)
 
 
 def _of_plan(

@@ -21,11 +21,12 @@ from ..final import finished
 from .alone import is_general, kernels_alone, slower_sizes
 from .choice import NONE, Chosen
 from .families import families
+from .formula import Sizes
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
 from .nothing import demanded, is_empty, is_right_at_zero, outputs_of
 from .rows import ROWS, number_of_rows, of_rows
-from .served import Family
+from .served import Decisions, Family
 
 USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
@@ -138,15 +139,22 @@ def _chosen(
     """The kernels for all sizes of `main`; the other symbols are 1, or (None) above that."""
     found = Chosen()
 
-    def decide(size: int) -> dict[str, Any]:
-        usual = {name: maker.source.range_of(name).nearest(USUAL) for name in fixed}
-        rest = {name: one or usual[name] for name, one in fixed.items()}
-        return maker.decided({name: {main: size, **rest}[name] for name in maker.source.symbols})
+    usual = {name: maker.source.range_of(name).nearest(USUAL) for name in fixed}
+    rest = {name: one or usual[name] for name, one in fixed.items()}
 
-    def make(size: int, told: Mapping[str, Any]) -> Example | None:
+    def at(size: int) -> Sizes:
+        return {name: {main: size, **rest}[name] for name in maker.source.symbols}
+
+    def decide(size: int) -> Decisions:
+        return maker.decided(at(size))
+
+    def lose(size: int, told: Decisions) -> float | None:
+        return maker.loss(at(size), told)
+
+    def make(size: int, told: Decisions) -> Example | None:
         return maker.example(next(maker.around(main, size, fixed)), told)
 
-    served = families(main, decide, make, maker.source.range_of(main))
+    served = families(main, decide, make, lose, maker.source.range_of(main))
     general = [_of_others_too(maker, family, fixed) for family in served.families]
     if not all(is_general(each, fixed) for each in general):
         raise maker.no_kernel(f"of two or more of {[n for n in fixed if fixed[n] is None]}")

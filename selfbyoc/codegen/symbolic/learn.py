@@ -17,7 +17,7 @@ from typing import Any
 
 from ..._tvm import tir, walk
 from ..._tvm_numbers import map_numbers, stand_in, without_numbers
-from ..._tvm_symbolic import with_factors_last
+from ..._tvm_symbolic import size_variable, with_factors_last
 from .formula import Formula, Sizes, Tiles, fitted_all
 from .same import are_the_same
 
@@ -60,6 +60,11 @@ class Learnt:
     def tiles(self) -> set[Tiles]:
         """The counts of tiles that it depends on."""
         return set().union(*(formula.tiles for formula in self.formulas))
+
+    @property
+    def symbols(self) -> dict[str, Any]:
+        """Variables for its sizes."""
+        return {name: size_variable(name) for name in self.examples[0].sizes}
 
     def least(self, symbol: str) -> int:
         """The least size of a symbol among the examples."""

@@ -44,6 +44,15 @@ class Maker:
             self._plan(self.at(sizes))
         return {**tuned, **asked.taken}
 
+    def loss(self, sizes: Sizes, told: Mapping[str, Any]) -> float | None:
+        """How much longer it takes at these sizes decided so than as they are planned by
+        themselves; None where its planner does not say.
+        """
+        at = deciding(told, fitted=True, lasting=True, sizes=sizes.values())
+        with at as asked, self.target:
+            self._plan(self.at(sizes))
+        return asked.loss
+
     def try_once(self) -> None:
         """Schedule for the sizes at which the function is read: what raises there is a mistake, of
         whatever size.
@@ -75,7 +84,7 @@ class Maker:
             with at as asked, self.target:
                 if told:
                     self._plan(source)
-                    if any(told.get(name, value) != value for name, value in asked.taken.items()):
+                    if not _fits(told, asked.taken):
                         return None
                 return Example(sizes, _bare(self._scheduled(source)))
         except SelfbyocError:
@@ -113,6 +122,10 @@ class Maker:
 
     def _scheduled(self, source: External) -> Any:
         return schedule_external(source, self.target, is_noted=False)[1].mod["main"]
+
+
+def _fits(told: Mapping[str, Any], taken: Mapping[str, Any]) -> bool:
+    return all(told.get(name, value) == value for name, value in taken.items())
 
 
 def _bare(func: Any) -> Any:

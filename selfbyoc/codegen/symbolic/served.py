@@ -7,13 +7,18 @@ any, where far larger ones agree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .learn import Learnt
 
+if TYPE_CHECKING:
+    from .plans import Plans
+
 Decisions = Mapping[str, Any]
+# How much longer a size takes by these than by its own; None where nobody says.
+Lose = Callable[[int, Decisions], float | None]
 
 Steps = tuple[int, int]  # of sizes that leave a rest after steps: the step and the rest
 
@@ -78,25 +83,25 @@ class Served:
 
 def served(
     sizes: Sequence[int],
-    keys: Mapping[int, str],
+    plans: Plans,
     found: Mapping[str, Sequence[Family]],
     few: Mapping[int, Family | None],
 ) -> Served:
-    """Each size is served by its plan's own family, or that of the next larger size that has one: a
-    tile that suits more rows suits these. Families that serve none are left out.
+    """Each size is served by the family by which it loses least; of several its plan's own, or that
+    of the next larger size that has one. Families that serve none are left out.
 
     Every fourth or eighth size may have a plan of its own: those of one such step are apart. Where
     no family takes neighbours, all are: even and odd ones, say.
     """
     every = sorted((f for of in found.values() for f in of), key=lambda family: family.step)
-    steps = Counter((f.step, f.rest) for key in keys.values() for f in found.get(key, ()))
+    steps = Counter((f.step, f.rest) for key in plans.keys.values() for f in found.get(key, ()))
     usable = [f for f in every if f.step == 1]
-    whole = dict(few) | _by_size(sizes, 1, keys, found, usable)
+    whole = dict(few) | _by_size(sizes, 1, plans, found, usable)
     by_rest: dict[Steps, dict[int, Family | None]] = {}
     for step, rest in _apart(steps, is_whole=all(whole[size] for size in sizes)):
         fitting = [f for f in every if step % f.step == 0 and rest % f.step == f.rest]
         own = [size for size in sizes if size % step == rest]
-        table = _by_size(own, step, keys, found, fitting)
+        table = _by_size(own, step, plans, found, fitting)
         first = max((size for size, family in table.items() if family is None), default=0)
         table = {size: family for size, family in table.items() if size > first}
         if table and min(table) <= LARGEST_FIRST:
@@ -124,7 +129,7 @@ def _apart(steps: Counter[Steps], *, is_whole: bool) -> list[Steps]:
 def _by_size(
     sizes: Sequence[int],
     step: int,
-    keys: Mapping[int, str],
+    plans: Plans,
     found: Mapping[str, Sequence[Family]],
     usable: Sequence[Family],
 ) -> dict[int, Family | None]:
@@ -133,12 +138,15 @@ def _by_size(
     chosen: dict[int, Family | None] = {}
     below = [max(FEW, sizes[0] - step) if sizes else FEW, *sizes]  # sizes may begin later
     for size, before in zip(reversed(sizes), reversed(below[:-1]), strict=True):
-        own = [f for f in found.get(keys[size], ()) if any(f is u for u in usable)]
+        own = [f for f in found.get(plans.keys[size], ()) if any(f is u for u in usable)]
         last = own or last
 
         def takes(family: Family, size: int = size, before: int = before) -> bool:
             to_the_end = size < sizes[-1] or family.is_endless
             return to_the_end and family.takes(size) and family.least <= max(before, FEW) + step
 
-        chosen[size] = next((f for f in (*own, *last, *usable) if takes(f)), None)
+        taking = [f for f in (*own, *last, *usable) if takes(f)]
+        if taking and taking[0] not in own and plans.are_timed:
+            taking.sort(key=lambda f: round(plans.loss(size, f.decisions), 3))
+        chosen[size] = next(iter(taking), None)
     return chosen

@@ -26,6 +26,7 @@ LEAST_PIECE = 64  # below, adding the pieces up costs more than 1 in 50
 LEAST_ROWS = 16
 MOST_PARTS = 8  # of a symbolic number of rows: each number of them is another kernel
 MOST_UNEVEN_ROWS = 8 / 7  # time of the busiest core of such tasks, where all might be equally busy
+OF_FEW_ROWS = 0.08  # of the time of a tile of one row is for reading its weight
 LEAST_PASS = 64  # rows of a pass over a weight: fewer wait for it
 MOST_TASK_ROWS = 72  # of a task that has stages of its own in front: they stay in L2
 
@@ -48,7 +49,9 @@ def plan_rows(
     heights = [h for h in range(1, most + 1) if _fits_rows(h, dtype, cpu)]
     sorted_heights = sorted(heights, key=cost)
     usual = sorted_heights[0]
-    height = choose("rows_of_a_tile", best(sorted_heights, usual), usual, sorted_heights)
+    height = choose(
+        "rows_of_a_tile", best(sorted_heights, usual), usual, sorted_heights, lambda h: cost(h)[0]
+    )
     return _in_tiles(lead, height, depth, cpu, max(depth, deepest))
 
 
@@ -96,10 +99,12 @@ def tiles_of(height: int, blocks: int, dtype: str, cpu: Machine) -> list[Registe
 def _cycles(tile: RegisterTile, cpu: Machine) -> float:
     """Of a step of k, with what the core waits for sums: with fewer than twice those in flight it
     does (120x768x768: 6 x 2 vectors of AVX2 reach 95% of the peak, 5 x 2 88%, 4 x 2 84%; of AVX-512
-    8 x 2 91%, 8 x 3 and 6 x 4 90%; Cascade Lake, Nov 2026).
+    8 x 2 91%, 8 x 3 and 6 x 4 90%; Cascade Lake, Nov 2026). And the fewer rows, the more of the
+    weight it reads for each (384 and 768 to 384..3072, 48 and 120 rows, beside tiles of 8: of 2
+    rows 1.04, of 3 1.02, of 4 1.01; Zen 4, Nov 2026).
     """
     missing = max(0.0, 2 - tile.sums / cpu.in_flight)
-    return tile.cycles(cpu) * (1 + missing / 6)
+    return tile.cycles(cpu) * (1 + missing / 6) * (1 + OF_FEW_ROWS / tile.rows)
 
 
 def product_plan(
