@@ -619,6 +619,37 @@ def test_a_table_of_open_size():
     assert (len(told), len(built)) == (1, 2)
 
 
+def every_key(mask):
+    """A mask of pairs, as masks of transformers are read: by counted batches and keys."""
+    batch, n = mask.shape
+    first = torch.arange(batch)[:, None, None, None]
+    keys = torch.arange(n)[None, None, None, :] + 0
+    seen = mask[first, keys].expand(batch, 1, n, n)
+    return seen.float().cumsum(-1)
+
+
+def the_key_before(mask):
+    return mask[:, torch.arange(mask.shape[1]) - 1].float().cumsum(-1)
+
+
+def test_a_mask_that_is_read_by_counted_indices():
+    fast, built = compiled(every_key, dynamic=True)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        for shape in ((2, 7), (3, 33), (5, 2)):
+            mask = torch.rand(shape) > 0.3
+            close(fast(mask), every_key(mask))
+    assert len(built) == 1
+
+
+def test_indices_that_may_leave_an_open_size_are_left_to_pytorch():
+    """It raises for what is outside, which a library for every size could not."""
+    fast, _ = compiled(the_key_before, dynamic=True)
+    mask = torch.rand(2, 7) > 0.3
+    with torch.no_grad(), pytest.warns(FallbackWarning, match="indices of an open size"):
+        close(fast(mask), the_key_before(mask))
+
+
 def test_another_size_is_compared_too(monkeypatch):
     from selfbyoc.dynamo import results
     from selfbyoc.errors import InputError

@@ -19,6 +19,8 @@ _LARGEST = 2**62
 _INDEXING = (
     "embedding", "gather", "index", "index_put", "index_select", "scatter", "scatter_add", "take",
 )  # fmt: skip
+# That leave integers what they are, or are looked at.
+_IN_PLACE = ("_to_copy", "add", "alias", "clone", "expand", "reshape", "slice", "unsqueeze", "view")
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,42 @@ def _bounds(symbol: Any, values: Sequence[Any]) -> tuple[int, int | None]:
 
 def _check_indices(module: Any) -> None:
     for node in module.graph.nodes:
-        name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
-        if node.op != "call_function" or name not in _INDEXING:
+        name = _op(node)
+        if name not in _INDEXING:
             continue
         data = node.args[0].meta.get("val")
-        if not all(isinstance(extent, int) for extent in getattr(data, "shape", ())):
+        extents = getattr(data, "shape", ())
+        if all(isinstance(extent, int) for extent in extents):
+            continue
+        indices = node.args[1] if name == "index" else ()
+        if not indices or not all(map(_is_within, indices, extents)):
             raise InputError(f"{node.target} has indices of an open size")
+
+
+def _op(node: Any) -> str:
+    """The name of an ATen op that is called; none for anything else."""
+    packet = getattr(node.target, "overloadpacket", None)
+    return getattr(packet, "__name__", "") if node.op == "call_function" else ""
+
+
+def _is_within(index: Any, extent: Any) -> bool:
+    """Whether an index is one of 0, 1, ... up to an extent, by how it was made: masks are read so;
+    None takes all.
+    """
+    while index is not None and _op(index) in _IN_PLACE:
+        moved, *others = index.args
+        if _op(index) == "add" and (others != [0] or index.kwargs):
+            return False
+        index = moved
+    if index is None or _op(index) != "arange":
+        return index is None
+    start, end, step = (0, *index.args, 1)[-3:] if len(index.args) == 1 else (*index.args, 1)[:3]
+    end = getattr(end, "meta", {}).get("val", end)
+    return (start, step) == (0, 1) and bool(_expression(end) == _expression(extent))
+
+
+def _expression(extent: Any) -> Any:
+    return extent.node.expr if isinstance(extent, torch.SymInt) else extent
 
 
 def results_at(module: Any, symbols: Mapping[Any, int]) -> list[Any]:

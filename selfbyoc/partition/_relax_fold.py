@@ -14,7 +14,7 @@ from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ..ops.vocabulary import KINDS
-from ._relax_exprs import leaves
+from ._relax_exprs import is_op, leaves
 from ._relax_halves import is_half_weight
 from .folding import Free, joined, or_as_it_was, size_of
 
@@ -129,7 +129,10 @@ def _computed(bindings: list[Any], wanted: list[Any]) -> list[Any]:
 def _renewed(value: Any, new: dict[Any, Any]) -> Any:
     """A value over other variables."""
     if isinstance(value, relax.Call):
-        return relax.Call(value.op, [_renewed(arg, new) for arg in value.args], value.attrs)
+        args = [_renewed(arg, new) for arg in value.args]
+        if is_op(value, "take") and value.attrs.mode == "fast":  # of which 0.27 warns on stderr
+            return relax.op.take(*args, axis=value.attrs.axis, mode="clip")
+        return relax.Call(value.op, args, value.attrs)
     if isinstance(value, relax.Tuple):
         return relax.Tuple([_renewed(field, new) for field in value.fields])
     if isinstance(value, relax.TupleGetItem):
