@@ -44,7 +44,9 @@ if GENERATION == "relax":
     structural_equal = tvm_ffi.structural_equal
     structural_hash = tvm_ffi.structural_hash
     Analyzer = (tvm.sym if hasattr(tvm, "sym") else tvm.arith).Analyzer  # the latter is 0.26's
-    SBlock = s_tir.SBlock if hasattr(s_tir, "SBlock") else tir.SBlock
+    _blocks = s_tir if hasattr(s_tir, "SBlock") else tir
+    SBlock, BlockRealize = _blocks.SBlock, _blocks.SBlockRealize
+    StringImm = (tvm.ir if hasattr(tvm.ir, "StringImm") else tir).StringImm
     TensorLoad = tvm.ir.TensorLoad if hasattr(tvm.ir, "TensorLoad") else tir.BufferLoad
 else:
     from tvm import tir
@@ -59,7 +61,8 @@ else:
     structural_equal = tvm.ir.structural_equal
     structural_hash = tvm.ir.structural_hash
     Analyzer = tvm.arith.Analyzer
-    SBlock, TensorLoad = tir.Block, tir.BufferLoad
+    SBlock, BlockRealize, TensorLoad = tir.Block, tir.BlockRealize, tir.BufferLoad
+    StringImm = tir.StringImm
 
 # Beside what is defined here.
 __all__ = ["te", "tir", "topi", "tvm"]

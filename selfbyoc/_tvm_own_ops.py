@@ -35,7 +35,7 @@ def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[...,
     arguments.
     """
     op = _registered(name)
-    where: Any = tir if GENERATION == "relax" else tvm.ir
+    where: Any = tir if hasattr(tir, "register_intrin_lowering") else tvm.ir  # 0.26, Relay
     where.register_intrin_lowering(
         name, target="default", f=lambda call: lowering(*call.args), level=99
     )

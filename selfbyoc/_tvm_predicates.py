@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._tvm import GENERATION, tir
+from ._tvm import GENERATION, BlockRealize, tir
 from ._tvm_rewrite import block_with
 
 if GENERATION == "relax":
     import tvm_ffi
-    from tvm import s_tir
 
 _TEST = "tefuse.test"
 
@@ -18,9 +17,9 @@ def with_predicates(node: Any, change: Any) -> Any:
     """A statement whose blocks run where `change` of their predicates holds."""
 
     def changed(realize: Any) -> Any:
-        return s_tir.SBlockRealize(realize.iter_values, change(realize.predicate), realize.block)
+        return BlockRealize(realize.iter_values, change(realize.predicate), realize.block)
 
-    return tvm_ffi.structural_map(node, ((s_tir.SBlockRealize, changed),))
+    return tvm_ffi.structural_map(node, ((BlockRealize, changed),))
 
 
 def without_tests(func: Any) -> Any:
@@ -34,9 +33,9 @@ def without_tests(func: Any) -> Any:
             return realize
         notes = {**realize.block.annotations, _TEST: realize.predicate}
         block = _with_notes(realize.block, notes)
-        return s_tir.SBlockRealize(realize.iter_values, tir.const(1, "bool"), block)
+        return BlockRealize(realize.iter_values, tir.const(1, "bool"), block)
 
-    return tvm_ffi.structural_map(func, ((s_tir.SBlockRealize, hidden),))
+    return tvm_ffi.structural_map(func, ((BlockRealize, hidden),))
 
 
 def tested_again(func: Any) -> Any:
@@ -48,9 +47,9 @@ def tested_again(func: Any) -> Any:
             return realize
         test = notes.pop(_TEST)
         block = _with_notes(realize.block, notes)
-        return s_tir.SBlockRealize(realize.iter_values, test, block)
+        return BlockRealize(realize.iter_values, test, block)
 
-    return tvm_ffi.structural_map(func, ((s_tir.SBlockRealize, shown),))
+    return tvm_ffi.structural_map(func, ((BlockRealize, shown),))
 
 
 def _with_notes(block: Any, notes: Any) -> Any:

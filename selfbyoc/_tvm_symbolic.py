@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ._tvm import GENERATION, SBlock, dtype_of, param_buffers, structural_equal, tir, tvm, walk
+from ._tvm import (
+    GENERATION,
+    BlockRealize,
+    SBlock,
+    StringImm,
+    dtype_of,
+    param_buffers,
+    structural_equal,
+    tir,
+    tvm,
+    walk,
+)
 from ._tvm_rewrite import block_with, sequence, substitute
 
 if GENERATION == "relax":
@@ -18,10 +29,8 @@ if GENERATION == "relax":
     from tvm.ir import PointerType
     from tvm.tirx.op import buffer_data
 
-    BlockRealize = s_tir.SBlockRealize
     _LAST = []
 else:
-    BlockRealize = tir.BlockRealize
     # 0.17 takes the last argument of call_cpacked for the resource handle of the C runtime.
     _LAST = [tir.reinterpret("handle", tir.const(0, "uint64"))]
 
@@ -231,9 +240,9 @@ def _few_enough(shape: Sequence[Any]) -> tuple[Any, str]:
 def _asserting(checks: Iterable[tuple[Any, str]], body: Any) -> Any:
     """A statement after assertions. Theirs is an InputError."""
     if GENERATION == "relax":
-        kind = tvm.ir.StringImm("selfbyoc.InputError")
-        made = [tir.AssertStmt(c, kind, [tvm.ir.StringImm(text)]) for c, text in checks]
+        kind = StringImm("selfbyoc.InputError")
+        made = [tir.AssertStmt(c, kind, [StringImm(text)]) for c, text in checks]
         return sequence([*made, body])
     for condition, text in reversed([*checks]):
-        body = tir.AssertStmt(condition, tir.StringImm(f"{INPUT_ERROR}{text}"), body)
+        body = tir.AssertStmt(condition, StringImm(f"{INPUT_ERROR}{text}"), body)
     return body

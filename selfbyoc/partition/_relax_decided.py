@@ -47,13 +47,16 @@ class WhatRangesDecide(relax.PyExprMutator):
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """A call, or what it is."""
-        done: Any = self._before_broadcast(super().visit_call_(call))
-        rewrite = self.rewrites.get(getattr(done.op, "name", "").removeprefix("relax."))
+        visited: Any = super().visit_call_(call)
         shape = open_shape(call)
-        made = rewrite(done, shape) if rewrite is not None and shape else None
+        if not shape:  # nobody knows what would be left of it
+            return visited
+        done = self._before_broadcast(visited)
+        rewrite = self.rewrites.get(getattr(done.op, "name", "").removeprefix("relax."))
+        made = None if rewrite is None else rewrite(done, shape)
         if made is None or made.ty.dtype != call.ty.dtype:
             made = done
-        if not shape or are_same(open_shape(made), shape):
+        if made is visited or are_same(open_shape(made), shape):
             return made
         if is_op(done, "broadcast_to"):
             return done
@@ -128,7 +131,7 @@ class WhatRangesDecide(relax.PyExprMutator):
             return self._counted(made.args[0]) if self._range(expr) else None
         if not is_op(made, "arange") or [_number(made.args[n]) for n in (0, 2)] != [0, 1]:
             return None
-        return made.args[1]
+        return getattr(made.args[1], "value", made.args[1])  # TVM 0.26 has a PrimValue around it
 
     def _range(self, expr: Any) -> Interval | None:
         """Between which numbers the elements are; None where nothing is known."""

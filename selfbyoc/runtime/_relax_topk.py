@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import Analyzer, tvm, walk
+from .._tvm import Analyzer, StringImm, walk
 from .._tvm_symbolic import asserting
 from ..ir._relax_symbols import text_of
 
@@ -21,7 +21,7 @@ def with_enough(func: Any) -> Any:
 
     def visit(call: Any) -> None:
         first = call.args[0] if call.args else None
-        if isinstance(first, tvm.ir.StringImm) and first.value == _SORT:
+        if isinstance(first, StringImm) and first.value == _SORT:
             calls.append(call)
 
     walk(func.body, visit, "Call")

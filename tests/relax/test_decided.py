@@ -148,3 +148,18 @@ def test_intervals_hold_what_ops_make(name):
         made = {int(meaning(a, b)) for a, b in pairs}
         assert least <= min(made)
         assert max(made) <= most
+
+
+def test_what_is_broadcast_to_a_size_of_the_data_stays():
+    """Nobody knows its shape when the model is read."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 4), "float32"))
+    size = relax.Var("size", relax.TensorType((2,), "int64"))
+    with builder.function("main", [x, size]):
+        with builder.dataflow():
+            shape = builder.emit(relax.op.tensor_to_shape(size))
+            wide = builder.emit(relax.op.broadcast_to(x, shape))
+            out = builder.emit_output(relax.op.add(wide, relax.const(1.0, "float32")))
+        builder.emit_func_output(out)
+    left = ops(prepare(builder.get(), None))
+    assert left == ["tensor_to_shape", "broadcast_to", "add"]
