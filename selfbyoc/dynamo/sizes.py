@@ -124,16 +124,21 @@ def _is_within(index: Any, extent: Any) -> bool:
     """Whether an index is one of 0, 1, ... up to an extent, by how it was made: masks are read so;
     None takes all.
     """
-    while index is not None and _op(index) in _IN_PLACE:
+    while index is not None and _is_counted(index) and _op(index) in _IN_PLACE:
         moved, *others = index.args
         if _op(index) == "add" and (others != [0] or index.kwargs):
             return False
         index = moved
-    if index is None or _op(index) != "arange":
+    if index is None or not _is_counted(index) or _op(index) != "arange":
         return index is None
     start, end, step = (0, *index.args, 1)[-3:] if len(index.args) == 1 else (*index.args, 1)[:3]
     end = getattr(end, "meta", {}).get("val", end)
     return (start, step) == (0, 1) and bool(_expression(end) == _expression(extent))
+
+
+def _is_counted(index: Any) -> bool:
+    """Whether it is of integers that hold any size: of bools or bytes an index is a mask."""
+    return getattr(index.meta.get("val"), "dtype", None) in (torch.int32, torch.int64)
 
 
 def _expression(extent: Any) -> Any:

@@ -127,8 +127,10 @@ class WhatRangesDecide(relax.PyExprMutator):
     def _counted(self, expr: Any) -> Any | None:
         """n where the elements are 0, 1, ... n - 1 in this order."""
         made = self._bound(expr)
+        if self._range(expr) is None:  # integers that begin again at their least, say
+            return None
         if any(is_op(made, name) for name in (*_IN_ORDER, "astype")):
-            return self._counted(made.args[0]) if self._range(expr) else None
+            return self._counted(made.args[0])
         if not is_op(made, "arange") or [_number(made.args[n]) for n in (0, 2)] != [0, 1]:
             return None
         return getattr(made.args[1], "value", made.args[1])  # TVM 0.26 has a PrimValue around it

@@ -16,6 +16,7 @@ from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
 from ..errors import InputError
+from ..gpu import is_gpu
 from ..interrupt import stopped
 from ..partition._relax_exprs import steps_of
 from ._relax_computed import computed_sizes_first
@@ -53,7 +54,9 @@ def _with_rest(coded: tvm.IRModule, target: Any) -> tuple[Any, dict[str, str], t
     """
 
     def done(mod: tvm.IRModule, unscheduled: dict[str, str]) -> Any:
-        native = tvm.compile(mod, target, relax_pipeline=vm_pipeline())
+        # What a GPU's own pipeline schedules, no other does.
+        pipeline = "default" if is_gpu(target) else vm_pipeline()
+        native = tvm.compile(mod, target, relax_pipeline=pipeline)
         return native, unscheduled, tuple(name for name in unscheduled if has_sums(mod[name]))
 
     rest = ScheduleRest(target)

@@ -38,8 +38,10 @@ def _reshapes(func: Any, mod: tvm.IRModule) -> Iterator[Any]:
             value: Any = getattr(binding, "value", None)
             if isinstance(binding.var, relax.DataflowVar):
                 own += [binding.var] if _kernel(value) else []
-            elif _is_reshape(value, mod) and any(value.args[1][0].same_as(var) for var in own):
-                yield value
+            elif _is_reshape(value, mod):
+                shown = [var for var in own if value.args[1][0].same_as(var)]
+                own = [var for var in own if var not in shown]  # the next one is a copy
+                yield from [value] if shown else []
 
 
 def _kernel(value: Any) -> str:

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from tvm import relax
 
 import selfbyoc
 from selfbyoc import op
+from selfbyoc._tvm import tensor
+from selfbyoc.runtime._relax import session
 
 RNG = np.random.default_rng(0)
 SHAPE, OTHER = (6, 35), (2, 3, 35)
@@ -58,3 +61,19 @@ def test_an_argument_is_copied():
     kept = x.copy()
     x[:] = 0
     np.testing.assert_array_equal(found, kept.reshape(OTHER))
+
+
+def test_two_results_of_a_block_are_never_one_memory():
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(SHAPE, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            made = builder.emit(relax.op.nn.softmax(x))
+            results = [builder.emit_output(relax.op.reshape(made, s)) for s in (OTHER, (35, 6))]
+        builder.emit_func_output(relax.Tuple(results))
+    library = selfbyoc.build(builder.get())
+    given = RNG.standard_normal(SHAPE).astype("float32")
+    found = [np.from_dlpack(each) for each in session(library.native)["main"](tensor(given))]
+    for result in found:
+        np.testing.assert_allclose(result.ravel(), softmax(given).ravel(), rtol=1e-5, atol=1e-7)
+    assert not np.shares_memory(*found)
