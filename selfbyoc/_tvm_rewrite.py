@@ -130,11 +130,12 @@ def in_ssa(func: Any) -> Any:
     return mod["main"]
 
 
-def with_body(loop: Any, body: Any, extent: Any = None) -> Any:
-    """A loop with another body, or of so many turns."""
+def with_body(loop: Any, body: Any, extent: Any = None, kind: int | None = None) -> Any:
+    """A loop with another body, of so many turns, of another kind."""
     rest = (loop.step,) if GENERATION == "relax" else ()
     return tir.For(
-        loop.loop_var, loop.min, loop.extent if extent is None else extent, loop.kind, body,
+        loop.loop_var, loop.min, loop.extent if extent is None else extent,
+        loop.kind if kind is None else kind, body,
         loop.thread_binding, loop.annotations, *rest,
     )  # fmt: skip
 

@@ -1,22 +1,19 @@
-"""PrimFuncs of symbolic sizes: which there are; one that calls others, what each of them asserts,
-and the memory that they may have.
+"""PrimFuncs of symbolic sizes: which there are, what they assert, and the memory that they may
+have.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ._tvm import (
     GENERATION,
     BlockRealize,
-    SBlock,
     StringImm,
     dtype_of,
     param_buffers,
-    structural_equal,
     tir,
     tvm,
     walk,
@@ -26,13 +23,6 @@ from ._tvm_rewrite import block_with, sequence, substitute
 if GENERATION == "relax":
     import tvm_ffi
     from tvm import s_tir
-    from tvm.ir import PointerType
-    from tvm.tirx.op import buffer_data
-
-    _LAST = []
-else:
-    # 0.17 takes the last argument of call_cpacked for the resource handle of the C runtime.
-    _LAST = [tir.reinterpret("handle", tir.const(0, "uint64"))]
 
 MOST = (1 << 31) - 1  # elements of a buffer
 INPUT_ERROR = "InputError: "  # what 0.17 says of one, whose assertions know no kinds
@@ -77,66 +67,8 @@ def with_identifiers(func: Any) -> Any:
     return substitute(func, new) if new else func
 
 
-def entry(
-    signature: Any,
-    symbols: Sequence[str],
-    which: Any,
-    checks: Iterable[tuple[Any, str]] = (),
-    shapes: Sequence[Any] = (),
-    within: Mapping[str, tuple[int, int | None]] = MappingProxyType({}),
-) -> Any:
-    """A PrimFunc with the parameters of `signature` that hands them to one of the functions of
-    these symbols: to that of the number `which`, to none where it is -1. It raises an InputError
-    where one of the `checks` does not hold, or a size is not `within` its least and largest one: of
-    others there may be no function. Those functions may know the parameters by other
-    `shapes` of as many elements.
-
-    Functions of one module, not branches of one function: TVM's passes take much longer for a body
-    as large as all of them (CompactBufferAllocation, of 13 kernels: 9 s).
-    """
-    # In memory, where passes leave it alone: of a name's value they make a part of each condition.
-    chosen, zero = tir.decl_buffer((1,), "int32", "kernel", scope="local"), tir.IntImm("int32", 0)
-    args = [*signature.params, *_LAST]
-    for place, shape in enumerate(shapes):
-        buffer = param_buffers(signature)[place]
-        if not structural_equal(list(buffer.shape), list(shape)):
-            args[place] = _reshaped(buffer, shape)
-    calls = [tir.Evaluate(tir.call_cpacked(s, *args)) for s in symbols]
-    number = tir.BufferLoad(chosen, [zero])
-    cases = [tir.IfThenElse(number == n, call, None) for n, call in enumerate(calls)]
-    checks = [*checks, *_promised(signature, within)]
-    choice = tir.BufferStore(chosen, which, [zero])
-    body = _asserting(checks, sequence([choice, *cases]))
-    return signature.with_body(_rooted(SBlock([], [], [], "root", body, alloc_buffers=[chosen])))
-
-
-def _promised(
-    signature: Any, within: Mapping[str, tuple[int, int | None]]
-) -> list[tuple[Any, str]]:
-    """Whether each size is in its range, and what to say else."""
-    found: list[tuple[Any, str]] = []
-    for name, size in symbols(signature).items():
-        least, most = within.get(name, (0, None))
-        if least:
-            found.append((size >= least, f"size {name}: expected at least {least}"))
-        if most is not None:
-            found.append((size <= most, f"size {name}: expected at most {most}"))
-    return found
-
-
-def _reshaped(buffer: Any, shape: Sequence[Any]) -> Any:
-    """An array of the same memory by another shape, as an argument of a call."""
-    if GENERATION == "relay":
-        return tir.decl_buffer(list(shape), buffer.dtype, data=buffer.data)
-    # As call_cpacked does it for a buffer; but one that no statement declares is none on 0.27.
-    extents = tvm.ir.Call(
-        "tirx.tvm_stack_make_shape", list(shape), ret_ty=PointerType(tvm.ir.PrimType("int64"))
-    )
-    parts = [buffer_data(buffer), extents, 0, len(shape), tir.const(0, buffer.ty.dtype), 0]
-    return tvm.ir.Call(tvm.ir.Op.get("tirx.tvm_stack_make_array"), parts, ret_ty="handle")
-
-
-def _rooted(block: Any) -> Any:
+def rooted(block: Any) -> Any:
+    """The body of a scheduled PrimFunc of this block."""
     return BlockRealize([], tir.const(1, "bool"), block)
 
 
@@ -209,9 +141,9 @@ def asserting(func: Any, checks: Sequence[tuple[Any, str]]) -> Any:
     if not checks:
         return func
     root = func.body.block
-    body = _asserting(checks, root.body)
+    body = with_assertions(checks, root.body)
     return func.with_body(
-        _rooted(block_with(root, root.reads, root.writes, body, root.alloc_buffers))
+        rooted(block_with(root, root.reads, root.writes, body, root.alloc_buffers))
     )
 
 
@@ -237,7 +169,7 @@ def _few_enough(shape: Sequence[Any]) -> tuple[Any, str]:
     return count <= MOST, text
 
 
-def _asserting(checks: Iterable[tuple[Any, str]], body: Any) -> Any:
+def with_assertions(checks: Iterable[tuple[Any, str]], body: Any) -> Any:
     """A statement after assertions. Theirs is an InputError."""
     if GENERATION == "relax":
         kind = StringImm("selfbyoc.InputError")

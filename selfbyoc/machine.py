@@ -18,6 +18,7 @@ from .cores import Core, core_of
 from .cpu_features import architecture, features_of, products_of
 
 MOST_FEEDING_CORES = 16  # cores that read as much as the memory gives
+MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
 LINE = 64  # bytes of a cache line, of all these CPUs (apple-m1 has pairs of them)
 
 
@@ -46,6 +47,16 @@ class Machine:
     def shared_bandwidth(self) -> float:
         """Bytes a cycle from memory to all cores."""
         return self.memory_bandwidth * min(self.cores, MOST_FEEDING_CORES)
+
+    def unevenness(self, tasks: int) -> float:
+        """Time of so many equal tasks, of that which they would take evenly spread over the
+        cores.
+        """
+        return -(-tasks // self.cores) * self.cores / tasks
+
+    def is_even(self, tasks: int, most: float = MOST_UNEVEN) -> bool:
+        """Whether a number of equal tasks leaves no core without work for long."""
+        return self.unevenness(tasks) <= most
 
     def lanes(self, dtype: str) -> int:
         """Elements of a dtype in one vector register."""

@@ -86,6 +86,7 @@ FLOORS = (
                 "build",
                 "c",
                 "config",
+                "dispatch",
                 "export",
                 "gpu",
                 "indices",

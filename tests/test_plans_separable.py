@@ -17,7 +17,6 @@ from selfbyoc.schedules.kernels.separable import tiles
 from selfbyoc.schedules.kernels.separable.form import Form, Pixels
 from selfbyoc.schedules.kernels.separable.plan import SeparablePlan, fold_of, plan
 from selfbyoc.schedules.kernels.separable.staged import StagedPlan
-from selfbyoc.schedules.steps.parallel import unevenness
 from selfbyoc.schedules.steps.tiles import RegisterTile
 
 BY_NAME = {c.name: c for c in BUILTIN}
@@ -131,7 +130,7 @@ def test_no_core_idles_where_there_is_work(name, cores):
         # A small image is too little for 64 cores to go around.
         enough = 2.5 if cores <= 16 else 6
         for count in tasks:
-            assert unevenness(count, cpu) < enough, (str(made), count)
+            assert cpu.unevenness(count) < enough, (str(made), count)
 
 
 def test_a_plan_reads_well():

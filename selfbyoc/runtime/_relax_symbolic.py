@@ -16,8 +16,9 @@ from .._tvm import (
     tir,
     walk,
 )
+from .._tvm_dispatch import Callee, entry
 from .._tvm_rewrite import folded, substitute
-from .._tvm_symbolic import entry, size_variable, symbols, within_32_bits
+from .._tvm_symbolic import size_variable, symbols, within_32_bits
 from ..codegen.symbolic.allocations import placed
 from ..codegen.symbolic.choice import NONE
 from ..codegen.symbolic.families import one_family
@@ -82,7 +83,7 @@ def scheduled_for_all_sizes(name: str, func: Any, schedule: Callable[[Any], Any]
     hollow = general[0].with_body(tir.Evaluate(tir.const(0)))
     outputs = [param_buffers(hollow)[place] for place in outputs_of(general[0])]
     which = tir.Select(is_empty(outputs), NONE, which)
-    return {name: entry(hollow, [*parts], which, demanded(wrong, outputs)), **parts}
+    return {name: entry(hollow, [*map(Callee, parts)], which, demanded(wrong, outputs)), **parts}
 
 
 def _check_handed_on(func: Any) -> None:

@@ -7,14 +7,15 @@ batch before it, is either 1 or anything above.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from ..._tvm import param_buffers, tir
+from ..._tvm import dtype_of, param_buffers, tir
 from ..._tvm_alignment import any_alignment
+from ..._tvm_dispatch import Images, entry
 from ..._tvm_rewrite import substitute
-from ..._tvm_symbolic import entry, size_variable, within_32_bits
+from ..._tvm_symbolic import size_variable, symbols, within_32_bits
 from ...errors import SymbolicError
 from ..external import RANGES, External
 from ..final import finished
@@ -22,27 +23,16 @@ from .alone import is_general, kernels_alone, slower_sizes
 from .choice import NONE, Chosen
 from .families import families
 from .formula import Sizes
+from .images import Group, Grouped, as_serial, grouped
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
 from .nothing import demanded, is_empty, is_right_at_zero, outputs_of
+from .parts import Part, Parts
 from .rows import ROWS, number_of_rows, of_rows
 from .served import Decisions, Family
 
 USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own
-
-
-@dataclass(frozen=True)
-class Parts:
-    """A kernel's functions, its parameters as those of an empty function, and which of the
-    functions is called, as an expression of the parameters' sizes.
-    """
-
-    functions: list[Any]
-    signature: Any
-    which: Any
-    checks: Sequence[tuple[Any, str]]  # what has to hold: of some sizes there is no kernel of 0
-    shapes: Sequence[Any] = ()  # that the functions know of the parameters, where not the same
 
 
 def symbolic_functions(source: External, target: Any, key: str | None) -> dict[str, Any]:
@@ -52,11 +42,12 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     Raises SymbolicError where the schedules of several sizes are not those of one kernel.
     """
     parts = _parts(source, target) if key is None else _known_parts(key, source, target)
-    symbols = [f"{source.symbol}_{n}" for n in range(len(parts.functions))]
+    named = {f"{source.symbol}_{n}": part for n, part in enumerate(parts.functions)}
+    callees = [part.callee(name) for name, part in named.items()]
     within = source.attrs.get(RANGES, {})
-    chooser = entry(parts.signature, symbols, parts.which, parts.checks, parts.shapes, within)
+    chooser = entry(parts.signature, callees, parts.which, parts.checks, within, parts.images)
     found = {source.symbol: any_alignment(chooser)}
-    found |= zip(symbols, (finished(f, target) for f in parts.functions), strict=True)
+    found |= {name: finished(part.func, target) for name, part in named.items()}
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
 
@@ -80,10 +71,13 @@ def _known_parts(key: str, source: External, target: Any) -> Parts:
 
 def _parts(source: External, target: Any) -> Parts:
     maker = Maker(source, target)
-    maker.try_once()
     sizes = {name: size_variable(name) for name in source.symbols}
-    signature = _signature(maker, sizes)
     flat = of_rows(source)
+    groups = grouped(maker) if flat is None else None
+    if groups is not None:
+        return _of_images(groups, maker, sizes, _signature(maker, sizes))
+    maker.try_once()
+    signature = _signature(maker, sizes)
     if flat is not None:
         return _of_rows(flat, target, signature)
     try:
@@ -106,13 +100,47 @@ def _of_rows(flat: External, target: Any, signature: Any) -> Parts:
         [substitute(extent, {rows: every}) for extent in buffer.shape]
         for buffer in param_buffers(found.signature)
     ]
-    return Parts(found.functions, signature, which, (), shapes)
+    functions = [replace(part, shapes=shapes) for part in found.functions]
+    return Parts(functions, signature, which, ())
+
+
+def _of_images(groups: Grouped, maker: Maker, sizes: Mapping[str, Any], signature: Any) -> Parts:
+    """The functions of each group of images, for the parameters of this signature."""
+    count = sizes[groups.symbol]
+    left = tir.Var("left", dtype_of(count))
+    functions: list[Part] = []
+    checks: list[tuple[Any, str]] = []
+    numbers: list[Any] = []
+    for group in groups.groups:
+        found = _of_group(groups, group, maker)
+        known = {var: sizes[name] for name, var in symbols(found.signature).items()}
+        which = substitute(found.which, known)
+        numbers.append(tir.Select(which < 0, NONE, which + len(functions)))
+        for part in found.functions:
+            shapes = part.shapes or [b.shape for b in param_buffers(found.signature)]
+            shapes = [[substitute(extent, known) for extent in shape] for shape in shapes]
+            functions.append(Part(part.func, shapes, group))
+        checks += [(tir.any(count == 0, substitute(ok, known)), told) for ok, told in found.checks]
+    which = numbers[-1]
+    for most, number in reversed(groups.first.items()):
+        which = tir.Select(left <= most, numbers[number], which)
+    return Parts(functions, signature, which, checks, Images(count, left))
+
+
+def _of_group(groups: Grouped, group: Group, maker: Maker) -> Parts:
+    """The functions of some images at a time."""
+    source = groups.of(maker.source, group.images)
+    if source.symbols:
+        return _parts(source, maker.target)
+    func = maker.alone({groups.symbol: group.images}).func
+    func = as_serial(func) if group.side_by_side else func
+    return Parts([Part(func)], func, tir.IntImm("int32", 0), ())
 
 
 def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts:
     """The functions for all sizes of these variables."""
     main, *others = reversed(list(maker.source.symbols))
-    functions: list[Any] = []
+    functions: list[Part] = []
     general: list[Learnt] = []
     which: Any = tir.IntImm("int32", NONE)
     is_open = False
@@ -122,11 +150,11 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
         number = found.number(variables[main], len(functions))
         is_case = [variables[name] == 1 for name, size in fixed.items() if size == 1]
         which = tir.Select(tir.all(*is_case), number, which) if is_case else number
-        functions += found.functions
+        functions += map(Part, found.functions)
         general += found.learnt
         is_open = is_open or found.by_size[0] == NONE
     params = param_buffers(signature)
-    outputs = [params[place] for place in outputs_of(functions[0])]
+    outputs = [params[place] for place in outputs_of(functions[0].func)]
     which = tir.Select(is_empty(outputs), NONE, which)
     wrong = {main} if is_open else set()
     wrong |= {n for n in others if not all(is_right_at_zero(each, n) for each in general)}
@@ -193,7 +221,7 @@ def _signature(maker: Maker, variables: Mapping[str, Any]) -> Any:
     examples = []
     for at in ((2, 3, 5, 7), (3, 8, 2, 4), (4, 2, 3, 8), (8, 7, 11, 3)):
         sizes = dict(zip(maker.source.symbols, itertools.cycle(at), strict=False))
-        func = maker.alone(sizes).func
+        func = maker.unscheduled(sizes)
         examples.append(Example(sizes, func.with_body(tir.Evaluate(tir.const(0)))))
     found = learnt(examples)
     if found is None:

@@ -11,7 +11,7 @@ from ...graph import sizes_text
 from ...language.decisions import deciding
 from ..external import External, match_of, packed_params
 from ..planned import plan_of
-from ..scheduled import schedule_external, takes_own_compute
+from ..scheduled import schedule_external, stacked_as, takes_own_compute
 from .formula import Sizes
 from .learn import Example
 from .ranges import decisions_at
@@ -73,6 +73,17 @@ class Maker:
             tuned = decisions_at(self.source, sizes)
             with deciding(tuned, fitted=True, sizes=sizes.values()), self.target:
                 return Example(sizes, _bare(self._scheduled(self.at(sizes))))
+        except SelfbyocError as err:
+            raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
+
+    def unscheduled(self, sizes: Sizes) -> Any:
+        """The function of these sizes before it is scheduled. Raises SymbolicError where none can
+        be made.
+        """
+        source = self.at(sizes)
+        try:
+            with deciding({}, fitted=True, sizes=sizes.values()), self.target:
+                return _bare(stacked_as(source, self.target, None, is_noted=False).func)
         except SelfbyocError as err:
             raise SymbolicError(f"at {sizes_text(sizes)}: {reason(err)}") from err
 

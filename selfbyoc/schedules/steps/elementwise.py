@@ -15,7 +15,7 @@ from ...machine import Machine
 from .blocks import Facts
 from .indices import Axis, is_axis
 from .loops import PARTITION, vectorize
-from .parallel import LEAST_STEPS, is_even, is_worth_it
+from .parallel import LEAST_STEPS, is_worth_it
 
 MOST_PIECES = 3.2  # times the registers that whole vectors would take
 # Sources of a row that are copied apart: 128 x (4096, 7500, 4096) in 190 us, with a test for each
@@ -163,7 +163,7 @@ def parallel_outer(sch: Schedule, loops: Sequence[Loop], steps: float, machine: 
     for count, loop in enumerate(loops, 1):  # noqa: B007 (the last one that is needed)
         tasks *= int(sch.get(loop).extent)
         many = is_symbolic(int(sch.get(loop).extent))
-        if many or (tasks >= machine.cores and is_even(tasks, machine)):
+        if many or (tasks >= machine.cores and machine.is_even(tasks)):
             break
     sch.parallel(_fused(sch, loops[:count]))
 

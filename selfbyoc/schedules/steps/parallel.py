@@ -1,4 +1,4 @@
-"""Parallel regions: which work is worth one, and whether its tasks keep all cores busy."""
+"""Parallel regions: which work is worth one."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 from ...language.decisions import for_every_size
 from ...language.types import Loop, Schedule
-from ...machine import Machine
 
 # A region costs 1-2 us to launch. The least work that pays for one, by kind:
 LEAST_STEPS = 8192  # vector steps of a loop nest, some 3 us
 LEAST_PRODUCTS = 1 << 17  # multiplications of an attention, with a softmax between them
 LEAST_FEW_PRODUCTS = 1 << 16  # the same of few queries, which read more than they multiply
 LEAST_NORMALISED = 4096  # elements of rows with several passes over each
-MOST_UNEVEN = 1.1  # time of the busiest core, where all might be equally busy
 
 
 def is_worth_it(work: float, least: float) -> bool:
@@ -29,13 +27,3 @@ def parallel_over(sch: Schedule, loops: Sequence[Loop], steps: float = LEAST_STE
     if is_worth_it(steps, LEAST_STEPS):
         sch.parallel(fused)
     return fused
-
-
-def unevenness(tasks: int, cpu: Machine) -> float:
-    """Time of so many equal tasks, of that which they would take evenly spread over the cores."""
-    return -(-tasks // cpu.cores) * cpu.cores / tasks
-
-
-def is_even(tasks: int, cpu: Machine, most: float = MOST_UNEVEN) -> bool:
-    """Whether a number of equal tasks leaves no core without work for long."""
-    return unevenness(tasks, cpu) <= most

@@ -11,7 +11,6 @@ from ....language.types import Shape
 from ....machine import Machine
 from ...steps.candidates import best, divisors
 from ...steps.faults import Faults, outside, spilled, undivided, unlike
-from ...steps.parallel import unevenness
 from ...steps.tiles import RegisterTile
 
 MOST_VECTORS = 4  # of a row of a tile
@@ -143,7 +142,7 @@ def _time(p: MatmulPlan, cpu: Machine) -> float:
     panels = p.columns / p.width + 0.5 if is_symbolic(p.columns) else p.panels
     products = tiles * panels * p.depth * tile.cycles(cpu) * (1 + _loads(tile))
     laid_out = PACK_CYCLES * panels * p.width * p.depth if p.packed else 0.0
-    spread = unevenness(p.tasks, cpu) / cpu.cores
+    spread = cpu.unevenness(p.tasks) / cpu.cores
     # Panels of several tasks are laid out before these, in parallel.
     apart = 1 / cpu.cores if p.groups > 1 else spread
     return math.prod(p.batch) * (products * spread + laid_out * apart)

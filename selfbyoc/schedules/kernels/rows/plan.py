@@ -10,7 +10,7 @@ from ....language.types import Shape
 from ....machine import LINE, Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
-from ...steps.parallel import LEAST_STEPS, is_even, is_worth_it
+from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK, RegisterTile
 from .forms import ProductPlan, block_vectors, paired_blocks
 from .layout import Rows, numbered, rows_in_tiles
@@ -228,7 +228,7 @@ def melted_tiles(rows: Rows, depth: int, units: int, cpu: Machine) -> int:
     most = min(MOST_TASK_ROWS, _rows_held(depth, cpu))
     tiles = divisor(rows.each, max(1, min(most // rows.height, rows.each // tasks)))
     count = rows.tasks * rows.each // tiles
-    even = is_even(count, cpu, MOST_UNEVEN_ROWS)
+    even = cpu.is_even(count, MOST_UNEVEN_ROWS)
     held = paired_blocks(units) * LINE * depth <= cpu.l2_bytes // 2
     usual = tiles if held and even and tiles * rows.height >= LEAST_ROWS else 0
     sizes = [0, *next_to(divisors(rows.each, rows.each), tiles)]

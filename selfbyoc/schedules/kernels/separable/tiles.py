@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from ....machine import Machine
 from ...steps.faults import Faults, undivided
-from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile
 from .form import Form, Pixels
 
@@ -94,7 +93,7 @@ def register_runs(
         cycles = (1 / tile.efficiency(cpu) + loads / 4 + far(run) / tile.sums) / run.pixels.use
         cycles *= flat if run.pixels.band > 1 else 1
         # A band of several rows is written in longer pieces.
-        return cycles * unevenness(tasks(run), cpu), run.pixels.bands, -tile.sums
+        return cycles * cpu.unevenness(tasks(run)), run.pixels.bands, -tile.sums
 
     return sorted(found, key=cost)
 
@@ -144,7 +143,7 @@ def chunk_rows(f: Form, batch: int, channels: int, cpu: Machine, expands: bool =
 
     fitting = sorted((r for r in range(1, f.out[0] + 1) if r == 1 or fits(r)), key=cost)
     tasks = max(1, batch * channels // cpu.lanes("float32"))
-    alone = batch * work(f.out[0]) / cpu.cores * unevenness(tasks, cpu)
+    alone = batch * work(f.out[0]) / cpu.cores * cpu.unevenness(tasks)
     held = _framed_bytes(f, f.out[0], at_a_time) <= cpu.l2_bytes // 4
     held = held and batch * _hidden_bytes(f, f.out[0], channels) <= cpu.l2_bytes
     shares = cpu.cores > 1 and fitting[0] * f.out[1] >= LEAST_PIXELS

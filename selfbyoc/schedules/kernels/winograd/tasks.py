@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ....machine import Machine
-from ...steps.parallel import unevenness
 from ...steps.tiles import BLOCK, RegisterTile, blocks_of
 from .tiling import Tiling, tilings
 
@@ -72,7 +71,7 @@ def products(tiles: int, blocks: int, cpu: Machine, tasks: int = 0) -> tuple[Pro
         steps = blocks // p.blocks * tasks or cpu.cores
         r = p.registers
         loads = (r.rows + r.vectors) / r.sums
-        return round(p.time(tiles, cpu) * unevenness(steps, cpu), 3), loads, p.blocks
+        return round(p.time(tiles, cpu) * cpu.unevenness(steps), 3), loads, p.blocks
 
     found = sorted((p for p in shapes if p.fits(cpu)), key=order)
     return tuple(found) or (Products(1, 1, vector, vector),)

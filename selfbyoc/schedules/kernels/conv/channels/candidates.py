@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from .....machine import Machine
-from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..lanes import Lanes, lanes_of
 from ..layer import Layer
@@ -74,7 +73,7 @@ def _even_part(extent: int, most: int) -> int:
 def _timed(layer: Layer, p: ChannelPlan, cpu: Machine) -> ChannelPlan:
     """With its time: of the tiles of a row, for all of them, and to transpose the result."""
     blocks = layer.blocks[0] // p.pair
-    alone = p.is_flat or is_even(layer.out[0] * blocks, cpu)
+    alone = p.is_flat or cpu.is_even(layer.out[0] * blocks)
     tasks = layer.out[0] * blocks * (1 if alone else p.rows)
     whole, last = divmod(p.width, p.pixels)
     # The last tile of a row overlaps with the next one, and does not wait for its own sums.

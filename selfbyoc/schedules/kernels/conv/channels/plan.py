@@ -14,7 +14,6 @@ from .....language.decisions import choose, for_every_size
 from .....machine import LINE, Machine
 from ....steps.blocks import divisor
 from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
-from ....steps.parallel import is_even
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
 from ..lanes import Lanes
@@ -118,7 +117,7 @@ def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -
     """The plan whose register tile and tasks are chosen."""
     shapes = {(p.is_flat, p.pair, p.pixels, p.wide): p for p in found[:3]}
     p = shapes[choose(f"{layer.name}.tile", list(shapes), next(iter(shapes)))]
-    alone = p.is_flat or is_even(layer.out[0] * layer.blocks[0] // p.pair, cpu)
+    alone = p.is_flat or cpu.is_even(layer.out[0] * layer.blocks[0] // p.pair)
     ways = (True,) if p.is_flat else (False, True)
     alone = choose(f"{layer.name}.blocks_alone", ways, alone)
     # 7x7 pixels, 512 to 2048 channels, the weight in memory: 318 -> 250 us (Zen 5, Nov 2026).
@@ -136,7 +135,7 @@ def _pads_by_images(layer: Layer, p: ChannelPlan, cpu: Machine) -> bool:
     8x32x1x24 by 1x5, two cores: 16 us and 31, as they share a cache or not, then 15 and 15 (Zen 4).
     """
     weight = 4 * layer.blocks[0] * BLOCK * layer.steps
-    even = p.lanes.copies and is_even(layer.out[0], cpu)
+    even = p.lanes.copies and cpu.is_even(layer.out[0])
     return even and 2 * weight <= cpu.l2_bytes and not for_every_size()
 
 

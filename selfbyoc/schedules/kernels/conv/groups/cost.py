@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from .....machine import Machine
-from ....steps.parallel import unevenness
 from ....steps.tiles import BLOCK, RegisterTile, blocks_of
 from ..layer import Layer
 from ..pixels.plan import PixelPlan
@@ -35,7 +34,7 @@ def groups_time(layer: Layer, plan: GroupPlan, cpu: Machine) -> float:
     turned = inner * math.prod(plan.image) + each * pixels
     vectors = products + turn_cycles(plan, cpu.loads) * turned + inner * math.prod(plan.framed)
     tasks = layer.out[0] * blocks_of(plan.groups)
-    busy = vectors * BLOCK / plan.vector * tasks * unevenness(tasks, cpu) / cpu.cores
+    busy = vectors * BLOCK / plan.vector * tasks * cpu.unevenness(tasks) / cpu.cores
     return busy + _waiting(layer, plan, cpu)
 
 

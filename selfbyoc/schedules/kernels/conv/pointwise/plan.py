@@ -10,7 +10,6 @@ from .....language.decisions import choose
 from .....machine import Machine
 from ....steps.candidates import best
 from ....steps.faults import Faults, outside, spilled, undivided, unlike
-from ....steps.parallel import is_even
 from ....steps.tiles import RegisterTile
 from ..depth import depth_of
 from ..lanes import Lanes, lanes_of
@@ -136,7 +135,7 @@ def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine
     depth = depth_of(layer, 4 * (made.lanes + rows) * taps, cpu)
     made = replace(made, window=window_of(layer, made.tile))
     # A region by itself costs a microsecond or two; a panel in a task is still in L1.
-    apart = by_channels or not is_even(groups, cpu)
+    apart = by_channels or not cpu.is_even(groups)
     return replace(made, panels=APART if apart else IN_TASK, depth=depth)
 
 
@@ -160,7 +159,7 @@ def _step(layer: Layer, p: PointwisePlan, by_channels: bool, cpu: Machine) -> in
 
     def longest(step: int) -> tuple[float, int]:
         groups = -(-p.tiles // step)
-        alone = images * groups if is_even(images * groups, cpu) and not by_channels else 0
+        alone = images * groups if cpu.is_even(images * groups) and not by_channels else 0
         tasks = alone or images * blocks * groups
         share = 1 if alone else blocks
         worse = 1 if alone or layer.is_plain else WINDOWS_APART
