@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from test_symbolic import UNKNOWN, N, named
+from test_symbolic import UNKNOWN, N, another, named
+from test_symbolic import _attention as attention
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import te, tir, walk
+from selfbyoc._tvm import GENERATION, te, tir, walk
 from selfbyoc.codegen.symbolic import alike, images, kernel
 from selfbyoc.codegen.symbolic.images import Group, Grouped
 from selfbyoc.errors import InputError
@@ -153,6 +154,28 @@ def test_what_knows_of_other_images(name, grouped):
     assert not any(found)
     for batch in (1, 2, 5, 9):
         _check(program, args, library, weights, batch)
+
+
+def test_a_batch_beside_a_length(grouped):
+    """Families of the length, for one sentence after the other."""
+    found = grouped("cores")
+    batch = another()
+    widths = {"q": 20, "k": 20, "v": 24}
+    mod = emit(attention, {a: (batch, UNKNOWN, width) for a, width in widths.items()})
+    if GENERATION == "relay":
+        mod = selfbyoc.name_sizes(mod, {a: {0: "m", 1: "n"} for a in widths})
+    library = selfbyoc.build(mod, TARGET, cache=False)
+    assert library.report.counts == {"attention": 1}
+    assert [groups.groups for groups in found if groups] == [(Group(1),)]
+    rng = np.random.default_rng(0)
+    for size in ((0, 3), (1, 1), (2, 7), (3, 33), (5, 64), (9, 100)):
+        shapes = {a: (*size, width) for a, width in widths.items()}
+        given = {a: rng.standard_normal(s).astype("float32") for a, s in shapes.items()}
+        (result,) = library(**given)
+        graph = ir.read(emit(attention, shapes)["main"])
+        (wanted,) = evaluate(graph, [given[v.name] for v in graph.inputs])
+        assert result.shape == np.asarray(wanted).shape
+        assert first_wrong(result, np.asarray(wanted), "float32", 100) is None, size
 
 
 BY_IMAGE = {

@@ -1,13 +1,15 @@
 """The functions of a kernel of symbolic sizes: one for each family of sizes, and one that chooses.
 
-One symbol, the last of the shapes as a rule, has families (families.py). Any other one, such as a
-batch before it, is either 1 or anything above.
+One symbol, the last of the shapes as a rule, has families (families.py). A batch of what is done
+for each image alone is taken in groups of images (images.py). Any other symbol is either 1 or
+anything above.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -75,7 +77,8 @@ def _parts(source: External, target: Any) -> Parts:
     flat = of_rows(source)
     groups = grouped(maker) if flat is None else None
     if groups is not None:
-        return _of_images(groups, maker, sizes, _signature(maker, sizes))
+        with suppress(SymbolicError):  # a batch may have a kernel all the same
+            return _of_images(groups, maker, sizes, _signature(maker, sizes))
     maker.try_once()
     signature = _signature(maker, sizes)
     if flat is not None:
