@@ -137,6 +137,18 @@ def test_each_core_takes_an_image(grouped):
     assert serial.groups in ((Group(1), Group(1, 1)), (Group(1), Group(1, 2)))
 
 
+@pytest.mark.parametrize("way", ["cores", "side by side"])
+def test_one_core(way, grouped, monkeypatch):
+    """One function, whatever one core is asked to do."""
+    monkeypatch.setitem(globals(), "TARGET", "llvm -mcpu=haswell -num-cores=1")
+    found = grouped(way)
+    _, program, args = CASES["conv"]
+    library, weights = _built(program, args)
+    assert [groups.groups for groups in found] == [(Group(1),)]
+    for batch in (0, 1, 3):
+        _check(program, args, library, weights, batch)
+
+
 # What is no matter of each image alone.
 TOGETHER = {
     "over images": lambda x: op.softmax(x, axis=0),

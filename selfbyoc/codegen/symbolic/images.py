@@ -154,6 +154,8 @@ def _grouped(maker: Maker, symbol: str, one: dict[str, int]) -> Grouped | None:
         return Grouped(symbol, tuple(map(Group, known)))
     if len(one) > 1 or again > NEAR:
         return None
+    if cpu.cores == 1:
+        return Grouped(symbol, (Group(1),))
     round_ = cpu.cores if any(tasks) else 1
     enough = max(2, round_, math.ceil(LEAST_AT_ONCE / cycles))
     return Grouped(symbol, (Group(1), Group(1, round_)), enough)
@@ -171,7 +173,7 @@ def _tasks_of(maker: Maker, one: dict[str, int]) -> list[int]:
 
 def _are_even(tasks: list[int], cpu: Machine) -> bool:
     """Whether all regions of an image keep all cores busy."""
-    return all(n > 0 and cpu.is_even(n) for n in tasks)
+    return cpu.cores == 1 or all(n > 0 and cpu.is_even(n) for n in tasks)
 
 
 def _cycles(graph: OpGraph, weights: int, cpu: Machine) -> float:

@@ -44,12 +44,14 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     Raises SymbolicError where the schedules of several sizes are not those of one kernel.
     """
     parts = _parts(source, target) if key is None else _known_parts(key, source, target)
-    named = {f"{source.symbol}_{n}": part for n, part in enumerate(parts.functions)}
-    callees = [part.callee(name) for name, part in named.items()]
+    names: dict[Any, str] = {}  # one function may be called in two ways
+    for part in parts.functions:
+        names.setdefault(part.func, f"{source.symbol}_{len(names)}")
+    callees = [part.callee(names[part.func]) for part in parts.functions]
     within = source.attrs.get(RANGES, {})
     chooser = entry(parts.signature, callees, parts.which, parts.checks, within, parts.images)
     found = {source.symbol: any_alignment(chooser)}
-    found |= {name: finished(part.func, target) for name, part in named.items()}
+    found |= {name: finished(func, target) for func, name in names.items()}
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
 
@@ -136,7 +138,7 @@ def _of_group(groups: Grouped, group: Group, maker: Maker) -> Parts:
     if source.symbols:
         return _parts(source, maker.target)
     func = maker.alone({groups.symbol: group.images}).func
-    func = as_serial(func) if group.side_by_side else func
+    func = as_serial(func) if group.side_by_side > 1 else func  # of one: it is serial anyway
     return Parts([Part(func)], func, tir.IntImm("int32", 0), ())
 
 
