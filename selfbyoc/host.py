@@ -206,8 +206,13 @@ def _of_name(name: str) -> frozenset[str]:
 
 def core() -> str:
     """The name of this machine's core: an LLVM that does not know it calls it an older one."""
-    shown = host_features.detected(architecture("llvm")) or frozenset()
+    shown = host_features.detected(_architecture()) or frozenset()
     return "sapphirerapids" if not _pretended() and shown >= _SAPPHIRE_RAPIDS else cpu()
+
+
+@cache
+def _architecture() -> str:
+    return architecture("llvm")
 
 
 @cache

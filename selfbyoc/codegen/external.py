@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ReadingError
@@ -81,16 +82,15 @@ def match_of(external: External) -> Match:
     """
     graph = external.graph
     composite = composite_of(external.composites, external.attrs.get(COMPOSITE))
-    as_it_is = Match(_merged(external.composites), {}, graph.ops, graph.outputs)
     if composite is None:  # several composites that another pass merged
-        return as_it_is
+        return _as_it_is(external)
     read = _as_read(external, composite)
     if read is not None:
         return read
     found = find_whole(composite, graph, is_right)
     if not isinstance(found, Match):
         if external.attrs.get(NOT_OWN) and not external.attrs.get(PACKED):
-            return as_it_is
+            return _as_it_is(external)
         raise ReadingError(
             f"composite {composite.name} does not match the function {external.symbol}: {found}"
         )
@@ -102,7 +102,13 @@ def _as_read(external: External, composite: Composite) -> Match | None:
     return told and match_as_read(composite, Reading.of(told), external.graph)
 
 
-def _merged(names: Sequence[str]) -> Composite:
+def _as_it_is(external: External) -> Match:
+    graph = external.graph
+    return Match(_merged(external.composites), {}, graph.ops, graph.outputs)
+
+
+@lru_cache(maxsize=64)
+def _merged(names: tuple[str, ...]) -> Composite:
     from ..language.composite import Composite
     from ..language.pattern import op
 

@@ -8,6 +8,7 @@ anything above.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -55,6 +56,9 @@ def symbolic_functions(source: External, target: Any, key: str | None) -> dict[s
     return {name: func.with_attr("global_symbol", name) for name, func in found.items()}
 
 
+# One at a time: many short calls of TVM, after each of which two threads would wait for Python's
+# lock. While one learns, others compile.
+_learning = threading.Lock()
 _learnt: dict[str, Parts | SymbolicError] = {}  # equal kernels, and builds that try once more
 _MOST_LEARNT = 256
 
@@ -151,7 +155,8 @@ def _served(maker: Maker, variables: Mapping[str, Any], signature: Any) -> Parts
     is_open = False
     for case in reversed(list(itertools.product(*map(maker.cases, others)))):
         fixed = dict(zip(others, case, strict=True))
-        found = _chosen(maker, main, fixed, variables)
+        with _learning:
+            found = _chosen(maker, main, fixed, variables)
         number = found.number(variables[main], len(functions))
         is_case = [variables[name] == 1 for name, size in fixed.items() if size == 1]
         which = tir.Select(tir.all(*is_case), number, which) if is_case else number
