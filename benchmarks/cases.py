@@ -26,12 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, TVMError, tvm
 from selfbyoc.language.case import Case
 from selfbyoc.language.composite import Composite
 from selfbyoc.models.generation import tvm_road
 from selfbyoc.runtime.generation import runtime
 from selfbyoc.runtime.timing import latency
+from selfbyoc.tvm import GENERATION, TVMError, tvm
 
 
 @dataclass(frozen=True)

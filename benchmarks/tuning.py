@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.table import Table
 
 import selfbyoc
-from selfbyoc import host
 from selfbyoc.bench.suite import suite
 from selfbyoc.bench.workload import Workload, inputs_of
+from selfbyoc.machine import host
 from selfbyoc.models.onnx_model import import_onnx
 from selfbyoc.runtime.timing import latency
 from selfbyoc.tuning.records import CHOSEN, FILE, MEASURED, Record, append, read

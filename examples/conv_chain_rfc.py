@@ -8,7 +8,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import Case, Composite, emit, op
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 SHAPES = {"x": (1, 3, 224, 224), "w1": (32, 3, 3, 3), "w2": (32, 32, 3, 3)}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import Case, Composite, declare, emit, op
-from selfbyoc._tvm import tir
+from selfbyoc.tvm import tir
 
 quick_gelu = declare(
     "quick_gelu",

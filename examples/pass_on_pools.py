@@ -8,9 +8,9 @@ import numpy as np
 import tvm
 
 from selfbyoc import emit, op, op_info
-from selfbyoc._tvm import GENERATION, Schedule, empty, get_block, get_func, tensor
-from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.target import host_target
+from selfbyoc.tvm import GENERATION, Schedule, empty, get_block, get_func, tensor
+from selfbyoc.tvm.build import build_module
 
 SHAPES = {"x": (1, 8, 14, 14), "w": (16, 8, 3, 3)}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import BUILTIN, Composite, each_op, emit, op
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc.tvm import GENERATION, tvm
 
 
 def chain(x, w1, w2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from .shown import shown
+from .printable import shown
 
 
 class SelfbyocError(Exception):

@@ -2,7 +2,7 @@
 
 import stat
 
-from selfbyoc import asked
+from selfbyoc.common import probes as asked
 
 SECONDS = 0.3  # that nobody has to wait for what hangs
 

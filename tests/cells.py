@@ -22,13 +22,13 @@ sys.path.insert(0, str(Path(__file__).parent / "relax"))
 from harness import expected, random_args
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
 from selfbyoc.language.composite import Composite
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION
 
 if GENERATION == "relay":
     from relay_roads import EXECUTORS, PASSES, with_inputs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # tests/harness.py, under pytest's importlib mode
@@ -123,7 +123,7 @@ def vocabulary_as_before():
 def importorskip(name, minversion=None, reason=None, *, exc_type=ImportError):
     """pytest's own, in its place."""
     __tracebackhide__ = True  # the test is where it was skipped
-    from selfbyoc.extra import does_not_serve
+    from selfbyoc.common.optional import does_not_serve
 
     for needed in (name, *(["onnxruntime"] if name == "onnx" else [])):
         if why := does_not_serve(needed):
@@ -204,6 +204,6 @@ def compiler():
 @pytest.fixture
 def asked_afresh(monkeypatch):
     """Nobody is known to serve."""
-    from selfbyoc.asked import SERVES
+    from selfbyoc.common.probes import SERVES
 
     monkeypatch.setenv(SERVES, "")

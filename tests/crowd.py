@@ -15,8 +15,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from selfbyoc import build, emit, host, op
+from selfbyoc import build, emit, op
 from selfbyoc.ir.generation import ir
+from selfbyoc.machine import host
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
 

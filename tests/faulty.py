@@ -4,7 +4,7 @@ import os
 import signal
 
 from selfbyoc import Case, Composite, op, require
-from selfbyoc._tvm import te
+from selfbyoc.tvm import te
 
 WIDE = 8  # a fault that only shows in wider rows
 

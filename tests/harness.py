@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import host
-from selfbyoc._tvm import GENERATION
-from selfbyoc.asked import complaints
+from selfbyoc.common.probes import complaints
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
 from selfbyoc.language.composite import Composite
+from selfbyoc.machine import host
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION
 
 # Every case of every built-in composite that exists on this generation, to parametrise tests with.
 CASES = [

@@ -7,7 +7,6 @@ import re
 import numpy as np
 
 from selfbyoc import UNKNOWN, Composite
-from selfbyoc._tvm import param_buffers, tvm
 from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 from selfbyoc.codegen.info.op_info import recorded_of
 from selfbyoc.codegen.stack import stack
@@ -16,6 +15,7 @@ from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.ops.vocabulary import numpy_of
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import param_buffers, tvm
 
 _PLAIN = {"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "NCHW", "layout": "NCHW"}
 

@@ -6,10 +6,10 @@ import pytest
 from harness import model, random_args
 
 from selfbyoc import BUILTIN, verify
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.opencl import TARGET
 from selfbyoc.language.nodes import Op, reachable
 from selfbyoc.ops.cells import GATES
+from selfbyoc.tvm import GENERATION, make_target
 
 
 def _in_steps(composite):

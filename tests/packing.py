@@ -1,7 +1,7 @@
 """A composite with a packed weight, of the tests' own: independent of the built-in ones."""
 
 from selfbyoc import Composite, either, op
-from selfbyoc._tvm import te, tir
+from selfbyoc.tvm import te, tir
 
 BLOCK = 16
 

@@ -4,8 +4,8 @@ from wrong import K, M, N, dense_relu, none, replaced, shortened
 from wrong import function as plain
 
 from selfbyoc import Case
-from selfbyoc._tvm import param_buffers, tir
-from selfbyoc._tvm_rewrite import sequence
+from selfbyoc.tvm import param_buffers, tir
+from selfbyoc.tvm.rewrite import sequence
 
 CASE = Case(x=(M, K), w=(N, K))
 

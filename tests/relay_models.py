@@ -4,7 +4,7 @@ import numpy as np
 from tvm import relay
 from tvm.contrib import graph_executor
 
-from selfbyoc._tvm import tvm
+from selfbyoc.tvm import tvm
 
 
 def relay_model():

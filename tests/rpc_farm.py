@@ -8,8 +8,8 @@ import sys
 import time
 from contextlib import contextmanager
 
-from selfbyoc._tvm_rpc import SUMMARY, ask_tracker
 from selfbyoc.tuning.tracker import Tracker
+from selfbyoc.tvm.rpc import SUMMARY, ask_tracker
 
 HOST, KEY = "127.0.0.1", "loopback"
 WAIT = 60  # seconds for a process to start

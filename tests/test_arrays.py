@@ -5,12 +5,12 @@ import pytest
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.alignment import ALIGNED, lies_well
 from selfbyoc.runtime.exchange import as_array
 from selfbyoc.runtime.generation import runtime
 from selfbyoc.runtime.library import Session
+from selfbyoc.tvm import GENERATION
 
 SHAPES = {"x": ((65, 129), "float32"), "w": ((33, 129), "float32")}
 RNG = np.random.default_rng(0)

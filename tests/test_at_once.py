@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from selfbyoc._tvm import current_target, make_target, te, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.at_once import at_once
+from selfbyoc.tvm import current_target, make_target, te, tvm
+from selfbyoc.tvm.build import build_module
 
 asked = ContextVar("asked", default="nothing")
 

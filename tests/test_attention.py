@@ -8,12 +8,12 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import GENERATION, make_target, module_source, register_func
-from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.composites.attention import attention
+from selfbyoc.tvm import GENERATION, make_target, module_source, register_func
+from selfbyoc.tvm.build import build_module
 
 SHAPES = {"q": (2, 37, 24), "k": (2, 51, 24), "v": (2, 51, 40)}
 

@@ -9,10 +9,10 @@ from randomly import RANDOM, hypothesis
 
 import selfbyoc
 from selfbyoc import Case, op
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.machine import machine
 from selfbyoc.schedules.composites.batch_matmul import batch_matmul
 from selfbyoc.schedules.kernels.matmul.plan import usual
+from selfbyoc.tvm import GENERATION, make_target
 
 st = hypothesis.strategies
 THREE_AXES = pytest.mark.skipif(GENERATION == "relay", reason="Relay's batch_matmul has three axes")

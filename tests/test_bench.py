@@ -15,7 +15,6 @@ import onnx
 
 import selfbyoc.bench.run as running
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.bench import blocks, networks
 from selfbyoc.bench.contenders import CONTENDERS
 from selfbyoc.bench.contenders.contender import Contender
@@ -37,6 +36,7 @@ from selfbyoc.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.timing import Window, window
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.bench_tables import group_table, row_line, summary_lines
 from selfbyoc.view.performance import markdown, text_between
 from selfbyoc.view.roofline import roofline

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from selfbyoc._tvm import GENERATION
 from selfbyoc.bench.network import Network
 from selfbyoc.bench.quantised import LEVELS, in_levels
 from selfbyoc.bench.records import OURS, Report, Result, Row, from_json
@@ -17,6 +16,7 @@ from selfbyoc.bench.setting import make_setting
 from selfbyoc.bench.suite import MODELS, suite
 from selfbyoc.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.bench_tables import group_table, summary_lines
 from selfbyoc.view.performance import markdown
 from selfbyoc.view.roofline import roofline

@@ -13,7 +13,6 @@ from onnx_models import FLOAT, dense, model, saved, sentence, value
 
 import selfbyoc.bench.run as running
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.bench import inputs
 from selfbyoc.bench.contenders import CONTENDERS, OPEN, open_sizes
 from selfbyoc.bench.lengths import LENGTHS, is_even, length_workloads
@@ -27,6 +26,7 @@ from selfbyoc.errors import InputError
 from selfbyoc.models.sizes import Lengths, parse_lengths, parse_sizes
 from selfbyoc.runtime.library import Library
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.length_tables import length_lines, length_table
 from selfbyoc.view.performance import markdown
 

@@ -13,7 +13,6 @@ from onnx_models import FLOAT, INT64, dense, model, own, random, saved, sentence
 
 import selfbyoc.bench.measure as measuring
 import selfbyoc.bench.run as running
-from selfbyoc import host
 from selfbyoc.__main__ import main
 from selfbyoc.bench import reference as references
 from selfbyoc.bench import worker
@@ -28,6 +27,7 @@ from selfbyoc.bench.run import Selection
 from selfbyoc.bench.setting import make_setting
 from selfbyoc.bench.workload import counted
 from selfbyoc.errors import InputError, TargetError, UnsupportedOp
+from selfbyoc.machine import host
 
 ROOF = Roof(1, 100.0, {"memory": 10.0}, 2.0, {})
 QUICK = Method(turns=1, windows=2, window=0.001, warm=0.001)

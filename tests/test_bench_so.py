@@ -9,7 +9,7 @@ import pytest
 
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION, tir, tvm
+from selfbyoc.tvm import GENERATION, tir, tvm
 
 W = np.random.default_rng(0).standard_normal((17, 33), np.float32)
 MINE = """

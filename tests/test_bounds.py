@@ -9,9 +9,7 @@ from planted_bounds import SCHEDULES, composite
 from wrong import replaced
 
 import selfbyoc
-from selfbyoc import host
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION, make_target, tir
 from selfbyoc.analysis.bounds.bounds import Plan, check, of_case, of_cases
 from selfbyoc.analysis.bounds.records import (
     AGAIN,
@@ -25,6 +23,8 @@ from selfbyoc.analysis.bounds.records import (
     PASSED,
     WRONG,
 )  # fmt: skip
+from selfbyoc.machine import host
+from selfbyoc.tvm import GENERATION, make_target, tir
 
 HOST = selfbyoc.host_target()
 NAMES = [
@@ -168,7 +168,7 @@ def test_a_schedule_that_raises():
 
 FILE = """
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import tir
+from selfbyoc.tvm import tir
 from wrong import replaced
 
 def pattern(x, w):

@@ -5,9 +5,9 @@ from harness import assert_close, model, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, by_rules, op
-from selfbyoc._tvm import GENERATION, Schedule, child_blocks, topi
-from selfbyoc._tvm_tune import dlight
 from selfbyoc.errors import ScheduleError
+from selfbyoc.tvm import GENERATION, Schedule, child_blocks, topi
+from selfbyoc.tvm.tune import dlight
 
 ONE_ROW = Case(lambda x, w: op.relu(op.dense(x, w)), x=(1, 250), w=(131, 250), constants=("w",))
 ROWS = Case(lambda x: op.softmax(x), x=(5, 37))

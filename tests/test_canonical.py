@@ -6,11 +6,11 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import GENERATION, te
 from selfbyoc.ir.canonical import declined
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir, writer
 from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.tvm import GENERATION, te
 
 BUILTIN = {c.name: c for c in selfbyoc.BUILTIN}
 
@@ -531,7 +531,7 @@ def dropped():
 
         x = relay.var("x", shape=(3, 5))
         y = relay.nn.relu(relay.nn.dropout(relay.tanh(x)))
-        from selfbyoc._tvm import tvm
+        from selfbyoc.tvm import tvm
 
         return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], y)))
     from tvm import relax

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor
 from selfbyoc.codegen.carried import CARRIED
 from selfbyoc.codegen.final import finished, machine_code
 from selfbyoc.errors import ScheduleError
 from selfbyoc.schedules.steps.carried import carry
+from selfbyoc.tvm import Schedule, get_block, get_func, make_target, te, tensor
 
 STEPS, WIDTH = 7, 5
 

@@ -6,12 +6,12 @@ import pytest
 from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, op
-from selfbyoc._tvm import make_target
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
 from selfbyoc.schedules.kernels.conv.layer import Layer
 from selfbyoc.schedules.kernels.conv.pack import row_blocks
 from selfbyoc.schedules.kernels.conv.plan import plan_direct
+from selfbyoc.tvm import make_target
 
 (CONV,) = [composite for composite in BUILTIN if composite.name == "conv2d"]
 SERVER = {"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2}

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from selfbyoc import emit, op
 from selfbyoc.__main__ import _parser, main
-from selfbyoc._tvm import GENERATION, tir, tvm
+from selfbyoc.tvm import GENERATION, tir, tvm
 from selfbyoc.view import progress
 from selfbyoc.view.console import SafeConsole
 

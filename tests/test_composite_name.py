@@ -6,10 +6,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, melting, op, op_info
-from selfbyoc._tvm import te
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen import external, lower
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import te
 
 ARGS = {"x": ((5, 33), "float32"), "w": ((19, 33), "float32")}
 PRINTED = '"Composite": "tefuse.named"'

@@ -6,10 +6,10 @@ import pytest
 from harness import assert_close, run_case
 
 from selfbyoc import BUILTIN, Case, Composite, op
-from selfbyoc._tvm import make_target
 from selfbyoc.codegen.info.ops import Packing
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv.chain.plan import melted, melts
+from selfbyoc.tvm import make_target
 
 CHAIN = next(c for c in BUILTIN if c.name == "conv2d_relu_conv2d_relu")
 

@@ -5,12 +5,12 @@ that moves back, a first one that moves forward, and what is left as it is.
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import Schedule, get_block, get_func, make_target, te, tensor, tir
-from selfbyoc._tvm_rewrite import map_loops, with_body
 from selfbyoc.codegen import copies as module
 from selfbyoc.codegen import final
 from selfbyoc.codegen.final import machine_code
 from selfbyoc.schedules.steps.loops import transpose
+from selfbyoc.tvm import Schedule, get_block, get_func, make_target, te, tensor, tir
+from selfbyoc.tvm.rewrite import map_loops, with_body
 
 
 def run(rows, columns, read_rows, scale=1.0, lanes=8, images=1, inside=None, first=0):

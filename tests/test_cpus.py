@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import Composite, host, host_features, op
-from selfbyoc._tvm import GENERATION, make_target, target_dict
-from selfbyoc.cpu_features import check_cpu, features_of, known_cpus
+from selfbyoc import Composite, op
 from selfbyoc.errors import InputError, TargetError, TuningError
+from selfbyoc.machine import host, host_features
+from selfbyoc.machine.features import check_cpu, features_of, known_cpus
+from selfbyoc.tvm import GENERATION, make_target, target_dict
 
 X, W = (np.random.default_rng(n).standard_normal((24, 24), "float32") for n in (1, 2))
 DENSE = Composite("dense_relu", lambda x, w: op.relu(op.dense(x, w)))

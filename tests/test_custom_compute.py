@@ -5,11 +5,11 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import te, tir
 from selfbyoc.codegen import final
 from selfbyoc.errors import ComputeError
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.default import schedule as default_schedule
+from selfbyoc.tvm import te, tir
 
 # What the forum's code took for granted is read from the match: strides, padding, layouts.
 SHAPES = {"OHWI": (6, 3, 2, 5), "HWIO": (3, 2, 5, 6), "OIHW": (6, 5, 3, 2)}

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 TOOLS = Path(__file__).parents[1] / "tools"
 

@@ -5,10 +5,10 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, emit, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import CompositeError
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import GENERATION
 
 if GENERATION == "relay":
     from tvm.relay import dataflow_pattern as tvms

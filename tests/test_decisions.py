@@ -5,12 +5,12 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.target import host_target
 from selfbyoc.errors import DecisionError, ScheduleError
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.decisions import Choice, choose, deciding
+from selfbyoc.tvm import tvm
 
 ARGS = {"x": ((30, 7), "float32"), "w": ((12, 7), "float32")}
 MODEL = (lambda x, w: op.relu(op.dense(x, w)), ARGS)
@@ -44,8 +44,8 @@ def scheduled(schedule, told=None):
 
 
 def extents(func):
-    sch = selfbyoc._tvm.Schedule(tvm.IRModule({"main": func}))
-    block = selfbyoc._tvm.get_block(sch, "relu")
+    sch = selfbyoc.tvm.Schedule(tvm.IRModule({"main": func}))
+    block = selfbyoc.tvm.get_block(sch, "relu")
     return [int(sch.get(loop).extent) for loop in sch.get_loops(block)]
 
 

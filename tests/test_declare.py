@@ -7,11 +7,11 @@ from harness import run_case as run
 
 import selfbyoc
 from selfbyoc import Case, Composite, declare, op
-from selfbyoc._tvm import GENERATION, te, tir, tvm
 from selfbyoc.errors import CompositeError, ComputeError, OpError
 from selfbyoc.ir.generation import writer
 from selfbyoc.ops import vocabulary
 from selfbyoc.ops.vocabulary import KINDS
+from selfbyoc.tvm import GENERATION, te, tir, tvm
 
 SHAPE = (2, 3, 5, 7)
 RELU = "nn.relu"

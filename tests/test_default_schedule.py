@@ -6,7 +6,6 @@ import pytest
 from harness import assert_close, cpus, run_case
 
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import Schedule, make_target, tvm, walk
 from selfbyoc.codegen.apply import apply_schedule
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
@@ -16,6 +15,7 @@ from selfbyoc.partition.select import select
 from selfbyoc.schedules.default import schedule
 from selfbyoc.schedules.steps.blocks import facts
 from selfbyoc.schedules.steps.loops import PARTITION
+from selfbyoc.tvm import Schedule, make_target, tvm, walk
 
 AVX512 = "llvm -mcpu=cascadelake"
 PARALLEL, VECTORIZED, UNROLLED = 1, 2, 3  # tir.ForKind

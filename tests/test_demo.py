@@ -8,9 +8,9 @@ import pytest
 
 from selfbyoc import BUILTIN, partition_for_tefuse, report
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError, MissingExtra
 from selfbyoc.runtime.timing import latency
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.summary import kinds, left, taken
 
 onnx = pytest.importorskip("onnx")

@@ -6,12 +6,12 @@ from harness import assert_close, cpus, random_args, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
-from selfbyoc._tvm import make_target
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import Machine
 from selfbyoc.schedules.kernels.conv.lanes import lanes_of
 from selfbyoc.schedules.kernels.conv.layer import Layer
 from selfbyoc.schedules.kernels.conv.pixels.plan import usual_pixels
+from selfbyoc.tvm import make_target
 
 BY_NAME = {c.name: c for c in BUILTIN}
 

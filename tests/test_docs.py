@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from selfbyoc import BUILTIN
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.tables import composites_markdown, fusion_markdown
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from harness import assert_close, model, random_args, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, each_op, emit, op
-from selfbyoc._tvm import make_target, te
 from selfbyoc.errors import CompositeError, ScheduleError
+from selfbyoc.tvm import make_target, te
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}
 

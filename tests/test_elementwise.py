@@ -6,11 +6,11 @@ from harness import assert_close, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, either, elementwise, emit, op
-from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError
 from selfbyoc.ir.generation import ir
 from selfbyoc.ops.vocabulary import KINDS
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import te, tir
 
 X, W = (1, 3, 9, 11), (5, 3, 3, 3)
 SHAPES = {"x": X, "weight": W, "residual": (1, 5, 7, 9), "scale": (5, 1, 1)}

@@ -15,8 +15,8 @@ from harness import served
 
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION, tir, tvm
 from selfbyoc.runtime.system_compiler import does_not_compile
+from selfbyoc.tvm import GENERATION, tir, tvm
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / f"run_{GENERATION}.cc"

@@ -7,7 +7,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, partition_for_tefuse
-from selfbyoc._tvm import GENERATION, te, tvm
 from selfbyoc.codegen.hook import hook
 from selfbyoc.errors import (
     CompositeError,
@@ -21,6 +20,7 @@ from selfbyoc.errors import (
     one_line,
 )
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import GENERATION, te, tvm
 
 ARGS = {"x": ((3, 5), "float32"), "w": ((4, 5), "float32")}
 

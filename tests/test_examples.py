@@ -10,9 +10,9 @@ import pytest
 from harness import model, random_args
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.analysis.lint.file import load_file, named
 from selfbyoc.analysis.lint.linter import lint_file
+from selfbyoc.tvm import GENERATION
 
 ROOT = Path(__file__).parents[1]
 

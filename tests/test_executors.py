@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from executor_cells.cells import EXPORTED, USUAL, Cell, Outcome, cells, roads  # isort: skip

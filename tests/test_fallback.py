@@ -7,7 +7,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import explain, op, partition_for_tefuse, report
-from selfbyoc._tvm import GENERATION, tir
 from selfbyoc.analysis.melting.report import melting
 from selfbyoc.codegen import lower
 from selfbyoc.errors import ComputeError, FallbackWarning, RecordWarning, ScheduleError
@@ -15,6 +14,7 @@ from selfbyoc.ir.emit import emit
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.known import default_registry
 from selfbyoc.machine import LEAST
+from selfbyoc.tvm import GENERATION, tir
 
 ROWS, WIDTH = 13, 37
 X = {"x": ((ROWS, WIDTH), "float32")}

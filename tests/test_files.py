@@ -13,15 +13,16 @@ import pytest
 from no_files import put
 
 import selfbyoc
-from selfbyoc import emit, op, structured
-from selfbyoc._tvm import module_with_attr, target_dict
+from selfbyoc import emit, op
 from selfbyoc.bench.networks import read_safetensors
 from selfbyoc.bench.records import METHOD, Report, Result, Row, read_report, write_report
 from selfbyoc.bench.roof import Roof
+from selfbyoc.common import structured
+from selfbyoc.common.files import read_text, write_text
 from selfbyoc.errors import InputError, OpInfoError, SelfbyocError, TargetError
-from selfbyoc.files import read_text, write_text
 from selfbyoc.fuzz.program import from_json as case
 from selfbyoc.runtime.note import read_note
+from selfbyoc.tvm import module_with_attr, target_dict
 
 ROOF = Roof(1, 50.0, {"L2": 30.0, "memory": 10.0}, 2.0, {"L2": 1 << 20})
 RESULT = Result(1.0, 1.0, 1.0, 3)

@@ -7,9 +7,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import from_torch
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
 

@@ -4,7 +4,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import BUILTIN, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.analysis.fusion.generation import road
 from selfbyoc.analysis.fusion.rules import (
     AFTER_COMPLEX,
@@ -18,6 +17,7 @@ from selfbyoc.analysis.fusion.rules import (
 )
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import GENERATION
 
 IMAGE = {"x": ((1, 4, 6, 6), "float32"), "w": ((4, 4, 3, 3), "float32")}
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from selfbyoc import BUILTIN
-from selfbyoc._tvm import target_dict
 from selfbyoc.analysis.verify.reference import Question
 from selfbyoc.analysis.verify.rounding import Rounding, rounding
 from selfbyoc.errors import InputError
@@ -32,6 +31,7 @@ from selfbyoc.fuzz.targets import others
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition import check_target
 from selfbyoc.runtime.numpy_ops import all_values
+from selfbyoc.tvm import target_dict
 
 SEEDS = seeds(BUILTIN)
 GROWN = [grown(SEEDS, 7, n) for n in range(40)]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.fuzz.attempt import Alone, Ours, Setting, ours
 from selfbyoc.fuzz.infer import infer
 from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, UNJUDGED, WRONG, Judge
@@ -19,6 +18,7 @@ from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Plant, Program, from_js
 from selfbyoc.fuzz.run import Plan, Result, fuzz
 from selfbyoc.language.known import default_registry
 from selfbyoc.tuning.process import Failed
+from selfbyoc.tvm import GENERATION
 
 HERE = Path(__file__).parent
 

@@ -8,12 +8,12 @@ import pytest
 from test_fuzz_command import Scripted, faulty
 
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.attempt import Alone, Setting
 from selfbyoc.fuzz.judge import CRASHED, HUNG, RAISED, UNJUDGED, WRONG
 from selfbyoc.fuzz.run import Plan, fuzz, replay
 from selfbyoc.tuning.process import Failed
+from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")

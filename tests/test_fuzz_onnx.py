@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import UnsupportedOp
 from selfbyoc.fuzz.attempt import Setting, ours
 from selfbyoc.fuzz.infer import infer
@@ -12,6 +11,7 @@ from selfbyoc.fuzz.onnx_ops import RULES
 from selfbyoc.fuzz.oracle import differing, wanted
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
 from selfbyoc.fuzz.run import Plan, fuzz, programs
+from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")

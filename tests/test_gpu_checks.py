@@ -7,8 +7,6 @@ import pytest
 from cells import smallest
 from on_gpu import FEW, HERE
 
-from selfbyoc._tvm import GENERATION, make_target, tir
-from selfbyoc._tvm_rewrite import map_sequences, sequence
 from selfbyoc.analysis.bounds.bounds import Plan, of_case
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check, kernel_of, lowered_right
@@ -18,6 +16,8 @@ from selfbyoc.analysis.gpu.walk import device
 from selfbyoc.codegen import final
 from selfbyoc.codegen.barriers import with_barriers
 from selfbyoc.errors import LoweringError
+from selfbyoc.tvm import GENERATION, make_target, tir
+from selfbyoc.tvm.rewrite import map_sequences, sequence
 
 
 def checked(func, target=TARGET):

@@ -5,11 +5,11 @@ import pytest
 from cells import smallest
 from on_gpu import FEW
 
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.lowered import lowered
 from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled
 from selfbyoc.errors import LoweringError
+from selfbyoc.tvm import make_target
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 CUDA = {"kind": "cuda", "arch": ARCHES[0]}

@@ -6,9 +6,9 @@ import pytest
 from cells import smallest
 from on_gpu import HERE
 
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.gpu import cuda_question, headers, nvrtc_library
 from selfbyoc.analysis.gpu.cases import made
+from selfbyoc.tvm import make_target
 
 # `cuda.h` is under another condition than NVRTC's; the others lie beside <cuda/std/cstdint>.
 ELSEWHERE = {"cuda.h", "cstdint", "type_traits", "cuda/std/type_traits"}

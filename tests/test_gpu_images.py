@@ -3,9 +3,9 @@
 import pytest
 from on_gpu import HERE, needs_opencl, verified
 
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
+from selfbyoc.tvm import make_target
 
 CHAIN = next(c for c in HERE if c.name == "conv2d_relu_conv2d_relu")
 SEPARABLE = next(c for c in HERE if c.name == "depthwise_pointwise")

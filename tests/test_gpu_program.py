@@ -11,11 +11,11 @@ from cells import smallest
 from on_gpu import HERE
 
 import selfbyoc
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.gpu import cuda
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.guards import POISON, Overrun
 from selfbyoc.errors import LoweringError, MissingExtra
+from selfbyoc.tvm import make_target
 
 SOFTMAX = next(c for c in HERE if c.name == "softmax")
 

@@ -6,13 +6,13 @@ from on_gpu import needs_opencl, verified
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.external import PACKED
-from selfbyoc.gpu import Gpu, gpu, is_gpu
+from selfbyoc.machine.gpu import Gpu, gpu, is_gpu
 from selfbyoc.schedules.gpu import block
+from selfbyoc.tvm import GENERATION, make_target
 
 CUDA = {"kind": "cuda", "arch": "sm_80"}
 FAMILIES = (

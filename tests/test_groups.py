@@ -9,7 +9,6 @@ from harness import cpus
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc._tvm import GENERATION, make_target, te, tensor, tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import machine
@@ -21,6 +20,7 @@ from selfbyoc.schedules.kernels.conv.groups.plan import GroupPlan, planned_group
 from selfbyoc.schedules.kernels.conv.layer import Layer
 from selfbyoc.schedules.kernels.conv.pack import pack, row_blocks, rows_of_one, whole_blocks
 from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan, usual_pixels
+from selfbyoc.tvm import GENERATION, make_target, te, tensor, tvm
 
 AVX512 = {"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 2}
 

@@ -11,10 +11,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import tvm
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.half import split
 from selfbyoc.runtime.tolerance import difference
+from selfbyoc.tvm import tvm
 
 RNG = np.random.default_rng(0)
 DENSE = {"x": ((5, 333), "float32"), "w": ((129, 333), "float32"), "b": ((129,), "float32")}

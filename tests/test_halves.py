@@ -9,8 +9,8 @@ from harness import cpus
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import ModelWarning
+from selfbyoc.tvm import GENERATION
 
 F32 = np.float32
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

@@ -9,12 +9,12 @@ from harness import CASES, model, random_args
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION, te
 from selfbyoc.codegen import honoured
 from selfbyoc.errors import ComputeError
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.machine import machine_at_hand
 from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, forms, read_as, read_op
+from selfbyoc.tvm import GENERATION, te
 
 MOMENTS = {name: (5,) for name in ("gamma", "beta", "mean", "var")}
 NORMED = {"x": (1, 3, 5, 5), "w": (5, 3, 1, 1), **MOMENTS}

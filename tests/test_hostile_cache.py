@@ -11,9 +11,9 @@ import zlib
 import pytest
 from no_files import put
 
-from selfbyoc import trusted
 from selfbyoc.cache import entry, store
 from selfbyoc.cache.store import Store
+from selfbyoc.common import trusted
 
 from test_cache import built, entries, uses  # isort: skip
 

@@ -11,7 +11,7 @@ import pytest
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.errors import InputError, RecordWarning, RegistryError
-from selfbyoc.shown import shown, shown_name
+from selfbyoc.printable import shown, shown_name
 from selfbyoc.view.console import PlainTable, SafeConsole
 
 onnx = pytest.importorskip("onnx")

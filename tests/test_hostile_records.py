@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import trusted
-from selfbyoc._tvm import GENERATION
+from selfbyoc.common import trusted
 from selfbyoc.errors import InputError, RecordWarning, TuningError
 from selfbyoc.tuning import records
+from selfbyoc.tvm import GENERATION
 
 from test_records import BEST, built_with_warning, is_right, model, record_of, task_of  # isort: skip
 

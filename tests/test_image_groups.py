@@ -7,7 +7,6 @@ from test_symbolic import _attention as attention
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION, te, tir, walk
 from selfbyoc.codegen.symbolic import alike, images, kernel
 from selfbyoc.codegen.symbolic.images import Group, Grouped
 from selfbyoc.errors import InputError
@@ -15,6 +14,7 @@ from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION, te, tir, walk
 
 BATCHES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 TARGET = "llvm -mcpu=haswell -num-cores=2"
@@ -229,7 +229,7 @@ def test_a_schedule_of_a_user_sees_whole_batches(grouped):
 
 def test_too_many_elements(monkeypatch, grouped):
     grouped("cores")
-    monkeypatch.setattr(selfbyoc._tvm_symbolic, "MOST", 3 * 6 * 64 * 64)
+    monkeypatch.setattr(selfbyoc.tvm.symbolic, "MOST", 3 * 6 * 64 * 64)
     _, program, args = CASES["mean"]
     library, weights = _built(program, args)
     _check(program, args, library, weights, 3)

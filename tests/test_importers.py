@@ -9,11 +9,11 @@ import pytest
 from models import COUNTS, data, onnx_model, program, weights
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.generation import ir as partition_ir
 from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.tvm import GENERATION
 
 
 def by_hand():

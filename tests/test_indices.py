@@ -10,8 +10,8 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, emit, op
-from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION, tvm
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 ROWS = 50

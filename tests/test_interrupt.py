@@ -9,7 +9,7 @@ import pytest
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc.codegen import lower
-from selfbyoc.interrupt import Stopped, interruptible
+from selfbyoc.common.interrupt import Stopped, interruptible
 from selfbyoc.ir.emit import emit
 
 ARGS = {"x": ((4, 8), "float32")}

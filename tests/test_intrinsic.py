@@ -10,8 +10,8 @@ from harness import assert_close, model, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, T, intrinsic, op
-from selfbyoc._tvm import te
 from selfbyoc.errors import InputError, RegistryError, ScheduleError
+from selfbyoc.tvm import te
 
 PATH = Path(__file__).parents[1] / "examples" / "tiles_of_an_accelerator.py"
 SPEC = importlib.util.spec_from_file_location("tiles_of_an_accelerator", PATH)

@@ -8,10 +8,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, Composite, Kernel, emit, op
-from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError, ComputeError
 from selfbyoc.machine import machine
 from selfbyoc.schedules.composites.dense import dense
+from selfbyoc.tvm import te, tir
 
 from harness import assert_close, expected, model, random_args, run_case  # isort: skip
 

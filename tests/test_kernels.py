@@ -8,12 +8,12 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc import Case, Composite, emit, host_target, op
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.apply import DEFAULT, OWN, level_of
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import make_target
 
 
 def test_every_match_has_its_kernel():

@@ -5,15 +5,15 @@ import pytest
 from harness import cpus
 
 import selfbyoc
-from selfbyoc import host, op
-from selfbyoc._tvm import GENERATION, make_target, module_source, te
-from selfbyoc._tvm_own_ops import dot, quotient
+from selfbyoc import op
 from selfbyoc.codegen.final import finished, machine_code
-from selfbyoc.cpu_features import products_of
 from selfbyoc.ir.emit import emit
-from selfbyoc.machine import machine
+from selfbyoc.machine import host, machine
+from selfbyoc.machine.features import products_of
 from selfbyoc.ops.rounded import round_away, round_even
 from selfbyoc.partition.generation import ir
+from selfbyoc.tvm import GENERATION, make_target, module_source, te
+from selfbyoc.tvm.own_ops import dot, quotient
 
 CPUS = (
     "llvm -mcpu=cascadelake", "llvm -mcpu=skylake-avx512", "llvm -mcpu=haswell",
@@ -269,8 +269,8 @@ def test_instructions_are_exact_ones(target):
     x, w = te.placeholder((64, 8), "int32", "x"), te.placeholder((8, 16), "int32", "w")
     k = te.reduce_axis((0, 8), "k")
     y = te.compute((64, 16), lambda i, j: te.sum(dot(word, x[i, k], w[k, j]), axis=k), name="y")
-    sch = selfbyoc._tvm.Schedule(te.create_prim_func([x, w, y]))
-    block = selfbyoc._tvm.get_block(sch, "y")
+    sch = selfbyoc.tvm.Schedule(te.create_prim_func([x, w, y]))
+    block = selfbyoc.tvm.get_block(sch, "y")
     i, j, k = sch.get_loops(block)
     name = products_of(make_target(target), word)
     lanes = {"avx512vnni": 16, "avx512bw": 16, "avx2": 8, "avxvnni": 8}.get(name, 4)
@@ -297,12 +297,12 @@ def test_quotients_are_rounded_once():
     rng = np.random.default_rng(3)
     tensors = te.placeholder((4096,), "float32", "x"), te.placeholder((1,), "float32", "divisor")
     func = te.create_prim_func([*tensors, _quotients(*tensors)])
-    sch = selfbyoc._tvm.Schedule(func)
-    block = selfbyoc._tvm.get_block(sch, "y")
+    sch = selfbyoc.tvm.Schedule(func)
+    block = selfbyoc.tvm.get_block(sch, "y")
     sch.vectorize(sch.split(sch.get_loops(block)[0], [None, 8])[1])
     target = make_target("llvm -mcpu=haswell")
     func = finished(sch.mod["main"], target).with_attr("global_symbol", "main")
-    run = selfbyoc._tvm.get_func(machine_code(func, "main", target), "main")
+    run = selfbyoc.tvm.get_func(machine_code(func, "main", target), "main")
     tame = rng.uniform(0.5, 1, 200) * 2.0 ** rng.integers(-60, 60, 200)
     hard = [1 - 2.0**-24, 1 + 2.0**-23, 0.1, 1 / 3, 1e-30, 3e30, 1e-40, 1e-45, 1.2e-38, 3e38, -0.3]
     with np.errstate(all="ignore"):
@@ -310,8 +310,8 @@ def test_quotients_are_rounded_once():
             halves = (rng.integers(-1024, 1024, 4096) / 2 * float(divisor)).astype(F32)
             x = np.nextafter(halves, rng.choice(ENDS, 4096))
             x[~np.isfinite(x / divisor)] = 0  # limits come before
-            out = selfbyoc._tvm.tensor(np.zeros(4096, F32))
-            run(*map(selfbyoc._tvm.tensor, (x, np.array([divisor], F32))), out)
+            out = selfbyoc.tvm.tensor(np.zeros(4096, F32))
+            run(*map(selfbyoc.tvm.tensor, (x, np.array([divisor], F32))), out)
             found, wanted = out.numpy(), x / divisor
             # Below a level nothing is promised but that it is small.
             is_same = (found == wanted) | (np.abs(wanted) < 0.01) & (np.abs(found) < 0.01)

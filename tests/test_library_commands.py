@@ -12,7 +12,7 @@ import pytest
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc.tvm import GENERATION, tvm
 from selfbyoc.view.run_command import _file_names
 
 SHAPES = {"x": ((5, 33), "float32"), "w": ((17, 33), "float32")}
@@ -121,7 +121,7 @@ def test_show(module, library, capsys, narrow):
 
 def test_show_reads_the_note_alone(library, capsys, monkeypatch):
     """Neither code of another CPU nor anything else of the file is loaded."""
-    monkeypatch.setattr("selfbyoc.host.cannot_run", lambda target: "it may use avx1024")
+    monkeypatch.setattr("selfbyoc.machine.host.cannot_run", lambda target: "it may use avx1024")
     monkeypatch.setattr("selfbyoc.runtime.library.native_module", None)
     text = printed(capsys, "show", library)
     assert "not for this machine: it may use avx1024" in text

@@ -11,12 +11,12 @@ from harness import served
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc._tvm import GENERATION, module_with_attr, target_dict
 from selfbyoc.errors import InputError, TargetError
 from selfbyoc.partition.source_names import NAMES, Names, names_of, with_names
 from selfbyoc.runtime.library import Library
 from selfbyoc.runtime.note import Note, read_note, write_note
 from selfbyoc.runtime.system_compiler import does_not_compile
+from selfbyoc.tvm import GENERATION, module_with_attr, target_dict
 
 SHAPES = {"x": ((5, 33), "float32"), "y": ((5, 17), "float32"), "w": ((17, 33), "float32")}
 RNG = np.random.default_rng(0)

@@ -7,10 +7,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, either, lint, many, op
-from selfbyoc._tvm import GENERATION, te
 from selfbyoc.analysis.lint.linter import lint_file
 from selfbyoc.errors import InputError
 from selfbyoc.ops.vocabulary import KINDS
+from selfbyoc.tvm import GENERATION, te
 
 ARGS = {"x": (3, 5), "w": (4, 5)}
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from selfbyoc import host, host_features
-from selfbyoc._tvm import make_target, tvm
-from selfbyoc.cpu_features import known_cpus
-from selfbyoc.machine import machine
+from selfbyoc.machine import host, host_features, machine
+from selfbyoc.machine.features import known_cpus
+from selfbyoc.tvm import make_target, tvm
 
 pytestmark = pytest.mark.skipif(
     host.architecture("llvm") != "x86_64", reason="LLVM's names of x86 CPUs"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from selfbyoc import host, host_target
-from selfbyoc._tvm import make_target
-from selfbyoc.cpu_features import known_cpus
-from selfbyoc.machine import machine
+from selfbyoc import host_target
+from selfbyoc.machine import host, machine
+from selfbyoc.machine.features import known_cpus
 from selfbyoc.schedules.steps.tiles import RegisterTile, most_sums
+from selfbyoc.tvm import make_target
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import Schedule, child_blocks, get_func, make_target, te, tensor, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.target import host_target
 from selfbyoc.ops import mathfn, rounded
+from selfbyoc.tvm import Schedule, child_blocks, get_func, make_target, te, tensor, tvm
+from selfbyoc.tvm.build import build_module
 
 MAX = float(np.finfo(np.float32).max)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, MAX, -MAX, 1e-45, -1e-45], "float32")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 HERE = Path(__file__).parent
 ALL = [c.name for c in selfbyoc.BUILTIN if any(GENERATION in case.generations for case in c.cases)]

@@ -8,8 +8,8 @@ from harness import assert_close, model, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, melt, op
-from selfbyoc._tvm import get_block
 from selfbyoc.errors import ScheduleError
+from selfbyoc.tvm import get_block
 
 
 def chain(x, v, w):

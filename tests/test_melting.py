@@ -11,17 +11,18 @@ from harness import assert_close, model, random_args, run_case
 from melting_programs import executed
 
 import selfbyoc
-from selfbyoc import BUILTIN, Case, Composite, host, host_target, melting, op
+from selfbyoc import BUILTIN, Case, Composite, host_target, melting, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import Schedule, get_block, make_target, module_source, te, tir, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.analysis.melting import report as melting_module
 from selfbyoc.analysis.melting.counting import Range, count
 from selfbyoc.analysis.melting.flops import flops_of
 from selfbyoc.codegen.info.op_info import OpInfo
 from selfbyoc.errors import InputError
+from selfbyoc.machine import host
 from selfbyoc.schedules.kernels.conv.chain.plan import melted
+from selfbyoc.tvm import Schedule, get_block, make_target, module_source, te, tir, tvm
+from selfbyoc.tvm.build import build_module
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}
 AVX512 = make_target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
@@ -392,7 +393,7 @@ def test_the_report_is_deterministic_and_data():
 @pytest.mark.parametrize("composite", BUILTIN, ids=lambda c: c.name)
 def test_every_composite_has_a_report_of_100_columns(composite):
     case = composite.cases[0]
-    if selfbyoc._tvm.GENERATION not in case.generations:
+    if selfbyoc.tvm.GENERATION not in case.generations:
         pytest.skip("the case exists on the other generation")
     found = melting(partitioned(composite, case), AVX512)
     assert not found.failures

@@ -4,7 +4,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 SHAPES = {
     "x": ((5, 33), "float32"),

@@ -4,9 +4,9 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import module_with_attr
 from selfbyoc.ir.emit import emit
 from selfbyoc.partition.generation import ir
+from selfbyoc.tvm import module_with_attr
 
 ARGS = {"x": ((5, 33), "float32"), "w": ((19, 33), "float32")}
 

@@ -10,8 +10,8 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op, require
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import GENERATION
 
 # Their patterns alone: what is elementwise after them would join the kernel
 BUILTIN = {c.name: replace(c, epilogue=False, prologue=()) for c in selfbyoc.BUILTIN}
@@ -27,7 +27,7 @@ def bias_add(y, bias):
 
 def unknown():
     """An extent that is not known when compiling: no symbol of an input's alone."""
-    from selfbyoc._tvm import tir
+    from selfbyoc.tvm import tir
 
     return tir.Var("n", "int64") * 2
 

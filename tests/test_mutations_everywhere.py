@@ -6,11 +6,11 @@ import pytest
 from harness import model, random_args
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.graph import OpCall, OpGraph, Value
 from selfbyoc.ir.generation import ir
 from selfbyoc.match.match import Match, find
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import GENERATION
 
 CASES = [
     pytest.param(composite, case, id=f"{composite.name}-{case.name}")

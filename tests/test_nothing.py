@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.errors import InputError, LoweringError
+from selfbyoc.tvm import GENERATION, tvm
 
 SHAPE = (3, 0, 5)
 

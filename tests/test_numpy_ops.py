@@ -8,13 +8,13 @@ import pytest
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import UnsupportedOp
 from selfbyoc.graph import OpCall, OpGraph, Value
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.ops.vocabulary import numpy_of
 from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.tvm import GENERATION
 
 
 def random(*shape, dtype="float32", seed=0):

@@ -7,9 +7,9 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.partition.one_row import OneRow, of_two_axes
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.tvm import GENERATION, tvm
 
 if GENERATION == "relay":
     from tvm import relay as lang

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 from onnx import TensorProto, helper  # noqa: E402

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")

@@ -12,8 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import FLOAT, INT64, model, random, saved, value
 
-from selfbyoc import asked, build, from_onnx
+from selfbyoc import build, from_onnx
 from selfbyoc.__main__ import main
+from selfbyoc.common import probes as asked
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.like.protos import session, typed
 from selfbyoc.models.onnx import inference

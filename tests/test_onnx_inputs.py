@@ -11,7 +11,6 @@ from onnx_models import FLOAT, dense, model, own, random, saved, value
 import selfbyoc
 from selfbyoc import from_onnx
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.bench.inputs import inputs_of
 from selfbyoc.bench.lengths import length_workloads
 from selfbyoc.errors import InputError, ModelWarning
@@ -19,6 +18,7 @@ from selfbyoc.models.dim_names import symbols_of
 from selfbyoc.models.onnx_model import light_model
 from selfbyoc.models.shapes import fix_shapes, give_shapes, give_sizes
 from selfbyoc.models.sizes import Lengths
+from selfbyoc.tvm import GENERATION
 
 runtime = pytest.importorskip("onnxruntime")
 relax_only = pytest.mark.skipif(GENERATION == "relay", reason="Relay's sizes have no names")

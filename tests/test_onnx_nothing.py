@@ -6,8 +6,8 @@ from onnx import helper
 from onnx_models import FLOAT, INT64, model, value
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 VALUES = {
     "ReduceL1": [0], "ReduceL2": [0], "ReduceLogSum": [-np.inf], "ReduceLogSumExp": [-np.inf],

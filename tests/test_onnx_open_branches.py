@@ -10,8 +10,8 @@ from onnx import helper
 from onnx_models import FLOAT, INT64, model, random, value
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 if GENERATION == "relay":
     pytest.skip("0.17's frontend reads no If of open sizes", allow_module_level=True)

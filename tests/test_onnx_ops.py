@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper, shape_inference
 from onnx_models import check_by_reference, random
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 RELAX_ALONE = pytest.mark.skipif(GENERATION == "relay", reason="0.17 has not all it takes")
 pytestmark = [

@@ -7,8 +7,8 @@ import pytest
 from onnx_models import FLOAT, INT64, model, random, value
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 RELAX = GENERATION == "relax"
 BEYOND = 2**32  # 32 bits

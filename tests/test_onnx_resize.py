@@ -8,8 +8,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx_models import FLOAT, INT64, check_by_reference, model, random, value
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import FallbackWarning
+from selfbyoc.tvm import GENERATION
 
 SHAPE = (1, 2, 5, 7)
 SIZES, SCALES = np.array([1, 2, 3, 10]), np.float32([1, 1, 0.6, 1.7])  # no whole ratios

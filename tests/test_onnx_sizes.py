@@ -7,8 +7,8 @@ from onnx_models import FLOAT, INT64, check_at_sizes, model, random, value
 
 import selfbyoc
 from selfbyoc import from_onnx
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 runtime = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.skipif(GENERATION == "relay", reason="Relay's sizes have no names")

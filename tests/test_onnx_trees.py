@@ -6,8 +6,8 @@ from onnx import helper, numpy_helper
 
 import selfbyoc
 from selfbyoc import from_onnx
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION
 
 RELAX = pytest.mark.skipif(
     GENERATION == "relay", reason="Relay's graph executor runs no open extents"

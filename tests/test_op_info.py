@@ -11,12 +11,12 @@ from layouts import index_map, module, permuted, stacked
 
 import selfbyoc
 from selfbyoc import UNKNOWN, OpInfo, TensorInfo, op, op_info
-from selfbyoc._tvm import Schedule, get_block, make_target, module_source, te, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.info.accesses import OP_LABEL, accesses_of
 from selfbyoc.codegen.info.op_info import attach, recorded_of, resealed
 from selfbyoc.codegen.info.op_record import OP_INFO, from_json, info_from, to_json
 from selfbyoc.errors import InputError, OpInfoError, UnknownValue
+from selfbyoc.tvm import Schedule, get_block, make_target, module_source, te, tvm
+from selfbyoc.tvm.build import build_module
 
 
 def program(x, w, b):

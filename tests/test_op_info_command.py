@@ -8,8 +8,8 @@ import pytest
 
 from selfbyoc import BUILTIN
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.codegen.info.op_record import info_from
+from selfbyoc.tvm import GENERATION
 
 REPORT = Path(__file__).parents[1] / "docs" / "reports" / "op-info.md"
 

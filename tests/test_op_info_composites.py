@@ -8,9 +8,9 @@ from layouts import module, params
 
 import selfbyoc
 from selfbyoc import BUILTIN, UNKNOWN, host_target, op_info
-from selfbyoc._tvm import GENERATION, Schedule, get_block, region_buffer
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.info.accesses import accesses_of
+from selfbyoc.tvm import GENERATION, Schedule, get_block, region_buffer
 
 
 def bare(info):

@@ -6,8 +6,8 @@ import numpy as np
 from layouts import computed, module, stacked
 
 from selfbyoc import UNKNOWN, op, op_info
-from selfbyoc._tvm import GENERATION, Schedule, empty, get_block, get_func, make_target, tensor, tvm
-from selfbyoc._tvm_build import build_module
+from selfbyoc.tvm import GENERATION, Schedule, empty, get_block, get_func, make_target, tensor, tvm
+from selfbyoc.tvm.build import build_module
 
 ms = importlib.import_module(
     "tvm.s_tir.meta_schedule" if GENERATION == "relax" else "tvm.meta_schedule"

@@ -4,8 +4,8 @@ import pytest
 from layouts import module, stacked
 
 from selfbyoc import UNKNOWN, op, op_info
-from selfbyoc._tvm import GENERATION, Schedule, get_block, tir, tvm
 from selfbyoc.errors import InputError
+from selfbyoc.tvm import GENERATION, Schedule, get_block, tir, tvm
 
 SHAPES = {"x": (1, 4, 8, 8), "w": (4, 4, 3, 3)}
 

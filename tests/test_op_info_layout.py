@@ -6,13 +6,13 @@ from layouts import computed, index_map, is_known, module, moved, params, permut
 
 import selfbyoc
 from selfbyoc import UNKNOWN, Composite, op, op_info, require
-from selfbyoc._tvm import GENERATION, Schedule, empty, get_block, get_func, make_target, tensor, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
 from selfbyoc.codegen.info.layout_rules import RULES, SENSITIVE
 from selfbyoc.codegen.info.op_info import resealed
 from selfbyoc.ir.declare import BUILTIN
 from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, written
+from selfbyoc.tvm import GENERATION, Schedule, empty, get_block, get_func, make_target, tensor, tvm
+from selfbyoc.tvm.build import build_module
 
 NHWC = permuted(0, 2, 3, 1)
 NCWH = permuted(0, 1, 3, 2)

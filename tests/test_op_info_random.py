@@ -8,7 +8,8 @@ from layouts import computed, index_map, is_known, module, moved, params, stacke
 from randomly import EXAMPLES, hypothesis
 
 from selfbyoc import UNKNOWN, op, op_info
-from selfbyoc._tvm import (
+from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
+from selfbyoc.tvm import (
     Schedule,
     child_blocks,
     empty,
@@ -18,8 +19,7 @@ from selfbyoc._tvm import (
     tensor,
     tvm,
 )
-from selfbyoc._tvm_build import build_module
-from selfbyoc.codegen.info.layout_map import INNER, OUTER, LayoutMap, Part
+from selfbyoc.tvm.build import build_module
 
 st = hypothesis.strategies
 SETTINGS = hypothesis.settings(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx_models import FLOAT, check_at_sizes, check_by_reference, model, random, value
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 runtime = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.skipif(GENERATION == "relay", reason="Relay's sizes have no names")

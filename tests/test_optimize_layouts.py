@@ -7,11 +7,11 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.layouts import LAYOUTS, Layouts
+from selfbyoc.tvm import GENERATION
 
 X, NHWC, BACK = (2, 5, 7, 3), (0, 3, 1, 2), (0, 2, 3, 1)
 

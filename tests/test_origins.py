@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402 (needs onnx)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 ROOT = Path(__file__).parents[1]
 

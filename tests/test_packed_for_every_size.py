@@ -6,11 +6,11 @@ import pytest
 from harness import CASES, random_args
 
 import selfbyoc
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.pack import packable, packed_types
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.decisions import for_every_size_of
+from selfbyoc.tvm import make_target
 
 TARGETS = [make_target(t) for t in ("llvm -mcpu=cascadelake", "llvm -mcpu=haswell", "llvm")]
 HAVE_WEIGHTS = [p for p in CASES if p.values[1].constants]

@@ -11,13 +11,13 @@ from harness import model, random_args
 import selfbyoc
 from selfbyoc import BUILTIN, Case, emit, melting, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.explain.grouping import left
 from selfbyoc.analysis.melting.outside import Outside
 from selfbyoc.analysis.melting.peak import Timing
 from selfbyoc.analysis.melting.records import Failure
 from selfbyoc.graph import OpGraph
 from selfbyoc.models.onnx_model import graph_of
+from selfbyoc.tvm import GENERATION, make_target
 from selfbyoc.view.drawing import FAR, draw
 from selfbyoc.view.folded import nodes
 from selfbyoc.view.nest import draw_nest

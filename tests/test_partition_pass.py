@@ -5,9 +5,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION, structural_equal, tvm
 from selfbyoc.ir.emit import emit
 from selfbyoc.transform import Partition
+from selfbyoc.tvm import GENERATION, structural_equal, tvm
 
 SHAPES = {"x": ((4, 17), "float32"), "w": ((9, 17), "float32")}
 MINE = Composite("mine", lambda x, w: op.tanh(op.dense(x, w)))

@@ -7,9 +7,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, Registry, either, emit, many, number, op
-from selfbyoc._tvm import te, tir
 from selfbyoc.errors import CompositeError, RegistryError
 from selfbyoc.ir.generation import ir
+from selfbyoc.tvm import te, tir
 
 
 def relu_of_dense(x, weight):

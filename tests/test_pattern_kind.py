@@ -3,10 +3,10 @@
 import pytest
 from vocabulary import MISSING, model
 
-from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.codegen.info.pattern_kind import NAMES, name_of, pattern_kind
 from selfbyoc.errors import UnsupportedOp
 from selfbyoc.ops.vocabulary import KINDS, written
+from selfbyoc.tvm import GENERATION, tvm
 
 # An op that this generation writes as several of its own.
 MADE_OF = {

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from selfbyoc._tvm import make_target
 from selfbyoc.language.decisions import deciding
 from selfbyoc.machine import Machine, machine
 from selfbyoc.schedules.kernels.attention.forms import BlockPlan, FewPlan
 from selfbyoc.schedules.kernels.attention.plan import plan
+from selfbyoc.tvm import make_target
 
 CPUS = {
     "sse": Machine(16, 16, fused=False),

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from selfbyoc._tvm import make_target
 from selfbyoc.codegen.info.op_record import describe
 from selfbyoc.codegen.info.ops import Ops
 from selfbyoc.machine import Machine, machine
@@ -15,6 +14,7 @@ from selfbyoc.schedules.kernels.conv.pack import row_blocks
 from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan
 from selfbyoc.schedules.kernels.conv.plan import plan, plan_direct
 from selfbyoc.schedules.kernels.conv.pointwise.plan import IN_TASK, PointwisePlan
+from selfbyoc.tvm import make_target
 
 SSE, AVX2 = Machine(16, 16, fused=False), Machine(32, 16, multiply_adds=2, loads=2, latency=4)
 AVX512 = Machine(64, 32, multiply_adds=2, loads=2, latency=4, l2_bytes=1 << 20, broadcasts=True)

@@ -8,9 +8,9 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.bounds.bounds import Plan, check, of_case
 from selfbyoc.fuzz.seeds import case_program
+from selfbyoc.tvm import make_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
@@ -114,7 +114,7 @@ def test_the_kernel(what):
     """Nothing falls back: a warning would be an error."""
     name, case, cpu, *_ = FOUND[what]
     target = f"llvm -mcpu={cpu}"
-    if why := selfbyoc.host.cannot_run(target):
+    if why := selfbyoc.machine.host.cannot_run(target):
         pytest.skip(why)
     run = run_case(COMPOSITES[name], case, target=target)
     assert run.counts == {name: 1}

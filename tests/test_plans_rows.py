@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from selfbyoc._tvm import make_target
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.rows.normal import normal_plan
 from selfbyoc.schedules.kernels.rows.plan import LEAST_PIECE, passes_over, plan_rows, product_plan
 from selfbyoc.schedules.kernels.rows.rowwise import rowwise_plan
 from selfbyoc.schedules.steps.tiles import BLOCK
+from selfbyoc.tvm import make_target
 
 MACHINES = {
     "SSE": machine(make_target("llvm -mcpu=x86-64")),

@@ -8,7 +8,6 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.scheduled import stacked_as
 from selfbyoc.machine import Machine
@@ -18,6 +17,7 @@ from selfbyoc.schedules.kernels.separable.form import Form, Pixels
 from selfbyoc.schedules.kernels.separable.plan import SeparablePlan, fold_of, plan
 from selfbyoc.schedules.kernels.separable.staged import StagedPlan
 from selfbyoc.schedules.steps.tiles import RegisterTile
+from selfbyoc.tvm import make_target
 
 BY_NAME = {c.name: c for c in BUILTIN}
 MACHINES = {

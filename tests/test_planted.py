@@ -9,8 +9,8 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc import Case, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.fuzz.generation import planter
+from selfbyoc.tvm import GENERATION
 
 BUILTIN = {composite.name: composite for composite in selfbyoc.BUILTIN}
 SIZE = 8  # of all axes, so that a norm may be along any of them

@@ -9,8 +9,6 @@ from harness import assert_close, cpus, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, melting, op
-from selfbyoc._tvm import empty, get_func, make_target, te, tensor, tir, tvm, walk
-from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen import lower
 from selfbyoc.codegen.slices import without_concatenates
@@ -22,6 +20,8 @@ from selfbyoc.schedules.kernels.conv.pack import row_blocks
 from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan
 from selfbyoc.schedules.kernels.conv.plan import plan_direct
 from selfbyoc.schedules.kernels.conv.pointwise.plan import PointwisePlan
+from selfbyoc.tvm import empty, get_func, make_target, te, tensor, tir, tvm, walk
+from selfbyoc.tvm.build import build_module
 
 BY_NAME = {c.name: c for c in BUILTIN}
 PLAIN = {"strides": (1, 1), "dilation": (1, 1), "padding": (0, 0, 0, 0), "groups": 1}

@@ -6,10 +6,10 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, op
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.composites.pool import avg_pool2d, max_pool2d
+from selfbyoc.tvm import GENERATION, make_target
 
 # name: shape, attributes, whether it is computed row by row
 WINDOWS = {

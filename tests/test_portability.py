@@ -8,8 +8,8 @@ import pytest
 from harness import served
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import ToolError
+from selfbyoc.tvm import GENERATION
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from other_cpus import aarch64, mca  # isort: skip

@@ -8,7 +8,14 @@ import pytest
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc._tvm import (
+from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.final import finished
+from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
+from selfbyoc.codegen.prefetch_early import with_early
+from selfbyoc.ir.emit import emit
+from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.schedules.steps.loops import prefetch_next
+from selfbyoc.tvm import (  # fmt: skip
     Analyzer,
     Schedule,
     child_blocks,
@@ -17,16 +24,9 @@ from selfbyoc._tvm import (
     te,
     tir,
     tvm,
-)  # fmt: skip
-from selfbyoc._tvm_build import build_module
-from selfbyoc._tvm_rewrite import substitute
-from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.final import finished
-from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
-from selfbyoc.codegen.prefetch_early import with_early
-from selfbyoc.ir.emit import emit
-from selfbyoc.runtime.tolerance import tolerance
-from selfbyoc.schedules.steps.loops import prefetch_next
+)
+from selfbyoc.tvm.build import build_module
+from selfbyoc.tvm.rewrite import substitute
 
 
 def dense(rows, count, units):

@@ -8,7 +8,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import BUILTIN, Composite, op
-from selfbyoc._tvm import GENERATION, te, tir
+from selfbyoc.tvm import GENERATION, te, tir
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
 

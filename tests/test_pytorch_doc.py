@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 ROOT = Path(__file__).parents[1]
 # What an installed entry point does; that of the checkout may be from before it was there.

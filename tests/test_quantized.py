@@ -6,12 +6,12 @@ from harness import cpus, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.ops.vocabulary import numpy_of
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 from selfbyoc.schedules.composites.quantized_dense import layer_norm_dense_int8
+from selfbyoc.tvm import GENERATION
 
 SHAPES = {"x": ((2, 6, 9, 7), "int8"), "weight": ((10, 6, 3, 3), "int8")}
 

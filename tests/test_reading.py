@@ -14,7 +14,6 @@ from test_symbolic import UNKNOWN, N
 
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse, report, require
-from selfbyoc._tvm import GENERATION
 from selfbyoc.codegen import external
 from selfbyoc.codegen.external import match_of, read_attrs
 from selfbyoc.codegen.hook import hook
@@ -26,6 +25,7 @@ from selfbyoc.match import match as matching
 from selfbyoc.match.miss import OUTPUT, Miss
 from selfbyoc.match.written import graph_data, graph_of
 from selfbyoc.partition.generation import ir
+from selfbyoc.tvm import GENERATION
 
 ROWS, WIDTH = 13, 37
 MISSED = Miss(OUTPUT, "planted", "a result", "none")

@@ -11,7 +11,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION, te, tir, tvm
 from selfbyoc.bench.network import Network
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
@@ -21,6 +20,7 @@ from selfbyoc.tuning import records
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG, Record
 from selfbyoc.tuning.tasks import extract_tasks
 from selfbyoc.tuning.workload import arguments
+from selfbyoc.tvm import GENERATION, te, tir, tvm
 
 ARGS = {"x": ((30, 7), "float32"), "weight": ((12, 7), "float32")}
 

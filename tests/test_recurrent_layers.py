@@ -6,12 +6,12 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, emit, op
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.errors import CompositeError, InputError, ScheduleError
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION, make_target
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")

@@ -13,11 +13,11 @@ import pytest
 from rpc_farm import HOST, KEY, farm, free_port
 
 import selfbyoc
-from selfbyoc import Composite, host, op
-from selfbyoc._tvm import GENERATION, make_target, target_dict, te, tir, tvm
+from selfbyoc import Composite, op
 from selfbyoc.errors import InputError, TargetError, TuningError
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.decisions import choose
+from selfbyoc.machine import host
 from selfbyoc.runtime.timing import Window
 from selfbyoc.tuning import contest, engine, remote, remote_lane
 from selfbyoc.tuning.build import compiled
@@ -26,6 +26,7 @@ from selfbyoc.tuning.process import Failed
 from selfbyoc.tuning.records import CHOSEN, MEASURED, Record, append, read
 from selfbyoc.tuning.tasks import extract_tasks
 from selfbyoc.tuning.tracker import Tracker
+from selfbyoc.tvm import GENERATION, make_target, target_dict, te, tir, tvm
 
 pytest.importorskip("tornado", reason="TVM's tracker needs tornado")
 pytest.importorskip("cloudpickle", reason="TVM's server needs cloudpickle")
@@ -377,13 +378,13 @@ def test_one_folder_serves_one_key(loopback, tmp_path):
 )
 @pytest.mark.parametrize("start", ["serve", "track"])
 def test_it_is_on_loopback_or_says_what_it_means(start, args, said, monkeypatch, capsys):
-    from selfbyoc import _tvm_rpc
+    from selfbyoc.tvm import rpc as rpc_of_tvm
 
     found = []
-    monkeypatch.setattr(_tvm_rpc.rpc, "Server", _tvm_rpc.rpc.Server)  # put back after it
-    monkeypatch.setattr(_tvm_rpc.runpy, "run_module", lambda *_, **__: found.extend(sys.argv[1:]))
+    monkeypatch.setattr(rpc_of_tvm.rpc, "Server", rpc_of_tvm.rpc.Server)  # put back after it
+    monkeypatch.setattr(rpc_of_tvm.runpy, "run_module", lambda *_, **__: found.extend(sys.argv[1:]))
     monkeypatch.setattr(sys, "argv", ["server", *args])
-    getattr(_tvm_rpc, start)()
+    getattr(rpc_of_tvm, start)()
     assert found == (args or ["--host=127.0.0.1"])
     assert capsys.readouterr().err.startswith(said)
     assert bool(said) == ("127.0.0.1" not in " ".join(found))

@@ -5,10 +5,10 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, either, elementwise, emit, many, op, repeat
-from selfbyoc._tvm import te
 from selfbyoc.errors import CompositeError
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import te
 
 X, W = (1, 3, 9, 11), (3, 3, 3, 3)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from scripts import tool
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/reports" / ("relay" if GENERATION == "relay" else "")

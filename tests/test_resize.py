@@ -6,11 +6,11 @@ from harness import assert_close, cpus, needs, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import make_target
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops.resampling import MODES, ROUNDINGS, Resampling
 from selfbyoc.schedules.composites.resize import resize2d
+from selfbyoc.tvm import make_target
 
 HASWELL = "llvm -mcpu=haswell"  # it multiplies and adds at once, as the tables do
 # Images and sizes: up and down, whole factors and others, one row or column, a tail

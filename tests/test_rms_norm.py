@@ -7,9 +7,9 @@ from test_canonical import kinds
 
 import selfbyoc
 from selfbyoc import Case, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
+from selfbyoc.tvm import GENERATION
 
 SHAPES = {"x": (2, 5, 37), "g": (37,)}
 NORM = next(c for c in selfbyoc.BUILTIN if c.name == "rms_norm")

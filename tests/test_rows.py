@@ -8,10 +8,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc import BUILTIN, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.kernels.rows import layout
 from selfbyoc.schedules.kernels.rows.layout import numbered, rows_in_tiles
+from selfbyoc.tvm import GENERATION
 
 X = {"x": ((2, 5, 7, 6), "float32")}
 AFFINE = {"gamma": ((6,), "float32"), "beta": ((6,), "float32")}

@@ -10,13 +10,13 @@ from harness import assert_close, model, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, by_meta_schedule, choose, op
-from selfbyoc._tvm_tune import derived, meta_schedule
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.target import host_target
 from selfbyoc.errors import RecordWarning, ScheduleError
 from selfbyoc.language.decisions import deciding
 from selfbyoc.tuning import engine, records, run
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED
+from selfbyoc.tvm.tune import derived, meta_schedule
 
 PATH = Path(__file__).parents[1] / "examples" / "rule_of_tiles.py"
 SPEC = importlib.util.spec_from_file_location("rule_of_tiles", PATH)
@@ -180,8 +180,8 @@ def scheduled(told, *rules):
     (kernel,) = kernels(parted)
     with deciding(told) as asked:
         _, made = kernel.schedule(host_target())
-    sch = selfbyoc._tvm.Schedule(made.mod)
-    loops = map(sch.get, sch.get_loops(selfbyoc._tvm.get_block(sch, "relu")))
+    sch = selfbyoc.tvm.Schedule(made.mod)
+    loops = map(sch.get, sch.get_loops(selfbyoc.tvm.get_block(sch, "relu")))
     return [int(loop.extent) for loop in loops], asked.made
 
 

@@ -199,7 +199,7 @@ def test_outputs_in_any_order(turned):
 
 
 def test_several_outputs_of_a_whole_compute_in_the_patterns_order():
-    from selfbyoc._tvm import te, tir
+    from selfbyoc.tvm import te, tir
 
     def both(x, y):
         total = op.add(x, y)

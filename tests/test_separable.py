@@ -5,9 +5,9 @@ import pytest
 from harness import assert_close, cpus, run_case
 
 from selfbyoc import BUILTIN, Case, op
-from selfbyoc._tvm import make_target
 from selfbyoc.schedules.kernels.conv import depth
 from selfbyoc.schedules.kernels.separable import plan, tiles
+from selfbyoc.tvm import make_target
 
 BY_NAME = {c.name: c for c in BUILTIN}
 

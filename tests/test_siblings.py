@@ -6,11 +6,11 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, elementwise, emit, op, repeat
-from selfbyoc._tvm import te
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import CompositeError
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import te
 
 X, A, B, C = (5, 7), (9, 7), (6, 7), (11, 7)
 

@@ -9,7 +9,6 @@ from onnx_models import FLOAT, model, random, value
 
 import selfbyoc
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
 from selfbyoc.codegen.external import RANGES, read_attrs
 from selfbyoc.codegen.symbolic.families import sizes_within
 from selfbyoc.codegen.symbolic.maker import Maker
@@ -18,6 +17,7 @@ from selfbyoc.errors import InputError
 from selfbyoc.ir.symbols import Range, usual_sizes
 from selfbyoc.models.sizes import parse_ranges
 from selfbyoc.partition.generation import ir
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.build_progress import estimate, foretold
 
 relax_only = pytest.mark.skipif(GENERATION == "relay", reason="Relay's sizes have no names")

@@ -8,8 +8,6 @@ from test_symbolic import UNKNOWN, N, named
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import Schedule, child_blocks, te, tir, tvm
-from selfbyoc._tvm_symbolic import size_variable
 from selfbyoc.codegen.symbolic import kernel
 from selfbyoc.codegen.symbolic.allocations import has_open_registers
 from selfbyoc.codegen.symbolic.alone import kernels_alone
@@ -17,6 +15,8 @@ from selfbyoc.codegen.symbolic.learn import Example, learnt
 from selfbyoc.errors import SymbolicError
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import Schedule, child_blocks, te, tir, tvm
+from selfbyoc.tvm.symbolic import size_variable
 
 SIZES = (2, 3, 5, 8)
 

@@ -8,7 +8,6 @@ from harness import assert_close, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, op_info
-from selfbyoc._tvm import GENERATION, Schedule, child_blocks, get_block, make_target, te, tvm
 from selfbyoc.codegen.apply import apply_schedule
 from selfbyoc.codegen.external import External, external
 from selfbyoc.codegen.info.op_info import seal_of
@@ -20,6 +19,7 @@ from selfbyoc.ir.generation import ir
 from selfbyoc.match.match import Match
 from selfbyoc.partition.select import select
 from selfbyoc.schedules.default import schedule as default_schedule
+from selfbyoc.tvm import GENERATION, Schedule, child_blocks, get_block, make_target, te, tvm
 
 
 def two_convs(x, w, v):

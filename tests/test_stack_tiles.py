@@ -7,11 +7,11 @@ import pytest
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import make_target, module_source, tir, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.stack_tiles import MOST_BYTES, _is_tile, with_tiles_on_stack
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import make_target, module_source, tir, tvm
+from selfbyoc.tvm.build import build_module
 
 X, W = (64, 384), (96, 384)
 

@@ -8,7 +8,7 @@ from onnx import TensorProto
 from onnx_models import FLOAT, INT64, check_by_reference, model, value
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 INF = np.inf
 # The last row is no whole vector either.

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import selfbyoc
-from selfbyoc import extra, supported
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc.common import optional as extra
+from selfbyoc.common import supported
 from selfbyoc.errors import MissingExtra, UnsupportedTVM
+from selfbyoc.tvm import GENERATION, tvm
 
 ROOT = Path(selfbyoc.__file__).parents[1]
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"

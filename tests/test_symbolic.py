@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import selfbyoc
-from selfbyoc import _tvm_symbolic
-from selfbyoc._tvm import GENERATION, Schedule, child_blocks, param_buffers, te, tir, tvm
 from selfbyoc.codegen.symbolic import kernel
 from selfbyoc.codegen.symbolic.families import families
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted_all
@@ -20,6 +18,8 @@ from selfbyoc.ir.generation import ir
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION, Schedule, child_blocks, param_buffers, te, tir, tvm
+from selfbyoc.tvm import symbolic as symbolic_sizes
 
 HEADS = {"axes": (0, 2, 1, 3)}
 SOME = (*range(1, 10), 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65, 97, 100, 128, 129, 200, 513, 700)
@@ -458,7 +458,7 @@ def test_a_schedule_that_raises_at_every_size():
 
 
 def test_more_elements_than_an_index_reaches(monkeypatch, tmp_path):
-    monkeypatch.setattr(_tvm_symbolic, "MOST", 1008)
+    monkeypatch.setattr(symbolic_sizes, "MOST", 1008)
     monkeypatch.setattr(kernel, "_learnt", {})
     library = selfbyoc.build(symbolic("dense"), cache=tmp_path)
     check("dense", library, 21)

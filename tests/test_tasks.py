@@ -15,13 +15,13 @@ from vocabulary import model as model_of_op
 
 import selfbyoc
 from selfbyoc import Composite, emit, extract_tasks, op
-from selfbyoc._tvm import GENERATION, make_target, structural_hash, tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen import watched
 from selfbyoc.codegen.tuned import Tuned
 from selfbyoc.errors import InputError, TargetError
 from selfbyoc.ops.vocabulary import KINDS, written
 from selfbyoc.tuning.workload import with_tuned, workload_key
+from selfbyoc.tvm import GENERATION, make_target, structural_hash, tvm
 
 ROOT = Path(__file__).parents[1]
 RFC = {"x": (1, 3, 224, 224), "w1": (32, 3, 3, 3), "w2": (32, 32, 3, 3)}  # C2
@@ -335,7 +335,7 @@ def packing(w):
     """Some columns in a block, as a tuner may decide."""
     columns = selfbyoc.choose("columns", (1, 2, 4), 2)
     blocks = -(-int(w.shape[0]) // columns)
-    from selfbyoc._tvm import te, tir
+    from selfbyoc.tvm import te, tir
 
     def packed(block, k, column):
         row = block * columns + column
@@ -355,7 +355,7 @@ def test_the_key_does_not_know_how_weights_are_packed():
 
 
 def from_packed(ops, x, w):
-    from selfbyoc._tvm import te
+    from selfbyoc.tvm import te
 
     k = te.reduce_axis((0, x.shape[1]), "k")
     columns = int(w.shape[2])

@@ -5,8 +5,8 @@ from harness import assert_close, model, random_args, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc._tvm import GENERATION, te
 from selfbyoc.errors import CompositeError, ScheduleError
+from selfbyoc.tvm import GENERATION, te
 
 CASE = Case(x=(5, 24), w=(7, 24))
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from selfbyoc._tvm import GENERATION, te
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.threads import count
+from selfbyoc.tvm import GENERATION, te
 
 HERE = Path(__file__).parent
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE / "no_torch"), *sys.path])}
@@ -22,7 +22,7 @@ before = os.sched_getaffinity(0)
 import numpy as np
 import selfbyoc
 from selfbyoc import Composite, emit, op
-from selfbyoc._tvm import tvm
+from selfbyoc.tvm import tvm
 relu = Composite("relu", lambda x: op.relu(op.abs(x)))
 library = selfbyoc.build(emit(relu.pattern, {"x": ((64, 1024), "float32")}), composites=[relu])
 x = np.ones((64, 1024), "float32")

@@ -10,8 +10,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, by_rules, op
-from selfbyoc._tvm import GENERATION
-from selfbyoc._tvm_tune import dlight
 from selfbyoc.analysis.guard import Trial, measured
 from selfbyoc.codegen import honoured
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, TargetError
@@ -19,6 +17,8 @@ from selfbyoc.ir.emit import emit
 from selfbyoc.partition.folding import or_as_it_was
 from selfbyoc.runtime.build import build
 from selfbyoc.tuning.sources import CostModel
+from selfbyoc.tvm import GENERATION
+from selfbyoc.tvm.tune import dlight
 
 X = {"x": ((5, 33), "float32")}
 

@@ -13,9 +13,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.errors import FallbackWarning, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
 

@@ -5,10 +5,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc import from_torch
-from selfbyoc._tvm import GENERATION
 from selfbyoc.codegen.inferred import check_shapes
 from selfbyoc.errors import ComputeError, InputError
 from selfbyoc.graph import OpGraph, Value
+from selfbyoc.tvm import GENERATION
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (make test TORCH=1)")
 relax_only = pytest.mark.skipif(GENERATION == "relay", reason="Relax reads exported programs")

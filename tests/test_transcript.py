@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scripts import tool
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 PAGE = Path(__file__).parents[1] / "docs/transcript.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)

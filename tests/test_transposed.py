@@ -8,7 +8,15 @@ from harness import assert_close, cpus, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, explain, op
-from selfbyoc._tvm import (
+from selfbyoc.analysis.bounds.bounds import Plan, of_cases
+from selfbyoc.codegen.interleaves import with_interleaves
+from selfbyoc.ir.emit import emit
+from selfbyoc.ir.generation import ir
+from selfbyoc.language.case import Case
+from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.schedules.composites.conv_transpose import conv1d_transpose, conv2d_transpose
+from selfbyoc.schedules.kernels.conv.transposed.plan import sides
+from selfbyoc.tvm import (
     GENERATION,
     Schedule,
     child_blocks,
@@ -19,16 +27,8 @@ from selfbyoc._tvm import (
     tir,
     tvm,
 )
-from selfbyoc._tvm_build import build_module
-from selfbyoc._tvm_config import kernel_config
-from selfbyoc.analysis.bounds.bounds import Plan, of_cases
-from selfbyoc.codegen.interleaves import with_interleaves
-from selfbyoc.ir.emit import emit
-from selfbyoc.ir.generation import ir
-from selfbyoc.language.case import Case
-from selfbyoc.runtime.numpy_ops import evaluate
-from selfbyoc.schedules.composites.conv_transpose import conv1d_transpose, conv2d_transpose
-from selfbyoc.schedules.kernels.conv.transposed.plan import sides
+from selfbyoc.tvm.build import build_module
+from selfbyoc.tvm.config import kernel_config
 
 
 def bare(**attrs):

@@ -6,7 +6,10 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc import BUILTIN
-from selfbyoc._tvm import (
+from selfbyoc.codegen import transposes
+from selfbyoc.codegen.squares import transposed
+from selfbyoc.codegen.transposes import _transposing, with_transposes
+from selfbyoc.tvm import (
     Schedule,
     child_blocks,
     dtype_of,
@@ -19,11 +22,8 @@ from selfbyoc._tvm import (
     tvm,
     walk,
 )
-from selfbyoc._tvm_build import build_module
-from selfbyoc._tvm_config import kernel_config
-from selfbyoc.codegen import transposes
-from selfbyoc.codegen.squares import transposed
-from selfbyoc.codegen.transposes import _transposing, with_transposes
+from selfbyoc.tvm.build import build_module
+from selfbyoc.tvm.config import kernel_config
 
 
 def test_rows_are_kept_in_memory_not_named():

@@ -8,12 +8,12 @@ from anyhow import normal, taken
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import get_func, make_target, te, tensor, tvm
-from selfbyoc._tvm_build import build_module
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops import mathfn, rounded
 from selfbyoc.partition.generation import ir
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import get_func, make_target, te, tensor, tvm
+from selfbyoc.tvm.build import build_module
 
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 FLOATS = ("float16", "float64")

@@ -8,9 +8,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc.cpu_features import features_of
 from selfbyoc.errors import CompositeError, InputError, TargetError
 from selfbyoc.ir.emit import emit
+from selfbyoc.machine.features import features_of
 
 
 def dense(x, w):

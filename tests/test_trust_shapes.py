@@ -5,7 +5,7 @@ import pytest
 from anyhow import normal, normalised, refusals, taken
 
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION, te
+from selfbyoc.tvm import GENERATION, te
 
 relax_only = pytest.mark.skipif(GENERATION == "relay", reason="Relay's product has other ranks")
 

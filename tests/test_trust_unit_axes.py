@@ -7,7 +7,7 @@ from anyhow import normal, taken
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 IMAGES = [
     (1, 200, 1, 48),

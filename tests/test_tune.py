@@ -12,12 +12,12 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, choose, op
-from selfbyoc._tvm import te, tir
-from selfbyoc._tvm_tune import meta_schedule, xgboost_model
 from selfbyoc.errors import InputError, MissingExtra, TuningError
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import engine, records, run, sources
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG
+from selfbyoc.tvm import te, tir
+from selfbyoc.tvm.tune import meta_schedule, xgboost_model
 
 ROWS, N = 37, 64  # rows in a tail
 

@@ -9,7 +9,6 @@ from test_symbolic import UNKNOWN, N, named
 
 import selfbyoc
 from selfbyoc import Composite, choose, op
-from selfbyoc._tvm import te, tir
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.symbolic import ranges
 from selfbyoc.codegen.symbolic.rows import ROWS, of_rows
@@ -17,6 +16,7 @@ from selfbyoc.codegen.tuned import TUNED_AT, Tuned
 from selfbyoc.errors import RecordWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import engine, run
+from selfbyoc.tvm import te, tir
 
 asked = []  # rows and what was chosen for them
 

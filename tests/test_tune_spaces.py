@@ -8,12 +8,12 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import te, tir
 from selfbyoc.errors import RecordWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import engine, records, rounding, run, sources, weights
 from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG
 from selfbyoc.tuning.tasks import extract_tasks
+from selfbyoc.tvm import te, tir
 
 ROWS, K, UNITS = 21, 16, 12  # rows in a tail
 ARGS = {"x": ((ROWS, K), "float32"), "w": ((UNITS, K), "float32"), "s": ((), "float32")}

@@ -23,13 +23,13 @@ from selfbyoc import (
     partition_for_tefuse,
     unfuse,
 )
-from selfbyoc._tvm import GENERATION, constant_numpy, structural_equal, tvm
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import InputError
 from selfbyoc.ir.generation import ir as reader
 from selfbyoc.partition.generation import ir
 from selfbyoc.partition.originals import ORIGINALS, Unpack, originals_of
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION, constant_numpy, structural_equal, tvm
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}
 CHAIN = Case(
@@ -261,7 +261,7 @@ def test_partitioned_again_with_other_composites():
 ELSEWHERE = """
 import sys
 import selfbyoc
-from selfbyoc._tvm import structural_equal, tvm
+from selfbyoc.tvm import structural_equal, tvm
 before, parted = (tvm.ir.load_json(open(path).read()) for path in sys.argv[1:])
 back = selfbyoc.unfuse(parted)
 print(selfbyoc.report(parted).counts, selfbyoc.report(back).counts)

@@ -10,7 +10,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, Composite, each_op, melt, op
-from selfbyoc._tvm import GENERATION, te
 from selfbyoc.errors import (
     CompositeError,
     ComputeError,
@@ -23,6 +22,7 @@ from selfbyoc.errors import (
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.nodes import Either
 from selfbyoc.language.registry import Registry
+from selfbyoc.tvm import GENERATION, te
 
 SHAPES = {"x": (3, 5), "w": (4, 5)}
 IR = '"tefuse.op_info": "{'  # the JSON that nobody wants to see

@@ -9,7 +9,6 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, Composite, declare, either, lint, many, op, repeat
-from selfbyoc._tvm import te
 from selfbyoc.errors import (
     CompositeError,
     ComputeError,
@@ -20,6 +19,7 @@ from selfbyoc.errors import (
     ScheduleError,
 )
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import te
 
 SHAPES = {"x": (3, 5), "w": (4, 5)}
 

@@ -10,7 +10,6 @@ from wrong import SCHEDULES, K, M, N, dense_relu, pattern
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op, verify
-from selfbyoc._tvm import GENERATION, te, tir
 from selfbyoc.analysis.lint.declaration import _has_tail
 from selfbyoc.analysis.verify.inputs import KINDS, arrays, data_positions
 from selfbyoc.analysis.verify.records import CRASHED, HUNG, PASSED, RAISED, REFUSED, SKIPPED, WRONG
@@ -19,6 +18,7 @@ from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.runtime.tolerance import difference, first_wrong, tolerance
+from selfbyoc.tvm import GENERATION, te, tir
 
 ARGS = {"x": ((M, K), "float32"), "w": ((N, K), "float32")}
 FLOATS = ["nan", "random", "zeros", "borders", "negative", "denormals", "large"]

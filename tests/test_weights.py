@@ -7,9 +7,9 @@ from packing import BLOCK, dense, pack_weight, packed_dense
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, partition_for_tefuse
-from selfbyoc._tvm import topi
 from selfbyoc.ir.emit import emit
 from selfbyoc.partition.generation import ir
+from selfbyoc.tvm import topi
 
 UNITS, INNER = 512, 1024
 CASE = Case(

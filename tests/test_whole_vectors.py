@@ -9,12 +9,12 @@ import pytest
 from test_symbolic import UNKNOWN, N, named
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, structural_equal
 from selfbyoc.codegen import final
 from selfbyoc.codegen.whole_vectors import with_whole_vectors
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import GENERATION, structural_equal
 
 DEPTH = 9
 

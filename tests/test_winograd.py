@@ -11,12 +11,12 @@ from randomly import RANDOM, hypothesis
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, op
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.kernels.conv.pack import pack as pack_direct
 from selfbyoc.schedules.kernels.winograd import plan as winograd
 from selfbyoc.schedules.kernels.winograd.matrices import FORMS, matrices
+from selfbyoc.tvm import make_target
 
 st = hypothesis.strategies
 BY_NAME = {c.name: c for c in BUILTIN}

@@ -14,13 +14,13 @@ from harness import served
 import selfbyoc
 from selfbyoc import declare, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import GENERATION
-from selfbyoc.asked import ask
+from selfbyoc.common.probes import ask
 from selfbyoc.ir.declare import BUILTIN
 from selfbyoc.ir.generation import writer
 from selfbyoc.ops.attr_words import ATTRIBUTES
 from selfbyoc.ops.reference import GENERATIONS, arguments, attributes, spelling
 from selfbyoc.ops.vocabulary import KINDS
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.op_reference import families, markdown, stub
 
 ROOT = Path(__file__).parents[1]

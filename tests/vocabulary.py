@@ -1,9 +1,9 @@
 """Every op of the vocabulary as a model of its own."""
 
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops.vocabulary import KINDS
+from selfbyoc.tvm import GENERATION
 
 X = (2, 4, 6, 6)
 SHAPES = {

@@ -4,7 +4,7 @@ import os
 import signal
 
 from selfbyoc import Composite, op
-from selfbyoc._tvm import GENERATION, param_buffers, te, tir
+from selfbyoc.tvm import GENERATION, param_buffers, te, tir
 
 M, K, N = 5, 33, 19  # no extent is a multiple of a vector
 

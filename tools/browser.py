@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 
-from selfbyoc.asked import ask, once
+from selfbyoc.common.probes import ask, once
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu")

@@ -11,13 +11,13 @@ import argparse
 from typing import Any
 
 import selfbyoc
-from selfbyoc._tvm import make_target
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.analysis.melting.balance import Balance, balance
 from selfbyoc.analysis.melting.read_nest import loop_nest
 from selfbyoc.bench.suite import NAMED, suite
 from selfbyoc.bench.workload import Workload
 from selfbyoc.models.onnx_model import import_onnx
+from selfbyoc.tvm import make_target
 
 
 def balances(workload: Workload, mcpu: str, cores: int) -> list[Balance]:

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from damaged.kinds import KINDS, Asked, rows
 from loads.table import markdown, row_line
 
-from selfbyoc._tvm import GENERATION
-from selfbyoc.files import write_text
+from selfbyoc.common.files import write_text
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.performance import text_between
 
 

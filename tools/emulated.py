@@ -23,12 +23,12 @@ import numpy as np
 from harness import expected, model, random_args  # type: ignore[import-not-found]
 
 import selfbyoc
-from selfbyoc import host
-from selfbyoc._tvm import GENERATION
-from selfbyoc.asked import program
+from selfbyoc.common.probes import program
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.generation import ir
+from selfbyoc.machine import host
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION
 
 # LLVM's -mcpu and the emulator's name: AVX2 with FMA, SSE4.2, SSE2. Code for SSE2 runs on a CPU
 # with SSE4.2 too: on a lesser one NumPy's wheels end the process (they are built for x86-64-v2).

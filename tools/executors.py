@@ -26,8 +26,8 @@ from executor_cells.matrix import judged
 from executor_cells.page import page
 from executor_cells.programs import PROGRAMS
 
-from selfbyoc import host
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc.machine import host
+from selfbyoc.tvm import GENERATION, tvm
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "executors.md"

@@ -28,12 +28,12 @@ from cells import smallest  # type: ignore[import-not-found]
 from gpu_tables import tables
 from on_gpu import HERE, verified  # type: ignore[import-not-found]
 
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu import cuda, opencl, runtimes
 from selfbyoc.analysis.gpu.cases import made
 from selfbyoc.analysis.gpu.checks import check
 from selfbyoc.analysis.gpu.nvrtc import ARCHES, assembled, cannot_assemble
 from selfbyoc.errors import one_line
+from selfbyoc.tvm import GENERATION, make_target
 
 # The others say as much on one CPU as on another, and POCL takes a minute for some of them.
 KINDS = {"opencl": ("random", "borders"), "cuda": None}

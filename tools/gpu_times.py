@@ -25,10 +25,10 @@ import triton  # type: ignore[import-not-found,unused-ignore]
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.gpu import cuda
 from selfbyoc.analysis.verify.verification import subjects_of
 from selfbyoc.errors import SelfbyocError
+from selfbyoc.tvm import GENERATION, make_target
 
 REPEATS = 50
 F = torch.nn.functional

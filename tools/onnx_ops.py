@@ -43,8 +43,8 @@ from op_by_op import (
 )  # fmt: skip
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, tvm
 from selfbyoc.errors import one_line
+from selfbyoc.tvm import GENERATION, tvm
 
 DOCUMENT = REPORTS.parent / "onnx.md"
 # Those of onnx 1.17 for signed products of bytes wrap around where ONNX saturates.

@@ -17,9 +17,9 @@ from rich.console import Console
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import GENERATION
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import import_onnx, light_model
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view import tables
 from selfbyoc.view.explaining import show_all, show_short
 

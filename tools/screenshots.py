@@ -17,7 +17,7 @@ from browser import FLAGS, cannot_show, chromium
 
 import selfbyoc
 from selfbyoc.analysis.explain.grouping import left
-from selfbyoc.extra import extra
+from selfbyoc.common.optional import extra
 from selfbyoc.models.onnx_model import graph_of, light_model
 from selfbyoc.view.page import Page, render
 

@@ -35,7 +35,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc.tvm import GENERATION, tvm
 
 DOCUMENT = REPORTS.parent / "torch-ops.md"
 # In turns of preference: what an op is tried with. Complex numbers are not TVM's.

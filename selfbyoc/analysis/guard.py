@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import host
 from ..codegen.target import host_target
 from ..errors import InputError, LoweringError
+from ..machine import host
 from ..partition.guard import Place
 from ..partition.refusal import SLOWER, Refusal
 from ..runtime.build import build

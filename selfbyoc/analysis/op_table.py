@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import GENERATION
 from ..codegen.info.op_info import op_info
 from ..codegen.info.op_record import OpInfo
 from ..ir.emit import emit
 from ..language.case import Case
 from ..language.composite import Composite
 from ..partition import partition_for_tefuse
+from ..tvm import GENERATION
 from .kernels import kernels
 
 

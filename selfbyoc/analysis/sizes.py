@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import GENERATION, dtype_of, tir
-from .._tvm_rewrite import substitute
-from .._tvm_symbolic import symbols
 from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..errors import InputError, did_you_mean
 from ..partition.report import report
 from ..runtime.sizes import sizes_of
+from ..tvm import GENERATION, dtype_of, tir
+from ..tvm.rewrite import substitute
+from ..tvm.symbolic import symbols
 from .kernels import Kernel
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
+from ..common.optional import extra
 from ..models.real_inputs import real_inputs
 
 LARGEST_ID = 1000  # ids stay within the first rows of a table

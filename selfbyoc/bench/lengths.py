@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._tvm import GENERATION, tvm
 from ..errors import InputError, did_you_mean
 from ..models.dim_names import symbols_of
 from ..models.onnx_model import read_onnx
@@ -23,6 +22,7 @@ from ..models.shapes import (
     spelled,
 )
 from ..models.sizes import LARGEST, Lengths
+from ..tvm import GENERATION, tvm
 from .measure import saved
 from .own import TRUTH, check_types, copied, key_of
 from .records import Row

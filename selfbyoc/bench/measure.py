@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
+from ..common.optional import extra
 from ..runtime.timing import WINDOW, Window
 from .checking import checked, expectation
 from .inputs import inputs_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import extra
+from ..common.optional import extra
 
 OPSET = 17  # the last that the ONNX frontend of TVM 0.17 takes whole
 IR_VERSION = 8

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import structured
+from ..common import structured
+from ..common.files import read_bytes
 from ..errors import InputError
-from ..files import read_bytes
 from ..models.onnx_model import light_model
 from .blocks import bert_layer, inverted_residual
 from .network import Network

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..common.optional import extra
 from ..errors import InputError
-from ..extra import extra
 from ..models.onnx_model import read_onnx
 from ..models.real_inputs import check_initializers, keep_constants, real_inputs
 from ..models.shapes import Shape, check_known, fix_shapes, parse_shapes, spelled

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..extra import extra
+from ..common.optional import extra
 from ..models.quantize import Options, quantize
 from .inputs import inputs_of
 from .workload import Workload

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .. import structured
+from ..common import structured
+from ..common.files import read_text, write_text
 from ..errors import InputError
-from ..files import read_text, write_text
 from .contenders import CONTENDERS
 from .roof import Roof
 

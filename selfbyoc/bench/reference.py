@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.optional import extra
 from ..errors import InputError, one_line
-from ..extra import extra
 from ..models.onnx.graph import nodes
 
 # Before it, Softmax, LRN and others meant something else than in onnx' own implementation.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .. import host
 from ..analysis.melting.peak import FmaPeak, of_levels
 from ..analysis.melting.triad import triad
+from ..machine import host
 from ..runtime.timing import latency
 from .setting import Setting
 

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from .. import host
-from .._tvm import make_target, target_dict
 from ..codegen.target import decisive, host_target
 from ..errors import InputError, TargetError
+from ..machine import host
 from ..partition import check_target
 from ..runtime.threads import count
+from ..tvm import make_target, target_dict
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .._tvm import GENERATION, IR_LOADER, module_source, packed_symbol, tvm
+from ..tvm import GENERATION, IR_LOADER, module_source, packed_symbol, tvm
 
 # Stands for the function's own symbol, which holds a hash of the model, and for its code.
 _SYMBOL, _CODE = "selfbyoc_kernel_symbol", "selfbyoc_kernel_code"

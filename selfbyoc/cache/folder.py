@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..trusted import Untrusted, open_folder, read_file
+from ..common.trusted import Untrusted, open_folder, read_file
 
 _PART = ".part"  # a file that is being written
 _FORSAKEN = 3600.0  # seconds after which nobody writes it any more

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..common.files import expanded
+from ..common.interrupt import stopped
 from ..errors import InputError, one_line
-from ..files import expanded
-from ..interrupt import stopped
 from .assembly import module_of, text_of
 from .store import Store, warn
 

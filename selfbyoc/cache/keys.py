@@ -11,27 +11,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .. import host
-from .._tvm import GENERATION, structural_hash, target_dict, tvm
-from ..asked import SERVES
+from ..common.probes import SERVES
 from ..graph import OpGraph, Value
+from ..machine import host
+from ..tvm import GENERATION, structural_hash, target_dict, tvm
 
 _PACKAGE = Path(__file__).parent.parent
 _STARTED = time.time()
 # Who changes a function after its script is read for the key.
 _LOWERING = (
-    "_tvm.py",
-    "_tvm_alignment.py",
-    "_tvm_c.py",
-    "_tvm_own_ops.py",
-    "_tvm_predicates.py",
-    "_tvm_rewrite.py",
-    "_tvm_rounding.py",
-    "_tvm_selects.py",
-    "_tvm_starts.py",
-    "_tvm_symbolic.py",
-    "_tvm_values.py",
-    "_tvm_vectors.py",
+    "tvm/__init__.py",
+    "tvm/alignment.py",
+    "tvm/c.py",
+    "tvm/own_ops.py",
+    "tvm/predicates.py",
+    "tvm/rewrite.py",
+    "tvm/rounding.py",
+    "tvm/selects.py",
+    "tvm/starts.py",
+    "tvm/symbolic.py",
+    "tvm/values.py",
+    "tvm/vectors.py",
     "codegen/copies.py",
     "codegen/dot_products.py",
     "codegen/ends.py",
@@ -50,7 +50,7 @@ _LOWERING = (
     "codegen/whole_tiles.py",
     "codegen/vectors.py",
     "codegen/whole_vectors.py",
-    "cpu_features.py",
+    "machine/features.py",
 )
 
 

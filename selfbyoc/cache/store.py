@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..trusted import Untrusted
+from ..common.trusted import Untrusted
 from .entry import LARGEST, packed, unpacked
 from .folder import Folder, file_name, opened
 

@@ -11,11 +11,11 @@ import tvm_ffi
 from tvm import relax
 
 from .. import errors
-from .._tvm import register_func, tvm
-from .._tvm_tags import tags_of_each_thread
 from ..graph import OpGraph
 from ..ir._relax import read as read_graph
 from ..ir._relax_symbols import at, usual_sizes
+from ..tvm import register_func, tvm
+from ..tvm.tags import tags_of_each_thread
 from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled

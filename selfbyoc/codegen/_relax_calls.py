@@ -10,7 +10,7 @@ from typing import Any
 from tvm import relax
 
 from .. import errors
-from .._tvm import te, tir, tvm
+from ..tvm import te, tir, tvm
 from ..wiring import wired
 from .external import External
 from .fallback import or_default

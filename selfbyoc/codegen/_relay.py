@@ -10,14 +10,14 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import make_target, register_func, tvm
-from .._tvm_tags import tags_of_each_thread
 from ..errors import TargetError
 from ..graph import OpGraph
 from ..ir._relay import read as read_graph
 from ..ir._relay import read_raw_at, sizes_read
 from ..ir._relay_hollow import is_hollow, whole
 from ..ir._relay_walk import postorder
+from ..tvm import make_target, register_func, tvm
+from ..tvm.tags import tags_of_each_thread
 from ..wiring import wired
 from .external import TARGET, External, external, read_attrs
 from .fallback import noting_what_ends

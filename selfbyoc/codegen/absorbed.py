@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import dtype_of, te, tir
-from .._tvm_rewrite import substitute
 from ..graph import OpCall, Value
 from ..language.types import Expr, Tensor
 from ..match.absorbed import ancestors
 from ..ops.vocabulary import compute_of
+from ..tvm import dtype_of, te, tir
+from ..tvm.rewrite import substitute
 from .inferred import check_types
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import Schedule, get_block, tvm
-from .._tvm_tune import apply_trace
 from ..errors import DecisionError, ScheduleError, SelfbyocError, did_you_mean, one_line
 from ..language.raised import cause, in_words
 from ..language.sampling import SamplingSchedule
 from ..language.te_schedule import NOW, is_te_schedule, raised_in_te
+from ..tvm import Schedule, get_block, tvm
+from ..tvm.tune import apply_trace
 from .info.accesses import blocks_of
 from .info.op_info import resealed
 from .info.ops import Ops

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import te
 from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, Value
+from ..tvm import te
 
 if TYPE_CHECKING:
     from ..match.match import Match

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from .. import host
-from .._tvm import current_target
+from ..machine import host
+from ..tvm import current_target
 
 Made = TypeVar("Made")
 

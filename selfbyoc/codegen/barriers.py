@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .._tvm import is_reduction, tir, walk
-from .._tvm_gpu import barrier
-from .._tvm_rewrite import map_loops, sequence, with_body
+from ..tvm import is_reduction, tir, walk
+from ..tvm.gpu import barrier
+from ..tvm.rewrite import map_loops, sequence, with_body
 from .vectors import found_in
 
 

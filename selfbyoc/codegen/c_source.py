@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .._tvm import module_source, tvm
+from ..tvm import module_source, tvm
 
 # A C module of TVM defines these; two in one library collide (0.17: __tvm_main__; 0.27: both
 # others).

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from .._tvm import region_buffer, tir, tvm
-from .._tvm_rewrite import block_with, with_nodes
 from ..errors import ScheduleError
 from ..language.types import PrimFunc
+from ..tvm import region_buffer, tir, tvm
+from ..tvm.rewrite import block_with, with_nodes
 from .te_blocks import te_order
 
 CARRIED = "tefuse.carried"  # on a block: its first axis is the step, its values those at first

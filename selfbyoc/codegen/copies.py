@@ -21,17 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import Analyzer, dtype_of, region_buffer, tir
-from .._tvm_rewrite import (
-    OPERATORS,
-    is_conditional,
-    map_loops,
-    sequence,
-    substitute,
-    with_body,
-)
-from .._tvm_values import Unknown, evaluated
-from .._tvm_vectors import with_vectors
+from ..tvm import Analyzer, dtype_of, region_buffer, tir
+from ..tvm.rewrite import OPERATORS, is_conditional, map_loops, sequence, substitute, with_body
+from ..tvm.values import Unknown, evaluated
+from ..tvm.vectors import with_vectors
 from .vectors import found_in
 
 TRANSPOSE = "tefuse.transpose"  # an annotation of the loop over tiles: their elements in all

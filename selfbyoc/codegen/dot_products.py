@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._tvm import tir
-from .._tvm_own_ops import DOTS, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
-from .._tvm_rewrite import map_calls, mapped
-from ..cpu_features import products_of
+from ..machine.features import products_of
+from ..tvm import tir
+from ..tvm.own_ops import DOTS, as_bits, bytes_of, has_own, is_own, lanes_of, llvm, own_op
+from ..tvm.rewrite import map_calls, mapped
 
 _PAIRS = {
     16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd",

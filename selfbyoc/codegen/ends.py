@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import dtype_of, region_buffer, tir
-from .._tvm_rewrite import with_nodes
+from ..tvm import dtype_of, region_buffer, tir
+from ..tvm.rewrite import with_nodes
 from .vectors import lanes_of
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..common.interrupt import stopped
 from ..errors import FallbackWarning, ReadingError, SymbolicError, one_line
-from ..interrupt import stopped
 from ..language.known import composite_of, is_builtin
 from .external import COMPOSITE, NOT_OWN, External
 from .target import short_text

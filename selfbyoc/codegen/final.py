@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._tvm import tvm
-from .._tvm_alignment import any_alignment, lowered_for_any_alignment
-from .._tvm_build import build_module
-from .._tvm_c import for_c
-from .._tvm_config import kernel_config
-from .._tvm_gpu import with_exact_doubles
-from .._tvm_rewrite import each_var_once, with_broadcasts
-from .._tvm_selects import without_decided, without_truncation
-from .._tvm_starts import with_true_starts
-from ..gpu import is_gpu
+from ..machine.gpu import is_gpu
+from ..tvm import tvm
+from ..tvm.alignment import any_alignment, lowered_for_any_alignment
+from ..tvm.build import build_module
+from ..tvm.c import for_c
+from ..tvm.config import kernel_config
+from ..tvm.gpu import with_exact_doubles
+from ..tvm.rewrite import each_var_once, with_broadcasts
+from ..tvm.selects import without_decided, without_truncation
+from ..tvm.starts import with_true_starts
 from .barriers import with_barriers
 from .carried import with_carried
 from .copies import with_copies

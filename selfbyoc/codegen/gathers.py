@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, region_buffer, tir
-from .._tvm_rewrite import with_nodes
 from ..machine import machine, machine_at_hand
+from ..tvm import Analyzer, dtype_of, region_buffer, tir
+from ..tvm.rewrite import with_nodes
 from .vectors import lane, lanes_of
 
 LEAST = 4  # lanes of what is looked at

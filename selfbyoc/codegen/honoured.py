@@ -10,15 +10,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import current_target
+from ..common.interrupt import stopped
 from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, numbered
-from ..interrupt import stopped
 from ..language.composite import Refused
 from ..language.decisions import undecided
 from ..match.match import Match, find_whole
 from ..ops.attrs import NORMALIZERS, Noted
 from ..ops.vocabulary import KINDS
+from ..tvm import current_target
 from .stack import Builder
 
 if TYPE_CHECKING:

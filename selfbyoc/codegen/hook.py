@@ -2,7 +2,7 @@
 `hook.composites`.
 """
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as hook

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._tvm import te
 from ..errors import ComputeError
 from ..graph import OpGraph, Value, type_text
 from ..language.types import Tensor
+from ..tvm import te
 
 
 def check_types(owner: str, tensors: Sequence[Tensor], values: Sequence[Value]) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, region_buffer, tir, walk
-from .._tvm_rewrite import map_sequences, sequence
-from .._tvm_vectors import with_vectors
+from ..tvm import Analyzer, dtype_of, region_buffer, tir, walk
+from ..tvm.rewrite import map_sequences, sequence
+from ..tvm.vectors import with_vectors
 
 MOST = 4  # vectors in one shuffle; of more LLVM makes long chains
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import tir, walk
-from .._tvm_own_ops import WITHIN, has_own, is_own
-from .._tvm_rewrite import map_calls
+from ..tvm import tir, walk
+from ..tvm.own_ops import WITHIN, has_own, is_own
+from ..tvm.rewrite import map_calls
 
 
 def with_levels(func: Any) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import GENERATION, has_symbol
-from .._tvm_config import kernel_config
 from ..cache.kernels import current
 from ..cache.keys import of_functions, of_inputs
 from ..errors import LoweringError, reason
 from ..language.known import composite_of, is_builtin
+from ..tvm import GENERATION, has_symbol
+from ..tvm.config import kernel_config
 from .apply import level_of
 from .c_source import linkable
 from .external import COMPOSITE, NOT_OWN, External, match_of

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import Schedule, empty, get_block, get_func, make_target, te, tensor, tvm
-from .._tvm_alignment import any_alignment
-from .._tvm_build import build_module
-from .._tvm_config import run_once_config
 from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
+from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor, tvm
+from ..tvm.alignment import any_alignment
+from ..tvm.build import build_module
+from ..tvm.config import run_once_config
 from .arguments import argument_chain, run_pack
 from .planned import plan_of
 from .stack import Packed

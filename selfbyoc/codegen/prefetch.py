@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, param_buffers, region_buffer, tir, tvm, walk
-from .._tvm_rewrite import map_loops, prefetch_op, substitute, with_body
+from ..tvm import Analyzer, dtype_of, param_buffers, region_buffer, tir, tvm, walk
+from ..tvm.rewrite import map_loops, prefetch_op, substitute, with_body
 
 # Annotations of loops: its runs read a piece of a weight each, and: its runs ask (JSON of the
 # weight's name, and of how far the next piece is away by index, or null).

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from .._tvm import dtype_of, param_buffers, region_buffer, tir, walk
-from .._tvm_rewrite import map_loops, prefetch_op, substitute, variables_in, with_body
+from ..tvm import dtype_of, param_buffers, region_buffer, tir, walk
+from ..tvm.rewrite import map_loops, prefetch_op, substitute, variables_in, with_body
 from .prefetch import LINE
 
 EARLY = "tefuse.prefetch.early"  # an annotation of a loop, with the names of parameters

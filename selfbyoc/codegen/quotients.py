@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import dtype_of, tir
-from .._tvm_own_ops import QUOTIENT, as_bits, has_own, is_own, lanes_of, llvm, own_op
-from .._tvm_rewrite import map_calls
-from ..cpu_features import architecture, features_of
+from ..machine.features import architecture, features_of
+from ..tvm import dtype_of, tir
+from ..tvm.own_ops import QUOTIENT, as_bits, has_own, is_own, lanes_of, llvm, own_op
+from ..tvm.rewrite import map_calls
 
 EXPONENT, ONE, BIAS = 0x7F800000, 1 << 23, 127 << 23  # of the bits of a float32
 LARGEST = float(np.finfo(np.float32).max)

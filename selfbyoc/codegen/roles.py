@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._tvm import te
+from ..tvm import te
 
 
 class Name(str):

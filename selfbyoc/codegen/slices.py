@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import Analyzer, param_buffers, region_buffer, tir, tvm, walk
-from .._tvm_rewrite import block_with, with_nodes
+from ..tvm import Analyzer, param_buffers, region_buffer, tir, tvm, walk
+from ..tvm.rewrite import block_with, with_nodes
 
 BLOCKS = ("SBlock", "Block")
 LOADS = ("BufferLoad", "TensorLoad")

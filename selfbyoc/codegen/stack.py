@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import te, tir
 from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
+from ..tvm import te, tir
 from .arguments import argument_chain, run_pack
 from .carried import states_beside
 from .inferred import check_shapes, check_types

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import te
 from ..graph import OpCall, Value
+from ..tvm import te
 from .info.op_info import OpInfo
 from .info.op_record import Ref
 from .planned import bare

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import host
-from .._tvm import make_target, target_dict
-from ..cpu_features import check_cpu
 from ..errors import TargetError
+from ..machine import host
+from ..machine.features import check_cpu
+from ..tvm import make_target, target_dict
 
 # What decides whether a kernel runs where the rest of the model does.
 _DECISIVE = ("kind", "mtriple", "mcpu", "mattr", "mabi", "arch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._tvm import te
+from ..tvm import te
 
 
 def te_order(tensors: Sequence[Any]) -> list[Any]:

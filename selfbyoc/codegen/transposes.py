@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, region_buffer, tir
-from .._tvm_rewrite import (
+from ..tvm import Analyzer, dtype_of, region_buffer, tir
+from ..tvm.rewrite import (
     is_conditional,
     map_loads_and_calls,
     map_loops,
@@ -28,7 +28,7 @@ from .._tvm_rewrite import (
     substitute,
     with_range,
 )
-from .._tvm_vectors import with_vectors
+from ..tvm.vectors import with_vectors
 from .squares import transposed
 from .vectors import (
     conjuncts,

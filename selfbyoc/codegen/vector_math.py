@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tvm import dtype_of, walk
-from .._tvm_rewrite import map_calls
 from ..ops import mathfn as M
+from ..tvm import dtype_of, walk
+from ..tvm.rewrite import map_calls
 
 _ONE: dict[str, Callable[[Any], Any]] = {
     "erf": M.erf, "exp": M.exp, "log": M.log, "sigmoid": M.sigmoid, "tanh": M.tanh,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, tir, walk
-from .._tvm_rewrite import OPERATORS, substitute
+from ..tvm import Analyzer, dtype_of, tir, walk
+from ..tvm.rewrite import OPERATORS, substitute
 
 MOST_PADDING = 64  # turns before the first one for which a condition holds
 _MONOTONE = ("LT", "LE", "GT", "GE", "EQ")  # of terms that are linear in a variable: an interval

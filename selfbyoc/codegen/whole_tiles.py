@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, structural_equal, tir, walk
-from .._tvm_rewrite import in_ssa, map_loops, mapped
+from ..tvm import Analyzer, dtype_of, structural_equal, tir, walk
+from ..tvm.rewrite import in_ssa, map_loops, mapped
 from .prefetch import loop_nests
 
 _MEMORY = ("Allocate", "AllocBuffer", "DeclBuffer", "AttrStmt")

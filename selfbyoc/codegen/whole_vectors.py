@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, tir
-from .._tvm_rewrite import map_loops, sequence, substitute, variables_in
-from .._tvm_symbolic import BlockRealize
+from ..tvm import Analyzer, dtype_of, tir
+from ..tvm.rewrite import map_loops, sequence, substitute, variables_in
+from ..tvm.symbolic import BlockRealize
 from .vectors import conjuncts
 
 

@@ -13,11 +13,10 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from .._tvm import GENERATION, tvm
 from ..analysis.melting.report import melting
 from ..codegen.target import host_target
-from ..extra import extra
-from ..files import write_text
+from ..common.files import write_text
+from ..common.optional import extra
 from ..graph import OpGraph
 from ..models.generation import tvm_road
 from ..models.onnx_model import graph_of, import_onnx, light_model, random_inputs
@@ -28,6 +27,7 @@ from ..runtime.library import Library
 from ..runtime.threads import count
 from ..runtime.timing import Latency, latency
 from ..runtime.tolerance import first_wrong, longest_reduction, tolerance
+from ..tvm import GENERATION, tvm
 from ..view import tables
 from ..view.page import Page, render
 from ..view.summary import left

@@ -9,8 +9,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import RestartAnalysis, ShortenTraceback, SkipFrame
 from torch._guards import TracingContext
 
-from .._tvm import GENERATION, tvm
 from ..errors import InputError, UnsupportedTVM, one_line
+from ..tvm import GENERATION, tvm
 from .eager import NEEDS_GRADIENTS, eagerly, random_op, why_not
 from .graph import Graph
 from .options import options_of

@@ -7,8 +7,8 @@ from typing import Any
 from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
-from .._tvm import tvm
 from ..ir._relax import Attributes
+from ..tvm import tvm
 
 
 def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import tvm
+from ..tvm import tvm
 
 
 def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:

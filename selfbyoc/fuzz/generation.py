@@ -1,6 +1,6 @@
 """Of the TVM at hand: what sees and changes attributes of a module, as `planter`."""
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as planter

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._tvm import GENERATION
 from ..ops.vocabulary import KINDS, complete
+from ..tvm import GENERATION
 from . import onnx_ops, windows
 from .program import ITEM, Program
 from .types import Attrs, Invalid, Type, axis_of, check

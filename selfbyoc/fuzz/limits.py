@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import GENERATION
-from ..cpu_features import features_of
+from ..machine.features import features_of
+from ..tvm import GENERATION
 from .infer import infer
 from .program import Program
 

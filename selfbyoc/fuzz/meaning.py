@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import GENERATION
 from ..analysis.verify.inputs import arrays
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value, name_ops
@@ -16,6 +15,7 @@ from ..ir.emit import emit
 from ..language.nodes import Arg, Item, Node, Op
 from ..models.onnx_model import import_onnx
 from ..ops.vocabulary import KINDS, complete
+from ..tvm import GENERATION
 from .generation import planter
 from .infer import infer
 from .onnx_writer import onnx_model

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.optional import extra
 from ..errors import UnsupportedOp
-from ..extra import extra
 from ..ops.vocabulary import KINDS, complete
 from .infer import Type, infer
 from .program import CONSTANT, ITEM, Node, Program

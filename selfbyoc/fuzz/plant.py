@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from ..shown import quiet
+from ..printable import quiet
 from .generation import planter
 from .meaning import graph_of, model, numbers
 from .program import Plant, Program

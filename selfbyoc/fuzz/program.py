@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from .. import structured
+from ..common import structured
 from ..errors import InputError
 
 INPUT, CONSTANT, ITEM = "input", "constant", "item"

@@ -13,13 +13,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from .._tvm import GENERATION
 from ..codegen.target import host_target
+from ..common.files import read_text
 from ..errors import InputError
-from ..files import read_text
 from ..models.onnx_model import load_onnx
 from ..models.shapes import Shape, check_known
 from ..ops.vocabulary import KINDS
+from ..tvm import GENERATION
 from .attempt import Setting, composites_of
 from .grow import grown
 from .judge import Finding, Judge

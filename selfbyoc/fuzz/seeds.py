@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._tvm import GENERATION
 from ..language.case import Case
 from ..language.composite import Composite
 from ..language.growing import Elementwise, Repeat
 from ..language.nodes import Arg, Either, Item, Many, Node, Number, Op, as_node
 from ..ops.vocabulary import KINDS
+from ..tvm import GENERATION
 from . import program as P
 
 

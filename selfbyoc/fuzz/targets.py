@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .. import host
-from .._tvm import make_target, target_dict
 from ..codegen.target import host_target
 from ..errors import TargetError
+from ..machine import host
 from ..partition import check_target
+from ..tvm import make_target, target_dict
 
 SHARE = 1 / 3  # of programs
 # By what they have: SSE, AVX2, AVX-512; where they differ in caches or in units.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from .._tvm import GENERATION
-from ..files import write_text
+from ..common.files import write_text
+from ..tvm import GENERATION
 from .judge import Finding
 from .program import Program
 

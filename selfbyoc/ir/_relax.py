@@ -9,11 +9,11 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..graph import OpCall, OpGraph, Value
 from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
-from ..shown import shown_name
+from ..printable import shown_name
+from ..tvm import constant_numpy, tvm
 from ._relax_symbols import at, number, ranges, usual_sizes
 from ._relax_symbols import by_name as by_name
 from .canonical import canonicalize

@@ -7,10 +7,10 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import GENERATION, attrs_dict, tvm
 from ..graph import OpCall
 from ..ops.kind import Typed
 from ..ops.vocabulary import KINDS, attrs_of
+from ..tvm import GENERATION, attrs_dict, tvm
 from ._relax import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]

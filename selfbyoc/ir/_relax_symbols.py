@@ -13,9 +13,9 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import Analyzer, dtype_of, tir, tvm
-from .._tvm_rewrite import substitute
 from ..graph import Symbol
+from ..tvm import Analyzer, dtype_of, tir, tvm
+from ..tvm.rewrite import substitute
 from .symbols import Range
 from .symbols import usual_sizes as numbers
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import attrs_dict, constant_numpy, tvm
 from ..graph import OpGraph, Symbol, Value
 from ..ops.resize import size_of
 from ..ops.vocabulary import read_op
-from ..shown import shown_name
+from ..printable import shown_name
+from ..tvm import attrs_dict, constant_numpy, tvm
 from ._relay_any import instance, names_of, sizes_for
 from ._relay_walk import children, postorder
 from .canonical import canonicalize

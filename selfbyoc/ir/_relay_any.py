@@ -16,7 +16,7 @@ from typing import Any
 from tvm import relay
 from tvm.ir.diagnostics import override_renderer
 
-from .._tvm import tvm
+from ..tvm import tvm
 from ._relay_walk import children, postorder
 from .symbols import usual_sizes
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import tvm
 from ..errors import UnsupportedOp
 from ..ops.vocabulary import KINDS, written
+from ..tvm import tvm
 from ._relay import Expr
 from ._relay_register import call_of
 

@@ -10,10 +10,10 @@ from tvm.relay.op import op as registry
 from tvm.relay.op._tensor import elemwise_shape_func
 from tvm.relay.op.strategy.generic import schedule_injective
 
-from .._tvm import GENERATION, attrs_dict, tvm
 from ..graph import OpCall
 from ..ops.kind import Typed
 from ..ops.vocabulary import KINDS, attrs_of
+from ..tvm import GENERATION, attrs_dict, tvm
 from ._relay import Expr, _values
 
 __all__ = ["GENERATION", "call_of", "known_ops", "register"]

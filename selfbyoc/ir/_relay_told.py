@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import tvm
 from ..errors import InputError, did_you_mean
+from ..tvm import tvm
 from ._relay_any import Names, named, places, with_names
 
 

@@ -2,7 +2,7 @@
 ops in it, as `registrar`.
 """
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as ir

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..graph import OpCall, OpGraph
-from ..shown import shown_name
+from ..printable import shown_name
 
 
 def origins(graph: OpGraph) -> dict[str, str]:

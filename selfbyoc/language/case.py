@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import tvm
 from ..errors import CompositeError
+from ..tvm import tvm
 
 # TVM 0.17 takes any number of bits.
 _DTYPE = re.compile(r"bool|u?int(1|2|4|8|16|32|64)|float(16|32|64)|bfloat16|float[48]_\w+")

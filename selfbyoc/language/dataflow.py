@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._tvm import GENERATION
 from ..errors import CompositeError
 from ..ops.vocabulary import KINDS, is_declared, read_as
+from ..tvm import GENERATION
 from .dataflow_view import ANY, ATTRS, CALL, CONSTANT, DOMINATOR, EITHER, ITEM, TUPLE, View
 from .growing import Elementwise
 from .nodes import Arg, Either, Item, Node, Op

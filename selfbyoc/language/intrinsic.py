@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import param_buffers, scope_of, structural_equal
-from .._tvm_script import T, is_prim_func, known_intrinsic, register_intrinsic
 from ..errors import InputError, RegistryError, ScheduleError, one_line
+from ..tvm import param_buffers, scope_of, structural_equal
+from ..tvm.script import T, is_prim_func, known_intrinsic, register_intrinsic
 
 __all__ = ["T", "intrinsic"]
 

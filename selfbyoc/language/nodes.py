@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._tvm import te
 from ..errors import CompositeError
+from ..tvm import te
 from .operators import Operators
 from .te_schedule import COMPUTES
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._tvm import Schedule
-from .._tvm_tune import callbacks, decision_of
 from ..errors import ScheduleError
+from ..tvm import Schedule
+from ..tvm.tune import callbacks, decision_of
 from .decisions import choose
 
 

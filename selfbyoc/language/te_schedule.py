@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from .._tvm import te
+from ..tvm import te
 
 NOW = (
     "a composite's schedule is a function (sch, ops, target) of TensorIR: "

@@ -6,11 +6,11 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
 from ..graph import OpCall
 from ..ir._relax import Constant
 from ..ir.reader import Written
 from ..partition._relax import without_item_calls
+from ..tvm import tvm
 from .axes import Order
 from .rewrite import Rewriter
 

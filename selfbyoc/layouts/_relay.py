@@ -6,10 +6,10 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import tvm
 from ..graph import OpCall
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.reader import Written
+from ..tvm import tvm
 from .axes import Order
 from .rewrite import Rewriter
 

@@ -1,6 +1,6 @@
 """What rewrites the IR of the TVM generation at hand, as `ir`."""
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as ir

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import module_with_attr, tvm
 from ..errors import InputError
 from ..graph import OpGraph, Value
 from ..ir.generation import ir as reader
@@ -14,6 +13,7 @@ from ..language.known import registry_of
 from ..partition import check_module, decide, is_partitioned
 from ..partition.generation import ir as partitioner
 from ..partition.layouts import LAYOUTS, Layouts
+from ..tvm import module_with_attr, tvm
 from .axes import KERNEL_LAYOUTS, axes_of
 from .flow import Flow
 from .generation import ir

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import constant_numpy
 from ..graph import OpCall, Value
 from ..ir.generation import writer
+from ..tvm import constant_numpy
 from .axes import Axes, Order, compose, identity
 from .flow import Flow, Key, Orders, key_of
 

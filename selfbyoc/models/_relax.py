@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._tvm import tvm
+from ..tvm import tvm
 from .sizes import Asked
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .._tvm import Analyzer, dtype_of, tir, tvm, walk
+from ..tvm import Analyzer, dtype_of, tir, tvm, walk
 
 Extent = Any  # int or bool, or an expression of TIR
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, walk
 from ..partition._relax_exprs import STEP
+from ..tvm import tir, walk
 from ._relax_loop_calls import Functions
 
 _PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are

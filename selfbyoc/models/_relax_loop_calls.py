@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import tir, tvm
+from ..tvm import tir, tvm
 from ._relax_algebra import Extent
 
 _NUMBER, _BOOL = relax.TensorType([], "int64"), relax.TensorType([], "bool")

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tir, tvm
-from .._tvm_rewrite import substitute
 from ..errors import InputError
 from ..ir._relax import Constant
 from ..partition._relax_exprs import STEP
+from ..tvm import constant_numpy, tir, tvm
+from ..tvm.rewrite import substitute
 from ._relax_algebra import Algebra, Extent, variables
 from ._relax_loop_calls import Functions, Signature, extents, repeated, started
 from .onnx.bodies import Given, as_model, free_names

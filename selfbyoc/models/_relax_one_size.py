@@ -11,10 +11,10 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import te, tir
-from .._tvm_alignment import any_alignment
-from .._tvm_symbolic import asserting
 from ..ir._relax_symbols import text_of
+from ..tvm import te, tir
+from ..tvm.alignment import any_alignment
+from ..tvm.symbolic import asserting
 from ._relax_algebra import Algebra, Extent
 
 

@@ -13,13 +13,13 @@ from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
-from .._tvm import tir, tvm
-from .._tvm_rewrite import substitute
 from ..errors import InputError, SelfbyocError
 from ..ir._relax_register import call_of
 from ..ir._relax_symbols import symbols, with_ranges
 from ..ir.symbols import Range
 from ..ops.kind import OWN
+from ..tvm import tir, tvm
+from ..tvm.rewrite import substitute
 from ._relax_algebra import Algebra, Extent
 from ._relax_branches import branch_of, is_of_known_sizes
 from ._relax_loop_calls import Functions

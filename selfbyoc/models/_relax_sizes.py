@@ -7,10 +7,10 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm
 from ..errors import InputError, did_you_mean
 from ..ir._relax_symbols import GIVEN, bounded_by, ranges, symbols, with_ranges
 from ..ir.symbols import Range
+from ..tvm import tir, tvm
 from .shapes import Shape, spelled
 from .sizes import Asked, asked_range, check_symbols, check_within
 

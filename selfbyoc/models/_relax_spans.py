@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
+from ..tvm import tvm
 
 
 def with_spans(mod: Any, names: Mapping[Any, str]) -> Any:

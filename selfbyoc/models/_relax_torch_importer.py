@@ -12,7 +12,7 @@ from typing import Any
 from tvm import relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
-from .._tvm import tir, tvm
+from ..tvm import tir, tvm
 from ._relax_algebra import Algebra, Extent
 from ._relax_torch_multiples import with_symbols
 

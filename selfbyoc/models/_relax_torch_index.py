@@ -11,7 +11,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir
+from ..tvm import tir
 
 Extent = Any  # int, or an expression of TIR
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm
-from .._tvm_rewrite import substitute
+from ..tvm import tir, tvm
+from ..tvm.rewrite import substitute
 from ._relax_algebra import Algebra, Extent, variables
 
 # The least size that PyTorch (2.5 to 2.13) writes where a Dim names none: 0 and 1 are constants to

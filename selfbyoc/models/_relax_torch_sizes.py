@@ -6,9 +6,9 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm
 from ..ir._relax_symbols import ranges, with_ranges
 from ..ir.symbols import Range
+from ..tvm import tir, tvm
 from ._relax_copies import tiled
 from ._relax_torch_importer import is_open
 from ._relax_torch_multiples import NO_PROMISE

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..common.optional import extra
 from ..errors import InputError
-from ..extra import extra
 
 
 def decomposed(program: Any) -> Any:

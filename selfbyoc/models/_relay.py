@@ -8,8 +8,8 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import tvm
 from ..errors import InputError
+from ..tvm import tvm
 from ._relay_onnx import imported
 from .sizes import Asked, asked_range
 from .torch_checks import check_trace, nothing_kept

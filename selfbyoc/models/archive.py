@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
+from ..common.files import opened
 from ..errors import DamagedFile, InputError
-from ..files import opened
 
 _MAGIC = b"PK\x03\x04"
 # Of zipfile and what it reads with: RuntimeError is for a password, NotImplementedError for a way

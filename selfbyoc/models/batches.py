@@ -9,8 +9,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from ..common.optional import extra
 from ..errors import InputError, one_line
-from ..extra import extra
 from ..graph import type_text
 from .real_inputs import real_inputs
 

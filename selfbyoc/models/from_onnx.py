@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..common.optional import extra
 from ..errors import InputError, MissingExtra, ModelWarning, ToolError, one_line
-from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
 from .generation import tvm_road
 from .onnx.branches import resolved

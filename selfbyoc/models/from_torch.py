@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.optional import extra
 from ..errors import InputError, SelfbyocError, one_line
-from ..extra import extra
 from ..partition.source_names import Names, named_weights, with_names
 from .generation import tvm_road
 

@@ -1,6 +1,6 @@
 """The ONNX frontend and the default build of the TVM generation at hand, as `tvm_road`."""
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as tvm_road

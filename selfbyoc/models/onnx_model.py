@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..common.optional import extra
 from ..errors import InputError, one_line
-from ..extra import extra
 from ..graph import OpGraph
 from ..ir.generation import ir
 from ..partition.generation import ir as partitioner

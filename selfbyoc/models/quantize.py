@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..common.files import written
+from ..common.optional import extra
 from ..errors import InputError, did_you_mean, one_line
-from ..extra import extra
-from ..files import written
 from .batches import Batch
 from .onnx_model import read_onnx
 

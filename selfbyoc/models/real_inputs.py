@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..common.optional import extra
 from ..errors import InputError, did_you_mean
-from ..extra import extra
 
 _FIRST = 4  # IR version that lets an initializer be a constant
 

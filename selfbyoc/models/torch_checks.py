@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..common.optional import extra
 from ..errors import InputError
-from ..extra import extra
 
 # An op that PyTorch marks as random draws nothing where one of these has this value.
 _KEEPS_ALL = {"train": False, "training": False, "dropout_p": 0.0, "p": 0.0}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import dtype_of, tir
 from ..graph import OpCall
+from ..tvm import dtype_of, tir
 from . import mathfn as M
 from .attrs import only
 from .elementwise import erf, unary

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import dtype_of, tir
+from ..tvm import dtype_of, tir
 from . import mathfn as M
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._tvm import tir
+from ..tvm import tir
 from .kind import BROADCASTS, Array, OpKind, elementwise, in_both, pure
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import dtype_of, te, tir
 from ..errors import ComputeError
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
 from . import mathfn as M
 from .attrs import none, only
 from .kind import (

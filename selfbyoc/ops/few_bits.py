@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._tvm import te, tir
 from ..graph import OpCall
+from ..tvm import te, tir
 from .attrs import Raw, like
 from .kind import OWN, Array, OpKind, Typed, form
 

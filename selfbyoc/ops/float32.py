@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._tvm import dtype_of, tir
+from ..tvm import dtype_of, tir
 
 
 def f32(value: float) -> Any:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import te, tir
 from ..graph import OpCall
+from ..tvm import te, tir
 from .attrs import Needs, Noted, Raw, ReadAttrs, is_empty, none, plain
 
 if TYPE_CHECKING:

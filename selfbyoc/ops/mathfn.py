@@ -22,7 +22,7 @@ import functools
 import math
 from typing import Any
 
-from .._tvm import dtype_of, te, tir
+from ..tvm import dtype_of, te, tir
 from .float32 import f32, in_f32, is_f32, of_multiple, polynomial
 
 _EXP = (

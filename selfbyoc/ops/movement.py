@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import GENERATION, te, tir, topi
 from ..graph import OpCall
+from ..tvm import GENERATION, te, tir, topi
 from .attrs import Raw, only, plain
 from .kind import Array, Form, OpKind, elementwise, form, in_both
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import te
 from ..graph import OpCall
+from ..tvm import te
 from .attrs import Raw, conv2d_attrs, dtype, only
 from .kind import Array, OpKind, broadcast, form
 from .numpy_windows import conv2d as numpy_conv2d

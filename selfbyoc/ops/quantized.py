@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import dtype_of, te, tir
-from .._tvm_own_ops import quotient, within
 from ..errors import UnsupportedOp
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
+from ..tvm.own_ops import quotient, within
 from .attrs import Raw, must, only, plain
 from .fixed_point import fixed_point
 from .kind import Array, OpKind, along, form, is_one

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import dtype_of, te, tir
-from .._tvm_rewrite import sequence
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
+from ..tvm.rewrite import sequence
 from .cells import DIRECTIONS, Cell, cells
 from .kind import is_one
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import dtype_of, te, tir
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
 from . import mathfn as M
 from .softmax import Softmax
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import GENERATION, tir
+from ..tvm import GENERATION, tir
 from .rounded import round_away, round_even
 
 if TYPE_CHECKING:

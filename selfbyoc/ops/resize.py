@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import dtype_of, te, tir
 from ..errors import UnsupportedOp
 from ..graph import OpCall, Value
+from ..tvm import dtype_of, te, tir
 from .attrs import Raw, only, plain
 from .kind import Array, OpKind, in_both
 from .resampling import METHODS, MODES, ROUNDINGS, Resampling, axes_of

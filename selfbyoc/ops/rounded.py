@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import dtype_of, tir
-from .._tvm_rounding import nearbyint
+from ..tvm import dtype_of, tir
+from ..tvm.rounding import nearbyint
 
 
 def round_even(x: Any) -> Any:

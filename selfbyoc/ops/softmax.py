@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import dtype_of, tir
+from ..tvm import dtype_of, tir
 
 NAN_TOO = "nan"  # a softmax that is guarded so gives zeros where it would give NaN
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import dtype_of, te, tir
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
 from .attrs import Raw, conv2d_attrs, dtype, pair, plain
 from .kind import Array, OpKind, form, in_both
 

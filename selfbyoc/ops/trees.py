@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._tvm import dtype_of, te, tir
-from .._tvm_rewrite import sequence
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
+from ..tvm.rewrite import sequence
 from .attrs import Raw, like
 from .kind import OWN, Array, OpKind, Typed, form
 from .recurrent_nest import for_loop

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import dtype_of, te, tir
-from .._tvm_starts import lowest
 from ..errors import UnsupportedOp
 from ..graph import OpCall
+from ..tvm import dtype_of, te, tir
+from ..tvm.starts import lowest
 
 if TYPE_CHECKING:
     from ..language.types import Tensor

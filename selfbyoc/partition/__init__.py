@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
-from ..cpu_features import check_cpu
+from ..common.interrupt import interruptible
 from ..errors import InputError, TargetError
-from ..interrupt import interruptible
 from ..language.registry import listed
+from ..machine.features import check_cpu
+from ..tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from .extents import check_addressable, sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts

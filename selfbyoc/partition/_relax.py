@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..errors import InputError
 from ..graph import Value
 from ..ir._relax import Constant, parameters
 from ..match.match import Match
+from ..tvm import constant_numpy, tvm
 from ._relax_bounds import BoundsAreOps
 from ._relax_columns import columns_apart
 from ._relax_decided import WhatRangesDecide

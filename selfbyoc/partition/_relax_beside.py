@@ -19,7 +19,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
+from ..tvm import tvm
 from ._relax_order import by_group
 
 # Of a match, by the name of its root: the tuple of its last results, and the identity after it.

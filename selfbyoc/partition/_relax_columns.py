@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ..tvm import constant_numpy, tvm
 from ._relax_cuts import Cut, cut_of, item_of
 from ._relax_exprs import are_same, is_op, leaves, open_shape
 

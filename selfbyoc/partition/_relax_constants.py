@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
 from ..ir._relax import Constant
+from ..tvm import tvm
 
 
 def is_constant(node: Any) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy
 from ..ir._relax import Constant
+from ..tvm import constant_numpy
 from ._relax_exprs import is_op, open_shape, plain_numbers
 
 

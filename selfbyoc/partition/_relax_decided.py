@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tir
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ..tvm import constant_numpy, tir
 from . import intervals
 from ._relax_exprs import are_same, is_op, open_shape, plain_numbers
 from .intervals import FALSE, MOST, OF_TWO, TRUE, Interval

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tvm import relax
 
-from .._tvm import structural_equal, tvm
 from ..errors import OpError
 from ..ir._relax_emit import function_of
 from ..ops.vocabulary import KINDS
+from ..tvm import structural_equal, tvm
 
 
 @relax.expr_functor.mutator

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import Analyzer
+from ..tvm import Analyzer
 
 STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import tvm
 from ..ir._relax_emit import constant
 from ..ir._relax_register import call_of
+from ..tvm import tvm
 from ._relax_exprs import is_op
 from ._relax_levels import array_of
 from .few_bits import in_groups, takes

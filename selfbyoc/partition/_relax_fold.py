@@ -10,10 +10,10 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ..ops.vocabulary import KINDS
+from ..tvm import constant_numpy, make_target, tvm
 from ._relax_exprs import is_op, leaves
 from ._relax_halves import is_half_weight
 from .folding import Free, joined, or_as_it_was, size_of

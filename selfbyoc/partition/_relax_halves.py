@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..graph import HALVES
 from ..ir._relax import Attributes, Constant
 from ..ir._relax_emit import constant
+from ..tvm import constant_numpy, tvm
 from ._relax_exprs import is_op
 from .halves import LEAST
 

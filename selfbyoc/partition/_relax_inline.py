@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
 from ..ir._relax import ITEM
+from ..tvm import tvm
 
 Expr = Any  # relax.Expr: TVM ships no types
 # From a function and its arguments to what stands for some of its variables.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tvm import relax
 
-from .._tvm import tvm
 from ..ir._relax import ITEM
+from ..tvm import tvm
 
 
 @relax.expr_functor.mutator

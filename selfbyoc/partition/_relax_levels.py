@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
 from ..ops.few_bits import dequantised_groups
+from ..tvm import constant_numpy, tvm
 from ._relax_exprs import is_op, static_shape
 from ._relax_fold import fold
 from ._relax_halves import is_half_weight

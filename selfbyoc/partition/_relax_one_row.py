@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..ir._relax import Attributes, Constant
 from ..ir._relax_emit import constant
+from ..tvm import constant_numpy, tvm
 from ._relax_exprs import are_same, is_op, open_shape
 from .one_row import NDIM, OF_TWO_AXES, OneRow, attrs_in_rows, is_elementwise, of_two_axes
 

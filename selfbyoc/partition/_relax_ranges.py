@@ -6,9 +6,9 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import Analyzer, tir, tvm
 from ..ir._relax_symbols import ranges, symbols
 from ..ir.symbols import Range
+from ..tvm import Analyzer, tir, tvm
 
 _ANY = 2**31 - 1  # that an index of 32 bits reaches: no size is above
 

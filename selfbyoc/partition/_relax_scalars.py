@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 from tvm import relax
 
-from .._tvm import constant_numpy, constant_tensor, tvm
 from ..codegen.hook import hook
 from ..codegen.told import is_passed
 from ..graph import OpGraph
 from ..ir._relax import Constant
+from ..tvm import constant_numpy, constant_tensor, tvm
 
 # Position of an argument, its type and its bytes.
 Scalars = tuple[tuple[int, str, bytes], ...]

@@ -14,9 +14,9 @@ from typing import Any
 import tvm_ffi
 from tvm import relax
 
-from .._tvm import Analyzer, structural_equal, tir
-from .._tvm_rewrite import substitute, variables_in
 from ..ir._relax_symbols import extents_of, symbols, text_of
+from ..tvm import Analyzer, structural_equal, tir
+from ..tvm.rewrite import substitute, variables_in
 
 
 def takes_shapes(func: relax.Function) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
+from ..tvm import tvm
 from ._relax import _Swap, external_functions
 from ._relax_exprs import STEP, steps_of
 

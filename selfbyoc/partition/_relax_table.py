@@ -9,10 +9,10 @@ from typing import Any
 from tvm import relax
 from tvm.relax import dpl
 
-from .._tvm import tir, tvm
 from ..graph import Value
 from ..ir._relax import ITEM
 from ..match.match import Match
+from ..tvm import tir, tvm
 from ._relax_beside import Tied, beside
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ..tvm import constant_numpy
 from ._relax_exprs import is_op, open_shape
 from .taps import without_idle_taps
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..codegen.external import PACKED, read_attrs
 from ..graph import type_text
 from ..ir._relax import Constant
+from ..tvm import constant_numpy, tvm
 from ._relax import without_item_calls
 from ._relax_inline import inlined, is_op
 from ._relax_items import ItemsOfTuples

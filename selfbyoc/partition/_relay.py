@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import constant_numpy, structural_hash, tensor, tvm
 from ..graph import Value
 from ..ir._relay import declared
 from ..ir._relay_any import calls_named, named, with_names
@@ -17,6 +16,7 @@ from ..ir._relay_shapes import register as register_shapes
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ir.symbols import Range
 from ..match.match import Match
+from ..tvm import constant_numpy, structural_hash, tensor, tvm
 from ._relay_float_weights import with_float_weights as with_float_weights
 from ._relay_fold import fold
 from ._relay_group import ROOT, Group

@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import tvm
 from ..ir._relay_walk import postorder, rebuild
+from ..tvm import tvm
 
 
 def is_constant(node: Any) -> bool:

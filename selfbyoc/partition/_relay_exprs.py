@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import constant_numpy, tvm
+from ..tvm import constant_numpy, tvm
 
 
 def with_main(mod: tvm.IRModule, body: Any) -> tvm.IRModule:

@@ -6,10 +6,10 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_register import call_of
 from ..ir._relay_walk import postorder, rebuild
+from ..tvm import constant_numpy, tvm
 from ._relay_exprs import name_of
 from .few_bits import in_groups, takes
 

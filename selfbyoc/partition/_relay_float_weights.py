@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from .._tvm import constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
 from ..ops.few_bits import dequantised_groups
+from ..tvm import constant_numpy, tvm
 from ._relay_exprs import array_of, name_of, with_main
 from ._relay_fold import fold
 from ._relay_halves import is_half_weight

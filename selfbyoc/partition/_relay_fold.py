@@ -8,10 +8,10 @@ import numpy as np
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 
-from .._tvm import constant_numpy, make_target, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import children, postorder, rebuild
 from ..ops.vocabulary import KINDS
+from ..tvm import constant_numpy, make_target, tvm
 from ._relay_halves import is_half_weight
 from .folding import Free, joined, or_as_it_was, size_of
 

@@ -8,10 +8,10 @@ from typing import Any
 from tvm import relay
 from tvm.relay import dataflow_pattern as dfp
 
-from .._tvm import tvm
 from ..graph import Value
 from ..ir._relay_walk import children, postorder, rebuild
 from ..match.match import Match
+from ..tvm import tvm
 
 ROOT = "tefuse.root"  # on a composite function: the root op of its match
 

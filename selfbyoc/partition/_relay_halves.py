@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import attrs_dict, constant_numpy, tvm
 from ..graph import HALVES
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import children, postorder, rebuild
+from ..tvm import attrs_dict, constant_numpy, tvm
 from ._relay_exprs import name_of
 from .halves import LEAST
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
+from ..tvm import tvm
 from ._relay_exprs import array_of, dtype_of, name_of, with_main
 from .levels import (
     MOVES,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from .._tvm import attrs_dict, constant_numpy, tvm
 from ..ir._relay_emit import constant
 from ..ir._relay_walk import postorder, rebuild
+from ..tvm import attrs_dict, constant_numpy, tvm
 from ._relay_exprs import name_of
 from .one_row import NDIM, OneRow, attrs_in_rows, is_elementwise, of_two_axes
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import structural_equal, structural_hash, tvm
 from ..ir._relay_hollow import with_composites
 from ..ir._relay_walk import rebuild
+from ..tvm import structural_equal, structural_hash, tvm
 from ._relay_group import ROOT
 
 

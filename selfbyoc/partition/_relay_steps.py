@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._tvm import tvm
+from ..tvm import tvm
 
 
 def apart(mod: tvm.IRModule) -> dict[str, tvm.IRModule]:

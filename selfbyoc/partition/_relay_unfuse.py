@@ -7,11 +7,11 @@ from typing import Any
 
 from tvm import relay
 
-from .._tvm import constant_numpy, tir, tvm
 from ..codegen.external import PACKED, read_attrs
 from ..graph import type_text
 from ..ir._relay_hollow import whole
 from ..ir._relay_walk import postorder, rebuild
+from ..tvm import constant_numpy, tir, tvm
 from ._relay_inline import inlined, item
 from .originals import Unpack
 

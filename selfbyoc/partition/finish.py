@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import constant_tensor, target_dict, view_of
 from ..codegen.at_once import at_once
 from ..codegen.external import (
     COMPOSITE,
@@ -45,6 +44,7 @@ from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
 from ..language.registry import Registry
 from ..match.match import Match
+from ..tvm import constant_tensor, target_dict, view_of
 from ..wiring import wired
 from .generation import ir
 from .originals import key_of, with_originals

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import tvm
+from ..common.interrupt import stopped
 from ..errors import FallbackWarning, one_line
-from ..interrupt import stopped
+from ..tvm import tvm
 
 SMALL = 1 << 20  # bytes that any value may take
 GROWS = 2  # times the bytes that it is computed from, which a larger one may

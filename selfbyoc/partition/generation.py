@@ -2,7 +2,7 @@
 constants, as `constants` and `few_bits`, and the functions beside main, as `steps`.
 """
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as ir

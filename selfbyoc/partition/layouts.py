@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .. import structured
-from .._tvm import tvm
+from ..common import structured
 from ..errors import InputError
+from ..tvm import tvm
 
 LAYOUTS = "tefuse.layouts"  # the module's attribute that carries it
 

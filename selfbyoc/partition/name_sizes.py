@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._tvm import GENERATION
 from ..errors import InputError
+from ..tvm import GENERATION
 from . import check_module
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import tvm
 from ..errors import InputError
+from ..tvm import tvm
 
 ORIGINALS = "tefuse.originals"  # the module's attribute: key -> the constant in the graph IR
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from .. import structured
 from ..codegen.apply import DEFAULT
+from ..common import structured
 from ..errors import InputError
 from ..graph import OpCall, sizes_text
 from ..language.declared import Declared

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import structured
-from .._tvm import module_with_attr
+from ..common import structured
 from ..errors import InputError
+from ..tvm import module_with_attr
 
 NAMES = "tefuse.names"  # the module's attribute that carries them
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import make_target, module_with_attr, tvm
 from ..codegen.external import TARGET, read_attrs
 from ..codegen.hook import hook
 from ..codegen.target import host_target
 from ..errors import InputError, did_you_mean
+from ..tvm import make_target, module_with_attr, tvm
 from . import check_module, check_target
 from .generation import inline, ir, steps
 from .originals import Unpack, originals_of, with_originals

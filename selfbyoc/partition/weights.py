@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import constant_tensor, tensor, view_of
 from ..codegen.at_once import at_once
 from ..codegen.hook import hook
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
 from ..ir.generation import ir as reader
 from ..ops.cost import MOVES, PRODUCTS
-from ..shown import shown_name
+from ..printable import shown_name
+from ..tvm import constant_tensor, tensor, view_of
 from .generation import constants, ir
 from .originals import key_of, originals_of
 from .report import report

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import tensor, tvm
-from .._tvm_config import kernel_config
 from ..codegen._relax_calls import kernels
 from ..codegen.at_once import at_once
+from ..common.interrupt import stopped
 from ..errors import InputError
-from ..gpu import is_gpu
-from ..interrupt import stopped
+from ..machine.gpu import is_gpu
 from ..partition._relax_exprs import steps_of
+from ..tvm import tensor, tvm
+from ..tvm.config import kernel_config
 from ._relax_computed import computed_sizes_first
 from ._relax_empty import without_empty_constants
 from ._relax_memory import PlannedMemory

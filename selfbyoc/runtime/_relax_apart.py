@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import structural_equal, tvm
 from ..machine import machine_at_hand
+from ..tvm import structural_equal, tvm
 
 OPAQUE = 8  # TOpPattern.kOpaque
 MANY_SLICES = 8  # of one value: steps of a recurrent network

@@ -10,8 +10,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm, walk
 from ..partition._relax_exprs import leaves
+from ..tvm import tir, tvm, walk
 
 
 @tvm.transform.module_pass(opt_level=0, name="ComputedSizesFirst")

@@ -9,8 +9,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import constant_tensor, tvm
 from ..ir._relax import Constant
+from ..tvm import constant_tensor, tvm
 
 
 def without_empty_constants(mod: tvm.IRModule) -> tvm.IRModule:

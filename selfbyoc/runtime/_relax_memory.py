@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm
+from ..tvm import tir, tvm
 
 _ALLOCATES = "relax.memory.alloc_storage"
 

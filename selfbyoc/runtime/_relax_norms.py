@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from .._tvm import constant_numpy, tvm
 from ..ir._relax import Constant
 from ..ir._relax_emit import constant
+from ..tvm import constant_numpy, tvm
 
 _DTYPES = ("float32", "float64")  # in less the shift would lose what cancels
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import structural_equal, tvm
+from ..tvm import structural_equal, tvm
 
 MAKE_SHAPE, VIEW = "vm.builtin.make_shape", "vm.builtin.reshape"
 

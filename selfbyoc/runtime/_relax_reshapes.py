@@ -9,8 +9,8 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import param_buffers, structural_equal, te, tir, tvm
-from .._tvm_symbolic import symbols
+from ..tvm import param_buffers, structural_equal, te, tir, tvm
+from ..tvm.symbolic import symbols
 
 
 @tvm.transform.module_pass(opt_level=0, name="ReshapesWithin")

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
-from .._tvm import Schedule, dtype_of, param_buffers, tir, tvm, walk
-from .._tvm_alignment import any_alignment
-from .._tvm_build import build_module
-from .._tvm_c import for_c
-from .._tvm_indices import within_buffers
-from .._tvm_selects import without_truncation
-from .._tvm_starts import with_true_starts
-from .._tvm_symbolic import symbols, with_identifiers, with_own_names
 from ..codegen.target import host_target
 from ..codegen.vector_math import vector_math
 from ..codegen.whole_vectors import with_whole_vectors
+from ..common.interrupt import stopped
 from ..errors import SymbolicError
-from ..interrupt import stopped
 from ..ir._relax_symbols import symbols as main_symbols
 from ..partition import check_target
+from ..tvm import Schedule, dtype_of, param_buffers, tir, tvm, walk
+from ..tvm.alignment import any_alignment
+from ..tvm.build import build_module
+from ..tvm.c import for_c
+from ..tvm.indices import within_buffers
+from ..tvm.selects import without_truncation
+from ..tvm.starts import with_true_starts
+from ..tvm.symbolic import symbols, with_identifiers, with_own_names
 from ..wiring import wired
 from ._relax_apart import OPAQUE, slices_apart
 from ._relax_norms import norms_are_scales

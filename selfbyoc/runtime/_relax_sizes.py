@@ -11,9 +11,9 @@ from typing import Any
 import tvm_ffi
 from tvm import relax
 
-from .._tvm import param_buffers, structural_equal, tir, tvm
-from .._tvm_rewrite import variables_in
 from ..ir._relax_symbols import text_of
+from ..tvm import param_buffers, structural_equal, tir, tvm
+from ..tvm.rewrite import variables_in
 
 
 @tvm.transform.module_pass(opt_level=0, name="SizesOfBuffers")

@@ -7,20 +7,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from .._tvm import (
-    Schedule,
-    child_blocks,
-    dtype_of,
-    is_reduction,
-    param_buffers,
-    tir,
-    tvm,
-    walk,
-)
-from .._tvm_rewrite import substitute
-from .._tvm_symbolic import asserting, symbols
 from ..codegen.symbolic.nothing import is_empty, outputs_of
 from ..ir._relax_symbols import text_of
+from ..tvm import Schedule, child_blocks, dtype_of, is_reduction, param_buffers, tir, tvm, walk
+from ..tvm.rewrite import substitute
+from ..tvm.symbolic import asserting, symbols
 
 
 def with_sums_apart(func: Any) -> Any:

@@ -8,17 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .._tvm import (
-    Analyzer,
-    SBlock,
-    dtype_of,
-    param_buffers,
-    tir,
-    walk,
-)
-from .._tvm_dispatch import Callee, entry
-from .._tvm_rewrite import folded, substitute
-from .._tvm_symbolic import size_variable, symbols, within_32_bits
 from ..codegen.symbolic.allocations import placed
 from ..codegen.symbolic.choice import NONE
 from ..codegen.symbolic.families import one_family
@@ -26,6 +15,10 @@ from ..codegen.symbolic.learn import Example, Learnt, learnt
 from ..codegen.symbolic.nothing import demanded, is_empty, is_right_at_zero, outputs_of
 from ..errors import SymbolicError
 from ..language.decisions import for_every_size_of
+from ..tvm import Analyzer, SBlock, dtype_of, param_buffers, tir, walk
+from ..tvm.dispatch import Callee, entry
+from ..tvm.rewrite import folded, substitute
+from ..tvm.symbolic import size_variable, symbols, within_32_bits
 
 OTHERS = (3, 2, 17, 5, 61, 28, 43, 30)  # sizes of a symbol beside the one that is looked at
 NEIGHBOURS = range(22, 30)  # of all rests after strides

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tvm
+from ..tvm import tvm
 
 
 @tvm.transform.module_pass(opt_level=0, name="ClippedTakes")

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tvm import Analyzer, StringImm, walk
-from .._tvm_symbolic import asserting
 from ..ir._relax_symbols import text_of
+from ..tvm import Analyzer, StringImm, walk
+from ..tvm.symbolic import asserting
 
 _SORT = "tvm.contrib.sort.topk"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm
+from ..tvm import tir, tvm
 
 KERNELS = ("relax.call_tir", "relax.call_dps_packed")  # they write memory of their own
 

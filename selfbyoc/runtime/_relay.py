@@ -13,11 +13,11 @@ from tvm.contrib import graph_executor
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 from tvm.runtime.vm import VirtualMachine
 
-from .._tvm import tensor, tvm
 from ..codegen._relay import kept_targets
 from ..errors import InputError
 from ..ir._relay_hollow import hollow
 from ..partition._relay import external_functions
+from ..tvm import tensor, tvm
 from . import _relay_vm
 from ._relay_lowering import lowering
 from ._relay_memory import planned_memory

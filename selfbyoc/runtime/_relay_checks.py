@@ -10,10 +10,10 @@ from typing import Any
 
 from tvm import relay, te, tir
 
-from .._tvm import tvm
-from .._tvm_symbolic import INPUT_ERROR
 from ..codegen._relay import CHECK
 from ..ir._relay_walk import postorder, rebuild
+from ..tvm import tvm
+from ..tvm.symbolic import INPUT_ERROR
 
 # (elements of the value, sizes of the data) -> what has to hold
 Holds = Callable[[Callable[[int], Any], Sequence[Any]], Any]

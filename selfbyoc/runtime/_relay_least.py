@@ -13,9 +13,9 @@ from typing import Any
 
 from tvm import relay, tir
 
-from .._tvm import tvm
 from ..ir._relay_any import Instance, instance, names_of, sizes_for
 from ..ir._relay_walk import postorder
+from ..tvm import tvm
 from ._relay_checks import Checks
 from .nothing import axes_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tvm import tvm
-from .._tvm_c import for_c
-from .._tvm_indices import within_buffers
-from .._tvm_starts import with_true_starts
+from ..tvm import tvm
+from ..tvm.c import for_c
+from ..tvm.indices import within_buffers
+from ..tvm.starts import with_true_starts
 
 
 def lowering(target: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from .._tvm import tvm
+from ..tvm import tvm
 
 
 def planned_memory(graph_json: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm import relay, tir
 
-from .._tvm import tvm
+from ..tvm import tvm
 from ._relay_checks import Checks, Holds
 
 _TEXTS = {

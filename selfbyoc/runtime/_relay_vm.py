@@ -9,10 +9,10 @@ import numpy as np
 from tvm import relay
 from tvm.runtime.vm import VirtualMachine
 
-from .._tvm import tvm
-from .._tvm_symbolic import INPUT_ERROR
 from ..codegen._relay import kept_targets
 from ..errors import InputError
+from ..tvm import tvm
+from ..tvm.symbolic import INPUT_ERROR
 from ._relay_least import with_places_checked
 from ._relay_lowering import lowering
 from ._relay_shapes import with_shapes_checked

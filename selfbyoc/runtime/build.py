@@ -15,6 +15,7 @@ from ..codegen.fallback import ended, reason_of
 from ..codegen.hook import hook
 from ..codegen.target import host_target
 from ..codegen.watched import begin, is_watched
+from ..common.interrupt import interruptible, stopped
 from ..errors import (
     FallbackWarning,
     InputError,
@@ -23,7 +24,6 @@ from ..errors import (
     SelfbyocError,
     one_line,
 )
-from ..interrupt import interruptible, stopped
 from ..language.registry import listed
 from ..models.generation import tvm_road
 from ..models.sizes import Asked

@@ -1,6 +1,6 @@
 """Building and running on the TVM generation at hand, as `runtime`."""
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as runtime

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm_export import pack_imports
 from ..errors import TargetError
+from ..tvm.export import pack_imports
 
 # A tensor as TVM writes it, on both generations: a magic number, a reserved one, the device, the
 # number of axes, the dtype; then the extents, the number of bytes, and these.

@@ -1,5 +1,5 @@
 """Inputs that are indices: what their numbers may be. A kernel that is given others reads the
-nearest row that is there (_tvm_indices.py); whoever calls a library is told before.
+nearest row that is there (tvm/indices.py); whoever calls a library is told before.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import GENERATION
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
+from ..tvm import GENERATION
 from .signature import Tensor
 
 Bounds = Mapping[str, tuple[int, int]]  # input -> the least and the largest number

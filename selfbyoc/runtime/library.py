@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import host
-from .._tvm import GENERATION, tvm
+from ..common.files import expanded, written
+from ..common.interrupt import interruptible
 from ..errors import InputError, OutOfMemory, TargetError, one_line
-from ..files import expanded, written
-from ..interrupt import interruptible
+from ..machine import host
+from ..tvm import GENERATION, tvm
 from . import forked
 from .exchange import road_to
 from .generation import runtime

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .._tvm import load_shared, tvm
 from ..errors import InputError, one_line
+from ..tvm import load_shared, tvm
 
 Stamp = tuple[int, int, int, int]  # what tells a file from its next version
 _loaded: set[Path] = set()

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .. import __version__, structured
-from .._tvm import GENERATION, make_target, target_dict, tvm
+from .. import __version__
+from ..common import structured
+from ..common.files import opened
 from ..errors import DamagedFile, TargetError, one_line
-from ..files import opened
 from ..partition.report import Report
+from ..tvm import GENERATION, make_target, target_dict, tvm
 from .signature import Tensor
 from .sizes import Size
 from .whole import GONE, OWNER, SEAL, TEXT, read_whole

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import GENERATION
 from ..errors import InputError, did_you_mean
 from ..graph import type_text
 from ..partition.source_names import names_of
+from ..tvm import GENERATION
 from .exchange import as_array
 
 # Name, shape (None: dynamic), dtype. Plain data: it is written into the exported file.

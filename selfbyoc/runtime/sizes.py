@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._tvm import GENERATION
 from ..errors import InputError
 from ..ir.symbols import Range
 from ..models.dim_names import value_of
+from ..tvm import GENERATION
 from .signature import Tensor
 
 # The largest size (None: any), and where it is: input and axis.

@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from .._tvm import GENERATION
-from ..asked import ask, ask_python, once
+from ..common.probes import ask, ask_python, once
 from ..errors import TargetError, ToolError
+from ..tvm import GENERATION
 
 _CC = importlib.import_module("tvm.contrib.cc" if GENERATION == "relay" else "tvm.support.cc")
 _SOURCE = '#include <cstdint>\nextern "C" std::int32_t answer() { return 42; }\n'

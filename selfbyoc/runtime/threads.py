@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from .. import host
 from ..errors import InputError
+from ..machine import host
 
 
 def configure() -> None:

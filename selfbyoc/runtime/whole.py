@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from .. import host
+from ..common.files import expanded, opened
 from ..errors import DamagedFile, InputError
-from ..files import expanded, opened
+from ..machine import host
 from .elf import Cut, Image, read_image
 
 OWNER, TEXT, SEAL = b"selfbyoc", 1, 2  # our notes: what the file is, and its checksum

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from .._tvm_tune import apply_steps, dlight
 from ..codegen.info.ops import Ops
 from ..errors import ScheduleError, SelfbyocError, one_line
 from ..language.te_schedule import declared_in_te
 from ..language.types import Schedule, Target
+from ..tvm.tune import apply_steps, dlight
 
 __all__ = ["ByRules", "by_rules"]
 

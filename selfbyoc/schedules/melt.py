@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._tvm import get_block
-from .._tvm_tune import schedule_error
 from ..codegen.info.accesses import blocks_of, label_of
 from ..codegen.info.ops import OpView
 from ..errors import ScheduleError, did_you_mean
 from ..language.types import Block, Loop, Schedule
+from ..tvm import get_block
+from ..tvm.tune import schedule_error
 from .steps.blocks import Facts
 from .steps.indices import Axis
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._tvm import Schedule
-from .._tvm_tune import callbacks, derived, meta_schedule, tune_context
 from ..errors import ScheduleError, SelfbyocError, one_line
 from ..language.decisions import choose
 from ..language.sampling import replay
 from ..language.types import Block, Target
+from ..tvm import Schedule
+from ..tvm.tune import callbacks, derived, meta_schedule, tune_context
 
 ms = meta_schedule()
 

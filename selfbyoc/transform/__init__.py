@@ -4,7 +4,7 @@ passes on Relax, lowering and tasks on Relay.
 
 from __future__ import annotations
 
-from .._tvm import GENERATION
+from ..tvm import GENERATION
 from .partition import Partition
 
 if GENERATION == "relax":

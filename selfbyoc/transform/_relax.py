@@ -13,7 +13,6 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import tir, tvm
 from ..codegen.info.accesses import blocks_of
 from ..codegen.info.lineage import labelled
 from ..codegen.info.op_info import attach, record, recorded_of
@@ -22,6 +21,7 @@ from ..codegen.info.pattern_kind import name_of
 from ..ir._relax import read_call
 from ..ops.attrs import plain
 from ..ops.vocabulary import is_declared
+from ..tvm import tir, tvm
 
 logger = logging.getLogger(__name__)
 

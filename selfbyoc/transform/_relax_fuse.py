@@ -12,10 +12,10 @@ from typing import Any
 
 from tvm import relax
 
-from .._tvm import Schedule, child_blocks, tir, tvm
 from ..codegen.info.accesses import OP_LABEL, blocks_of, label_of
 from ..codegen.info.op_info import attach, op_info, record, recorded_of
 from ..codegen.info.op_record import Recorded, Ref
+from ..tvm import Schedule, child_blocks, tir, tvm
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from typing import Any
 from tvm import relay
 from tvm.relay.backend import te_compiler
 
-from .._tvm import attrs_dict, make_target, register_func, te, tvm
 from ..codegen.info.accesses import blocks_of
 from ..codegen.info.lineage import labelled
 from ..codegen.info.op_info import attach, record
@@ -26,6 +25,7 @@ from ..codegen.te_blocks import block_names, te_order
 from ..ir._relay import neutral
 from ..ops.attrs import plain
 from ..ops.vocabulary import is_declared
+from ..tvm import attrs_dict, make_target, register_func, te, tvm
 
 logger = logging.getLogger(__name__)
 

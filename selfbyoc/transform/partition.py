@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import tvm
 from ..language.registry import listed
 from ..partition import partition_for_tefuse
 from ..partition.guard import Guard
+from ..tvm import tvm
 
 if TYPE_CHECKING:
     from ..language.composite import Composite

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._tvm import make_target, module_source
 from ..cache.assembly import llvm_ir, text_of
 from ..codegen.final import finished, machine_code
+from ..tvm import make_target, module_source
 from .process import Failed, Pool, Process
 
 SECONDS = 60.0  # to lower and compile one candidate

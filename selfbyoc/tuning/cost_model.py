@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .. import host
-from .._tvm_tune import xgboost_model
+from ..common.optional import does_not_serve, is_installed
 from ..errors import FallbackWarning, InputError, MissingExtra, ToolError
-from ..extra import does_not_serve, is_installed
+from ..machine import host
+from ..tvm.tune import xgboost_model
 
 MODELS = ("auto", "xgb", "random", "none")
 _WARM_UP = 16  # candidates before the cost model is asked; XGBModel's default is 100

@@ -11,12 +11,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import host
-from .._tvm_tune import meta_schedule
 from ..codegen.target import host_target
+from ..common.files import expanded
 from ..errors import InputError, TuningError
-from ..files import expanded
+from ..machine import host
 from ..partition import check_module, check_target, is_partitioned, partition_for_tefuse
+from ..tvm.tune import meta_schedule
 from .build import Builders
 from .contest import finish
 from .cost_model import chosen_model

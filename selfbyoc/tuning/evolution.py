@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._tvm import Schedule, make_target, tvm
-from .._tvm_tune import (
+from ..tvm import Schedule, make_target, tvm
+from ..tvm.tune import (
     apply_trace,
     meta_schedule,
     schedule_error,

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._tvm import get_func, tensor, tvm
 from ..runtime.timing import Window, window
 from ..runtime.tolerance import bound_of, difference
+from ..tvm import get_func, tensor, tvm
 from .pairs import ratio
 from .rounding import allowed
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._tvm import Schedule, te, tvm
-from .._tvm_tune import derived, meta_schedule, tune_context
+from ..tvm import Schedule, te, tvm
+from ..tvm.tune import derived, meta_schedule, tune_context
 from .run import Run
 from .search import Candidate, Search
 

@@ -10,8 +10,8 @@ from queue import SimpleQueue
 from subprocess import DEVNULL
 from typing import Any, Generic, TypeVar
 
-from .._tvm_tune import worker_process
 from ..errors import one_line
+from ..tvm.tune import worker_process
 
 _LOAD = 60.0  # seconds
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..common.files import expanded
+from ..common.trusted import EVERYBODY, Untrusted, open_to_append, read_file
 from ..errors import InputError, RecordWarning
-from ..files import expanded
-from ..trusted import EVERYBODY, Untrusted, open_to_append, read_file
 from .record_data import parsed
 
 FILE = "records.jsonl"

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import get_func, tensor
-from .._tvm_rpc import RPCSessionTimeoutError, connect, is_alive, loads_ir, use_threads
 from ..errors import one_line
 from ..runtime.timing import Window
+from ..tvm import get_func, tensor
+from ..tvm.rpc import RPCSessionTimeoutError, connect, is_alive, loads_ir, use_threads
 from .measure import WINDOW, Job, Measured, measured
 from .tracker import Server
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .._tvm import target_dict
 from ..codegen.external import packed_params
 from ..codegen.tuned import Tuned
 from ..runtime.tolerance import longest_reduction
+from ..tvm import target_dict
 from .build import Builders
 from .lane import Lane
 from .measure import SEEDS, Job, Kernel, Measured, save_arguments

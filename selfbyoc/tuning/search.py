@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from .. import host
-from .._tvm import GENERATION, tvm
 from ..cache.keys import digest
 from ..codegen.tuned import Tuned
 from ..errors import SelfbyocError, TuningError, one_line
 from ..language.decisions import deciding
+from ..machine import host
+from ..tvm import GENERATION, tvm
 from .records import CHOSEN, FAILED, MEASURED, WRONG, Record
 from .space import Space
 from .tasks import Task

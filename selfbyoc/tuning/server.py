@@ -6,7 +6,7 @@ end, when the process of a session fails; 0.17's goes on by itself.
 
 from __future__ import annotations
 
-from .._tvm_rpc import serve
+from ..tvm.rpc import serve
 
 if __name__ == "__main__":
     serve()

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import target_dict
-from .._tvm_tune import meta_schedule
 from ..codegen.tuned import Tuned
 from ..errors import one_line
+from ..tvm import target_dict
+from ..tvm.tune import meta_schedule
 from .build import bare
 from .evolution import Start, begin, proposals
 from .meta import candidate_of

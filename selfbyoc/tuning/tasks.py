@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .._tvm import make_target
 from ..analysis.kernels import Kernel, kernels
 from ..analysis.verify.inputs import arrays
 from ..codegen.external import NOT_OWN, TARGET, External, match_of
@@ -20,6 +19,7 @@ from ..errors import InputError
 from ..graph import sizes_text
 from ..language.composite import Composite
 from ..partition import check_module, check_target, is_partitioned
+from ..tvm import make_target
 from .records import Place
 from .workload import Variant, about, place_of, variant, workload_key
 

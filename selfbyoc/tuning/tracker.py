@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._tvm_rpc import REQUEST, SUMMARY, ask_tracker
 from ..errors import InputError, TuningError, did_you_mean
+from ..tvm.rpc import REQUEST, SUMMARY, ask_tracker
 
 PATIENCE = 5.0  # seconds for an answer of the tracker
 

@@ -6,7 +6,7 @@ It takes what `python -m tvm.exec.rpc_tracker` takes, whose default is all inter
 
 from __future__ import annotations
 
-from .._tvm_rpc import track
+from ..tvm.rpc import track
 
 if __name__ == "__main__":
     track()

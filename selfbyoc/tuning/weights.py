@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .. import host
 from ..codegen.external import packed_params
+from ..machine import host
 from .tasks import Task
 
 _CACHE = 32 << 20  # of a system that does not tell its own

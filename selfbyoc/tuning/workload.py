@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import host
-from .._tvm import GENERATION, target_dict
 from ..cache.keys import digest, graph_data, of_code
 from ..codegen.apply import Scheduled
 from ..codegen.external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
@@ -21,6 +19,8 @@ from ..codegen.scheduled import schedule_external, stacked_as
 from ..codegen.target import decisive
 from ..codegen.tuned import TUNED, Tuned, told_by
 from ..language.decisions import Choice, deciding
+from ..machine import host
+from ..tvm import GENERATION, target_dict
 from .records import Place
 
 

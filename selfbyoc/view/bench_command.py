@@ -21,10 +21,10 @@ from ..bench.records import Report, Row, read_report
 from ..bench.run import Selection, run
 from ..bench.setting import make_setting
 from ..bench.suite import MODELS, NAMED, SWEEP, suite
+from ..common.files import write_text
 from ..errors import InputError
-from ..files import write_text
 from ..models.sizes import parse_lengths, parse_sizes
-from ..shown import shown
+from ..printable import shown
 from .bench_files import ONNX_ONLY, Files, is_onnx, time_files
 from .bench_tables import TITLES, group_table, row_line, summary_lines
 from .console import PlainTable, SafeConsole

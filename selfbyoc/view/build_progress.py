@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from .. import host
 from ..codegen.watched import Work, watching
-from ..shown import counted
+from ..machine import host
+from ..printable import counted
 from .progress import step
 
 # Seconds of one core for a kernel: of fixed sizes; learnt for open ones; of attention with one open

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ..shown import shown
+from ..printable import shown
 from .progress import room
 
 

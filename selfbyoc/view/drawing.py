@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..extra import extra
+from ..common.optional import extra
 from ..graph import OpCall, OpGraph, Value
 from ..partition.report import Report
-from ..shown import quiet, shown_name
+from ..printable import quiet, shown_name
 from .folded import Node, nodes, sources
 from .parts import names
 

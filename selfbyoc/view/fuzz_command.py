@@ -11,15 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .. import host
-from .._tvm import GENERATION
+from ..common.files import write_text
+from ..common.optional import extra
 from ..errors import InputError
-from ..extra import extra
-from ..files import write_text
 from ..fuzz.attempt import Setting
 from ..fuzz.judge import KINDS, Finding
 from ..fuzz.run import Plan, Result, fuzz, replay
+from ..machine import host
 from ..models.shapes import parse_shapes
+from ..tvm import GENERATION
 from .fuzz_tables import markdown, read_run
 from .progress import step
 

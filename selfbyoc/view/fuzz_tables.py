@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..common.files import read_text
+from ..common.structured import read
 from ..errors import InputError
-from ..files import read_text
-from ..structured import read
 from .bounds_tables import short_cpu
 
 _COLUMNS = (

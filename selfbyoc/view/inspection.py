@@ -16,8 +16,8 @@ from ..analysis.explain.explanation import Explanation, explain
 from ..analysis.explain.grouping import left
 from ..analysis.guard import MeasuredGuard
 from ..analysis.melting.report import Melting, melting
+from ..common.files import write_text
 from ..errors import InputError
-from ..files import write_text
 from ..models.onnx_model import graph_of
 from ..partition import check_target, is_partitioned, partition_for_tefuse
 from .console import SafeConsole

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..analysis.melting.report import Melting, melting
-from ..files import write_text
+from ..common.files import write_text
 from ..models.sizes import parse_sizes
 from ..partition import check_target, partition_for_tefuse
 from .console import SafeConsole, within

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..asked import ask_beside
+from ..common.files import read_text
+from ..common.probes import ask_beside
 from ..errors import InputError, SelfbyocError, one_line
-from ..files import read_text
 from ..models.shapes import parse_shapes
 from ..models.sizes import parse_ranges, parse_sizes
 
@@ -152,7 +152,7 @@ def naming(model: Path) -> Iterator[None]:
 
 def _module(path: Path) -> Any:
     """What `tvm.ir.save_json` wrote."""
-    from .._tvm import tvm
+    from ..tvm import tvm
 
     text = read_text(path, _LARGEST)
     # Where a node is part of itself, 0.27 follows it until the stack ends; 0.17 calls what is none.
@@ -172,8 +172,8 @@ def _read_and_say(text: str) -> None:
     """Whether it is read, or TVM's own error, of any kind: it is not met twice, as what was half
     read may end the process.
     """
-    from .._tvm import GENERATION, tvm
     from ..partition import check_module
+    from ..tvm import GENERATION, tvm
 
     try:
         mod = tvm.ir.load_json(text)
@@ -188,10 +188,10 @@ def _read_and_say(text: str) -> None:
 
 def _exported(path: Path) -> Any:
     """What `torch.export.save` wrote."""
-    from .._tvm import GENERATION, tvm
-    from ..extra import extra
+    from ..common.optional import extra
     from ..models.archive import check_archive
     from ..models.from_torch import from_torch
+    from ..tvm import GENERATION, tvm
 
     if GENERATION == "relay":
         raise InputError(

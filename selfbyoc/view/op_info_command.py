@@ -15,7 +15,7 @@ from ..analysis.op_table import OpTable, op_tables
 from ..codegen.info.op_record import OpInfo, TensorInfo
 from ..codegen.info.unknown import UNKNOWN
 from ..codegen.target import host_target
-from ..files import write_text
+from ..common.files import write_text
 from ..graph import type_text
 from ..language.known import registry_of
 from ..partition import check_target

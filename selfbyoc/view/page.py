@@ -12,7 +12,7 @@ from ..analysis.explain.grouping import nearly
 from ..analysis.melting.records import Melting
 from ..graph import OpGraph
 from ..partition.report import Report
-from ..shown import counted
+from ..printable import counted
 from . import lists
 from .drawing import colours, draw
 from .panels import panel_html, panels, sums

@@ -13,8 +13,8 @@ import numpy as np
 from rich.console import Console
 
 from ..bench.inputs import made_up
+from ..common.files import written
 from ..errors import InputError, did_you_mean, one_line
-from ..files import written
 from ..models.shapes import Shape, parse_shapes
 from ..runtime.library import Library, load
 from ..runtime.signature import Tensor, checked

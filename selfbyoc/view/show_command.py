@@ -10,17 +10,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .. import host
 from ..codegen.target import host_target
 from ..errors import InputError
 from ..graph import type_text
 from ..ir.generation import ir as reader
+from ..machine import host
 from ..partition import check_target, is_partitioned, partition_for_tefuse
 from ..partition.report import Report, report
+from ..printable import counted
 from ..runtime.note import Note, read_note, versions
 from ..runtime.signature import Tensor, signature_of
 from ..runtime.sizes import bounded_by, least_sizes, sizes_of
-from ..shown import counted
 from .console import PlainTable
 from .model_file import LIBRARIES, composites_in, imported, naming
 from .progress import step

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from .._target_data import target_data
 from ..analysis.explain.grouping import Group, levels
 from ..analysis.fusion.rules import tvms_fusion
 from ..language.composite import Composite
 from ..partition.report import Record, Report
+from ..printable import counted
 from ..runtime.timing import Latency
-from ..shown import counted
+from ..tvm.target_data import target_data
 from .console import PlainTable
 from .summary import Left, taken
 

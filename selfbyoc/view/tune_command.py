@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from ..codegen.target import host_target
+from ..common.files import write_text
 from ..errors import InputError
-from ..files import write_text
 from ..partition import check_target, partition_for_tefuse
 from ..tuning.engine import tune
 from ..tuning.progress import Outcome, Tuning

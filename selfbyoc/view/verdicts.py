@@ -14,7 +14,7 @@ from ..analysis.lint.linter import Finding
 from ..analysis.verify.checks import TIMEOUT
 from ..analysis.verify.records import PASSED, REFUSED, Verdict, Verification
 from ..analysis.verify.verification import check_kinds, check_timeout, verify
-from ..files import write_text
+from ..common.files import write_text
 from .console import within
 from .model_file import composites_in, imported, naming
 from .progress import step

@@ -14,10 +14,11 @@ from harness import is_of_others, served
 from scripts import tool
 
 import selfbyoc
-from selfbyoc import asked, emit, op
+from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc.asked import Answer, ask, ask_beside, ask_python, once, telling
 from selfbyoc.cache import keys
+from selfbyoc.common import probes as asked
+from selfbyoc.common.probes import Answer, ask, ask_beside, ask_python, once, telling
 from selfbyoc.errors import ToolError
 from selfbyoc.runtime import system_compiler
 
@@ -118,7 +119,7 @@ ANOTHER_PROCESS = """
 import sys, types
 sys.modules["selfbyoc"] = package = types.ModuleType("selfbyoc")
 package.__path__ = [sys.argv[1]]
-from selfbyoc.asked import once
+from selfbyoc.common.probes import once
 print(repr(once("it", [sys.argv[2]], lambda: "asked again")))
 """
 
@@ -174,7 +175,7 @@ def test_a_compiler_whose_libraries_do_not_load(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_compiler_in_a_command(how, tmp_path, monkeypatch, capsys):
-    from selfbyoc._tvm import tvm
+    from selfbyoc.tvm import tvm
 
     (tmp_path / "model.json").write_text(
         tvm.ir.save_json(emit(lambda x: op.softmax(x), {"x": ((3, 17), "float32")}))

@@ -14,8 +14,8 @@ import selfbyoc
 from selfbyoc.__main__ import main
 from selfbyoc.analysis.gpu import nvrtc
 from selfbyoc.bench.contenders import CONTENDERS
+from selfbyoc.common.optional import cannot_use, extra, is_installed
 from selfbyoc.errors import FallbackWarning, MissingExtra, ModelWarning, ToolError
-from selfbyoc.extra import cannot_use, extra, is_installed
 from selfbyoc.runtime import system_compiler
 from selfbyoc.tuning.cost_model import chosen_model
 

@@ -7,9 +7,9 @@ import pytest
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tir
 from selfbyoc.partition import intervals
 from selfbyoc.partition._relax import prepare
+from selfbyoc.tvm import tir
 
 N = tir.Var("n", "int64")
 IDS = np.arange(64, dtype="int64")[None]

@@ -6,9 +6,9 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import Composite, declare, op
-from selfbyoc._tvm import te, tir, tvm
 from selfbyoc.errors import OpError
 from selfbyoc.ops.vocabulary import KINDS
+from selfbyoc.tvm import te, tir, tvm
 
 pytestmark = pytest.mark.usefixtures("vocabulary_as_before")
 

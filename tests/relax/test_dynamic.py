@@ -8,7 +8,7 @@ from tvm.script import relax as R
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import tir
+from selfbyoc.tvm import tir
 
 dense_relu = Composite("dense_relu", lambda x, w: op.relu(op.dense(x, w)))
 

@@ -9,7 +9,7 @@ import tvm
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tir
+from selfbyoc.tvm import tir
 
 VERSION = tuple(int(part) for part in tvm.__version__.split(".")[:2])
 

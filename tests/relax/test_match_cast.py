@@ -6,7 +6,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tir
+from selfbyoc.tvm import tir
 
 drawn = np.random.default_rng(0)
 WEIGHT = drawn.standard_normal((8, 3, 3, 3)).astype("float32")

@@ -15,11 +15,11 @@ from scripts import tool
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import tvm
 from selfbyoc.analysis.gpu import opencl, opencl_question, runtimes
+from selfbyoc.common.optional import is_installed
 from selfbyoc.errors import MissingExtra, ToolError
-from selfbyoc.extra import is_installed
 from selfbyoc.runtime.system_compiler import does_not_compile
+from selfbyoc.tvm import tvm
 
 HERE = Path(__file__).parents[1]
 TOLD = {
@@ -56,7 +56,7 @@ def installed(tmp_path, monkeypatch):
         for number, name in enumerate(how):
             (tmp_path / f"{number}-{name}.icd").write_text("libc.so.6\n")
         if "hangs" in how:
-            monkeypatch.setattr("selfbyoc.asked.SECONDS", 2.0)
+            monkeypatch.setattr("selfbyoc.common.probes.SECONDS", 2.0)
         monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
 
     return install

@@ -8,11 +8,11 @@ from tvm import relax
 from tvm.script import relax as R
 
 import selfbyoc
-from selfbyoc._tvm import tir, tvm
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.pattern import op
 from selfbyoc.partition.layouts import LAYOUTS, Layouts
+from selfbyoc.tvm import tir, tvm
 
 NHWC, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
 

@@ -15,8 +15,8 @@ import tvm_ffi
 from randomly import RANDOM, hypothesis
 
 from selfbyoc import BUILTIN
-from selfbyoc._tvm import tir
 from selfbyoc.machine import Machine
+from selfbyoc.tvm import tir
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 

@@ -16,13 +16,13 @@ from tvm.support import cc
 
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
-from selfbyoc._tvm import make_target, tensor, tvm
 from selfbyoc.codegen.final import finished
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition._relax import external_functions
 from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.tvm import make_target, tensor, tvm
 
 
 @pytest.fixture(name="data")

@@ -8,11 +8,11 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc._tvm import te, tensor, tir, tvm
 from selfbyoc.codegen.vector_math import vector_math
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.transform import ScheduleRest
+from selfbyoc.tvm import te, tensor, tir, tvm
 from selfbyoc.wiring import wired
 
 SHAPE = (2, 5, 33, 16)
@@ -114,7 +114,7 @@ def test_what_is_scheduled_stays_as_it_is():
 
 def test_a_schedule_that_does_not_compile_is_left_out(monkeypatch):
     def wrong(sch, ops, target):
-        block = selfbyoc._tvm.child_blocks(sch)[-1]
+        block = selfbyoc.tvm.child_blocks(sch)[-1]
         sch.bind(sch.get_loops(block)[0], "threadIdx.x")
 
     monkeypatch.setattr(wired, "default_schedule", wrong)

@@ -5,8 +5,8 @@ import pytest
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tensor, tir, tvm
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import tensor, tir, tvm
 
 
 def _images(body, *shape):

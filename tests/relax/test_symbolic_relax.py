@@ -8,9 +8,9 @@ from test_symbolic import check, symbolic
 from tvm import relax
 
 import selfbyoc
-from selfbyoc._tvm import tir
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tvm import tir
 from selfbyoc.wiring import wired
 
 

@@ -14,7 +14,6 @@ from tvm import relax
 import selfbyoc
 from selfbyoc import UNKNOWN, op, op_info
 from selfbyoc.__main__ import main
-from selfbyoc._tvm import Schedule, get_block, tir
 from selfbyoc.analysis.explain.grouping import left
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.analysis.melting.formulas import formula
@@ -23,6 +22,7 @@ from selfbyoc.graph import Symbol
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.transform import AttachOpInfo, FuseTIR
+from selfbyoc.tvm import Schedule, get_block, tir
 from selfbyoc.view.drawing import draw
 from selfbyoc.view.page import Page, render
 

@@ -8,12 +8,12 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target
-from selfbyoc._tvm import tir, tvm
-from selfbyoc._tvm_symbolic import symbols
 from selfbyoc.errors import InputError
 from selfbyoc.runtime._relax_rest import failing
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import ScheduleRest
+from selfbyoc.tvm import tir, tvm
+from selfbyoc.tvm.symbolic import symbols
 
 SIZES = (1, 2, 5, 8, 33)
 op = relax.op

@@ -6,12 +6,12 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import Case, Composite, op, partition_for_tefuse, report
-from selfbyoc._tvm import tvm
 from selfbyoc.ir.generation import ir as reader
 from selfbyoc.partition import _relax as ir
 from selfbyoc.partition._relax_order import by_group
 from selfbyoc.partition._relax_table import fusion_table
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import tvm
 
 PAIR = Composite("pair", lambda x: op.exp(op.tanh(x)))
 ONE = Composite("one", lambda x: op.tanh(x))

@@ -11,13 +11,13 @@ from vocabulary import model as vocabulary_model
 
 import selfbyoc
 from selfbyoc import UNKNOWN, Composite, op, op_info
-from selfbyoc._tvm import Schedule, get_block, make_target, structural_equal
 from selfbyoc.codegen.info.accesses import accesses_of
 from selfbyoc.codegen.info.op_record import OP_INFO
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops.vocabulary import written
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import AttachOpInfo, FuseTIR
+from selfbyoc.tvm import Schedule, get_block, make_target, structural_equal
 
 CHAIN = (AttachOpInfo(), relax.transform.FuseOps(), FuseTIR())
 

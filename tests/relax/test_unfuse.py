@@ -6,13 +6,13 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import Composite, emit, op, partition_for_tefuse, unfuse
-from selfbyoc._tvm import structural_equal, tvm
 from selfbyoc.ir.generation import ir as reader
 from selfbyoc.partition import _relax as ir
 from selfbyoc.partition._relax_table import fusion_table
 from selfbyoc.partition._relax_unfuse import unfused
 from selfbyoc.partition.originals import Unpack
 from selfbyoc.partition.select import select
+from selfbyoc.tvm import structural_equal, tvm
 
 RNG = np.random.default_rng(11)
 WEIGHTS = {n: RNG.standard_normal((24, 24)).astype("float32") for n in ("w1", "w2")}

@@ -6,8 +6,8 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import tensor
 from selfbyoc.runtime._relax import session
+from selfbyoc.tvm import tensor
 
 RNG = np.random.default_rng(0)
 SHAPE, OTHER = (6, 35), (2, 3, 35)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from selfbyoc._tvm import te, tensor, tir, tvm
-from selfbyoc._tvm_rewrite import with_broadcasts
+from selfbyoc.tvm import te, tensor, tir, tvm
+from selfbyoc.tvm.rewrite import with_broadcasts
 
 LANES = 16
 

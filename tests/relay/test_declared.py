@@ -9,8 +9,8 @@ from tvm.runtime.vm import VirtualMachine
 
 import selfbyoc
 from selfbyoc import Case, Composite, declare, op
-from selfbyoc._tvm import te, tvm
 from selfbyoc.ops.vocabulary import KINDS
+from selfbyoc.tvm import te, tvm
 
 NAME = "mine.scaled"
 

@@ -5,10 +5,10 @@ import pytest
 from tvm import relay
 
 import selfbyoc
-from selfbyoc._tvm import tvm
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.partition import _relay_fold
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.tvm import tvm
 
 N = 13  # no multiple of a vector
 TABLE = np.random.default_rng(1).standard_normal((N, 4)).astype("float32")

@@ -8,10 +8,10 @@ from tvm import relay
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc._tvm import tvm
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition.layouts import LAYOUTS, Layouts
+from selfbyoc.tvm import tvm
 
 NHWC, BACK = (0, 3, 1, 2), (0, 2, 3, 1)
 

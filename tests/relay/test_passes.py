@@ -12,7 +12,7 @@ from tvm.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildca
 
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse
-from selfbyoc._tvm import te, tvm
+from selfbyoc.tvm import te, tvm
 
 PASSES = {
     "FoldConstant": relay.transform.FoldConstant(),

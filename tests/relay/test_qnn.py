@@ -7,10 +7,10 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc._tvm import tvm
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.ops.fixed_point import fixed_point
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
+from selfbyoc.tvm import tvm
 
 TYPES = {"x": ((1, 6, 9, 8), "int8"), "w": ((5, 6, 3, 3), "int8"), "b": ((5,), "int32")}
 

@@ -14,12 +14,12 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import partition_for_tefuse
-from selfbyoc._tvm import structural_equal, tvm
 from selfbyoc.codegen import watched
 from selfbyoc.codegen.final import finished
 from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import InputError
 from selfbyoc.partition._relay import external_functions
+from selfbyoc.tvm import structural_equal, tvm
 
 
 @pytest.fixture(name="data")

@@ -9,10 +9,10 @@ import pytest
 from tvm import relay
 
 from selfbyoc import Composite, build, op, partition_for_tefuse
-from selfbyoc._tvm import register_func, tvm
 from selfbyoc.codegen._relay import build_target
 from selfbyoc.errors import LoweringError, ScheduleError
 from selfbyoc.ir.emit import emit
+from selfbyoc.tvm import register_func, tvm
 
 ARGS = {"x": ((1, 4, 9, 9), "float32"), "w": ((8, 4, 3, 3), "float32")}
 conv_relu = Composite("conv_relu", lambda x, w: op.relu(op.conv2d(x, w)))

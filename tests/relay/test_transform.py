@@ -10,12 +10,12 @@ from vocabulary import model as vocabulary_model
 
 import selfbyoc
 from selfbyoc import UNKNOWN, Composite, op, op_info
-from selfbyoc._tvm import Schedule, get_block, make_target
 from selfbyoc.codegen.info.accesses import accesses_of
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops.vocabulary import written
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import extract_tasks, lower, op_info_attached
+from selfbyoc.tvm import Schedule, get_block, make_target
 
 TARGET = {"kind": "llvm", "num-cores": 2}
 GENERIC = {"kind": "llvm", "keys": ["generic"]}

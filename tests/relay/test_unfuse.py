@@ -10,9 +10,9 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse, unfuse
-from selfbyoc._tvm import make_target, tvm
 from selfbyoc.ir._relay_walk import postorder
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
+from selfbyoc.tvm import make_target, tvm
 
 # A target on which TVM takes products of int8 apart: nn.dense becomes a product and a sum.
 VNNI = "llvm -mcpu=cascadelake"

@@ -11,7 +11,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc._tvm import GENERATION, tir
+from selfbyoc.tvm import GENERATION, tir
 
 from .specimen import F32, Specimen, compared
 

@@ -12,8 +12,8 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc._tvm import tvm
 from selfbyoc.bench.inputs import made_up
+from selfbyoc.tvm import tvm
 from selfbyoc.view.model_file import imported, naming
 
 from .specimen import F32, Specimen

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import selfbyoc
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 from selfbyoc.view.model_file import imported, naming
 
 from .specimen import F32, Specimen, compared

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 from .calls import CALLS, OURS
 from .programs import PROGRAMS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from selfbyoc._tvm import GENERATION
+from selfbyoc.tvm import GENERATION
 
 from .calls import OURS
 from .cells import Cell, Outcome

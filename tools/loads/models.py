@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from selfbyoc import build, emit, host, op
-from selfbyoc._tvm import GENERATION, tvm
+from selfbyoc import build, emit, op
 from selfbyoc.codegen.target import host_target
 from selfbyoc.ir.generation import ir
+from selfbyoc.machine import host
 from selfbyoc.runtime.library import Library
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
+from selfbyoc.tvm import GENERATION, tvm
 
 F32 = "float32"
 TARGETS = [t for t in ("llvm", "llvm -mcpu=nehalem", "llvm -mcpu=haswell") if host.runs(t)]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from selfbyoc._tvm import GENERATION, packed_symbol
 from selfbyoc.analysis.guards import POISON
-from selfbyoc.asked import ask, once
 from selfbyoc.codegen.external import External
 from selfbyoc.codegen.lower import lower
+from selfbyoc.common.probes import ask, once
 from selfbyoc.errors import ToolError
+from selfbyoc.tvm import GENERATION, packed_symbol
 
 GCC, QEMU, ROOT = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"
 PACKAGES = "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross"

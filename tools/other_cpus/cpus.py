@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from selfbyoc._tvm import tvm
-from selfbyoc.cpu_features import check_cpu
 from selfbyoc.errors import TargetError
+from selfbyoc.machine.features import check_cpu
+from selfbyoc.tvm import tvm
 
 X86, ARM = "x86_64-linux-gnu", "aarch64-linux-gnu"
 

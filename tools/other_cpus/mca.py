@@ -12,10 +12,10 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 
-from selfbyoc import asked
-from selfbyoc._tvm import make_target
+from selfbyoc.common import probes as asked
 from selfbyoc.errors import ToolError
 from selfbyoc.machine import machine
+from selfbyoc.tvm import make_target
 
 from .cpus import CPU
 from .loops import Loop

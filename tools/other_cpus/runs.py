@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import selfbyoc
-from selfbyoc import Case, Composite, host
-from selfbyoc._tvm import GENERATION, make_target
+from selfbyoc import Case, Composite
 from selfbyoc.analysis.verify.checks import Comparison, Plan
 from selfbyoc.analysis.verify.records import PASSED
 from selfbyoc.analysis.verify.run import Runner
@@ -19,6 +18,8 @@ from selfbyoc.analysis.verify.subjects import Subject
 from selfbyoc.analysis.verify.verification import subjects_of
 from selfbyoc.cache.kernels import using
 from selfbyoc.errors import SelfbyocError, one_line
+from selfbyoc.machine import host
+from selfbyoc.tvm import GENERATION, make_target
 
 from .aarch64 import Emulated
 from .cpus import BY_NAME, CPU, is_known, llvm_version

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 from selfbyoc import BUILTIN
-from selfbyoc._tvm import te
 from selfbyoc.codegen.arguments import run_pack
 from selfbyoc.codegen.honoured import is_right
 from selfbyoc.codegen.info.ops import Ops
@@ -22,6 +21,7 @@ from selfbyoc.graph import OpGraph
 from selfbyoc.language.composite import Composite
 from selfbyoc.match.match import Match, find_whole
 from selfbyoc.partition.extents import beyond
+from selfbyoc.tvm import te
 
 from .drawing import drawn
 

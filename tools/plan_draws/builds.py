@@ -12,8 +12,6 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from selfbyoc import host
-from selfbyoc._tvm import GENERATION, make_target
 from selfbyoc.analysis.bounds.bounds import Plan, of_module
 from selfbyoc.analysis.bounds.proof import proof
 from selfbyoc.analysis.bounds.records import Listed
@@ -27,7 +25,9 @@ from selfbyoc.fuzz.meaning import graph_of, model, numbers
 from selfbyoc.fuzz.program import CONSTANT, INPUT, Program, from_json
 from selfbyoc.fuzz.shapes import LIMIT, work
 from selfbyoc.fuzz.shrink import shrunk
+from selfbyoc.machine import host
 from selfbyoc.tuning.process import Failed
+from selfbyoc.tvm import GENERATION, make_target
 
 from . import machines
 from .asked import Draw, draw

@@ -12,7 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from selfbyoc import BUILTIN, structured
+from selfbyoc import BUILTIN
+from selfbyoc.common import structured
 from selfbyoc.fuzz.program import Program
 from selfbyoc.fuzz.shapes import at_places, valid
 from selfbyoc.language.composite import Composite

@@ -1,5 +1,5 @@
-"""The machines that plans are asked for: targets of the table of cores (`selfbyoc/cores.py`), and
-odd ones.
+"""The machines that plans are asked for: targets of the table of cores
+(`selfbyoc/machine/cores.py`), and odd ones.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from selfbyoc._tvm import make_target
 from selfbyoc.errors import TargetError
 from selfbyoc.machine import Machine, machine
+from selfbyoc.tvm import make_target
 
 _ARM = "aarch64-linux-gnu"
 # By what they have: AVX-512, AVX2, SSE and NEON.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from selfbyoc.bench.inputs import inputs_of
-from selfbyoc.extra import extra
+from selfbyoc.common.optional import extra
 from selfbyoc.models.onnx.graph import nodes
 from selfbyoc.models.onnx_model import load_onnx
 from selfbyoc.models.real_inputs import keep_constants, real_inputs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def commit(root: Path) -> str:
     """Of the code; the results themselves change while it runs. Or "unknown"."""
-    from selfbyoc.asked import ask
+    from selfbyoc.common.probes import ask
 
     git = ["git", "-C", str(root)]
     head = ask([*git, "rev-parse", "--short", "HEAD"], r"^[0-9a-f]+\n$")

@@ -86,7 +86,7 @@ def _given(model: Model, size: str, folder: Path, limit: float) -> Mapping[str, 
 def write_onnx(model: Model, size: str, folder: Path) -> None:
     """The inputs, then the model as ONNX: in a process of its own, for it takes much memory."""
     from selfbyoc.bench.inputs import inputs_of
-    from selfbyoc.extra import extra
+    from selfbyoc.common.optional import extra
 
     if model.is_onnx:
         proto = model.made(size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from selfbyoc.bench.inputs import inputs_of
 from selfbyoc.bench.reference import unoptimised
-from selfbyoc.extra import extra
+from selfbyoc.common.optional import extra
 from selfbyoc.runtime.tolerance import bound_of
 
 from .model import Made

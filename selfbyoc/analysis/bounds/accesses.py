@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._tvm import param_buffers, region_buffer, tir
-from ..._tvm_rewrite import is_conditional, substitute
 from ...codegen.vectors import found_in
+from ...tvm import param_buffers, region_buffer, tir
+from ...tvm.rewrite import is_conditional, substitute
 from .expressions import LOADS, bytes_of, is_index, is_zero, parts
 
 PARALLEL = 1  # ForKind

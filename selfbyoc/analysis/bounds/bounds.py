@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import host
-from ..._tvm import GENERATION
 from ...codegen.final import finished
 from ...graph import sizes_text
 from ...ir.emit import emit
+from ...machine import host
 from ...partition import partitioning
+from ...tvm import GENERATION
 from ..sizes import sizes_for
 from ..verify.inputs import arrays
 from ..verify.subjects import Subject, subjects

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import Analyzer, tvm
-from ..._tvm_values import Unknown, evaluated
 from ...codegen.vectors import found_in, lanes_of
+from ...tvm import Analyzer, tvm
+from ...tvm.values import Unknown, evaluated
 from .accesses import Loop
 from .expressions import LOADS
 

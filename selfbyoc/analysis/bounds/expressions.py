@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import dtype_of
 from ...codegen.vectors import found_in
+from ...tvm import dtype_of
 
 LOADS = ("BufferLoad", "TensorLoad")
 # What an expression is made of, by the name of its node; others have `a` and `b`, or nothing.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import GENERATION, tvm
+from ...tvm import GENERATION, tvm
 
 PAGE, NOTHING = mmap.PAGESIZE, 0
 

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
-from ..._tvm import Analyzer, tvm
-from ..._tvm_values import Unknown
 from ...codegen.vectors import lane, lanes_of
+from ...tvm import Analyzer, tvm
+from ...tvm.values import Unknown
 from .accesses import DATA, Access, Loop
 from .enumerate import is_plain, turns, variables
 from .records import ANALYZER, ENUMERATION, OPEN, WRONG, Answer

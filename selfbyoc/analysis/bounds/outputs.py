@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import dtype_of, region_buffer, structural_equal, tir, tvm
-from ..._tvm_bounds import contiguous
-from ..._tvm_values import Unknown
 from ...codegen.vectors import found_in, lanes_of
+from ...tvm import dtype_of, region_buffer, structural_equal, tir, tvm
+from ...tvm.bounds import contiguous
+from ...tvm.values import Unknown
 from .accesses import Access, Loop, Root
 from .enumerate import Turns, extents, is_plain, turns, used_by
 from .expressions import LOADS

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import get_func, make_target, param_buffers, target_dict
-from ..._tvm_bounds import checker_config, memory_of, with_bound_checks, with_poison
-from ..._tvm_config import kernel_config
-from ..._tvm_rewrite import is_conditional
 from ...codegen.final import at_last, machine_code
 from ...codegen.vectors import found_in, lanes_of
+from ...tvm import get_func, make_target, param_buffers, target_dict
+from ...tvm.bounds import checker_config, memory_of, with_bound_checks, with_poison
+from ...tvm.config import kernel_config
+from ...tvm.rewrite import is_conditional
 from .accesses import Access, accesses
 from .fences import as_tensor, fenced
 from .records import FAILED, LEFT_OUT, PASSED, Run

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ... import structured
-from ..._tvm import tvm
 from ...codegen.target import host_target, short_text
+from ...common import structured
 from ...errors import InputError
 from ...language.known import registry_of
 from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
 from ...partition.layouts import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
+from ...tvm import tvm
 from .answers import Answer, answer, resolve
 from .grouping import left, levels, nearly
 from .level import Leveler, levels_of_kernels, levels_of_matches

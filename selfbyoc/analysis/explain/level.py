@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import make_target
 from ...codegen.apply import DEFAULT, Level, level_of
 from ...codegen.external import (
     COMPOSITE,
@@ -24,14 +23,15 @@ from ...codegen.planned import plan_of
 from ...codegen.scheduled import schedule_external
 from ...codegen.tuned import Tuned, told_by
 from ...errors import SelfbyocError, one_line
-from ...gpu import is_gpu
 from ...graph import Symbol, sizes_text, symbols_in
 from ...language.decisions import for_every_size_of
 from ...language.known import composite_of, is_builtin
 from ...language.registry import Registry
+from ...machine.gpu import is_gpu
 from ...match.match import Match
 from ...partition.generation import ir
 from ...partition.report import Record, report
+from ...tvm import make_target
 
 Leveler = Callable[[Record], Level]
 Packed = Mapping[str, Sequence[int] | None]

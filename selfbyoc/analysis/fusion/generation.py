@@ -1,6 +1,6 @@
 """TVM's FuseOps of the generation at hand, as `road`."""
 
-from ..._tvm import GENERATION
+from ...tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as road

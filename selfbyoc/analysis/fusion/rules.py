@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import GENERATION
 from ...ir.emit import emit
 from ...language.case import Case
 from ...language.composite import Composite
+from ...tvm import GENERATION
 from .generation import road
 from .kernels import Fused, FusedOp
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..._tvm import GENERATION
 from ...codegen.final import finished
+from ...tvm import GENERATION
 from ..bounds.bounds import Plan, of_case
 from .lowered import Lowered, lowered
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..._tvm import target_dict
-from ..._tvm_values import Unknown
 from ...codegen.external import External
 from ...codegen.final import finished
 from ...codegen.scheduled import schedule_external
 from ...codegen.vectors import found_in
 from ...errors import LoweringError
-from ...gpu import WARP
+from ...machine.gpu import WARP
+from ...tvm import target_dict
+from ...tvm.values import Unknown
 from ..bounds.accesses import Access
 from ..bounds.enumerate import extents, variables
 from ..bounds.expressions import LOADS

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...asked import Answer, ask_python
 from ...codegen.external import External
+from ...common.probes import Answer, ask_python
 from ...errors import LoweringError, MissingExtra, ToolError, one_line
 from ..guards import GUARD, POISON, Overrun
 from . import cuda_question

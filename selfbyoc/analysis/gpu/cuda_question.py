@@ -47,7 +47,7 @@ def loaded(cupy: Any, source: str, headers: Iterable[str]) -> Any:
 def main(headers: list[str]) -> None:
     """Ask the first GPU."""
     # First TVM, as in the process that asks: both load libraries of CUDA.
-    import selfbyoc._tvm  # noqa: F401
+    import selfbyoc.tvm  # noqa: F401
     import cupy  # type: ignore[import-not-found,unused-ignore]  # isort: skip
     import numpy as np
 

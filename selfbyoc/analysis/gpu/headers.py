@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ...extra import folder_of
+from ...common.optional import folder_of
 
 # Of wheels for CUDA 12, for CUDA 13, of a toolkit.
 _WHEELS = (

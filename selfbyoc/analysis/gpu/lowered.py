@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..._tvm import param_buffers, walk
-from ..._tvm_bounds import memory_of
-from ..._tvm_config import kernel_config
-from ..._tvm_gpu import called, memory_behind, split
 from ...errors import LoweringError, reason
+from ...tvm import param_buffers, walk
+from ...tvm.bounds import memory_of
+from ...tvm.config import kernel_config
+from ...tvm.gpu import called, memory_behind, split
 from ..bounds.expressions import bytes_of
 
 AXES = ("x", "y", "z")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...asked import ask_python, once
+from ...common.optional import folder_of
+from ...common.probes import ask_python, once
 from ...errors import LoweringError, MissingExtra, ToolError
-from ...extra import folder_of
 from .headers import headers
 from .nvrtc_library import compiled
 

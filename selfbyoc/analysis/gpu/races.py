@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm_values import evaluated
 from ...codegen.vectors import lanes_of
+from ...tvm.values import evaluated
 from ..bounds.accesses import Access, Loop
 from ..bounds.enumerate import extents, is_plain, used_by
 from .walk import BARRIER, Device, scope

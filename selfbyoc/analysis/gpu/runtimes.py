@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...asked import ask_beside, ask_python
+from ...common.probes import ask_beside, ask_python
 from ...errors import MissingExtra, ToolError
 from . import opencl_question
 

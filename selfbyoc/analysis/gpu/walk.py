@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._tvm import scope_of, tir
-from ..._tvm_gpu import memory_behind
+from ...tvm import scope_of, tir
+from ...tvm.gpu import memory_behind
 from ..bounds.accesses import Access, Accesses, Loop, Place, Root, Walk
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
@@ -46,7 +46,7 @@ class Device:
 
 
 def device(func: Any) -> Device:
-    """A device function as TVM splits it (`_tvm_gpu.split`)."""
+    """A device function as TVM splits it (`tvm.gpu.split`)."""
     walk = _DeviceWalk([], {}, {}, Accesses())
     for param in func.params:
         walk.argument(param, 0)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import dtype_of
-from ..._tvm_values import Unknown, evaluated
 from ...codegen.vectors import lanes_of
-from ...gpu import WARP, at_once
+from ...machine.gpu import WARP, at_once
+from ...tvm import dtype_of
+from ...tvm.values import Unknown, evaluated
 from ..bounds.accesses import Access, Loop, Place
 from ..bounds.enumerate import extents, is_plain, variables
 from ..bounds.expressions import bytes_of

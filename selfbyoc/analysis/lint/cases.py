@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ..._tvm import GENERATION
 from ...codegen.pack import packable, packed_types
 from ...codegen.stack import stack
 from ...errors import CompositeError, SelfbyocError, one_line
@@ -21,6 +20,7 @@ from ...partition import partitioning
 from ...partition.report import MISSED, REFUSED, Report
 from ...runtime.numpy_ops import all_values
 from ...runtime.tolerance import difference, longest_reduction
+from ...tvm import GENERATION
 from ..kernels import Kernel, kernels
 from ..verify.inputs import Array, arrays
 from ..verify.reference import own_reference

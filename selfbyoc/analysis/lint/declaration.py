@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..._tvm import tvm
 from ...codegen.arguments import takes_reader
 from ...errors import did_you_mean
 from ...language.case import Case
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
 from ...language.nodes import Arg, Either, Many, Node
+from ...tvm import tvm
 from .records import Finding, place
 
 

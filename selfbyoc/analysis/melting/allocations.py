@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import scope_of, storage_passes, tvm
 from ...ops.cost import item_bytes
+from ...tvm import scope_of, storage_passes, tvm
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import walk
 from ...errors import InputError
+from ...tvm import walk
 
 # Points at which one predicate is evaluated; with more, the loops' product is given as a bound.
 MOST_POINTS = 1 << 21

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import param_buffers
 from ...ops.cost import item_bytes
 from ...runtime.generation import runtime
+from ...tvm import param_buffers
 from .peak import Peak, Timing, timing
 from .triad import Bandwidth
 

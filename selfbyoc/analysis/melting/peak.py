@@ -10,26 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ... import host
-from ..._tvm import (
-    Schedule,
-    get_block,
-    get_func,
-    param_buffers,
-    te,
-    tensor,
-    tir,
-    tvm,
-)
-from ..._tvm_alignment import any_alignment
-from ..._tvm_build import build_module
-from ..._tvm_config import kernel_config
-from ..._tvm_own_ops import dot
 from ...codegen.dot_products import with_dot_products
 from ...codegen.final import finished, machine_code
 from ...errors import InputError
-from ...machine import machine
+from ...machine import host, machine
 from ...runtime.timing import latency
+from ...tvm import Schedule, get_block, get_func, param_buffers, te, tensor, tir, tvm
+from ...tvm.alignment import any_alignment
+from ...tvm.build import build_module
+from ...tvm.config import kernel_config
+from ...tvm.own_ops import dot
 from .allocations import threads_of
 
 # Rows and lanes of tiles of accumulators: for 32 registers of AVX-512, 16 of AVX2, 32 of NEON.

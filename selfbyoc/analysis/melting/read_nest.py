@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..._tvm import is_reduction, region_buffer, walk
 from ...codegen.info.op_info import OpInfo, op_info
 from ...errors import InputError
+from ...tvm import is_reduction, region_buffer, walk
 from .counting import Range, count, enter, variables
 from .loop_nest import PARALLEL, SERIAL, UNROLLED, VECTORIZED, Loop, Nest, Stage
 from .roles import multiplies, role_of

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import param_buffers, tvm
 from ...codegen.apply import Level
 from ...codegen.info.op_info import OpInfo, op_info, recorded_of
 from ...codegen.target import host_target
@@ -22,6 +21,7 @@ from ...errors import InputError, SelfbyocError
 from ...graph import OpGraph
 from ...ops.cost import item_bytes
 from ...partition import check_module, check_target
+from ...tvm import param_buffers, tvm
 from ..kernels import Kernel, kernels
 from ..sizes import at_sizes, op_at, sizes_for
 from .allocations import allocations, threads_of

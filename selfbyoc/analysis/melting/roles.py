@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import is_reduction, region_buffer, structural_equal, walk
+from ...tvm import is_reduction, region_buffer, structural_equal, walk
 
 _LOADS = ("BufferLoad", "TensorLoad")
 

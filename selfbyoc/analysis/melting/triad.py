@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import Schedule, get_block, get_func, te, tensor, tvm
-from ..._tvm_alignment import any_alignment
-from ..._tvm_build import build_module
-from ..._tvm_config import kernel_config
 from ...runtime.timing import latency
+from ...tvm import Schedule, get_block, get_func, te, tensor, tvm
+from ...tvm.alignment import any_alignment
+from ...tvm.build import build_module
+from ...tvm.config import kernel_config
 from .allocations import threads_of
 
 LARGEST = 1 << 28  # bytes: more is no other level of memory

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ..._tvm import make_target, tensor, tvm
+from ...tvm import make_target, tensor, tvm
 
 
 def _composite(func: relax.Function) -> tuple[relax.Function, list[int]]:

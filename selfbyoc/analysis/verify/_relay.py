@@ -10,9 +10,9 @@ import numpy as np
 from tvm import autotvm, relay
 from tvm.contrib import graph_executor
 
-from ..._tvm import tensor, tvm
 from ...ir._relay_emit import constant
 from ...ir._relay_walk import postorder
+from ...tvm import tensor, tvm
 
 
 def _composite(func: relay.Function) -> tuple[relay.Function, list[int]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import GENERATION
 from ...codegen.apply import level_of
 from ...codegen.external import NOT_OWN
 from ...codegen.symbolic.maker import border_sizes
@@ -16,6 +15,7 @@ from ...codegen.tuned import Tuned
 from ...errors import SelfbyocError, one_line
 from ...graph import sizes_text
 from ...runtime.tolerance import Difference, difference, longest_reduction
+from ...tvm import GENERATION
 from ..guards import Overrun
 from .generation import default_road
 from .inputs import Array, kinds_for

@@ -1,6 +1,6 @@
 """TVM's own build of a composite's ops, of the generation at hand, as `default_road`."""
 
-from ..._tvm import GENERATION
+from ...tvm import GENERATION
 
 if GENERATION == "relay":
     from . import _relay as default_road

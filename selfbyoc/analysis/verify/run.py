@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from ... import host
-from ..._tvm import GENERATION, get_func, tvm
 from ...codegen.external import External
 from ...codegen.lower import lower
 from ...graph import OpGraph, Value
+from ...machine import host
+from ...tvm import GENERATION, get_func, tvm
 from ..gpu import cuda, opencl, runtimes
 from ..guards import POISON, Guarded, Overrun
 from .inputs import Array

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import does_not_serve, is_installed
+from ...common.optional import does_not_serve, is_installed
 from ..setting import Setting
 
 Inputs = Mapping[str, np.ndarray]

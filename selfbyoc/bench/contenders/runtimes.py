@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...extra import extra
+from ...common.optional import extra
 from ..setting import Setting
 from .contender import Built, Contender, Inputs
 

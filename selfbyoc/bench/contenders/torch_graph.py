@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...common.optional import extra
 from ...errors import UnsupportedOp
-from ...extra import extra
 from .torch_gelu import join_gelu
 
 Attrs = Mapping[str, Any]

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import dtype_of, is_reduction, param_buffers, region_buffer, tir, walk
-from ..._tvm_rewrite import OPERATORS
+from ...tvm import dtype_of, is_reduction, param_buffers, region_buffer, tir, walk
+from ...tvm.rewrite import OPERATORS
 
 OP_LABEL = "tefuse.op"  # annotation of a block: "<op>:<index of the block when recorded>"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import Analyzer, tir, tvm
+from ...tvm import Analyzer, tir, tvm
 from .accesses import Expr, Extent, decoded
 
 WHOLE, OUTER, INNER = "whole", "outer", "inner"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._tvm import Schedule, child_blocks, tvm
+from ...tvm import Schedule, child_blocks, tvm
 from .accesses import OP_LABEL, Accesses, BlockAccesses
 from .op_record import OpInfo, Recorded
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import Schedule, TVMError, structural_hash, tir, tvm
 from ...errors import InputError
+from ...tvm import Schedule, TVMError, structural_hash, tir, tvm
 from .accesses import Accesses, accesses_of
 from .layout_map import LayoutMap
 from .layout_proof import Place, places

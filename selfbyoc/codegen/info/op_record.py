@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ... import structured
+from ...common import structured
 from ...errors import OpInfoError
 from ...graph import Symbol
 from .accesses import Accesses, from_data

@@ -7,9 +7,9 @@ an op kind says both (ops/), and tests compare each with TVM.
 
 from __future__ import annotations
 
-from ..._tvm import GENERATION
 from ...ops.kind import BROADCASTS
 from ...ops.vocabulary import KINDS
+from ...tvm import GENERATION
 
 NAMES = (
     "elemwise", "broadcast", "injective", "comm_reduce", "out_elemwise_fusable",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import dtype_of, param_buffers, region_buffer, tir, walk
-from ..._tvm_rewrite import map_loads_and_calls, variables_in
 from ...errors import SelfbyocError
+from ...tvm import dtype_of, param_buffers, region_buffer, tir, walk
+from ...tvm.rewrite import map_loads_and_calls, variables_in
 from ..external import External, match_of
 from ..stack import stack
 

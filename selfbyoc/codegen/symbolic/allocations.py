@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import GENERATION, Analyzer, scope_of, storage_passes, tir, tvm, walk
-from ..._tvm_predicates import tested_again, without_tests
-from ..._tvm_symbolic import symbols, with_shapes
+from ...tvm import GENERATION, Analyzer, scope_of, storage_passes, tir, tvm, walk
+from ...tvm.predicates import tested_again, without_tests
+from ...tvm.symbolic import symbols, with_shapes
 from .tails import with_tails
 
 MOST = 1 << 16  # elements

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._tvm import tir
+from ...tvm import tir
 from .learn import Learnt
 from .served import Steps
 

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._tvm import tir
-from ..._tvm_rewrite import map_loops, with_body
 from ...errors import SymbolicError
-from ...gpu import is_gpu
 from ...graph import OpGraph, Symbol, Value
 from ...machine import Machine, machine
+from ...machine.gpu import is_gpu
 from ...ops.cost import cost_of, item_bytes
+from ...tvm import tir
+from ...tvm.rewrite import map_loops, with_body
 from ..external import External, match_of, packed_params
 from .alike import IMAGES, is_each_alike
 from .maker import Maker

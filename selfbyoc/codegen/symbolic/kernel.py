@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import dtype_of, param_buffers, tir
-from ..._tvm_alignment import any_alignment
-from ..._tvm_dispatch import Images, entry
-from ..._tvm_rewrite import substitute
-from ..._tvm_symbolic import size_variable, symbols, within_32_bits
 from ...errors import SymbolicError
+from ...tvm import dtype_of, param_buffers, tir
+from ...tvm.alignment import any_alignment
+from ...tvm.dispatch import Images, entry
+from ...tvm.rewrite import substitute
+from ...tvm.symbolic import size_variable, symbols, within_32_bits
 from ..external import RANGES, External
 from ..final import finished
 from .alone import is_general, kernels_alone, slower_sizes

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
-from ..._tvm import tir, walk
-from ..._tvm_numbers import map_numbers, stand_in, without_numbers
-from ..._tvm_symbolic import size_variable, with_factors_last
+from ...tvm import tir, walk
+from ...tvm.numbers import map_numbers, stand_in, without_numbers
+from ...tvm.symbolic import size_variable, with_factors_last
 from .formula import Formula, Sizes, Tiles, fitted_all
 from .same import are_the_same
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..._tvm import Analyzer, param_buffers, region_buffer, tir, walk
-from ..._tvm_rewrite import map_loops, substitute
+from ...tvm import Analyzer, param_buffers, region_buffer, tir, walk
+from ...tvm.rewrite import map_loops, substitute
 from .learn import Learnt
 
 

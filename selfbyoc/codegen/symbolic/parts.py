@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm_dispatch import Callee, Images
+from ...tvm.dispatch import Callee, Images
 from .images import Group
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import param_buffers
 from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
+from ...tvm import param_buffers
 from ..external import RANGES, External, match_of
 from ..told import OF_INNER_ROWS, OF_ROWS, READING
 from ..tuned import TUNED_AT

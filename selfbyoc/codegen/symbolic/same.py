@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import GENERATION, dtype_of, structural_equal, tir, tvm, walk
-from ..._tvm_rewrite import map_loops, with_body
+from ...tvm import GENERATION, dtype_of, structural_equal, tir, tvm, walk
+from ...tvm.rewrite import map_loops, with_body
 from ..vectors import conjuncts
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import Analyzer, dtype_of, structural_equal, tir, walk
-from ..._tvm_predicates import with_predicates
-from ..._tvm_rewrite import map_loops, sequence, substitute, variables_in, with_body
-from ..._tvm_symbolic import each_defined_once, map_products
+from ...tvm import Analyzer, dtype_of, structural_equal, tir, walk
+from ...tvm.predicates import with_predicates
+from ...tvm.rewrite import map_loops, sequence, substitute, variables_in, with_body
+from ...tvm.symbolic import each_defined_once, map_products
 from ..vectors import conjuncts
 
 NARROW = (4, 1)  # lanes of what is left

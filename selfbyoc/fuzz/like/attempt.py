@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...bench.reference import OLDEST_OPSET, reference
+from ...common.optional import extra
 from ...errors import FallbackWarning, InputError, ModelWarning, SelfbyocError, one_line
-from ...extra import extra
 from ...graph import OpGraph, Value
 from ...models.from_onnx import from_onnx
 from ...models.generation import tvm_road

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from ...models.onnx.graph import Graph, attributes
 
 _REDUCING = (

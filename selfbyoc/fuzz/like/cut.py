@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .mutant import Range
 from .protos import constant, reads, tidy, typed
 from .source import Source

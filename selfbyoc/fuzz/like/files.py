@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import structured
-from ..._tvm import GENERATION
+from ...common import structured
+from ...common.files import write_text
+from ...common.optional import extra
 from ...errors import InputError, one_line
-from ...extra import extra
-from ...files import write_text
 from ...models.onnx_model import load_onnx
 from ...models.real_inputs import keep_constants
+from ...tvm import GENERATION
 from ..judge import WRONG, Finding
 from .mutant import KINDS, Mutant, Range
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.verify.inputs import arrays
-from ...extra import extra
+from ...common.optional import extra
 from ...graph import OpGraph, Value
 
 Array = np.ndarray

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from ...models.onnx.graph import Graph, attributes
 from .attributes import mutate_attribute, mutate_group, schema, set_attributes
 from .protos import replace_all, tidy, typed

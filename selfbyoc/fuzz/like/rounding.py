@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...analysis.verify.rounding import Rounding
-from ...extra import extra
+from ...common.optional import extra
 from ...models.onnx.graph import Graph, attributes
 from ...runtime.tolerance import ROUNDOFF
 from ..oracle import moved_by_inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from ...models.onnx.graph import Graph, attributes
 from .attributes import set_attributes
 from .cut import scale

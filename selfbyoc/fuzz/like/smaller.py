@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...extra import extra
+from ...common.optional import extra
 from ...models.onnx.graph import Graph
 from .mutant import Mutant
 from .mutations import mutated, redirect

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...bench.inputs import inputs_of
+from ...common.optional import extra
 from ...errors import InputError
-from ...extra import extra
 from ...models.onnx.inference import inferred
 from ...models.onnx_model import load_onnx
 from ...models.real_inputs import keep_constants

@@ -14,8 +14,8 @@ from typing import Any
 
 from tvm import relax
 
-from ..._tvm import constant_numpy, tir
 from ...ir._relax import Constant
+from ...tvm import constant_numpy, tir
 from .._relax_algebra import Algebra, Extent
 from .._relax_one_size import with_sizes
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ..._tvm import tir
+from ...tvm import tir
 
 FLOATS = ("float32", "float64")  # that sizes are cast to
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import tir
-from ...extra import extra
+from ...common.optional import extra
+from ...tvm import tir
 from .._relax_algebra import Algebra, Extent
 from ._relax_elements import FLOATS, Known, as_whole, known_of
 from .computing import NO_CONSTANTS, by_reference

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ..._tvm import te, tir
-from ...extra import extra
+from ...common.optional import extra
+from ...tvm import te, tir
 from .checks import EIGHT_BITS
 
 _E8M0 = "float8_e8m0fnu"

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ..._tvm import tir
 from ...errors import InputError
 from ...ir._relax import Constant
+from ...tvm import tir
 from .._relax_algebra import Algebra, Extent
 from .._relax_one_size import of_as_many, of_one_size_or_1
 from ._relax_elements import Known, as_whole

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ...common.files import opened
+from ...common.optional import extra
 from ...errors import DamagedFile, InputError
-from ...extra import extra
-from ...files import opened
 from .sound import tensors
 
 _READ = 1 << 20  # bytes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .graph import nodes
 
 _IR = 8  # the version of what holds no more than this

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .graph import Graph, is_of_onnx
 from .inference import inferred
 

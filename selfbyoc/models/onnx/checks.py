@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import GENERATION
 from ...errors import one_line
+from ...tvm import GENERATION
 from .graph import Graph, attributes, where
 from .nothing import GLOBAL_POOLS, of_nothing
 from .scales import of_scales

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .graph import Graph, attributes, is_of_onnx, remade
 from .inference import inferred
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from ...extra import extra
+from ...common.optional import extra
 from .graph import is_of_onnx, nodes, opset_of
 from .inference import inferred
 

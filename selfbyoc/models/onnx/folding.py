@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...common.optional import extra
 from ...errors import InputError, one_line
-from ...extra import extra
 from .computing import computed
 from .extents import below_zero
 from .graph import nodes

@@ -7,7 +7,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from ...extra import extra
+from ...common.optional import extra
 from .computing import computed
 from .graph import nodes
 

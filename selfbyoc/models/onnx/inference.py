@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...asked import ask_beside
+from ...common.optional import extra
+from ...common.probes import ask_beside
 from ...errors import InputError
-from ...extra import extra
 from .extents import below_zero
 from .graph import nodes, where
 from .weights import without_weights

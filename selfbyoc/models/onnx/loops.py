@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .graph import Graph, attributes
 from .steps import Steps
 

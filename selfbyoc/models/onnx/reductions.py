@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .checks import IS_RELAY
 from .graph import Graph, attributes, remade
 from .steps import Steps

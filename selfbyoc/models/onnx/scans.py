@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .branches import renamed
 from .checks import IS_RELAY
 from .graph import Graph, attributes

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ...common.optional import extra
 from ...errors import InputError
-from ...extra import extra
 
 # Bytes of an element, and the field that has it where raw_data does not; of other types nobody
 # computes anything.

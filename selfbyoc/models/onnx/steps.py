@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extra import extra
+from ...common.optional import extra
 from .graph import Graph
 
 Value = Any  # the name of a value, or a constant: an array, a NumPy number, integers (of int64)

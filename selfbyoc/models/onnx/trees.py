@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...common.optional import extra
 from ...errors import InputError
-from ...extra import extra
 from ...ops.trees import COMPARED, SUMMED
 from .build import Folding
 from .graph import Graph, attributes

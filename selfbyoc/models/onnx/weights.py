@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...extra import extra
+from ...common.optional import extra
 
 _WEIGHT = 4096  # elements from which a constant is a weight: no shape, no table of limits or axes
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._tvm import dtype_of, tir
 from ...codegen.absorbed import staged
 from ...codegen.info.ops import Ops
 from ...graph import HALVES
@@ -16,6 +15,7 @@ from ...language.pattern import either, op
 from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ...ops import mathfn
+from ...tvm import dtype_of, tir
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight

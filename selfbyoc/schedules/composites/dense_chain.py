@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import tir
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite
@@ -17,6 +16,7 @@ from ...language.pattern import either, op
 from ...language.types import Expr, Schedule, Tensor
 from ...machine import Machine
 from ...ops import mathfn
+from ...tvm import tir
 from ..kernels.rows.compute import Dense, Product, epilogue, in_tiles, product, result
 from ..kernels.rows.forms import ProductPlan
 from ..kernels.rows.pack import pack_weight

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._tvm import te
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -12,6 +11,7 @@ from ...language.kernel import Kernel
 from ...language.pattern import either, op
 from ...language.types import Schedule, Shape, Tensor
 from ...machine import Machine
+from ...tvm import te
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.melt import melt_rows
 from ..kernels.rows.normal import NormalPlan, normal_plan

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..._tvm import te, tir
 from ...codegen.info.ops import Ops
 from ...language.case import Case
 from ...language.composite import Composite, require
@@ -15,6 +14,7 @@ from ...language.types import Expr, Tensor
 from ...machine import Machine
 from ...ops.mathfn import clamp
 from ...ops.rounded import round_away, round_even
+from ...tvm import te, tir
 from ..kernels.exact import sum_dtype
 from ..kernels.rows.compute import Dense, epilogue, in_tiles, product, result
 from ..kernels.rows.normal import NormalPlan, normal_plan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...gpu import Gpu
 from ...language.types import Block, Loop, Schedule
+from ...machine.gpu import Gpu
 from ..steps.blocks import Facts
 from ..steps.reductions import epilogue_of
 from .block import sum_one

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import region_buffer
-from ...gpu import BANKS, WORD, at_once
 from ...language.types import Schedule
+from ...machine.gpu import BANKS, WORD, at_once
+from ...tvm import region_buffer
 from ..steps.blocks import Facts, facts
 from .lanes import Use, Wanted, memory, uses
 from .plan import BlockPlan

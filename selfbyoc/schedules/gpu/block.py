@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...gpu import Gpu
 from ...language.types import Block, Loop, Schedule
+from ...machine.gpu import Gpu
 from ..steps.blocks import Facts
 from .banks import Columns, lay_out
 from .chain import PRODUCT, ROW, Chain, Stage

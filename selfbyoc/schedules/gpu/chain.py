@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import region_buffer
+from ...tvm import region_buffer
 from ..steps.blocks import Facts
 from ..steps.indices import Axis
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..._tvm import Analyzer, region_buffer, tvm
-from ...gpu import Gpu
 from ...language.types import Loop, Schedule
+from ...machine.gpu import Gpu
+from ...tvm import Analyzer, region_buffer, tvm
 from ..steps.blocks import Facts
 from ..steps.indices import uses
 from .banks import lay_out

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import region_buffer, scope_of, structural_equal, walk
-from ..._tvm_values import Unknown, evaluated
-from ...gpu import WARP
 from ...language.types import Schedule
+from ...machine.gpu import WARP
+from ...tvm import region_buffer, scope_of, structural_equal, walk
+from ...tvm.values import Unknown, evaluated
 from ..steps.blocks import Facts, facts
 from .plan import BlockPlan
 from .threads import X, Y

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..._tvm import TensorLoad
 from ...language.types import Schedule
+from ...tvm import TensorLoad
 from ..steps.blocks import Facts, facts
 from .chain import plain
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..._tvm import region_buffer
-from ...gpu import Gpu
+from ...machine.gpu import Gpu
+from ...tvm import region_buffer
 from .chain import COLUMN, EACH, PRODUCT, ROW, Chain, NoChain, Stage, is_operand, operands, plain
 
 MOST_ROWS = (64, 32, 16, 8, 4, 2, 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..._tvm import te
 from ...language.types import Tensor
+from ...tvm import te
 
 LARGEST = {"int8": 128, "uint8": 255}
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..._tvm import te, tir
 from ...codegen.info.ops import Ops
 from ...language.types import Expr, Tensor
 from ...machine import Machine
+from ...tvm import te, tir
 
 BYTE = ("int8", "uint8")
 WIDE = "int16"  # of weights from -255 to 255

@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from ..._tvm import child_blocks, is_reduction, param_buffers, region_buffer, scope_of, walk
 from ...language.types import Block, Schedule
+from ...tvm import child_blocks, is_reduction, param_buffers, region_buffer, scope_of, walk
 from .indices import Axis, groups_in, is_axis, uses
 
 # An expression with one of these is not computed again for every reader.

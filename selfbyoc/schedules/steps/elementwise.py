@@ -6,12 +6,12 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..._tvm import TensorLoad, dtype_of, region_buffer, tir, walk
-from ..._tvm_rewrite import mapped
 from ...codegen.slices import LOADS, branches
 from ...language.decisions import is_symbolic
 from ...language.types import Loop, Schedule
 from ...machine import Machine
+from ...tvm import TensorLoad, dtype_of, region_buffer, tir, walk
+from ...tvm.rewrite import mapped
 from .blocks import Facts
 from .indices import Axis, is_axis
 from .loops import PARTITION, vectorize

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import Analyzer, dtype_of, tir, walk
-from ..._tvm_rewrite import substitute
+from ...tvm import Analyzer, dtype_of, tir, walk
+from ...tvm.rewrite import substitute
 
 
 @dataclass(frozen=True)

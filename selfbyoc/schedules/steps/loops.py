@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..._tvm import region_buffer, walk
 from ...codegen.copies import TRANSPOSE
 from ...codegen.prefetch import AHEAD, PIECE
 from ...codegen.prefetch_early import EARLY
 from ...language.types import Block, Loop, Schedule
+from ...tvm import region_buffer, walk
 from .blocks import Facts, divisor, facts
 from .parallel import parallel_over
 

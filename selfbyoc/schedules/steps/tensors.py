@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..._tvm import te, tir
 from ...language.decisions import is_symbolic
 from ...language.types import Expr, Tensor
+from ...tvm import te, tir
 
 
 def extents(tensor: Tensor) -> tuple[int, ...]:

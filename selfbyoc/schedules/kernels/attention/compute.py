@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
 from ....ops import mathfn
 from ....ops.softmax import Softmax
+from ....tvm import te, tir
 from .few import FewStages, attention_of_few
 from .forms import AttentionPlan, BlockPlan, FewPlan
 from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ...._tvm import te
 from ....language.types import Block, Expr, Loop, Schedule, Tensor
 from ....ops import mathfn
 from ....ops.softmax import Softmax
+from ....tvm import te
 from ...steps.blocks import divisor
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tensors import reduced_in_lanes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from .forms import Shape
 
 Read = Callable[..., Expr]  # index -> element

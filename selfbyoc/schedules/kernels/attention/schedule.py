@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...._tvm import child_blocks
 from ....language.types import Block, Loop, Schedule
+from ....tvm import child_blocks
 from ...steps.loops import Finish, start_sums, vectorize
 from ...steps.tiles import RegisterTile
 from .compute import BlockStages

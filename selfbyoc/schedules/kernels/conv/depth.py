@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...._tvm import te
 from ....language.decisions import choose
 from ....language.types import Expr, Shape, Tensor
 from ....machine import Machine
+from ....tvm import te
 from .layer import Layer
 
 SHARE = 0.75  # of L1; the rest is for partial sums on their way

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...._tvm import dtype_of, te
-from ...._tvm_starts import lowest
 from ....codegen.absorbed import staged
 from ....codegen.slices import is_concatenate
 from ....graph import OpCall
 from ....language.kernel import Kernel
 from ....language.types import Attrs, Block, Schedule, Shape, Tensor
 from ....ops.vocabulary import compute_of
+from ....tvm import dtype_of, te
+from ....tvm.starts import lowest
 from ...steps.blocks import Facts, facts
 from ...steps.images import Work, image_of
 from ...steps.loops import inline_injective

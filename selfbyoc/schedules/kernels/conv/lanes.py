@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ...._tvm import te, tir
 from ....language.types import Attrs, Expr, Tensor
+from ....tvm import te, tir
 from ...steps.faults import Faults, outside, unlike
 from ...steps.tensors import extents
 from .layer import Layer

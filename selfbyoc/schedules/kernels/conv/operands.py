@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...._tvm import tir
 from ....language.types import Expr, Tensor
+from ....tvm import tir
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ...._tvm import te, tir
-from ...._tvm_own_ops import dot
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView, Packing
 from ....language.kernel import Kernel
 from ....language.types import Expr, Tensor
 from ....machine import Machine
+from ....tvm import te, tir
+from ....tvm.own_ops import dot
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ..words import (

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....graph import OpCall
 from ....language.decisions import is_symbolic
 from ....language.types import Expr, Tensor
 from ....ops.kind import broadcast
+from ....tvm import te, tir
 from ...steps.tensors import extents, or_zero, reduce_axes
 from .plan import MatmulPlan
 

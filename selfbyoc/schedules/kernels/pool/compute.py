@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from ...._tvm import dtype_of, te, tir
-from ...._tvm_starts import lowest
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.vocabulary import compute_of
 from ....ops.windows import window_count
+from ....tvm import dtype_of, te, tir
+from ....tvm.starts import lowest
 from ...steps.tensors import reduce_axes
 from ..conv.pixels.compute import PixelStages, pooled
 from ..conv.pixels.plan import PixelPlan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...._tvm import tir
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....language.types import Expr
 from ....machine import Machine
+from ....tvm import tir
 from ...steps.faults import Faults, outside, uncovered, unlike
 from ..conv.pixels.plan import PixelPlan
 from ..conv.plan import plan_pool, pool_layer

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...._tvm import te, tir
-from ...._tvm_own_ops import dot
 from ....codegen.carried import CARRIED
 from ....codegen.info.ops import Ops
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.cells import Cell, cells
+from ....tvm import te, tir
+from ....tvm.own_ops import dot
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from ..words import of_axis, word_of

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
 from ....ops.cells import GATES
+from ....tvm import te, tir
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from ..words import signed, word_of

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...._tvm import te
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.resize import Table, table
+from ....tvm import te
 from .plan import ALONG, CHANNELS, ResizePlan
 
 

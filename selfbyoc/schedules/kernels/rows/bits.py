@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .forms import paired_blocks

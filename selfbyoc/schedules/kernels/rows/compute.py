@@ -11,9 +11,9 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....codegen.info.op_record import TensorInfo
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK
 from .forms import ProductPlan

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ...._tvm import te, tir
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
 from ....language.types import Expr, Loop, Schedule, Tensor
 from ....machine import Machine
+from ....tvm import te, tir
 from ...steps.blocks import Facts
 from ...steps.faults import Faults, unlike
 from ...steps.loops import Finish, vectorize

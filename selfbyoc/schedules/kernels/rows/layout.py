@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...._tvm import tir
 from ....language.decisions import for_every_size, is_symbolic
 from ....language.types import Expr
+from ....tvm import tir
 from ...steps.blocks import divisor
 from ...steps.faults import Faults, uncovered, undivided, unlike
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...._tvm import te
 from ....language.types import Expr, Tensor
+from ....tvm import te
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .forms import paired_blocks

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from ...._tvm import te, tir
-from ...._tvm_own_ops import dot
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops
 from ....language.kernel import Kernel
 from ....language.types import Expr, Tensor
 from ....machine import Machine
+from ....tvm import te, tir
+from ....tvm.own_ops import dot
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.decisions import choose, is_symbolic
 from ....language.types import Expr, Tensor
 from ....machine import Machine
 from ....ops import mathfn
 from ....ops.softmax import Softmax
+from ....tvm import te, tir
 from ...steps.blocks import divisor
 from ...steps.candidates import divisors, next_to
 from ...steps.faults import Faults, outside, undivided, unlike

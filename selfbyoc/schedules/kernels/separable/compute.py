@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from ...._tvm import te, tir
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from ...steps.tensors import reduce_axes
 from ..conv.depth import in_parts
 from ..conv.staged import StagedStages

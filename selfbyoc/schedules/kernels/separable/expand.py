@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from ...steps.tensors import extents, reduce_axes
 from .layers import Layer, is_pointwise
 from .pack import read_vector

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...._tvm import tir
 from ....codegen.info.ops import OpView
 from ....language.types import Expr
+from ....tvm import tir
 from ...steps.faults import Faults, outside, undivided, unlike
 
 Pair = tuple[int, int]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....codegen.info.ops import Ops, OpView
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops import mathfn
+from ....tvm import te, tir
 from ...steps.tensors import or_zero
 
 MOST_COLOURS = 4  # channels of a picture, at most

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...._tvm import te
 from ....codegen.info.ops import Ops, OpView
 from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
+from ....tvm import te
 from ...steps.faults import Faults, unlike
 from ...steps.tensors import extents
 from ...steps.tiles import BLOCK, blocks_of

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from ...steps.tensors import extents, reduce_axes
 from ...steps.tiles import BLOCK, blocks_of
 from .matrices import matrices, times

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction as F
 
-from ...._tvm import tir
 from ....language.types import Expr
+from ....tvm import tir
 
 Matrix = Sequence[Sequence[float]]
 

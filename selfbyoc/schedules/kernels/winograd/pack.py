@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...._tvm import te, tir
 from ....language.types import Expr, Tensor
+from ....tvm import te, tir
 from ...steps.tensors import extents, or_zero
 from ...steps.tiles import BLOCK
 from .matrices import matrices, times

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...._tvm import tir
 from ....language.types import Attrs, Expr
 from ....machine import Machine
+from ....tvm import tir
 from ...steps.blocks import divisor
 
 # Tiles of a block at most: an image of 28 x 28 is one, nothing is computed in vain.

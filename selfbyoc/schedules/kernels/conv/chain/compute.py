@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ....._tvm import te, tir
 from .....codegen.info.ops import Ops, OpView
 from .....language.types import Expr, Tensor
+from .....tvm import te, tir
 from ....steps.tensors import extents
 from ..kernel import convolution
 from ..lanes import reader

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ....._tvm import te, tir
 from .....language.types import Attrs, Expr, Shape, Tensor
+from .....tvm import te, tir
 from ....steps.tensors import extents
 from ..depth import in_parts
 from ..lanes import reader

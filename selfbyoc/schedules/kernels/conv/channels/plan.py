@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....._tvm import tir
 from .....language.decisions import choose, for_every_size
 from .....machine import LINE, Machine
+from .....tvm import tir
 from ....steps.blocks import divisor
 from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile

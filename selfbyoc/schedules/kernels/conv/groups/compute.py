@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ....._tvm import te, tir
 from .....language.types import Expr, Shape, Tensor
+from .....tvm import te, tir
 from ....steps.tensors import extents, reduce_axes
 from ....steps.tiles import BLOCK
 from .plan import GroupPlan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....._tvm import te
 from .....language.types import Expr, Tensor
+from .....tvm import te
 from ....steps.tensors import extents, or_zero
 from ....steps.tiles import BLOCK, blocks_of
 from .plan import GroupPlan

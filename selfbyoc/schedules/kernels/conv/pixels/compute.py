@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....._tvm import te, tir
 from .....graph import OpCall
 from .....language.types import Attrs, Expr, Shape, Tensor
+from .....tvm import te, tir
 from ....steps.tensors import extents, reduce_axes
 from ..depth import in_parts
 from ..lanes import Lanes, Reader, lane_of, reader

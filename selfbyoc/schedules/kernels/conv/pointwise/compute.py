@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ....._tvm import te, tir
 from .....language.types import Attrs, Expr, Shape, Tensor
+from .....tvm import te, tir
 from ..depth import partial_sums
 from ..lanes import reader
 from ..operands import FLOATS, Operands

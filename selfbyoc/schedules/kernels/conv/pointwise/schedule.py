@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ....._tvm import region_buffer
 from .....language.types import Block, Loop, Schedule
+from .....tvm import region_buffer
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
 from ....steps.loops import PARTITION, prefetch_residual, start_sums, vectorize

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....._tvm import te, tir
 from .....graph import OpCall
 from .....language.types import Expr, Tensor
+from .....tvm import te, tir
 from ..kernel import Stages, convolution
 from .plan import Part, Side, TransposedPlan
 

@@ -1,0 +1,124 @@
+"""Files that a user names: read up to a size, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from ..errors import InputError
+
+LARGEST = 64 << 20  # bytes of a report; that of the whole benchmark has 0.3 MB
+_PART = ".partial"  # a file that is being written
+_FORSAKEN = 3600.0  # seconds after which nobody writes it any more
+_OPEN = os.O_CLOEXEC | os.O_NONBLOCK  # without the latter, opening a FIFO waits for its writer
+
+
+def expanded(path: str | Path) -> Path:
+    """A path without `~`. Raises InputError where there is no home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as err:
+        raise InputError(f"{path}: there is no home folder; expected HOME or another path") from err
+
+
+def read_text(path: Path, limit: int = LARGEST) -> str:
+    """A text file's content. Raises InputError for what is no file, is too large or is no UTF-8."""
+    try:
+        return read_bytes(path, limit).decode()
+    except UnicodeDecodeError as err:
+        raise InputError(f"{path} cannot be read: byte {err.start} is no UTF-8") from err
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """A file's content. Raises InputError for what is no file, or is too large."""
+    with opened(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise InputError(f"{path} cannot be read: expected at most {limit} bytes, found more")
+    return data
+
+
+@contextmanager
+def opened(path: Path, mode: Literal["rb", "r+b"] = "rb") -> Iterator[BinaryIO]:
+    """A regular file. Raises InputError, also for what goes wrong while it is read."""
+    flags = os.O_RDONLY if mode == "rb" else os.O_RDWR
+    try:
+        with os.fdopen(os.open(path, flags | _OPEN), mode) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{path} cannot be read: expected a regular file")
+            yield file
+    except OSError as err:
+        raise InputError(f"{path} cannot be read: {_why(err)}") from err
+    except ValueError as err:
+        if "\0" not in str(path):
+            raise
+        raise InputError(f"{path} cannot be read: {_why(err)}") from err
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text into a file, as `written` says; what is no file, as a pipe, is written straight."""
+    data = text.encode(errors="surrogateescape")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+    except (OSError, ValueError) as err:
+        raise InputError(f"{path} cannot be written: {_why(err)}") from err
+    with written(path) as part:
+        part.write_bytes(data)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """A file beside this one to write into, which takes its place when all is well: a full disk or
+    Ctrl-C leaves what was there, and no other file. What a killed process left half written goes
+    when the file is written again.
+
+    Raises InputError for what the system says.
+    """
+    try:
+        place = path.resolve()  # a link stays one, and leads to the new file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # a folder that may be written and not be listed
+            _sweep(place)
+        part = place.with_name(_part(place, secrets.token_hex(4)))
+        with _dropped(part):
+            yield part
+            part.replace(place)
+    except (OSError, ValueError) as err:
+        raise InputError(f"{path} cannot be written: {_why(err)}") from err
+
+
+@contextmanager
+def _dropped(part: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:  # Ctrl-C leaves no part of a file either
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _part(place: Path, token: str) -> str:
+    """With the suffix, which tools go by. No name has more than 255 bytes."""
+    stem, suffix = (t.encode()[:100].decode(errors="ignore") for t in (place.stem, place.suffix))
+    return f".{stem}.{token}{_PART}{suffix}"
+
+
+def _sweep(place: Path) -> None:
+    before, after = _part(place, "\0").split("\0")
+    for part in place.parent.iterdir():
+        if part.name.startswith(before) and part.name.endswith(after):
+            with suppress(OSError):  # another process is done with it
+                if part.lstat().st_mtime < time.time() - _FORSAKEN:
+                    part.unlink()
+
+
+def _why(err: Exception) -> str:
+    return (err.strerror if isinstance(err, OSError) else None) or str(err)

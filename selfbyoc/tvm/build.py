@@ -1,0 +1,40 @@
+"""PrimFuncs -> a runtime module, with the passes of either TVM."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from . import GENERATION, tir, tvm
+
+
+def build_module(mod: tvm.IRModule, target: tvm.target.Target, last: Any = None) -> Any:
+    """Lower an IRModule of PrimFuncs to a runtime.Module. `last` changes each lowered function just
+    before allocations and the like become calls of the runtime.
+    """
+    if GENERATION == "relax":
+        return tvm.compile(mod, target=target, tir_pipeline=_pipeline(last)).mod
+    config = dict(tvm.transform.PassContext.current().config)
+    if last is not None:
+        change = tir.transform.prim_func_pass(lambda func, *_: last(func), opt_level=0)
+        config["tir.add_lower_pass"] = [(3, change)]
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        return tvm.build(mod, target=target)
+
+
+def _pipeline(last: Any) -> str:
+    """The name of 0.27's pipeline with a change of each function at its end: one for each thread,
+    as TVM looks it up later, and another thread may have another change.
+    """
+    if last is None:
+        return "default"
+    lower, on_host, on_device = tir.get_tir_pipeline("default")
+
+    @tvm.transform.module_pass(opt_level=0)
+    def change(mod: Any, _: Any) -> Any:
+        return tvm.IRModule({name: last(func) for name, func in mod.functions_items()})
+
+    both = tvm.transform.Sequential([lower, change])
+    name = f"tefuse_{threading.get_ident()}"
+    tir.register_tir_pipeline(name, lambda: (both, on_host, on_device))
+    return name

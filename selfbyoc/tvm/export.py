@@ -1,0 +1,26 @@
+"""What TVM writes into a library besides machine code, on both generations."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+from . import GENERATION, tvm
+
+_CC = importlib.import_module("tvm.contrib.cc" if GENERATION == "relay" else "tvm.support.cc")
+# Where TVM looks for it when it has loaded a library.
+_SYMBOL = "__tvm_dev_mblob" if GENERATION == "relay" else "__tvm_ffi__library_bin"
+
+
+def pack_imports(module: Any, prefix: str, folder: Path) -> tuple[str, Path]:
+    """A shared library with the data of a module for this machine, whatever it was built for; ->
+    the symbol of the data, and the library.
+    """
+    pack = tvm.get_global_func("runtime.ModulePackImportsToLLVM")
+    host = "llvm" if GENERATION == "relay" else json.dumps({"kind": "llvm"})
+    data, built, path = pack(module, False, host, prefix), folder / "data.o", folder / "data.so"
+    (data.save if GENERATION == "relay" else data.write_to_file)(str(built))
+    _CC.create_shared(str(path), [str(built)])
+    return prefix + _SYMBOL, path

@@ -1,0 +1,89 @@
+"""Ops of ours in TIR: sums of products of bytes, and quotients that become integers.
+
+TVM vectorises what says that it can be, and leaves what it does not know as it is: so schedules
+make vectors of them, and TVM's own LowerIntrin asks for the instructions (codegen/dot_products.py,
+quotients.py). One of LLVM's named at once would stay scalar: no loop of it is vectorised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm.ir import _ffi_api
+from tvm.ir.op import register_op_attr
+
+from . import GENERATION, dtype_of, tir, tvm, walk
+
+DOTS = {2: "selfbyoc.dot2", 4: "selfbyoc.dot4"}  # by the levels of a word
+QUOTIENT = "selfbyoc.quotient"
+WITHIN = "selfbyoc.within"
+
+Lowering = Callable[..., Any]  # of the arguments, vectors or not
+
+
+def _registered(name: str) -> Any:
+    _ffi_api.RegisterOp(name, "an op of selfbyoc's")
+    register_op_attr(name, "TVectorizable", True)
+    register_op_attr(name, "TCallEffectKind", 1)  # pure
+    register_op_attr(name, "TScriptPrinterName", name)
+    return tvm.ir.Op.get(name)
+
+
+def own_op(name: str, lowering: Lowering, dtype: str = "int32") -> Callable[..., Any]:
+    """An op that is lowered so, as vectors where its loops are vectorised; -> a function of its
+    arguments.
+    """
+    op = _registered(name)
+    where: Any = tir if hasattr(tir, "register_intrin_lowering") else tvm.ir  # 0.26, Relay
+    where.register_intrin_lowering(
+        name, target="default", f=lambda call: lowering(*call.args), level=99
+    )
+    return lambda *args: tir.call_intrin(dtype, op, *args)
+
+
+_DOTS = {word: _registered(name) for word, name in DOTS.items()}
+quotient = own_op(QUOTIENT, tir.div, "float32")
+"""x / y of floats, where the quotient lies between -2**17 and 2**17, or is NaN."""
+within = own_op(WITHIN, lambda x, low, high: tir.Max(low, tir.Min(high, x)), "float32")
+"""x within limits, of which one is not above 0 and the other not below it."""
+
+
+def dot(word: int, unsigned: Any, signed: Any) -> Any:
+    """Of the four bytes of two int32, or of two levels of 16 bits: those of the first count 0 to
+    255, of the second -128 to 127.
+    """
+    return tir.call_intrin("int32", _DOTS[word], unsigned, signed)
+
+
+def is_own(node: Any, name: str) -> bool:
+    """Whether an expression is a call of such an op."""
+    return getattr(getattr(node, "op", None), "name", "") == name
+
+
+def has_own(func: Any, name: str) -> bool:
+    """Whether a function has a call of such an op."""
+    found: list[Any] = []
+    walk(func.body, lambda node: found.append(node) if is_own(node, name) else None, "Call")
+    return bool(found)
+
+
+def lanes_of(expr: Any) -> int:
+    """Elements of a vector."""
+    return int(str(dtype_of(expr)).partition("x")[2] or 1)
+
+
+def as_bits(dtype: str, value: Any) -> Any:
+    """The same bits as another dtype."""
+    return value if str(dtype_of(value)) == dtype else tir.reinterpret(dtype, value)
+
+
+def llvm(name: str, dtype: str, *args: Any) -> Any:
+    """A call of an instruction by LLVM's name; 0.17 wants the number of arguments first."""
+    count = () if GENERATION == "relax" else (tir.const(len(args), "uint32"),)
+    return tir.call_llvm_pure_intrin(dtype, name, *count, *args)
+
+
+def bytes_of(lanes: int) -> str:
+    """The dtype of a dot product's operands as LLVM declares it, 0.27's LLVM 22 and 0.17's 10."""
+    return f"int8x{4 * lanes}" if GENERATION == "relax" else f"int32x{lanes}"

@@ -1,0 +1,57 @@
+"""What blocks of Relax are tested for before they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import GENERATION, BlockRealize, tir
+from .rewrite import block_with
+
+if GENERATION == "relax":
+    import tvm_ffi
+
+_TEST = "tefuse.test"
+
+
+def with_predicates(node: Any, change: Any) -> Any:
+    """A statement whose blocks run where `change` of their predicates holds."""
+
+    def changed(realize: Any) -> Any:
+        return BlockRealize(realize.iter_values, change(realize.predicate), realize.block)
+
+    return tvm_ffi.structural_map(node, ((BlockRealize, changed),))
+
+
+def without_tests(func: Any) -> Any:
+    """A PrimFunc whose blocks run always, what they are tested for written beside them; the other
+    way round: `tested_again`. Of memory that is written under a test of a symbolic size
+    CompactBufferAllocation (0.27) finds no bound and makes 2**31 - 1 elements of it.
+    """
+
+    def hidden(realize: Any) -> Any:
+        if isinstance(realize.predicate, tir.IntImm):
+            return realize
+        notes = {**realize.block.annotations, _TEST: realize.predicate}
+        block = _with_notes(realize.block, notes)
+        return BlockRealize(realize.iter_values, tir.const(1, "bool"), block)
+
+    return tvm_ffi.structural_map(func, ((BlockRealize, hidden),))
+
+
+def tested_again(func: Any) -> Any:
+    """A PrimFunc that was `without_tests`, with them."""
+
+    def shown(realize: Any) -> Any:
+        notes = dict(realize.block.annotations)
+        if _TEST not in notes:
+            return realize
+        test = notes.pop(_TEST)
+        block = _with_notes(realize.block, notes)
+        return BlockRealize(realize.iter_values, test, block)
+
+    return tvm_ffi.structural_map(func, ((BlockRealize, shown),))
+
+
+def _with_notes(block: Any, notes: Any) -> Any:
+    kept = block.reads, block.writes, block.body, block.alloc_buffers
+    return block_with(block, *kept, notes=notes)
