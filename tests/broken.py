@@ -2,7 +2,7 @@
 
 import stat
 
-from selfbyoc.common import probes as asked
+from selfbyoc.common import probes
 
 SECONDS = 0.3  # that nobody has to wait for what hangs
 
@@ -47,4 +47,4 @@ def package(folder, name, text):
 def impatient(monkeypatch, how):
     """What hangs has not long to answer."""
     if how == "hangs":
-        monkeypatch.setattr(asked, "SECONDS", SECONDS)
+        monkeypatch.setattr(probes, "SECONDS", SECONDS)

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from selfbyoc.codegen.at_once import at_once
+from selfbyoc.codegen.parallel import at_once
 from selfbyoc.tvm import current_target, make_target, te, tvm
 from selfbyoc.tvm.build import build_module
 

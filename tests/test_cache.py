@@ -17,8 +17,8 @@ from selfbyoc import Case, emit, op, partition_for_tefuse
 from selfbyoc.cache import keys
 from selfbyoc.cache.kernels import folder
 from selfbyoc.cache.store import Store
-from selfbyoc.codegen import final
 from selfbyoc.schedules.composites.dense import dense
+from selfbyoc.tir import lowering
 
 from harness import model, random_args  # isort: skip
 
@@ -55,7 +55,7 @@ def entries(place):
 
 def test_the_second_build_compiles_nothing(tmp_path, monkeypatch):
     assert uses(built(tmp_path)) == (0, 1)
-    monkeypatch.setattr("selfbyoc.codegen.final.build_module", None)
+    monkeypatch.setattr("selfbyoc.tir.lowering.build_module", None)
     monkeypatch.setattr("selfbyoc.codegen.lower.schedule_external", None)
     assert uses(built(tmp_path)) == (1, 0)
     # Other weights are another model, with other symbols, and the same kernel.
@@ -98,8 +98,8 @@ def test_another_way_of_lowering_shares_nothing(tmp_path, monkeypatch):
 
 def test_every_file_that_lowers_is_part_of_the_key():
     package = Path(keys.__file__).parent.parent
-    todo = {sys.modules[getattr(final, n).__module__] for n in final.at_last.__code__.co_names
-            if callable(getattr(final, n, None))}  # fmt: skip
+    todo = {sys.modules[getattr(lowering, n).__module__] for n in lowering.at_last.__code__.co_names
+            if callable(getattr(lowering, n, None))}  # fmt: skip
     seen = set()
     while todo:
         module = todo.pop()
@@ -115,7 +115,7 @@ def test_every_file_that_lowers_is_part_of_the_key():
 def test_other_sources_of_this_package_schedule_again(tmp_path, monkeypatch):
     built(tmp_path)
     monkeypatch.setattr(keys, "_sources", lambda: "edited")
-    monkeypatch.setattr("selfbyoc.codegen.final.build_module", None)
+    monkeypatch.setattr("selfbyoc.tir.lowering.build_module", None)
     assert uses(built(tmp_path)) == (1, 0)
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from selfbyoc.codegen.carried import CARRIED
-from selfbyoc.codegen.final import finished, machine_code
 from selfbyoc.errors import ScheduleError
 from selfbyoc.schedules.steps.carried import carry
+from selfbyoc.tir.lowering import finished, machine_code
+from selfbyoc.tir.recurrences import CARRIED
 from selfbyoc.tvm import Schedule, get_block, get_func, make_target, te, tensor
 
 STEPS, WIDTH = 7, 5

@@ -5,10 +5,9 @@ that moves back, a first one that moves forward, and what is left as it is.
 import numpy as np
 import pytest
 
-from selfbyoc.codegen import copies as module
-from selfbyoc.codegen import final
-from selfbyoc.codegen.final import machine_code
 from selfbyoc.schedules.steps.loops import transpose
+from selfbyoc.tir import lowering, transposed_tiles
+from selfbyoc.tir.lowering import machine_code
 from selfbyoc.tvm import Schedule, get_block, get_func, make_target, te, tensor, tir
 from selfbyoc.tvm.rewrite import map_loops, with_body
 
@@ -49,13 +48,13 @@ def run(rows, columns, read_rows, scale=1.0, lanes=8, images=1, inside=None, fir
 @pytest.fixture
 def copies(monkeypatch):
     """What was found at each annotated loop."""
-    found, find = [], module._copy_of
+    found, find = [], transposed_tiles._copy_of
 
     def spy(*args):
         found.append(find(*args))
         return found[-1]
 
-    monkeypatch.setattr(module, "_copy_of", spy)
+    monkeypatch.setattr(transposed_tiles, "_copy_of", spy)
     return found
 
 
@@ -77,7 +76,7 @@ def without_first(monkeypatch):
 
     def plant(first):
         def guarded(tile):
-            if module.TRANSPOSE not in (tile.annotations or {}):
+            if transposed_tiles.TRANSPOSE not in (tile.annotations or {}):
                 return tile
             down, across = tile.body, tile.body.body
             asked, store = tile.loop_var * across.extent + across.loop_var >= first, across.body
@@ -86,8 +85,8 @@ def without_first(monkeypatch):
             body = with_body(across, tir.IfThenElse(asked, store, None))
             return with_body(tile, with_body(down, body))
 
-        real = final.with_copies
-        monkeypatch.setattr(final, "with_copies", lambda func: real(map_loops(func, guarded)))
+        real = lowering.with_copies
+        monkeypatch.setattr(lowering, "with_copies", lambda func: real(map_loops(func, guarded)))
 
     return plant
 

@@ -257,7 +257,7 @@ def test_nothing_is_measured_for_another_cpu(tmp_path):
 def told(name):
     """What a process says that is told to be another machine."""
     code = (
-        "import selfbyoc; from selfbyoc import host; t = selfbyoc.host_target()\n"
+        "import selfbyoc; from selfbyoc.machine import host; t = selfbyoc.host_target()\n"
         "print(host.cpu(), t.attrs['mcpu'], *sorted(host.features()))\n"
         "print(*host.lacking('llvm -mcpu=haswell'))"
     )

@@ -5,10 +5,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc.codegen import final
 from selfbyoc.errors import ComputeError
 from selfbyoc.ir.emit import emit
 from selfbyoc.schedules.default import schedule as default_schedule
+from selfbyoc.tir import lowering
 from selfbyoc.tvm import te, tir
 
 # What the forum's code took for granted is read from the match: strides, padding, layouts.
@@ -219,7 +219,7 @@ def _doubles(ins, call):
 )
 def test_a_wrong_result_is_an_error_before_anything_is_lowered(monkeypatch, compute, found, whole):
     lowered = []
-    monkeypatch.setattr(final, "build_module", lambda *args: lowered.append(args))
+    monkeypatch.setattr(lowering, "build_module", lambda *args: lowered.append(args))
 
     def all_of_it(x, weight, *, ops):
         return compute([x, weight], _Call(ops.conv2d))

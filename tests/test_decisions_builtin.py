@@ -14,7 +14,7 @@ from randomly import EXAMPLES
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.tuned import Tuned
+from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.language.decisions import deciding
 from selfbyoc.schedules.composites.inception import _ALL, _googlenet, _sizes
 from selfbyoc.schedules.composites.inverted_residual import _BLOCK, _inverted

@@ -13,9 +13,9 @@ from selfbyoc.analysis.gpu.checks import check, kernel_of, lowered_right
 from selfbyoc.analysis.gpu.lowered import lowered
 from selfbyoc.analysis.gpu.opencl import TARGET
 from selfbyoc.analysis.gpu.walk import device
-from selfbyoc.codegen import final
-from selfbyoc.codegen.barriers import with_barriers
 from selfbyoc.errors import LoweringError
+from selfbyoc.tir import lowering
+from selfbyoc.tir.barriers import with_barriers
 from selfbyoc.tvm import GENERATION, make_target, tir
 from selfbyoc.tvm.rewrite import map_sequences, sequence
 
@@ -104,7 +104,7 @@ def test_nobody_runs_what_is_wrong(monkeypatch):
     case = next(case for case in softmax.cases if case.name == "7x33")
     (subject,) = of_case(softmax, case, Plan(make_target(TARGET)), {})
     assert lowered_right(subject.kernel.source, make_target(TARGET)).launches
-    monkeypatch.setattr(final, "with_barriers", lambda func: func)
+    monkeypatch.setattr(lowering, "with_barriers", lambda func: func)
     with pytest.raises(LoweringError, match=r"written by one thread and .* with no barrier"):
         lowered_right(subject.kernel.source, make_target(TARGET))
 

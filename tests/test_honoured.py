@@ -9,7 +9,7 @@ from harness import CASES, model, random_args
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc.codegen import honoured
+from selfbyoc.codegen import unread_attributes
 from selfbyoc.errors import ComputeError
 from selfbyoc.fuzz.generation import planter
 from selfbyoc.machine import machine_at_hand
@@ -205,10 +205,10 @@ def test_every_built_in_is_tried_beside_itself(composite, case, monkeypatch, cap
     ]
     assert counts[0]
     assert counts[1] == {name: 2 * count for name, count in counts[0].items()}
-    monkeypatch.setattr(honoured, "_said", lambda call: iter(call.attrs))
-    honoured._seen.cache_clear()
-    monkeypatch.setattr(honoured, "_seen", lambda *form: set())
-    with caplog.at_level(logging.DEBUG, "selfbyoc.codegen.honoured"):
+    monkeypatch.setattr(unread_attributes, "_said", lambda call: iter(call.attrs))
+    unread_attributes._seen.cache_clear()
+    monkeypatch.setattr(unread_attributes, "_seen", lambda *form: set())
+    with caplog.at_level(logging.DEBUG, "selfbyoc.codegen.unread_attributes"):
         selfbyoc.partition_for_tefuse(mod, composites=[composite])
     assert not [record.getMessage() for record in caplog.records if "no trial" in record.msg]
 

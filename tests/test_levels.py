@@ -6,12 +6,12 @@ from harness import cpus
 
 import selfbyoc
 from selfbyoc import op
-from selfbyoc.codegen.final import finished, machine_code
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import host, machine
 from selfbyoc.machine.features import products_of
 from selfbyoc.ops.rounded import round_away, round_even
 from selfbyoc.partition.generation import ir
+from selfbyoc.tir.lowering import finished, machine_code
 from selfbyoc.tvm import GENERATION, make_target, module_source, te
 from selfbyoc.tvm.own_ops import dot, quotient
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import selfbyoc
-from selfbyoc.partition.one_row import OneRow, of_two_axes
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.simplify.one_row import OneRow, of_two_axes
 from selfbyoc.tvm import GENERATION, tvm
 
 if GENERATION == "relay":

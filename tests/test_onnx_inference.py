@@ -14,7 +14,7 @@ from onnx_models import FLOAT, INT64, model, random, saved, value
 
 from selfbyoc import build, from_onnx
 from selfbyoc.__main__ import main
-from selfbyoc.common import probes as asked
+from selfbyoc.common import probes
 from selfbyoc.errors import InputError
 from selfbyoc.fuzz.like.protos import session, typed
 from selfbyoc.models.onnx import inference
@@ -236,7 +236,8 @@ def test_sizes_below_zero_that_a_file_says_are_open():
 def test_what_was_opened_is_looked_at_apart_for_a_slice_alone(monkeypatch):
     """A fork costs as much as inferring a model of 2,000 nodes three times."""
     calls = []
-    monkeypatch.setattr(inference, "ask_beside", lambda *a: calls.append(a) or asked.ask_beside(*a))
+    ask = probes.ask_beside
+    monkeypatch.setattr(inference, "ask_beside", lambda *a: calls.append(a) or ask(*a))
     assert not may_end(of_image(pool("x", "y", 3)))
     inferred(of_image(pool("x", "y", 3)), is_opened=True)
     assert len(calls) == 0

@@ -11,7 +11,6 @@ import selfbyoc
 from selfbyoc import BUILTIN, Case, melting, op
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen import lower
-from selfbyoc.codegen.slices import without_concatenates
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import machine
 from selfbyoc.schedules.kernels.conv.channels.plan import ChannelPlan
@@ -20,6 +19,7 @@ from selfbyoc.schedules.kernels.conv.pack import row_blocks
 from selfbyoc.schedules.kernels.conv.pixels.plan import PixelPlan
 from selfbyoc.schedules.kernels.conv.plan import plan_direct
 from selfbyoc.schedules.kernels.conv.pointwise.plan import PointwisePlan
+from selfbyoc.tir.concatenates import without_concatenates
 from selfbyoc.tvm import empty, get_func, make_target, te, tensor, tir, tvm, walk
 from selfbyoc.tvm.build import build_module
 

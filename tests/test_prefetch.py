@@ -9,12 +9,12 @@ import pytest
 import selfbyoc
 from selfbyoc import host_target, op
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.final import finished
-from selfbyoc.codegen.prefetch import AHEAD, loop_nests, with_prefetch
-from selfbyoc.codegen.prefetch_early import with_early
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import tolerance
 from selfbyoc.schedules.steps.loops import prefetch_next
+from selfbyoc.tir.lowering import finished
+from selfbyoc.tir.prefetch import AHEAD, loop_nests, with_prefetch
+from selfbyoc.tir.prefetch_early import with_early
 from selfbyoc.tvm import (  # fmt: skip
     Analyzer,
     Schedule,

@@ -15,9 +15,9 @@ from test_symbolic import UNKNOWN, N
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse, report, require
 from selfbyoc.codegen import external
+from selfbyoc.codegen.attributes import PACKED, READING, WRITTEN, told_graph
 from selfbyoc.codegen.external import match_of, read_attrs
 from selfbyoc.codegen.hook import hook
-from selfbyoc.codegen.told import PACKED, READING, WRITTEN, told_graph
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.graph import OpGraph, name_ops
 from selfbyoc.ir.emit import emit

@@ -12,7 +12,7 @@ import pytest
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc.bench.network import Network
-from selfbyoc.codegen.tuned import Tuned
+from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import import_onnx

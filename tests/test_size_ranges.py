@@ -10,9 +10,9 @@ from onnx_models import FLOAT, model, random, value
 import selfbyoc
 from selfbyoc.__main__ import main
 from selfbyoc.codegen.external import RANGES, read_attrs
+from selfbyoc.codegen.progress import Work, watching
 from selfbyoc.codegen.symbolic.families import sizes_within
 from selfbyoc.codegen.symbolic.maker import Maker
-from selfbyoc.codegen.watched import Work, watching
 from selfbyoc.errors import InputError
 from selfbyoc.ir.symbols import Range, usual_sizes
 from selfbyoc.models.sizes import parse_ranges

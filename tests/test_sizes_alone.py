@@ -9,12 +9,12 @@ from test_symbolic import UNKNOWN, N, named
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.codegen.symbolic import kernel
-from selfbyoc.codegen.symbolic.allocations import has_open_registers
-from selfbyoc.codegen.symbolic.alone import kernels_alone
 from selfbyoc.codegen.symbolic.learn import Example, learnt
+from selfbyoc.codegen.symbolic.single_sizes import kernels_alone
 from selfbyoc.errors import SymbolicError
 from selfbyoc.ir.emit import emit
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tir.allocations import has_open_registers
 from selfbyoc.tvm import Schedule, child_blocks, te, tir, tvm
 from selfbyoc.tvm.symbolic import size_variable
 

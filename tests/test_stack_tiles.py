@@ -8,8 +8,8 @@ import pytest
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.stack_tiles import MOST_BYTES, _is_tile, with_tiles_on_stack
 from selfbyoc.ir.emit import emit
+from selfbyoc.tir.stack_tiles import MOST_BYTES, _is_tile, with_tiles_on_stack
 from selfbyoc.tvm import make_target, module_source, tir, tvm
 from selfbyoc.tvm.build import build_module
 

@@ -8,10 +8,10 @@ import pytest
 
 import selfbyoc
 from selfbyoc.codegen.symbolic import kernel
+from selfbyoc.codegen.symbolic.empty import empties, is_right_at_zero, outputs_of
 from selfbyoc.codegen.symbolic.families import families
 from selfbyoc.codegen.symbolic.formula import Tiles, fitted_all
 from selfbyoc.codegen.symbolic.learn import Example, learnt
-from selfbyoc.codegen.symbolic.nothing import empties, is_right_at_zero, outputs_of
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, SymbolicError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir

@@ -16,8 +16,8 @@ from vocabulary import model as model_of_op
 import selfbyoc
 from selfbyoc import Composite, emit, extract_tasks, op
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen import watched
-from selfbyoc.codegen.tuned import Tuned
+from selfbyoc.codegen import progress
+from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.errors import InputError, TargetError
 from selfbyoc.ops.vocabulary import KINDS, written
 from selfbyoc.tuning.workload import with_tuned, workload_key
@@ -281,8 +281,9 @@ def test_nothing_is_scheduled_or_compiled(monkeypatch):
     ]
     for name in ("build", "compile", "lower"):
         monkeypatch.setattr(tvm, name, refuse, raising=False)
-    for name in ("final", "lower", "scheduled", "pack", "hook", "apply", "stack"):
-        module = sys.modules[f"selfbyoc.codegen.{name}"]
+    names = ("lower", "scheduled", "pack", "hook", "apply", "stack")
+    for name in ("tir.lowering", *(f"codegen.{name}" for name in names)):
+        module = sys.modules[f"selfbyoc.{name}"]
         for function in ("build_module", "schedule_external", "apply_schedule", "stack"):
             if hasattr(module, function):
                 monkeypatch.setattr(module, function, refuse)
@@ -391,11 +392,11 @@ def test_the_hook_sees_the_key_that_was_extracted(monkeypatch):
     """
     seen = []
 
-    def lower(source, target, _real=watched.lower):
+    def lower(source, target, _real=progress.lower):
         seen.append(workload_key(source))
         return _real(source, target)
 
-    monkeypatch.setattr(watched, "lower", lower)
+    monkeypatch.setattr(progress, "lower", lower)
     mod = partitioned(
         lambda x, w, v: op.softmax(op.dense(op.relu(op.dense(x, w)), v)),
         {"x": (5, 33), "w": (7, 33), "v": (4, 7)},

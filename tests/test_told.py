@@ -11,11 +11,11 @@ import pytest
 import selfbyoc
 from selfbyoc import Composite, by_rules, op
 from selfbyoc.analysis.guard import Trial, measured
-from selfbyoc.codegen import honoured
+from selfbyoc.codegen import unread_attributes
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError, TargetError
 from selfbyoc.ir.emit import emit
-from selfbyoc.partition.folding import or_as_it_was
 from selfbyoc.runtime.build import build
+from selfbyoc.simplify.folding import or_as_it_was
 from selfbyoc.tuning.sources import CostModel
 from selfbyoc.tvm import GENERATION
 from selfbyoc.tvm.tune import dlight
@@ -116,7 +116,7 @@ def test_a_page_without_loops(monkeypatch):
 def test_a_trial_is_not_the_last_word(monkeypatch):
     """Whether a composite honours all attributes is found by trying: not again, after Ctrl-C."""
     calls = []
-    monkeypatch.setattr(honoured, "_trial", stopped_within(calls))
+    monkeypatch.setattr(unread_attributes, "_trial", stopped_within(calls))
     mine = Composite("mine", lambda x: op.softmax(x, axis=0))
     mod = emit(lambda x: op.softmax(op.relu(op.softmax(x, axis=0)), axis=0), X)
     with pytest.raises(KeyboardInterrupt):

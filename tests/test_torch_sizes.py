@@ -5,7 +5,7 @@ import pytest
 
 import selfbyoc
 from selfbyoc import from_torch
-from selfbyoc.codegen.inferred import check_shapes
+from selfbyoc.codegen.type_inference import check_shapes
 from selfbyoc.errors import ComputeError, InputError
 from selfbyoc.graph import OpGraph, Value
 from selfbyoc.tvm import GENERATION

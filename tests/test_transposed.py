@@ -9,13 +9,13 @@ from harness import assert_close, cpus, run_case
 import selfbyoc
 from selfbyoc import BUILTIN, explain, op
 from selfbyoc.analysis.bounds.bounds import Plan, of_cases
-from selfbyoc.codegen.interleaves import with_interleaves
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.case import Case
 from selfbyoc.runtime.numpy_ops import evaluate
 from selfbyoc.schedules.composites.conv_transpose import conv1d_transpose, conv2d_transpose
 from selfbyoc.schedules.kernels.conv.transposed.plan import sides
+from selfbyoc.tir.interleaves import with_interleaves
 from selfbyoc.tvm import (
     GENERATION,
     Schedule,

@@ -6,9 +6,9 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc import BUILTIN
-from selfbyoc.codegen import transposes
-from selfbyoc.codegen.squares import transposed
-from selfbyoc.codegen.transposes import _transposing, with_transposes
+from selfbyoc.tir import strided_vectors
+from selfbyoc.tir.strided_vectors import _transposing, with_transposes
+from selfbyoc.tir.vector_transpose import transposed
 from selfbyoc.tvm import (
     Schedule,
     child_blocks,
@@ -189,13 +189,13 @@ def test_what_is_no_square_stays(name):
 def test_built_in_kernels_have_such_loops(name, case, monkeypatch):
     """A schedule that no longer makes them is right, and slow."""
     (composite,) = (c for c in BUILTIN if c.name == name)
-    found, squares = [], transposes._in_squares
+    found, squares = [], strided_vectors._in_squares
 
     def counted(*args):
         found.append(args)
         return squares(*args)
 
-    monkeypatch.setattr(transposes, "_in_squares", counted)
+    monkeypatch.setattr(strided_vectors, "_in_squares", counted)
     case = composite.cases[case]
     target = make_target("llvm -mcpu=haswell")
     mod = selfbyoc.partition_for_tefuse(

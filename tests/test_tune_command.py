@@ -9,7 +9,7 @@ from rich.console import Console
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc.__main__ import main
-from selfbyoc.codegen.tuned import Tuned
+from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.tuning.progress import Outcome, Progress, Tuning
 from selfbyoc.tuning.records import CHOSEN, MEASURED, WRONG, Record, append
 from selfbyoc.view import tune_command

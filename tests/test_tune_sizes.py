@@ -12,7 +12,7 @@ from selfbyoc import Composite, choose, op
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen.symbolic import ranges
 from selfbyoc.codegen.symbolic.rows import ROWS, of_rows
-from selfbyoc.codegen.tuned import TUNED_AT, Tuned
+from selfbyoc.codegen.tuning_record import TUNED_AT, Tuned
 from selfbyoc.errors import RecordWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning import engine, run

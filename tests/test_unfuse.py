@@ -27,7 +27,7 @@ from selfbyoc.analysis.kernels import kernels
 from selfbyoc.errors import InputError
 from selfbyoc.ir.generation import ir as reader
 from selfbyoc.partition.generation import ir
-from selfbyoc.partition.originals import ORIGINALS, Unpack, originals_of
+from selfbyoc.partition.original_weights import ORIGINALS, Unpack, originals_of
 from selfbyoc.runtime.tolerance import first_wrong, longest_reduction
 from selfbyoc.tvm import GENERATION, constant_numpy, structural_equal, tvm
 
@@ -44,7 +44,7 @@ def prepared(mod):
         from tvm import relay
 
         return relay.transform.InferType()(mod)
-    from selfbyoc.partition._relax import without_item_calls
+    from selfbyoc.partition.relax import without_item_calls
 
     return without_item_calls(ir.prepare(mod, None))
 

@@ -5,10 +5,10 @@ import pytest
 from test_symbolic import UNKNOWN, N, named
 
 import selfbyoc
-from selfbyoc.codegen import final
-from selfbyoc.codegen.whole_tiles import with_whole_tiles
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.pattern import op
+from selfbyoc.tir import lowering
+from selfbyoc.tir.whole_tiles import with_whole_tiles
 
 SHAPES = {"x": (N, 33), "weight": (48, 33)}
 
@@ -23,7 +23,7 @@ def changed(monkeypatch):
         seen.append(made is not func)
         return made
 
-    monkeypatch.setattr(final, "with_whole_tiles", noted)
+    monkeypatch.setattr(lowering, "with_whole_tiles", noted)
     return seen
 
 

@@ -9,11 +9,11 @@ import pytest
 from test_symbolic import UNKNOWN, N, named
 
 import selfbyoc
-from selfbyoc.codegen import final
-from selfbyoc.codegen.whole_vectors import with_whole_vectors
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.pattern import op
 from selfbyoc.runtime.tolerance import first_wrong
+from selfbyoc.tir import lowering
+from selfbyoc.tir.whole_vectors import with_whole_vectors
 from selfbyoc.tvm import GENERATION, structural_equal
 
 DEPTH = 9
@@ -29,7 +29,7 @@ def changed(monkeypatch):
         seen.append(not structural_equal(made, func))
         return made
 
-    monkeypatch.setattr(final, "with_whole_vectors", noted)
+    monkeypatch.setattr(lowering, "with_whole_vectors", noted)
     return seen
 
 

@@ -19,12 +19,12 @@ from ..tvm.tags import tags_of_each_thread
 from ..wiring import wired
 from ._relax_builders import builders_of_each_thread
 from ._relax_calls import Built, kernels, settled
-from .at_once import at_once
+from .attributes import told_graph
 from .external import TARGET, External, read_attrs
 from .fallback import noting_what_ends
+from .parallel import at_once
+from .progress import made
 from .target import agree
-from .told import told_graph
-from .watched import made
 
 
 def composites(func: relax.Function) -> list[str]:

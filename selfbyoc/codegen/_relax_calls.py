@@ -10,11 +10,11 @@ from typing import Any
 from tvm import relax
 
 from .. import errors
+from ..tir.lowering import finished
 from ..tvm import te, tir, tvm
 from ..wiring import wired
 from .external import External
 from .fallback import or_default
-from .final import finished
 from .scheduled import schedule_external
 from .target import same_machine
 

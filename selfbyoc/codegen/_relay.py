@@ -19,11 +19,11 @@ from ..ir._relay_walk import postorder
 from ..tvm import make_target, register_func, tvm
 from ..tvm.tags import tags_of_each_thread
 from ..wiring import wired
+from .attributes import told_graph
 from .external import TARGET, External, external, read_attrs
 from .fallback import noting_what_ends
+from .progress import made
 from .target import agree
-from .told import told_graph
-from .watched import made
 
 CHECK = "tefuse.check"  # of a function of runtime/_relay_checks.py: its PrimFunc
 

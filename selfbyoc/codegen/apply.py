@@ -19,7 +19,7 @@ from .info.op_info import resealed
 from .info.ops import Ops
 from .roles import located
 from .stack import Stacked
-from .tuned import Tuned
+from .tuning_record import Tuned
 
 if TYPE_CHECKING:
     from ..language.composite import Composite

@@ -16,10 +16,10 @@ from ..match.absorbed import find_whole
 from ..match.match import Match
 from ..match.paired import match_as_read
 from ..match.reading import Reading
-from .honoured import is_right
+from .attributes import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
 from .stack import Packed
-from .told import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
-from .tuned import TUNED, TUNED_AT, Tuned
+from .tuning_record import TUNED, TUNED_AT, Tuned
+from .unread_attributes import is_right
 
 if TYPE_CHECKING:
     from ..language.composite import Composite

@@ -17,7 +17,7 @@ from ..errors import FallbackWarning, ReadingError, SymbolicError, one_line
 from ..language.known import composite_of, is_builtin
 from .external import COMPOSITE, NOT_OWN, External
 from .target import short_text
-from .tuned import TUNED
+from .tuning_record import TUNED
 
 if TYPE_CHECKING:
     from ..language.composite import Composite

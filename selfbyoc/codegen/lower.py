@@ -11,15 +11,15 @@ from ..cache.kernels import current
 from ..cache.keys import of_functions, of_inputs
 from ..errors import LoweringError, reason
 from ..language.known import composite_of, is_builtin
+from ..tir.lowering import finished, machine_code
 from ..tvm import GENERATION, has_symbol
 from ..tvm.config import kernel_config
 from .apply import level_of
 from .c_source import linkable
 from .external import COMPOSITE, NOT_OWN, External, match_of
-from .final import finished, machine_code
 from .scheduled import schedule_external
 from .symbolic.kernel import symbolic_functions
-from .tuned import Tuned
+from .tuning_record import Tuned
 
 logger = logging.getLogger(__name__)
 

@@ -12,14 +12,14 @@ from ..errors import ComputeError, LoweringError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
+from ..tir.te_blocks import block_names
 from ..tvm import Schedule, empty, get_block, get_func, make_target, te, tensor, tvm
 from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module
 from ..tvm.config import run_once_config
 from .arguments import argument_chain, run_pack
-from .planned import plan_of
+from .plan import plan_of
 from .stack import Packed
-from .te_blocks import block_names
 
 if TYPE_CHECKING:
     from ..match.match import Match

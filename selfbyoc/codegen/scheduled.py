@@ -9,10 +9,10 @@ from ..errors import ComputeError
 from ..machine import LEAST
 from ..wiring import wired
 from .apply import Scheduled, apply_schedule
+from .attributes import PACKED
 from .external import NOT_OWN, External, is_for, match_of, packed_params, takes_plain_ops
 from .stack import Stacked, stack
-from .told import PACKED
-from .tuned import Tuned, told_by
+from .tuning_record import Tuned, told_by
 
 
 def schedule_external(

@@ -14,19 +14,19 @@ from ..errors import ComputeError, SelfbyocError
 from ..graph import OpCall, OpGraph, Value
 from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
+from ..tir.recurrences import states_beside
+from ..tir.te_blocks import block_names, te_order, with_own_buffers
 from ..tvm import te, tir
 from .arguments import argument_chain, run_pack
-from .carried import states_beside
-from .inferred import check_shapes, check_types
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
 from .info.op_record import Recorded
 from .info.ops import Ops
-from .joined import Joined
-from .planned import bare, plan_of
+from .plan import bare, plan_of
+from .prologue_epilogue import Joined
 from .roles import located, outputs_of
 from .stacked_info import infos, refs
-from .te_blocks import block_names, te_order, with_own_buffers
+from .type_inference import check_shapes, check_types
 
 if TYPE_CHECKING:
     from ..language.composite import Composite

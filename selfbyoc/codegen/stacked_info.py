@@ -10,7 +10,7 @@ from ..graph import OpCall, Value
 from ..tvm import te
 from .info.op_info import OpInfo
 from .info.op_record import Ref
-from .planned import bare
+from .plan import bare
 
 if TYPE_CHECKING:
     from .stack import Builder

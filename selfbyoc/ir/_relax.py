@@ -61,7 +61,7 @@ class Attributes(Mapping[str, Any]):
         return len(list(self))
 
 
-# An identity that partitioning puts on the items of tuples (partition/_relax.py says why).
+# An identity that partitioning puts on the items of tuples (partition/relax/__init__.py says why).
 ITEM = "grad.no_grad"
 
 
@@ -134,7 +134,7 @@ class _Reader(Reader):
             self.items[self.taken_from[call.args[0]]].append(call)
             return inputs
         if name == ITEM and isinstance(call.args[0].ty, relax.TupleType):
-            return inputs  # last ops side by side (partition/_relax_beside.py)
+            return inputs  # last ops side by side (partition/relax/side_by_side.py)
         kind, attrs = read_op(name, Attributes(call.attrs))
         attrs |= _argument_attrs(kind, call)
         if kind == "transpose":

@@ -51,7 +51,7 @@ class Composite:
     epilogue   whether any elementwise ops after the result may join it, as part of what the last
                stage writes; or a check of the larger match
     prologue   arguments before which elementwise ops may join it: a compute of the kernel gets
-               such an argument as `Absorbed` (codegen/absorbed.py)
+               such an argument as `Absorbed` (codegen/elementwise.py)
     """
 
     name: str

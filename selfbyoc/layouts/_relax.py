@@ -9,7 +9,7 @@ from tvm import relax
 from ..graph import OpCall
 from ..ir._relax import Constant
 from ..ir.reader import Written
-from ..partition._relax import without_item_calls
+from ..partition.relax import without_item_calls
 from ..tvm import tvm
 from .axes import Order
 from .rewrite import Rewriter

@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm import relax
 
-from ..partition._relax_exprs import STEP
+from ..simplify.relax.exprs import STEP
 from ..tvm import tir, walk
 from ._relax_loop_calls import Functions
 

@@ -16,7 +16,7 @@ from tvm import relax
 
 from ..errors import InputError
 from ..ir._relax import Constant
-from ..partition._relax_exprs import STEP
+from ..simplify.relax.exprs import STEP
 from ..tvm import constant_numpy, tir, tvm
 from ..tvm.rewrite import substitute
 from ._relax_algebra import Algebra, Extent, variables

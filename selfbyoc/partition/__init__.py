@@ -11,12 +11,12 @@ from ..common.interrupt import interruptible
 from ..errors import InputError, TargetError
 from ..language.registry import listed
 from ..machine.features import check_cpu
+from ..simplify.levels import DEQUANTIZES
 from ..tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from .extents import check_addressable, sizes_told
 from .guard import Guard, Place, settled
 from .layouts import told_layouts
-from .levels import DEQUANTIZES
-from .nothing import warn_of_nothing
+from .nothing_matched import warn_of_nothing
 from .refusal import Refusal
 from .report import REPORT, Report, report
 from .source_names import Names, names_of, with_names
@@ -114,6 +114,7 @@ def partitioning(
 ) -> Partitioning:
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..language.known import registry_of
+    from ..simplify.generation import ir as simplifier
     from .generation import ir
     from .generation import steps as loops
 
@@ -128,7 +129,7 @@ def partitioning(
     matches, decided = decide(prepared, registry, target=target, refused=refused)
     if not decided.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
         taken = {source for match in matches for call in match.ops for source in call.sources}
-        floats = ir.with_float_weights(prepared, taken)
+        floats = simplifier.with_float_weights(prepared, taken)
         if not floats.same_as(prepared):
             prepared, first = floats, decided
             matches, decided = decide(prepared, registry, target=target, refused=refused)

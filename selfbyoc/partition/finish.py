@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.at_once import at_once
+from ..codegen.attributes import is_passed
 from ..codegen.external import (
     COMPOSITE,
     PACKED,
@@ -34,10 +34,10 @@ from ..codegen.external import (
 from ..codegen.fallback import builtin_of
 from ..codegen.hook import hook
 from ..codegen.pack import described, packable, packed_types, packers
-from ..codegen.planned import plan_of
+from ..codegen.parallel import at_once
+from ..codegen.plan import plan_of
 from ..codegen.target import host_target
-from ..codegen.told import is_passed
-from ..codegen.tuned import Tuned, told_by
+from ..codegen.tuning_record import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
 from ..graph import substitute, type_text
 from ..language.decisions import for_every_size_of, undecided
@@ -47,7 +47,7 @@ from ..match.match import Match
 from ..tvm import constant_tensor, target_dict, view_of
 from ..wiring import wired
 from .generation import ir
-from .originals import key_of, with_originals
+from .original_weights import key_of, with_originals
 from .readings import as_main_reads, written_attrs
 
 Tensors = dict[int, Any]  # of TVM, by position: no copies

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..codegen.attributes import OF_INNER_ROWS, OF_ROWS, READING, WRITTEN
 from ..codegen.external import NOT_OWN, External
-from ..codegen.honoured import is_right
 from ..codegen.symbolic.rows import is_of_rows
-from ..codegen.told import OF_INNER_ROWS, OF_ROWS, READING, WRITTEN
+from ..codegen.unread_attributes import is_right
 from ..errors import FallbackWarning, SelfbyocError
 from ..match.absorbed import find_whole
 from ..match.match import Match

@@ -20,8 +20,8 @@ from ..match.attribute import PredicateError
 from ..match.match import Match, Ways
 from ..match.miss import ATTRIBUTE, Miss
 from ..ops.cost import cost_of
+from ..simplify.levels import DEQUANTIZES
 from .absorb import with_around
-from .levels import DEQUANTIZES
 from .records import of_match, sources_of
 from .refusal import CHECK, LARGER, OVERLAP, PREDICATE, RAISED, Refusal, apart, not_cut_out
 from .report import BROKEN, MATCHED, MISSED, PART, TAKEN, Record, Report, owners
@@ -210,7 +210,7 @@ def _overlapping(record: Record, call: OpCall, match: Match, taken: dict[OpCall,
 
 def _unread(match: Match) -> Refusal | None:
     """An attribute that the composite does not look at, of which its kernel would be wrong."""
-    from ..codegen.honoured import unread
+    from ..codegen.unread_attributes import unread
 
     found = unread(match)
     if found is None:

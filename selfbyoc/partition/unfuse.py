@@ -13,7 +13,7 @@ from ..errors import InputError, did_you_mean
 from ..tvm import make_target, module_with_attr, tvm
 from . import check_module, check_target
 from .generation import inline, ir, steps
-from .originals import Unpack, originals_of, with_originals
+from .original_weights import Unpack, originals_of, with_originals
 from .report import MATCHED, REPORT, UNFUSED, Report, report
 
 Names = Collection[str]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.at_once import at_once
 from ..codegen.hook import hook
+from ..codegen.parallel import at_once
 from ..errors import InputError
 from ..graph import OpCall, OpGraph, Value
 from ..ir.generation import ir as reader
@@ -20,7 +20,7 @@ from ..ops.cost import MOVES, PRODUCTS
 from ..printable import shown_name
 from ..tvm import constant_tensor, tensor, view_of
 from .generation import constants, ir
-from .originals import key_of, originals_of
+from .original_weights import key_of, originals_of
 from .report import report
 from .source_names import names_of
 

@@ -12,11 +12,11 @@ import numpy as np
 from tvm import relax
 
 from ..codegen._relax_calls import kernels
-from ..codegen.at_once import at_once
+from ..codegen.parallel import at_once
 from ..common.interrupt import stopped
 from ..errors import InputError
 from ..machine.gpu import is_gpu
-from ..partition._relax_exprs import steps_of
+from ..simplify.relax.exprs import steps_of
 from ..tvm import tensor, tvm
 from ..tvm.config import kernel_config
 from ._relax_computed import computed_sizes_first

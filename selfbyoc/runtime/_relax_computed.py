@@ -10,7 +10,7 @@ from typing import Any
 
 from tvm import relax
 
-from ..partition._relax_exprs import leaves
+from ..simplify.relax.exprs import leaves
 from ..tvm import tir, tvm, walk
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax
 
 from ..codegen.target import host_target
-from ..codegen.vector_math import vector_math
-from ..codegen.whole_vectors import with_whole_vectors
 from ..common.interrupt import stopped
 from ..errors import SymbolicError
 from ..ir._relax_symbols import symbols as main_symbols
 from ..partition import check_target
+from ..tir.vector_math import vector_math
+from ..tir.whole_vectors import with_whole_vectors
 from ..tvm import Schedule, dtype_of, param_buffers, tir, tvm, walk
 from ..tvm.alignment import any_alignment
 from ..tvm.build import build_module

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ..codegen.symbolic.nothing import is_empty, outputs_of
+from ..codegen.symbolic.empty import is_empty, outputs_of
 from ..ir._relax_symbols import text_of
 from ..tvm import Schedule, child_blocks, dtype_of, is_reduction, param_buffers, tir, tvm, walk
 from ..tvm.rewrite import substitute

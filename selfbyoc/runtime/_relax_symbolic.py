@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..codegen.symbolic.allocations import placed
 from ..codegen.symbolic.choice import NONE
+from ..codegen.symbolic.empty import demanded, is_empty, is_right_at_zero, outputs_of
 from ..codegen.symbolic.families import one_family
 from ..codegen.symbolic.learn import Example, Learnt, learnt
-from ..codegen.symbolic.nothing import demanded, is_empty, is_right_at_zero, outputs_of
 from ..errors import SymbolicError
 from ..language.decisions import for_every_size_of
+from ..tir.allocations import placed
 from ..tvm import Analyzer, SBlock, dtype_of, param_buffers, tir, walk
 from ..tvm.dispatch import Callee, entry
 from ..tvm.rewrite import folded, substitute

@@ -16,7 +16,7 @@ from tvm.runtime.vm import VirtualMachine
 from ..codegen._relay import kept_targets
 from ..errors import InputError
 from ..ir._relay_hollow import hollow
-from ..partition._relay import external_functions
+from ..partition.relay import external_functions
 from ..tvm import tensor, tvm
 from . import _relay_vm
 from ._relay_lowering import lowering

@@ -13,8 +13,8 @@ from ..cache.kernels import using
 from ..codegen.external import External, read_attrs
 from ..codegen.fallback import ended, reason_of
 from ..codegen.hook import hook
+from ..codegen.progress import begin, is_watched
 from ..codegen.target import host_target
-from ..codegen.watched import begin, is_watched
 from ..common.interrupt import interruptible, stopped
 from ..errors import (
     FallbackWarning,
@@ -29,15 +29,16 @@ from ..models.generation import tvm_road
 from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
-from ..partition.few_bits import NAMES
-from ..partition.generation import few_bits, ir
+from ..partition.generation import ir
 from ..partition.guard import Guard, Place
-from ..partition.nothing import warn_of_nothing
-from ..partition.originals import without_originals
+from ..partition.nothing_matched import warn_of_nothing
+from ..partition.original_weights import without_originals
 from ..partition.refusal import Refusal
 from ..partition.report import FALLBACK, report
 from ..partition.unfuse import unfuse
 from ..partition.weights import rounded
+from ..simplify.few_bits import NAMES
+from ..simplify.generation import few_bits
 from ..wiring import wired
 from .compiled import Compiled
 from .generation import runtime

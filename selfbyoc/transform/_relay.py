@@ -21,10 +21,10 @@ from ..codegen.info.lineage import labelled
 from ..codegen.info.op_info import attach, record
 from ..codegen.info.op_record import OpInfo, Ref, describe
 from ..codegen.info.pattern_kind import name_of
-from ..codegen.te_blocks import block_names, te_order
 from ..ir._relay import neutral
 from ..ops.attrs import plain
 from ..ops.vocabulary import is_declared
+from ..tir.te_blocks import block_names, te_order
 from ..tvm import attrs_dict, make_target, register_func, te, tvm
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from ..codegen.tuned import Tuned
+from ..codegen.tuning_record import Tuned
 from ..errors import SelfbyocError
 from .lane import Lane
 from .measure import Measured

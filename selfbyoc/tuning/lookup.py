@@ -14,7 +14,7 @@ from typing import Any
 
 from ..codegen.external import PACKED, External
 from ..codegen.symbolic.ranges import representatives
-from ..codegen.tuned import TUNED, TUNED_AT, Tuned
+from ..codegen.tuning_record import TUNED, TUNED_AT, Tuned
 from ..errors import DecisionError, InputError, RecordWarning, SelfbyocError
 from ..graph import sizes_text
 from .records import Record, best, read

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..codegen.external import packed_params
-from ..codegen.tuned import Tuned
+from ..codegen.tuning_record import Tuned
 from ..runtime.tolerance import longest_reduction
 from ..tvm import target_dict
 from .build import Builders

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..cache.keys import digest
-from ..codegen.tuned import Tuned
+from ..codegen.tuning_record import Tuned
 from ..errors import SelfbyocError, TuningError, one_line
 from ..language.decisions import deciding
 from ..machine import host

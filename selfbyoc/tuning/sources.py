@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..codegen.tuned import Tuned
+from ..codegen.tuning_record import Tuned
 from ..errors import one_line
 from ..tvm import target_dict
 from ..tvm.tune import meta_schedule

@@ -14,7 +14,7 @@ from ..codegen.external import NOT_OWN, TARGET, External, match_of
 from ..codegen.info.pattern_kind import only_moves
 from ..codegen.symbolic.ranges import representatives
 from ..codegen.target import host_target
-from ..codegen.tuned import TUNED, TUNED_AT, Tuned
+from ..codegen.tuning_record import TUNED, TUNED_AT, Tuned
 from ..errors import InputError
 from ..graph import sizes_text
 from ..language.composite import Composite

@@ -17,7 +17,7 @@ from ..codegen.external import NOT_OWN, PACKED, External, match_of, packed_param
 from ..codegen.pack import described, pack_constants, packed_types
 from ..codegen.scheduled import schedule_external, stacked_as
 from ..codegen.target import decisive
-from ..codegen.tuned import TUNED, Tuned, told_by
+from ..codegen.tuning_record import TUNED, Tuned, told_by
 from ..language.decisions import Choice, deciding
 from ..machine import host
 from ..tvm import GENERATION, target_dict

@@ -1,7 +1,7 @@
 """Ops of ours in TIR: sums of products of bytes, and quotients that become integers.
 
 TVM vectorises what says that it can be, and leaves what it does not know as it is: so schedules
-make vectors of them, and TVM's own LowerIntrin asks for the instructions (codegen/dot_products.py,
+make vectors of them, and TVM's own LowerIntrin asks for the instructions (tir/dot_products.py,
 quotients.py). One of LLVM's named at once would stay scalar: no loop of it is vectorised.
 """
 

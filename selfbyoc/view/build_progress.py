@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from ..codegen.watched import Work, watching
+from ..codegen.progress import Work, watching
 from ..machine import host
 from ..printable import counted
 from .progress import step

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..codegen.tuned import Tuned
+from ..codegen.tuning_record import Tuned
 from ..errors import DecisionError, SelfbyocError, one_line
 from ..tuning.progress import Outcome
 from ..tuning.records import Record

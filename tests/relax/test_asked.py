@@ -17,7 +17,7 @@ import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc.cache import keys
-from selfbyoc.common import probes as asked
+from selfbyoc.common import probes
 from selfbyoc.common.probes import Answer, ask, ask_beside, ask_python, once, telling
 from selfbyoc.errors import ToolError
 from selfbyoc.runtime import system_compiler
@@ -71,7 +71,7 @@ def test_what_does_not_start(tmp_path):
 
 
 def test_what_hangs_ends_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr(asked, "SECONDS", 0.5)
+    monkeypatch.setattr(probes, "SECONDS", 0.5)
     path = broken.script(tmp_path, "it", f"sleep 600 & echo $! > {tmp_path}/pid; wait")
     assert ask([str(path)], "").why_not == "no answer within 0.5 s"
     child = Path("/proc") / (tmp_path / "pid").read_text().strip()
@@ -145,7 +145,7 @@ def test_whoever_serves_is_asked_once_also_by_the_processes_that_this_one_starts
 
 def test_who_serves_changes_no_kernel(monkeypatch):
     before = keys._environment()
-    monkeypatch.setenv(asked.SERVES, "0123456789abcdef")
+    monkeypatch.setenv(probes.SERVES, "0123456789abcdef")
     assert keys._environment() == before
 
 

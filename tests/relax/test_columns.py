@@ -5,8 +5,8 @@ import pytest
 from tvm import relax, tirx
 
 import selfbyoc
-from selfbyoc.partition._relax_columns import columns_apart
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.simplify.relax.columns import columns_apart
 
 ROWS, IN, HEADS, DEPTH = 18, 12, 3, 10
 COLUMNS = 3 * HEADS * DEPTH

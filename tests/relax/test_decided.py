@@ -7,8 +7,8 @@ import pytest
 from tvm import relax
 
 import selfbyoc
-from selfbyoc.partition import intervals
-from selfbyoc.partition._relax import prepare
+from selfbyoc.partition.relax import prepare
+from selfbyoc.simplify import intervals
 from selfbyoc.tvm import tir
 
 N = tir.Var("n", "int64")

@@ -6,8 +6,9 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc.errors import FallbackWarning
-from selfbyoc.partition import _relax_fold, folding
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.simplify.folding import size_of
+from selfbyoc.simplify.relax import folding
 
 N = 13  # no multiple of a vector
 
@@ -71,7 +72,7 @@ def test_a_weight_that_is_only_moved_stays():
         return relax.op.matmul(x, emit(relax.op.permute_dims(cast)))
 
     before = module(write, (3, N))
-    after = _relax_fold.fold(before)
+    after = folding.fold(before)
     assert after.same_as(before)
 
 
@@ -133,14 +134,14 @@ def test_a_symbol_is_no_constant():
             out = builder.emit_output(relax.op.add(x, steps))
         builder.emit_func_output(out)
     before = builder.get()
-    assert _relax_fold.fold(before).same_as(before)
+    assert folding.fold(before).same_as(before)
 
 
 def test_what_cannot_be_computed_stays_with_a_warning(monkeypatch):
     def broken(*_):
         raise RuntimeError("no code for this")
 
-    monkeypatch.setattr(_relax_fold, "_computed", broken)
+    monkeypatch.setattr(folding, "_computed", broken)
     mod = module(lambda emit, x: biased(emit, x, relax.const(TABLE)), (4, N, N))
     with pytest.warns(FallbackWarning, match="not computed ahead: .*no code for this"):
         parted = selfbyoc.partition_for_tefuse(mod)
@@ -150,6 +151,6 @@ def test_what_cannot_be_computed_stays_with_a_warning(monkeypatch):
 
 
 def test_sizes():
-    assert folding.size_of((3, 5), "float32") == 60
-    assert folding.size_of((3, 5), "bool") == 15
-    assert folding.size_of((3, 5), "bfloat16") == 30
+    assert size_of((3, 5), "float32") == 60
+    assert size_of((3, 5), "bool") == 15
+    assert size_of((3, 5), "bfloat16") == 30

@@ -6,7 +6,7 @@ from tvm import relax
 import selfbyoc
 from selfbyoc import host_target, partition_for_tefuse, report
 from selfbyoc.ir.generation import ir
-from selfbyoc.partition import _relax as marking
+from selfbyoc.partition import relax as marking
 from selfbyoc.partition.select import select
 from selfbyoc.transform import ScheduleRest
 from selfbyoc.tvm import tensor, tir, walk

@@ -16,12 +16,12 @@ from tvm.support import cc
 
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
-from selfbyoc.codegen.final import finished
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.partition._relax import external_functions
+from selfbyoc.partition.relax import external_functions
 from selfbyoc.runtime.numpy_ops import evaluate
+from selfbyoc.tir.lowering import finished
 from selfbyoc.tvm import make_target, tensor, tvm
 
 
@@ -211,8 +211,8 @@ def test_merged_composite_functions(mod, data, monkeypatch):
     """
     from selfbyoc.ir._relax import read
     from selfbyoc.language.known import remember
-    from selfbyoc.partition import _relax as ir
-    from selfbyoc.partition._relax_table import fusion_table
+    from selfbyoc.partition import relax as ir
+    from selfbyoc.partition.relax.table import fusion_table
     from selfbyoc.partition.select import select
 
     x, params = data

@@ -8,9 +8,9 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target, op
-from selfbyoc.codegen.vector_math import vector_math
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.ir.emit import emit
+from selfbyoc.tir.vector_math import vector_math
 from selfbyoc.transform import ScheduleRest
 from selfbyoc.tvm import te, tensor, tir, tvm
 from selfbyoc.wiring import wired

@@ -7,9 +7,9 @@ from tvm import relax
 import selfbyoc
 from selfbyoc import Case, Composite, op, partition_for_tefuse, report
 from selfbyoc.ir.generation import ir as reader
-from selfbyoc.partition import _relax as ir
-from selfbyoc.partition._relax_order import by_group
-from selfbyoc.partition._relax_table import fusion_table
+from selfbyoc.partition import relax as ir
+from selfbyoc.partition.relax.order import by_group
+from selfbyoc.partition.relax.table import fusion_table
 from selfbyoc.partition.select import select
 from selfbyoc.tvm import tvm
 

@@ -7,10 +7,10 @@ from tvm import relax
 import selfbyoc
 from selfbyoc import Composite, emit, op, partition_for_tefuse, unfuse
 from selfbyoc.ir.generation import ir as reader
-from selfbyoc.partition import _relax as ir
-from selfbyoc.partition._relax_table import fusion_table
-from selfbyoc.partition._relax_unfuse import unfused
-from selfbyoc.partition.originals import Unpack
+from selfbyoc.partition import relax as ir
+from selfbyoc.partition.original_weights import Unpack
+from selfbyoc.partition.relax.table import fusion_table
+from selfbyoc.partition.relax.unfuse import unfused
 from selfbyoc.partition.select import select
 from selfbyoc.tvm import structural_equal, tvm
 

@@ -6,8 +6,8 @@ from tvm import relay
 
 import selfbyoc
 from selfbyoc.errors import FallbackWarning
-from selfbyoc.partition import _relay_fold
 from selfbyoc.runtime.tolerance import tolerance
+from selfbyoc.simplify.relay import folding
 from selfbyoc.tvm import tvm
 
 N = 13  # no multiple of a vector
@@ -62,7 +62,7 @@ def typed(expr):
 def test_a_weight_that_is_only_moved_stays():
     weight = relay.cast(relay.const(np.ones((N, 8), "float16")), "float32")
     mod = typed(relay.nn.dense(relay.var("x", shape=(3, N)), relay.transpose(weight)))
-    assert _relay_fold.fold(mod).same_as(mod)
+    assert folding.fold(mod).same_as(mod)
 
 
 def test_a_weight_that_is_computed_is_a_constant():
@@ -98,7 +98,7 @@ def test_what_cannot_be_computed_stays_with_a_warning(monkeypatch):
     def broken(*_):
         raise RuntimeError("no code for this")
 
-    monkeypatch.setattr(_relay_fold, "_computed", broken)
+    monkeypatch.setattr(folding, "_computed", broken)
     with pytest.warns(FallbackWarning, match="not computed ahead: .*no code for this"):
         parted = selfbyoc.partition_for_tefuse(attended())
     x = np.random.default_rng(0).standard_normal((4, N, N)).astype("float32")

@@ -14,11 +14,11 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import partition_for_tefuse
-from selfbyoc.codegen import watched
-from selfbyoc.codegen.final import finished
+from selfbyoc.codegen import progress
 from selfbyoc.codegen.lower import lower
 from selfbyoc.errors import InputError
-from selfbyoc.partition._relay import external_functions
+from selfbyoc.partition.relay import external_functions
+from selfbyoc.tir.lowering import finished
 from selfbyoc.tvm import structural_equal, tvm
 
 
@@ -138,7 +138,7 @@ def test_exported_library_runs_without_this_package(mod, data, expected, tmp_pat
 def test_identical_composites_are_compiled_once(executor, monkeypatch):
     """Three layers of one shape with different weights; two of them in one expression."""
     compiled = []
-    monkeypatch.setattr(watched, "lower", lambda *args: compiled.append(args) or lower(*args))
+    monkeypatch.setattr(progress, "lower", lambda *args: compiled.append(args) or lower(*args))
     rng = np.random.default_rng(0)
     x = relay.var("x", shape=(5, 17))
     weights = [rng.standard_normal((17, 17)).astype("float32") for _ in range(3)]
@@ -183,7 +183,7 @@ def test_merged_compiler_regions(mod, data, expected, monkeypatch):
     """
     x, params = data
     from selfbyoc.ir._relay import read
-    from selfbyoc.partition import _relay as ir
+    from selfbyoc.partition import relay as ir
     from selfbyoc.partition.select import select
 
     prepared = ir.prepare(mod, params)
@@ -216,7 +216,7 @@ def test_bodies_put_aside(mod, data):
     """Marking with the composites' bodies put aside gives what TVM's passes give with them."""
     from selfbyoc.ir._relay import read
     from selfbyoc.ir._relay_hollow import hollow, whole
-    from selfbyoc.partition import _relay as ir
+    from selfbyoc.partition import relay as ir
     from selfbyoc.partition.select import select
 
     prepared = ir.prepare(mod, data[1])

@@ -7,7 +7,7 @@ from tvm import relay
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc.codegen.tuned import Tuned
+from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.ir.emit import emit
 from selfbyoc.tuning.records import CHOSEN, Record, append
 

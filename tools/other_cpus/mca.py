@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 
-from selfbyoc.common import probes as asked
+from selfbyoc.common import probes
 from selfbyoc.errors import ToolError
 from selfbyoc.machine import machine
 from selfbyoc.tvm import make_target
@@ -51,7 +51,7 @@ def program() -> str:
         name = f"llvm-mca-{version}"
         if shutil.which(name) is None:
             continue
-        if not (why := asked.program(name, [name, *_QUESTION], _ANSWER, given=_CHAIN)):
+        if not (why := probes.program(name, [name, *_QUESTION], _ANSWER, given=_CHAIN)):
             return name
         broken.append(why)
     missing = f"llvm-mca {_NEWEST} is not installed: apt-get install llvm-{_NEWEST}"

@@ -10,9 +10,9 @@ from typing import Any
 
 from selfbyoc import BUILTIN
 from selfbyoc.codegen.arguments import run_pack
-from selfbyoc.codegen.honoured import is_right
 from selfbyoc.codegen.info.ops import Ops
-from selfbyoc.codegen.planned import ops_of
+from selfbyoc.codegen.plan import ops_of
+from selfbyoc.codegen.unread_attributes import is_right
 from selfbyoc.fuzz.infer import Invalid
 from selfbyoc.fuzz.meaning import graph_of
 from selfbyoc.fuzz.program import Program

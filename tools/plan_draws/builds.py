@@ -16,7 +16,6 @@ from selfbyoc.analysis.bounds.bounds import Plan, of_module
 from selfbyoc.analysis.bounds.proof import proof
 from selfbyoc.analysis.bounds.records import Listed
 from selfbyoc.analysis.bounds.runs import compiled
-from selfbyoc.codegen.final import finished
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.fuzz.attempt import Setting
 from selfbyoc.fuzz.infer import infer
@@ -26,6 +25,7 @@ from selfbyoc.fuzz.program import CONSTANT, INPUT, Program, from_json
 from selfbyoc.fuzz.shapes import LIMIT, work
 from selfbyoc.fuzz.shrink import shrunk
 from selfbyoc.machine import host
+from selfbyoc.tir.lowering import finished
 from selfbyoc.tuning.process import Failed
 from selfbyoc.tvm import GENERATION, make_target
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...codegen.vectors import found_in
+from ...tir.lanes import found_in
 from ...tvm import param_buffers, region_buffer, tir
 from ...tvm.rewrite import is_conditional, substitute
 from .expressions import LOADS, bytes_of, is_index, is_zero, parts

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...codegen.final import finished
 from ...graph import sizes_text
 from ...ir.emit import emit
 from ...machine import host
 from ...partition import partitioning
+from ...tir.lowering import finished
 from ...tvm import GENERATION
 from ..sizes import sizes_for
 from ..verify.inputs import arrays

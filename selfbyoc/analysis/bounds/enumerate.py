@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.vectors import found_in, lanes_of
+from ...tir.lanes import found_in, lanes_of
 from ...tvm import Analyzer, tvm
 from ...tvm.values import Unknown, evaluated
 from .accesses import Loop

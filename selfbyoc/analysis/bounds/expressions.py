@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.vectors import found_in
+from ...tir.lanes import found_in
 from ...tvm import dtype_of
 
 LOADS = ("BufferLoad", "TensorLoad")

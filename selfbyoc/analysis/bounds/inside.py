@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
-from ...codegen.vectors import lane, lanes_of
+from ...tir.lanes import lane, lanes_of
 from ...tvm import Analyzer, tvm
 from ...tvm.values import Unknown
 from .accesses import DATA, Access, Loop

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.vectors import found_in, lanes_of
+from ...tir.lanes import found_in, lanes_of
 from ...tvm import dtype_of, region_buffer, structural_equal, tir, tvm
 from ...tvm.bounds import contiguous
 from ...tvm.values import Unknown

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.final import at_last, machine_code
-from ...codegen.vectors import found_in, lanes_of
+from ...tir.lanes import found_in, lanes_of
+from ...tir.lowering import at_last, machine_code
 from ...tvm import get_func, make_target, param_buffers, target_dict
 from ...tvm.bounds import checker_config, memory_of, with_bound_checks, with_poison
 from ...tvm.config import kernel_config

@@ -19,9 +19,9 @@ from ...codegen.external import (
 )
 from ...codegen.fallback import reason_of
 from ...codegen.hook import hook
-from ...codegen.planned import plan_of
+from ...codegen.plan import plan_of
 from ...codegen.scheduled import schedule_external
-from ...codegen.tuned import Tuned, told_by
+from ...codegen.tuning_record import Tuned, told_by
 from ...errors import SelfbyocError, one_line
 from ...graph import Symbol, sizes_text, symbols_in
 from ...language.decisions import for_every_size_of

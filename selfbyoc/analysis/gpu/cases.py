@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...codegen.final import finished
+from ...tir.lowering import finished
 from ...tvm import GENERATION
 from ..bounds.bounds import Plan, of_case
 from .lowered import Lowered, lowered

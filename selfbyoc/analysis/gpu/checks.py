@@ -11,11 +11,11 @@ from math import prod
 from typing import Any
 
 from ...codegen.external import External
-from ...codegen.final import finished
 from ...codegen.scheduled import schedule_external
-from ...codegen.vectors import found_in
 from ...errors import LoweringError
 from ...machine.gpu import WARP
+from ...tir.lanes import found_in
+from ...tir.lowering import finished
 from ...tvm import target_dict
 from ...tvm.values import Unknown
 from ..bounds.accesses import Access

@@ -46,7 +46,7 @@ class Lowered:
 
 
 def lowered(func: Any, target: Any) -> Lowered:
-    """A finished function (codegen/final.py) through all passes of TVM."""
+    """A finished function (tir/lowering.py) through all passes of TVM."""
     func = func.with_attr("global_symbol", "kernel")
     try:
         parts = split(func, target, kernel_config(target))

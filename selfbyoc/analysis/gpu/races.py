@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.vectors import lanes_of
+from ...tir.lanes import lanes_of
 from ...tvm.values import evaluated
 from ..bounds.accesses import Access, Loop
 from ..bounds.enumerate import extents, is_plain, used_by

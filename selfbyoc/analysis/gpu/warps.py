@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.vectors import lanes_of
 from ...machine.gpu import WARP, at_once
+from ...tir.lanes import lanes_of
 from ...tvm import dtype_of
 from ...tvm.values import Unknown, evaluated
 from ..bounds.accesses import Access, Loop, Place

@@ -16,7 +16,7 @@ from ...tvm import scope_of, storage_passes, tvm
 from .counting import Range, enter
 
 # TVM's code generators put smaller buffers on the stack and ask the runtime for others
-# (kMaxStackAlloca); a `local` buffer too, but for us (codegen/stack_tiles.py).
+# (kMaxStackAlloca); a `local` buffer too, but for us (tir/stack_tiles.py).
 STACK = 1024
 PARALLEL = 1  # tir.ForKind
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.dot_products import with_dot_products
-from ...codegen.final import finished, machine_code
 from ...errors import InputError
 from ...machine import host, machine
 from ...runtime.timing import latency
+from ...tir.dot_products import with_dot_products
+from ...tir.lowering import finished, machine_code
 from ...tvm import Schedule, get_block, get_func, param_buffers, te, tensor, tir, tvm
 from ...tvm.alignment import any_alignment
 from ...tvm.build import build_module

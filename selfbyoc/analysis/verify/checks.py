@@ -11,7 +11,7 @@ import numpy as np
 from ...codegen.apply import level_of
 from ...codegen.external import NOT_OWN
 from ...codegen.symbolic.maker import border_sizes
-from ...codegen.tuned import Tuned
+from ...codegen.tuning_record import Tuned
 from ...errors import SelfbyocError, one_line
 from ...graph import sizes_text
 from ...runtime.tolerance import Difference, difference, longest_reduction

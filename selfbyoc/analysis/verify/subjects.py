@@ -11,7 +11,7 @@ from typing import Any
 
 from ...codegen.external import NOT_OWN, PACKED, SCALARS, packed_params
 from ...codegen.pack import pack_constants
-from ...codegen.tuned import TUNED, Tuned, told_by
+from ...codegen.tuning_record import TUNED, Tuned, told_by
 from ...graph import OpGraph
 from ...partition.generation import ir
 from ..kernels import Kernel, kernels

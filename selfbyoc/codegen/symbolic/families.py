@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...ir.symbols import Range
-from .allocations import has_open_registers
+from ...tir.allocations import has_open_registers
 from .learn import Example, Learnt, learnt
 from .plans import PAYS, Plans, key_of
 from .served import FEW, Decisions, Family, Lose, Served, served

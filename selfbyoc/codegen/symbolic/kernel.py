@@ -15,24 +15,24 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import SymbolicError
+from ...tir.lowering import finished
 from ...tvm import dtype_of, param_buffers, tir
 from ...tvm.alignment import any_alignment
 from ...tvm.dispatch import Images, entry
 from ...tvm.rewrite import substitute
 from ...tvm.symbolic import size_variable, symbols, within_32_bits
 from ..external import RANGES, External
-from ..final import finished
-from .alone import is_general, kernels_alone, slower_sizes
 from .choice import NONE, Chosen
+from .empty import demanded, is_empty, is_right_at_zero, outputs_of
 from .families import families
 from .formula import Sizes
 from .images import Group, Grouped, as_serial, grouped
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
-from .nothing import demanded, is_empty, is_right_at_zero, outputs_of
 from .parts import Part, Parts
 from .rows import ROWS, number_of_rows, of_rows
 from .served import Decisions, Family
+from .single_sizes import is_general, kernels_alone, slower_sizes
 
 USUAL = 8  # size of the other symbols, that plans are for
 MOST_ALONE, LAST_ALONE = 24, 128  # sizes with a kernel of their own

@@ -18,8 +18,8 @@ from typing import Any
 from ...tvm import tir, walk
 from ...tvm.numbers import map_numbers, stand_in, without_numbers
 from ...tvm.symbolic import size_variable, with_factors_last
+from .equality import are_the_same
 from .formula import Formula, Sizes, Tiles, fitted_all
-from .same import are_the_same
 
 VECTORIZED, UNROLLED = 2, 3  # tir.ForKind
 

@@ -10,7 +10,7 @@ from ...errors import SelfbyocError, SymbolicError, reason
 from ...graph import sizes_text
 from ...language.decisions import deciding
 from ..external import External, match_of, packed_params
-from ..planned import plan_of
+from ..plan import plan_of
 from ..scheduled import schedule_external, stacked_as, takes_own_compute
 from .formula import Sizes
 from .learn import Example

@@ -9,7 +9,7 @@ from typing import Any
 from ...graph import sizes_text
 from ...ir.symbols import Range
 from ..external import External
-from ..tuned import TUNED_AT, Tuned
+from ..tuning_record import TUNED_AT, Tuned
 
 # The largest size of a range, and the one that stands for it: with rows left over in any tile.
 RANGES = ((1, 1), (8, 5), (32, 19), (128, 83), (None, 331))

@@ -18,9 +18,9 @@ from ...errors import ReadingError, SymbolicError
 from ...graph import OpCall, OpGraph, Symbol, Value
 from ...ops.vocabulary import is_elementwise_kind
 from ...tvm import param_buffers
+from ..attributes import OF_INNER_ROWS, OF_ROWS, READING
 from ..external import RANGES, External, match_of
-from ..told import OF_INNER_ROWS, OF_ROWS, READING
-from ..tuned import TUNED_AT
+from ..tuning_record import TUNED_AT
 from .ranges import tuned_by
 
 ROWS = "rows"

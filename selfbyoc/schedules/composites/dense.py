@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...codegen.absorbed import staged
+from ...codegen.elementwise import staged
 from ...codegen.info.ops import Ops
 from ...graph import HALVES
 from ...language.case import Case

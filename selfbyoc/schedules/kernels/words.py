@@ -94,8 +94,8 @@ class Scaled:
 
 class Words:
     """Levels along one axis as words, in parts of their own: a tensor that is not computed yet, as
-    codegen/absorbed.py has them. After the last level of a part comes that one again; a weight is
-    zero there.
+    codegen/elementwise.py has them. After the last level of a part comes that one again; a weight
+    is zero there.
     """
 
     dtype = "int32"

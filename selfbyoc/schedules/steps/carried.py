@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...codegen.carried import OF
 from ...language.types import Block, Schedule
+from ...tir.recurrences import OF
 
 
 def carry(sch: Schedule, before: Block, state: Block) -> None:

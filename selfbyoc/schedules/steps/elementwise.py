@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ...codegen.slices import LOADS, branches
 from ...language.decisions import is_symbolic
 from ...language.types import Loop, Schedule
 from ...machine import Machine
+from ...tir.concatenates import LOADS, branches
 from ...tvm import TensorLoad, dtype_of, region_buffer, tir, walk
 from ...tvm.rewrite import mapped
 from .blocks import Facts

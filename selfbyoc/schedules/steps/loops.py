@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ...codegen.copies import TRANSPOSE
-from ...codegen.prefetch import AHEAD, PIECE
-from ...codegen.prefetch_early import EARLY
 from ...language.types import Block, Loop, Schedule
+from ...tir.prefetch import AHEAD, PIECE
+from ...tir.prefetch_early import EARLY
+from ...tir.transposed_tiles import TRANSPOSE
 from ...tvm import region_buffer, walk
 from .blocks import Facts, divisor, facts
 from .parallel import parallel_over
@@ -92,8 +92,8 @@ def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
 
 def transpose(sch: Schedule, down: Loop, across: Loop, lanes: int) -> Loop:
     """Transpose in registers a copy that reads one of the two innermost loops together and writes
-    the other one so (codegen/copies.py): `across` in tiles, as wide as whole rows of them allow
-    -> the loop over tiles.
+    the other one so (tir/transposed_tiles.py): `across` in tiles, as wide as whole rows of them
+    allow -> the loop over tiles.
 
     `down` has a power of two of iterations, at most a vector's lanes.
     """
@@ -111,7 +111,7 @@ def prefetch_next(
     """Each run of the loop `piece` reads a piece of a packed weight (a parameter, by name); the
     runs of the loop `at`, inside of it, prefetch the lines of the next piece into L2.
 
-    The piece, what is after it and the lines of a run follow from the loops (codegen/prefetch.py):
+    The piece, what is after it and the lines of a run follow from the loops (tir/prefetch.py):
     call it when neither loop will be split or fused any more. The runs of `at` should be as many as
     a piece has lines, or fewer; a piece should be small enough that two of them are in L2. Where
     another loop reads the next piece, `to` says how far each of its indices is away.
@@ -140,7 +140,7 @@ def prefetch_residual(sch: Schedule, loop: Loop, block: Facts) -> None:
     """Each run of a loop over tiles begins by prefetching what `block`, at its end, reads beside
     the sums and factors for each channel: a residual.
 
-    Call it when the loop will not be split or fused any more (codegen/prefetch_early.py).
+    Call it when the loop will not be split or fused any more (tir/prefetch_early.py).
     """
     read = [region_buffer(region) for region in block.stmt.reads]
     computed = [region_buffer(p.stmt.writes[0]) for p in block.producers]

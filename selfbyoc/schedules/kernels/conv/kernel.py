@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....codegen.absorbed import staged
-from ....codegen.slices import is_concatenate
+from ....codegen.elementwise import staged
 from ....graph import OpCall
 from ....language.kernel import Kernel
 from ....language.types import Attrs, Block, Schedule, Shape, Tensor
 from ....ops.vocabulary import compute_of
+from ....tir.concatenates import is_concatenate
 from ....tvm import dtype_of, te
 from ....tvm.starts import lowest
 from ...steps.blocks import Facts, facts
@@ -125,7 +125,7 @@ def inline(work: Work, found: Sequence[Stages]) -> None:
     laid_out = [_copy_of(stages) for stages in found]
     work.copies |= {Facts(sch, b).name for b in laid_out if b is not None}
     # What stands before a copy is applied to the tiles: the copy, which tests for the border, only
-    # copies. What a concatenate copies becomes slices of its result (codegen/slices.py).
+    # copies. What a concatenate copies becomes slices of its result (tir/concatenates.py).
     copies = [b for b in facts(sch) if b.name in work.copies or is_concatenate(b.stmt)]
     stay = {p.name for b in copies for p in b.producers} | joined | work.copies
     for of_op in found:

@@ -1,7 +1,7 @@
 """The stages of a recurrent layer, [length, directions, batch, units] in the order of the steps.
 
 The state before a step is a stage that gives the first one, and is marked: the schedule says which
-stage it is of, and after scheduling it reads that stage's last step (codegen/carried.py).
+stage it is of, and after scheduling it reads that stage's last step (tir/recurrences.py).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....codegen.carried import CARRIED
 from ....codegen.info.ops import Ops
 from ....graph import OpCall
 from ....language.types import Expr, Tensor
 from ....ops.cells import Cell, cells
+from ....tir.recurrences import CARRIED
 from ....tvm import te, tir
 from ....tvm.own_ops import dot
 from ...steps.tensors import extents, reduce_axes

@@ -78,7 +78,7 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
         outer = [n, chunk, v, band] if plan.parts > 1 else [n, chunk, band, v]
     else:
         outer = [n, v, chunk, band]
-    # Squares of channels and pixels are transposed in registers (codegen/transposes.py).
+    # Squares of channels and pixels are transposed in registers (tir/strided_vectors.py).
     sch.reorder(*outer, row, vi, *((xo, oi) if plan.in_squares else (oi, xo)), xi)
     sch.vectorize(xi)
     if stages.rows is not None:

@@ -40,7 +40,7 @@ def _interleave(sch: Schedule, block: Facts, plan: TransposedPlan) -> None:
     lanes = plan.machine.lanes("float32")
     *outer, x = sch.get_loops(block.block)
     pixels, phase = sch.split(x, [None, stride])
-    # Vectors of all phases after one another: codegen/interleaves.py shuffles them.
+    # Vectors of all phases after one another: tir/interleaves.py shuffles them.
     group, lane = sch.split(pixels, [None, divisor(width // stride, MOST * lanes)])
     sch.reorder(group, phase, lane)
     sch.unroll(phase)

@@ -1,0 +1,155 @@
+"""Elementwise ops as one expression: what joined a kernel is part of a stage that it has anyway.
+
+An epilogue becomes part of what the last stage writes, a prologue of what reads the argument. Each
+op's result is bound by a `Let`, so that what is read twice (x * sigmoid(x)) is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..graph import OpCall, Value
+from ..language.types import Expr, Tensor
+from ..match.absorbed import ancestors
+from ..ops.vocabulary import compute_of
+from ..tvm import dtype_of, te, tir
+from ..tvm.rewrite import substitute
+from .type_inference import check_types
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A value as the op that reads it sees it: a variable or a number, whatever the index."""
+
+    expr: Any
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __call__(self, *index: Any) -> Any:
+        return self.expr
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One op: the variable that its result is bound to, and its element as a tensor's."""
+
+    var: Any
+    tensor: Tensor
+
+
+class Absorbed:
+    """Elementwise ops as a tensor that is not computed yet: it has shape and dtype, and an element
+    is an expression. For a compute that reads each element about once.
+    """
+
+    def __init__(self, steps: Mapping[OpCall, _Step]) -> None:
+        self.calls, self.steps = tuple(steps), tuple(steps.values())
+        self.staged: Tensor | None = None
+
+    def until(self, call: OpCall) -> Absorbed:
+        """What one of the ops computes, as such a tensor too."""
+        steps = dict(zip(self.calls, self.steps, strict=True))
+        return Absorbed({needed: steps[needed] for needed in ancestors(call, self.calls)})
+
+    @property
+    def value(self) -> Value:
+        """What the last op computes."""
+        return self.calls[-1].outputs[0]
+
+    @property
+    def shape(self) -> Any:
+        """Of the result."""
+        return self.steps[-1].tensor.shape
+
+    @property
+    def dtype(self) -> str:
+        """Of the result."""
+        return self.value.dtype
+
+    def __call__(self, *index: Any) -> Expr:
+        """The element at an index."""
+        fresh: dict[Any, Any] = {s.var: tir.Var(s.var.name, dtype_of(s.var)) for s in self.steps}
+        *before, result = [_element(step.tensor, index, fresh) for step in self.steps]
+        for step, expr in reversed(list(zip(self.steps, before, strict=False))):
+            var = fresh[step.var]
+            if dtype_of(var) == "bool":  # 0.27 cannot bind a vector of them
+                result = substitute(result, {var: expr})
+            else:
+                result = tir.Let(var, expr, result)
+        return result
+
+    def stage(self) -> Tensor:
+        """A stage of its own, for a compute that reads an element often."""
+        if self.staged is None:
+            self.staged = te.compute(self.shape, self, name=self.calls[-1].name)
+        return self.staged
+
+
+def absorbed(owner: str, calls: Sequence[OpCall], known: Mapping[Value, Tensor]) -> Absorbed:
+    """Elementwise ops as one tensor; `known`: what they read besides one another."""
+    bound: dict[Value, _Bound] = {}
+    steps: dict[OpCall, _Step] = {}
+    for call in calls:
+        ins = [bound[v] if v in bound else known[v] for v in call.inputs]
+        made: Any = compute_of(call.kind)(ins, call)
+        tensors = list(made) if isinstance(made, (list, tuple)) else [made]
+        check_types(owner, tensors[:1], call.outputs[:1])
+        value = call.outputs[0]
+        steps[call] = _Step(tir.Var(call.name, value.dtype), tensors[0])
+        bound[value] = _Bound(steps[call].var, tuple(tensors[0].shape), value.dtype)
+    return Absorbed(steps)
+
+
+def number(value: Value) -> Any:
+    """A constant of one element as an operand."""
+    return _Bound(tir.const(value.scalar, value.dtype), value.shape, value.dtype)
+
+
+def staged(x: Any) -> Tensor:
+    """A tensor; what joined a kernel as a stage of its own."""
+    return x.stage() if hasattr(x, "stage") else x
+
+
+def with_result(
+    owner: str, core: tuple[Value, Tensor], calls: Sequence[OpCall], known: Mapping[Value, Tensor]
+) -> tuple[Absorbed, Tensor]:
+    """The ops after a kernel's result, and the tensor that all of them end in: in place of the
+    stage that wrote the result, or, where that is a sum, after it.
+    """
+    value, tensor = core
+    written = _Written(value, tensor)
+    chain = absorbed(owner, calls, {**known, value: written.read()})
+    made = te.compute(chain.shape, lambda *i: written.around(i, chain(*i)), name=calls[-1].name)
+    return chain, made
+
+
+class _Written:
+    """The result of a kernel as what the ops after it read."""
+
+    def __init__(self, value: Value, tensor: Tensor) -> None:
+        self.value, self.tensor = value, tensor
+        self.var = tir.Var(f"{value.name or 'result'}_", value.dtype)
+
+    def read(self) -> Any:
+        """It as an operand of the ops."""
+        return _Bound(self.var, tuple(self.tensor.shape), self.value.dtype)
+
+    def around(self, index: Sequence[Any], expr: Expr) -> Expr:
+        """The expression with an element of the result bound."""
+        element = self.tensor(*index)
+        if inlines(self.tensor):
+            element = _element(self.tensor, index, {})
+        return tir.Let(self.var, element, expr)
+
+
+def inlines(tensor: Tensor) -> bool:
+    """Whether a stage is one expression, not a sum or a maximum of many."""
+    is_computed = isinstance(tensor.op, te.ComputeOp) and len(tensor.op.body) == 1
+    return is_computed and not isinstance(tensor.op.body[0], tir.Reduce)
+
+
+def _element(tensor: Tensor, index: Sequence[Any], fresh: Mapping[Any, Any]) -> Expr:
+    axes = {axis.var: i for axis, i in zip(tensor.op.axis, index, strict=True)}
+    return substitute(tensor.op.body[0], {**axes, **fresh})

@@ -1,0 +1,73 @@
+"""Relax: what rewritings ask of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tvm import relax
+
+from ...tvm import Analyzer
+
+STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
+
+
+def steps_of(mod: Any) -> dict[str, Any]:
+    """The functions beside main that are steps of loops, by name."""
+    return {
+        var.name_hint: func
+        for var, func in mod.functions.items()
+        if isinstance(func, relax.Function) and _is_step(func) and var.name_hint != "main"
+    }
+
+
+def _is_step(func: Any) -> bool:
+    return func.attrs is not None and STEP in func.attrs
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What a value is made of."""
+    if isinstance(value, relax.Call):
+        for arg in value.args:
+            yield from leaves(arg)
+    elif isinstance(value, relax.Tuple):
+        for field in value.fields:
+            yield from leaves(field)
+    elif isinstance(value, relax.TupleGetItem):
+        yield from leaves(value.tuple_value)
+    else:
+        yield value
+
+
+def is_op(value: Any, name: str) -> bool:
+    """Whether it is a call of an op of Relax."""
+    return isinstance(value, relax.Call) and getattr(value.op, "name", "") == f"relax.{name}"
+
+
+def static_shape(expr: Any) -> list[int]:
+    """Extents; none where one is not known."""
+    extents = open_shape(expr)
+    return [] if any(not isinstance(e, int) for e in extents) else extents
+
+
+def open_shape(expr: Any) -> list[Any]:
+    """Extents as far as they are known: numbers, and expressions of open sizes."""
+    ty = expr.ty
+    if not isinstance(ty, relax.TensorType) or not isinstance(ty.shape, relax.ShapeExpr):
+        return []
+    return [int(e.value) if hasattr(e, "value") else e for e in ty.shape.values]
+
+
+def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether extents are equal at all sizes, as far as TVM can prove it."""
+    equal = Analyzer().can_prove_equal
+    return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def plain_numbers(arg: Any) -> list[int]:
+    """The integers in an argument that is a tuple; none where one is not known."""
+    fields = arg.fields if isinstance(arg, relax.Tuple) else []
+    inner = [getattr(field, "value", None) for field in fields]
+    plain = [getattr(number, "value", number) for number in inner]  # 0.26: in a PrimValue
+    found = [number for number in plain if isinstance(number, int)]
+    return found if len(found) == len(plain) else []

@@ -1,0 +1,78 @@
+"""A scheduled function -> machine code: what TensorIR has no step for, before and after TVM lowers
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..machine.gpu import is_gpu
+from ..tvm import tvm
+from ..tvm.alignment import any_alignment, lowered_for_any_alignment
+from ..tvm.build import build_module
+from ..tvm.c import for_c
+from ..tvm.config import kernel_config
+from ..tvm.gpu import with_exact_doubles
+from ..tvm.rewrite import each_var_once, with_broadcasts
+from ..tvm.selects import without_decided, without_truncation
+from ..tvm.starts import with_true_starts
+from .allocations import bounded, with_constant_allocations
+from .barriers import with_barriers
+from .concatenates import without_concatenates
+from .dot_products import with_dot_products
+from .edge_vectors import with_ends
+from .gathers import with_gathers
+from .interleaves import with_interleaves
+from .level_limits import with_levels
+from .prefetch import with_prefetch
+from .prefetch_early import with_early
+from .quotients import with_quotients
+from .recurrences import with_carried
+from .stack_tiles import with_tiles_on_stack
+from .strided_vectors import with_transposes
+from .transposed_tiles import with_copies
+from .whole_tiles import with_whole_tiles
+from .whole_vectors import with_whole_vectors
+
+
+def finished(func: Any, target: Any) -> Any:
+    """A scheduled PrimFunc with what TensorIR has no step for."""
+    # Schedules copy what they inline into two readers, with its variables: 0.17 lowers no such.
+    func = each_var_once(with_carried(without_concatenates(without_truncation(func))))
+    if is_gpu(target):  # threads reduce together by what TVM knows from its start
+        return any_alignment(with_exact_doubles(with_barriers(func)))
+    func = with_dot_products(bounded(with_true_starts(func)), target)
+    if str(target.kind) == "c":
+        return for_c(any_alignment(func))
+    if str(target.kind) == "llvm":
+        func = with_whole_vectors(
+            with_early(with_prefetch(with_quotients(with_levels(func), target)))
+        )
+    return any_alignment(func)
+
+
+def at_last(func: Any) -> Any:
+    """What is done to a lowered PrimFunc of vectors, just before it becomes machine code."""
+    func = with_whole_tiles(with_constant_allocations(without_decided(func)))
+    func = with_interleaves(with_copies(with_gathers(with_broadcasts(with_ends(func)))))
+    func = with_tiles_on_stack(with_transposes(func))
+    return lowered_for_any_alignment(each_var_once(func))
+
+
+def machine_code(
+    func: Any | Mapping[str, Any],
+    symbol: str,
+    target: Any,
+    last: Callable[[Any], Any] = at_last,
+    config: Mapping[str, Any] | None = None,
+) -> Any:
+    """The runtime module of a finished function, or of several by symbol, whatever TVM raises.
+    `last` and `config` (instead of the usual ones) differ where somebody looks at what is lowered
+    (analysis/bounds).
+    """
+    options = kernel_config(target) if config is None else config
+    with tvm.transform.PassContext(opt_level=3, config=options):
+        changed = last if str(target.kind) == "llvm" else None
+        functions = dict(func) if isinstance(func, Mapping) else {symbol: func}
+        return build_module(tvm.IRModule(functions), target, changed)
