@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 import selfbyoc
-from selfbyoc.bench.suite import suite
-from selfbyoc.bench.workload import Workload, inputs_of
+from selfbyoc.commands.bench.suite import suite
+from selfbyoc.commands.bench.workload import Workload, inputs_of
 from selfbyoc.machine import host
 from selfbyoc.models.onnx_model import import_onnx
 from selfbyoc.runtime.timing import latency

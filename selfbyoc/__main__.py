@@ -44,7 +44,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _demo(args: argparse.Namespace, console: Console) -> int:
-    from .demo.run import demo
+    from .view.demo.run import demo
 
     return 0 if demo(console, args.output) else 1
 

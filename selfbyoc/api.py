@@ -24,7 +24,6 @@ from .language.kernel import Kernel
 from .language.nodes import Node
 from .language.pattern import either, many, number, op
 from .language.registry import Registry
-from .layouts.optimize import optimize_layouts
 from .machine import Machine
 from .models.from_onnx import from_onnx
 from .models.from_torch import from_torch
@@ -42,6 +41,7 @@ from .schedules.by_rules import by_rules
 from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
 from .schedules.melt import melt
+from .transform.layouts.optimize import optimize_layouts
 from .tuning.engine import tune
 from .tuning.lookup import Applied, apply_records
 from .tuning.lookup import bar as _bar_record

@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from selfbyoc.bench.own import own_workloads
+from selfbyoc.commands.bench.own import own_workloads
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 

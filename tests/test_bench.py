@@ -13,26 +13,34 @@ pytest.importorskip("onnx")
 
 import onnx
 
-import selfbyoc.bench.run as running
+import selfbyoc.commands.bench.run as running
 from selfbyoc.__main__ import main
-from selfbyoc.bench import blocks, networks
-from selfbyoc.bench.contenders import CONTENDERS
-from selfbyoc.bench.contenders.contender import Contender
-from selfbyoc.bench.inputs import inputs_of
-from selfbyoc.bench.limits import limit
-from selfbyoc.bench.means import compared, geometric_mean, worst
-from selfbyoc.bench.measure import Method, measure, timed
-from selfbyoc.bench.network import Network
-from selfbyoc.bench.others import Watch, busy_ticks, own_ticks
-from selfbyoc.bench.process import Failed, Process
-from selfbyoc.bench.quantised import LEVELS
-from selfbyoc.bench.records import OURS, Report, Result, Row, from_json, read_report, write_report
-from selfbyoc.bench.reference import reference
-from selfbyoc.bench.roof import Measurement, Roof
-from selfbyoc.bench.run import Selection
-from selfbyoc.bench.setting import make_setting
-from selfbyoc.bench.suite import MODELS, NAMED, SWEEP, suite
-from selfbyoc.bench.workload import Workload, work_of
+from selfbyoc.commands.bench import blocks, networks
+from selfbyoc.commands.bench.contenders import CONTENDERS
+from selfbyoc.commands.bench.contenders.contender import Contender
+from selfbyoc.commands.bench.inputs import inputs_of
+from selfbyoc.commands.bench.limits import limit
+from selfbyoc.commands.bench.means import compared, geometric_mean, worst
+from selfbyoc.commands.bench.measure import Method, measure, timed
+from selfbyoc.commands.bench.network import Network
+from selfbyoc.commands.bench.others import Watch, busy_ticks, own_ticks
+from selfbyoc.commands.bench.process import Failed, Process
+from selfbyoc.commands.bench.quantised import LEVELS
+from selfbyoc.commands.bench.records import (
+    OURS,
+    Report,
+    Result,
+    Row,
+    from_json,
+    read_report,
+    write_report,
+)
+from selfbyoc.commands.bench.reference import reference
+from selfbyoc.commands.bench.roof import Measurement, Roof
+from selfbyoc.commands.bench.run import Selection
+from selfbyoc.commands.bench.setting import make_setting
+from selfbyoc.commands.bench.suite import MODELS, NAMED, SWEEP, suite
+from selfbyoc.commands.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.timing import Window, window
 from selfbyoc.runtime.tolerance import first_wrong
@@ -146,7 +154,7 @@ def test_builds_to_compare_with_are_right(name, tmp_path):
 def test_pytorch_takes_the_light_models(light):
     torch = pytest.importorskip("torch")
     ort = pytest.importorskip("onnxruntime")
-    from selfbyoc.bench.contenders.torch_graph import graph_module
+    from selfbyoc.commands.bench.contenders.torch_graph import graph_module
 
     model = networks.light(light)()
     (name, image), *_ = inputs_of(model).items()
@@ -158,7 +166,7 @@ def test_pytorch_takes_the_light_models(light):
 
 def test_gelu_is_one_call_in_pytorch():
     torch = pytest.importorskip("torch")
-    from selfbyoc.bench.contenders.torch_graph import graph_module
+    from selfbyoc.commands.bench.contenders.torch_graph import graph_module
 
     graph = graph_module(SMALL["mlp"][0]()).graph
     called = [n.target.__name__ for n in graph.nodes if n.op == "call_function"]

@@ -10,11 +10,11 @@ from onnx import TensorProto
 from onnx_models import FLOAT, dense, model, own, saved, sentence, value
 
 from selfbyoc.__main__ import main
-from selfbyoc.bench.checking import expectation
-from selfbyoc.bench.inputs import inputs_of
-from selfbyoc.bench.own import OWN, own_workloads
-from selfbyoc.bench.process import Failed, Process
-from selfbyoc.bench.setting import make_setting
+from selfbyoc.commands.bench.checking import expectation
+from selfbyoc.commands.bench.inputs import inputs_of
+from selfbyoc.commands.bench.own import OWN, own_workloads
+from selfbyoc.commands.bench.process import Failed, Process
+from selfbyoc.commands.bench.setting import make_setting
 from selfbyoc.errors import InputError, ModelWarning
 from selfbyoc.models.shapes import fix_shapes, parse_shapes
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from selfbyoc.bench.network import Network
-from selfbyoc.bench.quantised import LEVELS, in_levels
-from selfbyoc.bench.records import OURS, Report, Result, Row, from_json
-from selfbyoc.bench.roof import Measurement, Roof
-from selfbyoc.bench.run import Selection
-from selfbyoc.bench.setting import make_setting
-from selfbyoc.bench.suite import MODELS, suite
-from selfbyoc.bench.workload import Workload, work_of
+from selfbyoc.commands.bench.network import Network
+from selfbyoc.commands.bench.quantised import LEVELS, in_levels
+from selfbyoc.commands.bench.records import OURS, Report, Result, Row, from_json
+from selfbyoc.commands.bench.roof import Measurement, Roof
+from selfbyoc.commands.bench.run import Selection
+from selfbyoc.commands.bench.setting import make_setting
+from selfbyoc.commands.bench.suite import MODELS, suite
+from selfbyoc.commands.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
 from selfbyoc.tvm import GENERATION
 from selfbyoc.view.bench_tables import group_table, summary_lines

@@ -11,17 +11,26 @@ pytest.importorskip("onnx")
 
 from onnx_models import FLOAT, dense, model, saved, sentence, value
 
-import selfbyoc.bench.run as running
+import selfbyoc.commands.bench.run as running
 from selfbyoc.__main__ import main
-from selfbyoc.bench import inputs
-from selfbyoc.bench.contenders import CONTENDERS, OPEN, open_sizes
-from selfbyoc.bench.lengths import LENGTHS, is_even, length_workloads
-from selfbyoc.bench.measure import Method
-from selfbyoc.bench.records import OURS, PEERS, STATIC, Report, Result, Row, from_json, read_report
-from selfbyoc.bench.reference import unoptimised
-from selfbyoc.bench.roof import Roof
-from selfbyoc.bench.run import Selection
-from selfbyoc.bench.setting import make_setting
+from selfbyoc.commands.bench import inputs
+from selfbyoc.commands.bench.contenders import CONTENDERS, OPEN, open_sizes
+from selfbyoc.commands.bench.lengths import LENGTHS, is_even, length_workloads
+from selfbyoc.commands.bench.measure import Method
+from selfbyoc.commands.bench.records import (
+    OURS,
+    PEERS,
+    STATIC,
+    Report,
+    Result,
+    Row,
+    from_json,
+    read_report,
+)
+from selfbyoc.commands.bench.reference import unoptimised
+from selfbyoc.commands.bench.roof import Roof
+from selfbyoc.commands.bench.run import Selection
+from selfbyoc.commands.bench.setting import make_setting
 from selfbyoc.errors import InputError
 from selfbyoc.models.sizes import Lengths, parse_lengths, parse_sizes
 from selfbyoc.runtime.library import Library

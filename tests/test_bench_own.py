@@ -11,21 +11,21 @@ pytest.importorskip("onnx")
 from onnx import numpy_helper
 from onnx_models import FLOAT, INT64, dense, model, own, random, saved, sentence, strange, value
 
-import selfbyoc.bench.measure as measuring
-import selfbyoc.bench.run as running
+import selfbyoc.commands.bench.measure as measuring
+import selfbyoc.commands.bench.run as running
 from selfbyoc.__main__ import main
-from selfbyoc.bench import reference as references
-from selfbyoc.bench import worker
-from selfbyoc.bench.checking import Expectation, checked, expectation
-from selfbyoc.bench.contenders import CONTENDERS
-from selfbyoc.bench.inputs import inputs_of
-from selfbyoc.bench.measure import Method
-from selfbyoc.bench.own import OWN
-from selfbyoc.bench.records import OURS, Result, Row, read_report
-from selfbyoc.bench.roof import Roof
-from selfbyoc.bench.run import Selection
-from selfbyoc.bench.setting import make_setting
-from selfbyoc.bench.workload import counted
+from selfbyoc.commands.bench import reference as references
+from selfbyoc.commands.bench import worker
+from selfbyoc.commands.bench.checking import Expectation, checked, expectation
+from selfbyoc.commands.bench.contenders import CONTENDERS
+from selfbyoc.commands.bench.inputs import inputs_of
+from selfbyoc.commands.bench.measure import Method
+from selfbyoc.commands.bench.own import OWN
+from selfbyoc.commands.bench.records import OURS, Result, Row, read_report
+from selfbyoc.commands.bench.roof import Roof
+from selfbyoc.commands.bench.run import Selection
+from selfbyoc.commands.bench.setting import make_setting
+from selfbyoc.commands.bench.workload import counted
 from selfbyoc.errors import InputError, TargetError, UnsupportedOp
 from selfbyoc.machine import host
 
@@ -258,7 +258,7 @@ def test_what_tvm_cannot_read_is_not_counted():
 
 def graph_of_torch(made):
     pytest.importorskip("torch")
-    from selfbyoc.bench.contenders.torch_graph import graph_module
+    from selfbyoc.commands.bench.contenders.torch_graph import graph_module
 
     return graph_module(made)
 

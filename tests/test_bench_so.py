@@ -114,10 +114,10 @@ def test_ones_own_composites_in_the_benchmark_of_models(tmp_path, capsys, monkey
     pytest.importorskip("onnx")
     from onnx_models import dense, saved
 
-    from selfbyoc.bench import run as running
-    from selfbyoc.bench.measure import Method
-    from selfbyoc.bench.records import read_report
-    from selfbyoc.bench.roof import Roof
+    from selfbyoc.commands.bench import run as running
+    from selfbyoc.commands.bench.measure import Method
+    from selfbyoc.commands.bench.records import read_report
+    from selfbyoc.commands.bench.roof import Roof
 
     quick = Method(turns=1, windows=2, window=0.001, warm=0.001)
     roof = Roof(1, 100.0, {"memory": 10.0}, 2.0, {})

@@ -14,9 +14,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Case, emit, op, partition_for_tefuse
-from selfbyoc.cache import keys
-from selfbyoc.cache.kernels import folder
-from selfbyoc.cache.store import Store
+from selfbyoc.codegen.cache import keys
+from selfbyoc.codegen.cache.kernels import folder
+from selfbyoc.codegen.cache.store import Store
 from selfbyoc.schedules.composites.dense import dense
 from selfbyoc.tir import lowering
 
@@ -97,7 +97,7 @@ def test_another_way_of_lowering_shares_nothing(tmp_path, monkeypatch):
 
 
 def test_every_file_that_lowers_is_part_of_the_key():
-    package = Path(keys.__file__).parent.parent
+    package = Path(keys.__file__).parent.parent.parent
     todo = {sys.modules[getattr(lowering, n).__module__] for n in lowering.at_last.__code__.co_names
             if callable(getattr(lowering, n, None))}  # fmt: skip
     seen = set()

@@ -7,7 +7,7 @@ import pytest
 
 from selfbyoc.analysis.melting.balance import Balance, Region, balance
 from selfbyoc.analysis.melting.loop_nest import PARALLEL, SERIAL, Loop, Nest, Stage
-from selfbyoc.bench.suite import NAMED, suite
+from selfbyoc.commands.bench.suite import NAMED, suite
 
 pytest.importorskip("onnx")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))

@@ -169,7 +169,7 @@ def test_version_in_a_process_of_its_own():
 @pytest.mark.skipif(GENERATION == "relay", reason="the demonstration's numbers are for Relax")
 def test_demo_from_end_to_end(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pygraphviz")
-    from selfbyoc.demo import run
+    from selfbyoc.view.demo import run
 
     monkeypatch.setattr(run, "latency", lambda runs: latency(runs, windows=1, budget=0.1))
     assert main(["demo", "--output", str(tmp_path)]) == 0

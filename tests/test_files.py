@@ -14,13 +14,13 @@ from no_files import put
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc.bench.networks import read_safetensors
-from selfbyoc.bench.records import METHOD, Report, Result, Row, read_report, write_report
-from selfbyoc.bench.roof import Roof
+from selfbyoc.commands.bench.networks import read_safetensors
+from selfbyoc.commands.bench.records import METHOD, Report, Result, Row, read_report, write_report
+from selfbyoc.commands.bench.roof import Roof
+from selfbyoc.commands.fuzz.program import from_json as case
 from selfbyoc.common import structured
 from selfbyoc.common.files import read_text, write_text
 from selfbyoc.errors import InputError, OpInfoError, SelfbyocError, TargetError
-from selfbyoc.fuzz.program import from_json as case
 from selfbyoc.runtime.note import read_note
 from selfbyoc.tvm import module_with_attr, target_dict
 

@@ -13,21 +13,21 @@ import pytest
 from selfbyoc import BUILTIN
 from selfbyoc.analysis.verify.reference import Question
 from selfbyoc.analysis.verify.rounding import Rounding, rounding
+from selfbyoc.commands.fuzz.attempt import Setting
+from selfbyoc.commands.fuzz.generation import planter
+from selfbyoc.commands.fuzz.grow import grown, twin
+from selfbyoc.commands.fuzz.infer import infer
+from selfbyoc.commands.fuzz.judge import WRONG, Finding
+from selfbyoc.commands.fuzz.meaning import graph_of, model, numbers
+from selfbyoc.commands.fuzz.oracle import both_moved, differing, moved_by_inputs, typed_as
+from selfbyoc.commands.fuzz.program import CONSTANT, INPUT, Draft, Node, Program, from_json
+from selfbyoc.commands.fuzz.run import Plan, programs
+from selfbyoc.commands.fuzz.seeds import seeds
+from selfbyoc.commands.fuzz.shapes import LIMIT, work
+from selfbyoc.commands.fuzz.shrink import shrunk
+from selfbyoc.commands.fuzz.spell import ALL, TWINS, respelled
+from selfbyoc.commands.fuzz.targets import others
 from selfbyoc.errors import InputError
-from selfbyoc.fuzz.attempt import Setting
-from selfbyoc.fuzz.generation import planter
-from selfbyoc.fuzz.grow import grown, twin
-from selfbyoc.fuzz.infer import infer
-from selfbyoc.fuzz.judge import WRONG, Finding
-from selfbyoc.fuzz.meaning import graph_of, model, numbers
-from selfbyoc.fuzz.oracle import both_moved, differing, moved_by_inputs, typed_as
-from selfbyoc.fuzz.program import CONSTANT, INPUT, Draft, Node, Program, from_json
-from selfbyoc.fuzz.run import Plan, programs
-from selfbyoc.fuzz.seeds import seeds
-from selfbyoc.fuzz.shapes import LIMIT, work
-from selfbyoc.fuzz.shrink import shrunk
-from selfbyoc.fuzz.spell import ALL, TWINS, respelled
-from selfbyoc.fuzz.targets import others
 from selfbyoc.ir.generation import ir
 from selfbyoc.partition import check_target
 from selfbyoc.runtime.numpy_ops import all_values
@@ -59,7 +59,9 @@ def test_the_same_seed_grows_the_same_programs():
 
 
 def test_another_process_grows_the_same_programs():
-    code = "from selfbyoc.fuzz.run import *; print(next(programs(Plan(seed=7)))[1].to_json())"
+    code = (
+        "from selfbyoc.commands.fuzz.run import *; print(next(programs(Plan(seed=7)))[1].to_json())"
+    )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "5"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout.strip() == GROWN[0].to_json().strip()

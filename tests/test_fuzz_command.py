@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from selfbyoc.__main__ import main
-from selfbyoc.fuzz.attempt import Alone, Ours, Setting, ours
-from selfbyoc.fuzz.infer import infer
-from selfbyoc.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, UNJUDGED, WRONG, Judge
-from selfbyoc.fuzz.meaning import graph_of, is_undefined
-from selfbyoc.fuzz.oracle import differing
-from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Plant, Program, from_json
-from selfbyoc.fuzz.run import Plan, Result, fuzz
+from selfbyoc.commands.fuzz.attempt import Alone, Ours, Setting, ours
+from selfbyoc.commands.fuzz.infer import infer
+from selfbyoc.commands.fuzz.judge import CRASHED, HUNG, MISSED, RAISED, UNJUDGED, WRONG, Judge
+from selfbyoc.commands.fuzz.meaning import graph_of, is_undefined
+from selfbyoc.commands.fuzz.oracle import differing
+from selfbyoc.commands.fuzz.program import CONSTANT, INPUT, Node, Plant, Program, from_json
+from selfbyoc.commands.fuzz.run import Plan, Result, fuzz
 from selfbyoc.language.known import default_registry
 from selfbyoc.tuning.process import Failed
 from selfbyoc.tvm import GENERATION

@@ -8,25 +8,25 @@ import pytest
 from test_fuzz_command import Scripted, faulty
 
 from selfbyoc.__main__ import main
+from selfbyoc.commands.fuzz.attempt import Alone, Setting
+from selfbyoc.commands.fuzz.judge import CRASHED, HUNG, RAISED, UNJUDGED, WRONG
+from selfbyoc.commands.fuzz.run import Plan, fuzz, replay
 from selfbyoc.errors import InputError
-from selfbyoc.fuzz.attempt import Alone, Setting
-from selfbyoc.fuzz.judge import CRASHED, HUNG, RAISED, UNJUDGED, WRONG
-from selfbyoc.fuzz.run import Plan, fuzz, replay
 from selfbyoc.tuning.process import Failed
 from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
-from selfbyoc.fuzz.like.attempt import Tried, alone, ours, runs  # noqa: E402
-from selfbyoc.fuzz.like.draw import Draw, drawn  # noqa: E402
-from selfbyoc.fuzz.like.judge import MutantJudge  # noqa: E402
-from selfbyoc.fuzz.like.mutant import Mutant  # noqa: E402
-from selfbyoc.fuzz.like.mutations import MUTATIONS  # noqa: E402
-from selfbyoc.fuzz.like.protos import typed  # noqa: E402
-from selfbyoc.fuzz.like.rounding import moved, overflows  # noqa: E402
-from selfbyoc.fuzz.like.sizes import everywhere  # noqa: E402
-from selfbyoc.fuzz.like.smaller import smaller  # noqa: E402
-from selfbyoc.fuzz.like.source import read  # noqa: E402
+from selfbyoc.commands.fuzz.like.attempt import Tried, alone, ours, runs  # noqa: E402
+from selfbyoc.commands.fuzz.like.draw import Draw, drawn  # noqa: E402
+from selfbyoc.commands.fuzz.like.judge import MutantJudge  # noqa: E402
+from selfbyoc.commands.fuzz.like.mutant import Mutant  # noqa: E402
+from selfbyoc.commands.fuzz.like.mutations import MUTATIONS  # noqa: E402
+from selfbyoc.commands.fuzz.like.protos import typed  # noqa: E402
+from selfbyoc.commands.fuzz.like.rounding import moved, overflows  # noqa: E402
+from selfbyoc.commands.fuzz.like.sizes import everywhere  # noqa: E402
+from selfbyoc.commands.fuzz.like.smaller import smaller  # noqa: E402
+from selfbyoc.commands.fuzz.like.source import read  # noqa: E402
 
 once = pytest.mark.skipif(GENERATION == "relay", reason="nothing of it depends on the TVM")
 

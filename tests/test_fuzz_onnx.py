@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
+from selfbyoc.commands.fuzz.attempt import Setting, ours
+from selfbyoc.commands.fuzz.infer import infer
+from selfbyoc.commands.fuzz.meaning import graph_of, inputs, numbers
+from selfbyoc.commands.fuzz.onnx_ops import RULES
+from selfbyoc.commands.fuzz.oracle import differing, wanted
+from selfbyoc.commands.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
+from selfbyoc.commands.fuzz.run import Plan, fuzz, programs
 from selfbyoc.errors import UnsupportedOp
-from selfbyoc.fuzz.attempt import Setting, ours
-from selfbyoc.fuzz.infer import infer
-from selfbyoc.fuzz.meaning import graph_of, inputs, numbers
-from selfbyoc.fuzz.onnx_ops import RULES
-from selfbyoc.fuzz.oracle import differing, wanted
-from selfbyoc.fuzz.program import CONSTANT, INPUT, Node, Program, from_json
-from selfbyoc.fuzz.run import Plan, fuzz, programs
 from selfbyoc.tvm import GENERATION
 
 onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
-from selfbyoc.fuzz.onnx_writer import by_onnx_runtime, onnx_model  # noqa: E402
+from selfbyoc.commands.fuzz.onnx_writer import by_onnx_runtime, onnx_model  # noqa: E402
 
 GROWN = [p for _, p in programs(Plan(count=60, seed=1, onnx=True))]
 

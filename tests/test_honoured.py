@@ -10,8 +10,8 @@ from harness import CASES, model, random_args
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.codegen import unread_attributes
+from selfbyoc.commands.fuzz.generation import planter
 from selfbyoc.errors import ComputeError
-from selfbyoc.fuzz.generation import planter
 from selfbyoc.machine import machine_at_hand
 from selfbyoc.ops.vocabulary import KINDS, elementwise_kinds, forms, read_as, read_op
 from selfbyoc.tvm import GENERATION, te

@@ -11,8 +11,8 @@ import zlib
 import pytest
 from no_files import put
 
-from selfbyoc.cache import entry, store
-from selfbyoc.cache.store import Store
+from selfbyoc.codegen.cache import entry, store
+from selfbyoc.codegen.cache.store import Store
 from selfbyoc.common import trusted
 
 from test_cache import built, entries, uses  # isort: skip
@@ -202,7 +202,7 @@ def test_what_is_written_is_for_this_user_alone(tmp_path):
 FULL = """
     import resource, sys
     from pathlib import Path
-    from selfbyoc.cache.store import Store
+    from selfbyoc.codegen.cache.store import Store
     store = Store(Path(sys.argv[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     for n in range(5):

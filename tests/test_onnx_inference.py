@@ -14,9 +14,9 @@ from onnx_models import FLOAT, INT64, model, random, saved, value
 
 from selfbyoc import build, from_onnx
 from selfbyoc.__main__ import main
+from selfbyoc.commands.fuzz.like.protos import session, typed
 from selfbyoc.common import probes
 from selfbyoc.errors import InputError
-from selfbyoc.fuzz.like.protos import session, typed
 from selfbyoc.models.onnx import inference
 from selfbyoc.models.onnx.folding import contradiction, folded
 from selfbyoc.models.onnx.inference import BelowZero, Ended, apart, inferred, may_end

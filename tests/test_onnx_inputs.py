@@ -11,8 +11,8 @@ from onnx_models import FLOAT, dense, model, own, random, saved, value
 import selfbyoc
 from selfbyoc import from_onnx
 from selfbyoc.__main__ import main
-from selfbyoc.bench.inputs import inputs_of
-from selfbyoc.bench.lengths import length_workloads
+from selfbyoc.commands.bench.inputs import inputs_of
+from selfbyoc.commands.bench.lengths import length_workloads
 from selfbyoc.errors import InputError, ModelWarning
 from selfbyoc.models.dim_names import symbols_of
 from selfbyoc.models.onnx_model import light_model

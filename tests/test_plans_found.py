@@ -9,7 +9,7 @@ from harness import assert_close, run_case
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.analysis.bounds.bounds import Plan, check, of_case
-from selfbyoc.fuzz.seeds import case_program
+from selfbyoc.commands.fuzz.seeds import case_program
 from selfbyoc.tvm import make_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))

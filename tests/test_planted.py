@@ -9,7 +9,7 @@ from harness import model, random_args
 
 import selfbyoc
 from selfbyoc import Case, op
-from selfbyoc.fuzz.generation import planter
+from selfbyoc.commands.fuzz.generation import planter
 from selfbyoc.tvm import GENERATION
 
 BUILTIN = {composite.name: composite for composite in selfbyoc.BUILTIN}

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 # What an installed entry point does; that of the checkout may be from before it was there.
 REGISTER = """
 import torch
-from selfbyoc.dynamo.backend import backend
+from selfbyoc.runtime.dynamo.backend import backend
 if "selfbyoc" not in torch._dynamo.list_backends():
     torch._dynamo.register_backend(backend, name="selfbyoc")
 """

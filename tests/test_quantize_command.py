@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import selfbyoc
 from selfbyoc.__main__ import main
-from selfbyoc.bench.levels import near
+from selfbyoc.commands.bench.levels import near
 from selfbyoc.errors import InputError
 from selfbyoc.models.batches import batches_in
 

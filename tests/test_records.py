@@ -11,8 +11,8 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc.bench.network import Network
 from selfbyoc.codegen.tuning_record import Tuned
+from selfbyoc.commands.bench.network import Network
 from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import import_onnx

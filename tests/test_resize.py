@@ -6,7 +6,7 @@ from harness import assert_close, cpus, needs, run_case
 
 import selfbyoc
 from selfbyoc import Case, Composite, op
-from selfbyoc.fuzz.generation import planter
+from selfbyoc.commands.fuzz.generation import planter
 from selfbyoc.ir.emit import emit
 from selfbyoc.ops.resampling import MODES, ROUNDINGS, Resampling
 from selfbyoc.schedules.composites.resize import resize2d

@@ -490,7 +490,7 @@ def test_sizes_as_results():
 
 
 def test_more_shapes_than_libraries(monkeypatch):
-    monkeypatch.setattr("selfbyoc.dynamo.graph.MOST", 2)
+    monkeypatch.setattr("selfbyoc.runtime.dynamo.graph.MOST", 2)
     fast, built = compiled(lambda x, n: x.relu() + n, dynamic=True)
     with warned("2 libraries were built") as told:
         for n in (3, 4, 5, 6, 3, 4, 5):
@@ -651,8 +651,8 @@ def test_indices_that_may_leave_an_open_size_are_left_to_pytorch():
 
 
 def test_another_size_is_compared_too(monkeypatch):
-    from selfbyoc.dynamo import results
     from selfbyoc.errors import InputError
+    from selfbyoc.runtime.dynamo import results
 
     check = results.check
 
@@ -694,7 +694,7 @@ def test_what_pytorch_raises_to_go_on(monkeypatch, name):
 
         return trace
 
-    from selfbyoc.dynamo import backend as ours
+    from selfbyoc.runtime.dynamo import backend as ours
 
     monkeypatch.setattr(ours, "aot_autograd", traced)
     module = torch.fx.symbolic_trace(torch.nn.ReLU())
@@ -709,7 +709,7 @@ def test_what_pytorch_cannot_trace(monkeypatch):
 
         return trace
 
-    monkeypatch.setattr("selfbyoc.dynamo.backend.aot_autograd", traced)
+    monkeypatch.setattr("selfbyoc.runtime.dynamo.backend.aot_autograd", traced)
     by_pytorch(lambda x: x + 1, torch.randn(3), why="cannot trace it: RuntimeError: planted")
 
 
@@ -958,8 +958,6 @@ def test_relax_dynamo():
 
 
 def test_selfbyoc_needs_no_pytorch():
-    done = subprocess.run(
-        [sys.executable, "-c", "import selfbyoc, sys; assert 'selfbyoc.dynamo' not in sys.modules"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    code = "import selfbyoc, sys; assert 'selfbyoc.runtime.dynamo' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

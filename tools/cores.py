@@ -14,8 +14,8 @@ import selfbyoc
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.analysis.melting.balance import Balance, balance
 from selfbyoc.analysis.melting.read_nest import loop_nest
-from selfbyoc.bench.suite import NAMED, suite
-from selfbyoc.bench.workload import Workload
+from selfbyoc.commands.bench.suite import NAMED, suite
+from selfbyoc.commands.bench.workload import Workload
 from selfbyoc.models.onnx_model import import_onnx
 from selfbyoc.tvm import make_target
 

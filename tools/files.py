@@ -27,7 +27,7 @@ from zoo_models.process import Limits, limit_memory, tried
 from zoo_models.record import OURS, RIGHT, Record, add_record, read_records, with_times_of
 from zoo_models.run import commit
 
-from selfbyoc.bench.run import cpu_name
+from selfbyoc.commands.bench.run import cpu_name
 from selfbyoc.tvm import GENERATION
 
 ROOT = Path(__file__).resolve().parents[1]

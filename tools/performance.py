@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from selfbyoc.bench.records import read_report
+from selfbyoc.commands.bench.records import read_report
 from selfbyoc.view.bars import figure, measured, verdict
 from selfbyoc.view.performance import between, markdown, text_between
 from selfbyoc.view.roofline import roofline

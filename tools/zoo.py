@@ -122,7 +122,7 @@ def _found(model: Model, before: Record | None, args: argparse.Namespace) -> Rec
         return record
     from zoo_models.timed import timed
 
-    from selfbyoc.bench.run import cpu_name
+    from selfbyoc.commands.bench.run import cpu_name
 
     if not args.open:  # else its own process timed it, which had it built
         peers = args.peers.split(",") if args.peers else None

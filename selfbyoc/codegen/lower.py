@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..cache.kernels import current
-from ..cache.keys import of_functions, of_inputs
 from ..errors import LoweringError, reason
 from ..language.known import composite_of, is_builtin
 from ..tir.lowering import finished, machine_code
@@ -16,6 +14,8 @@ from ..tvm import GENERATION, has_symbol
 from ..tvm.config import kernel_config
 from .apply import level_of
 from .c_source import linkable
+from .cache.kernels import current
+from .cache.keys import of_functions, of_inputs
 from .external import COMPOSITE, NOT_OWN, External, match_of
 from .scheduled import schedule_external
 from .symbolic.kernel import symbolic_functions

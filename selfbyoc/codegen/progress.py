@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..cache.kernels import current
+from .cache.kernels import current
 from .external import External
 from .fallback import or_default
 from .lower import inputs_key, lower

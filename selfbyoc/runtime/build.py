@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cache.kernels import using
+from ..codegen.cache.kernels import using
 from ..codegen.external import External, read_attrs
 from ..codegen.fallback import ended, reason_of
 from ..codegen.hook import hook
@@ -23,7 +23,7 @@ from ..errors import (
     ReadingError,
     SelfbyocError,
     one_line,
-)
+)  # fmt: skip
 from ..language.registry import listed
 from ..models.generation import tvm_road
 from ..models.sizes import Asked

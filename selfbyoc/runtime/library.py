@@ -31,7 +31,7 @@ from .whole import sealed
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled
     from ..analysis.verify.records import Verification
-    from ..cache.kernels import CacheUse
+    from ..codegen.cache.kernels import CacheUse
     from ..partition.report import Report
 
 

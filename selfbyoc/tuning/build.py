@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cache.assembly import llvm_ir, text_of
+from ..codegen.cache.assembly import llvm_ir, text_of
 from ..tir.lowering import finished, machine_code
 from ..tvm import make_target, module_source
 from .process import Failed, Pool, Process

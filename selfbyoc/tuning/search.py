@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from ..cache.keys import digest
+from ..codegen.cache.keys import digest
 from ..codegen.tuning_record import Tuned
 from ..errors import SelfbyocError, TuningError, one_line
 from ..language.decisions import deciding

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..cache.keys import digest, graph_data, of_code
 from ..codegen.apply import Scheduled
+from ..codegen.cache.keys import digest, graph_data, of_code
 from ..codegen.external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
 from ..codegen.pack import described, pack_constants, packed_types
 from ..codegen.scheduled import schedule_external, stacked_as

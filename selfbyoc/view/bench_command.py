@@ -12,15 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ..analysis.lint.file import declared_in
-from ..bench.contenders import CONTENDERS
-from ..bench.lengths import LENGTHS, length_workloads
-from ..bench.measure import Method
-from ..bench.own import own_workloads
-from ..bench.quantised import LEVELS
-from ..bench.records import Report, Row, read_report
-from ..bench.run import Selection, run
-from ..bench.setting import make_setting
-from ..bench.suite import MODELS, NAMED, SWEEP, suite
+from ..commands.bench.contenders import CONTENDERS
+from ..commands.bench.lengths import LENGTHS, length_workloads
+from ..commands.bench.measure import Method
+from ..commands.bench.own import own_workloads
+from ..commands.bench.quantised import LEVELS
+from ..commands.bench.records import Report, Row, read_report
+from ..commands.bench.run import Selection, run
+from ..commands.bench.setting import make_setting
+from ..commands.bench.suite import MODELS, NAMED, SWEEP, suite
 from ..common.files import write_text
 from ..errors import InputError
 from ..models.sizes import parse_lengths, parse_sizes

@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ..bench.setting import make_setting
+from ..commands.bench.setting import make_setting
 from ..errors import InputError, did_you_mean
 from ..models.generation import tvm_road
 from ..models.shapes import Shape, parse_shapes

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from ..bench.limits import limit
-from ..bench.means import compared, geometric_mean, ratios, worst
-from ..bench.quantised import LEVELS
-from ..bench.records import OURS, OWN_BUILD, Report, Result, Row
+from ..commands.bench.limits import limit
+from ..commands.bench.means import compared, geometric_mean, ratios, worst
+from ..commands.bench.quantised import LEVELS
+from ..commands.bench.records import OURS, OWN_BUILD, Report, Result, Row
 from .console import PlainTable
 
 TITLES = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from ..cache.kernels import folder
-from ..cache.store import LIMIT, Entry, Store
+from ..codegen.cache.kernels import folder
+from ..codegen.cache.store import LIMIT, Entry, Store
 from .console import PlainTable
 from .tables import target_text
 

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..commands.fuzz.attempt import Setting
+from ..commands.fuzz.judge import KINDS, Finding
+from ..commands.fuzz.run import Plan, Result, fuzz, replay
 from ..common.files import write_text
 from ..common.optional import extra
 from ..errors import InputError
-from ..fuzz.attempt import Setting
-from ..fuzz.judge import KINDS, Finding
-from ..fuzz.run import Plan, Result, fuzz, replay
 from ..machine import host
 from ..models.shapes import parse_shapes
 from ..tvm import GENERATION

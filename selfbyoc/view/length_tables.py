@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from ..bench.lengths import LEAST, LEAST_OF_SHORT, SHORT, is_even, least_of
-from ..bench.means import compared, geometric_mean, ratios
-from ..bench.records import STATIC, Row
+from ..commands.bench.lengths import LEAST, LEAST_OF_SHORT, SHORT, is_even, least_of
+from ..commands.bench.means import compared, geometric_mean, ratios
+from ..commands.bench.records import STATIC, Row
 from .bench_tables import SHORT as SHORT_NAMES
 from .bench_tables import error_cell, names, ratio_cell, time_cells
 from .console import PlainTable

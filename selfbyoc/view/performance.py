@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 
-from ..bench.lengths import LENGTHS
-from ..bench.limits import limit
-from ..bench.means import compared, geometric_mean, ratios, worst
-from ..bench.quantised import LEVELS
-from ..bench.records import OURS, STATIC, Report, Row
+from ..commands.bench.lengths import LENGTHS
+from ..commands.bench.limits import limit
+from ..commands.bench.means import compared, geometric_mean, ratios, worst
+from ..commands.bench.quantised import LEVELS
+from ..commands.bench.records import OURS, STATIC, Report, Row
 from .bench_tables import (
     OVER_FLOATS,
     SHORT,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..bench.inputs import inputs_of
-from ..bench.levels import FLOATS, LEVELS, Nearness, nearness, times
+from ..commands.bench.inputs import inputs_of
+from ..commands.bench.levels import FLOATS, LEVELS, Nearness, nearness, times
 from ..errors import InputError
 from ..models.batches import batches_in
 from ..models.from_onnx import from_onnx

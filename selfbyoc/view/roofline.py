@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from ..bench.records import Report, Row
+from ..commands.bench.records import Report, Row
 from .drawing import FAINT, FONT, INK, PALETTE
 
 WIDTH, HEIGHT = 860, 560

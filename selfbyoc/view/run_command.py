@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from rich.console import Console
 
-from ..bench.inputs import made_up
+from ..commands.bench.inputs import made_up
 from ..common.files import written
 from ..errors import InputError, did_you_mean, one_line
 from ..models.shapes import Shape, parse_shapes

@@ -16,7 +16,7 @@ from scripts import tool
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
-from selfbyoc.cache import keys
+from selfbyoc.codegen.cache import keys
 from selfbyoc.common import probes
 from selfbyoc.common.probes import Answer, ask, ask_beside, ask_python, once, telling
 from selfbyoc.errors import ToolError

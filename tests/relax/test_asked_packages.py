@@ -13,7 +13,7 @@ from harness import served
 import selfbyoc
 from selfbyoc.__main__ import main
 from selfbyoc.analysis.gpu import nvrtc
-from selfbyoc.bench.contenders import CONTENDERS
+from selfbyoc.commands.bench.contenders import CONTENDERS
 from selfbyoc.common.optional import cannot_use, extra, is_installed
 from selfbyoc.errors import FallbackWarning, MissingExtra, ModelWarning, ToolError
 from selfbyoc.runtime import system_compiler

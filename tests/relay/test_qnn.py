@@ -7,7 +7,7 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import Composite, op
-from selfbyoc.fuzz.generation import planter
+from selfbyoc.commands.fuzz.generation import planter
 from selfbyoc.ops.fixed_point import fixed_point
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 from selfbyoc.tvm import tvm

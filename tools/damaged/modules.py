@@ -12,7 +12,7 @@ import numpy as np
 
 import selfbyoc
 from selfbyoc import emit, op
-from selfbyoc.bench.inputs import made_up
+from selfbyoc.commands.bench.inputs import made_up
 from selfbyoc.tvm import tvm
 from selfbyoc.view.model_file import imported, naming
 

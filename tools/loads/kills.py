@@ -25,9 +25,9 @@ from typing import Any
 
 from selfbyoc import tune
 from selfbyoc.__main__ import main as command
-from selfbyoc.bench.records import Report, Result, Row, read_report, write_report
-from selfbyoc.bench.roof import Roof
-from selfbyoc.cache.store import Store
+from selfbyoc.codegen.cache.store import Store
+from selfbyoc.commands.bench.records import Report, Result, Row, read_report, write_report
+from selfbyoc.commands.bench.roof import Roof
 from selfbyoc.tuning import records
 from selfbyoc.tuning.records import Place, Record
 

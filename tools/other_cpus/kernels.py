@@ -14,7 +14,7 @@ import numpy as np
 import selfbyoc
 from selfbyoc import Case, Composite, op
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.cache.kernels import using
+from selfbyoc.codegen.cache.kernels import using
 from selfbyoc.codegen.lower import lower
 from selfbyoc.ir.emit import emit
 from selfbyoc.tvm import GENERATION, make_target, module_source

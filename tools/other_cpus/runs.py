@@ -16,7 +16,7 @@ from selfbyoc.analysis.verify.records import PASSED
 from selfbyoc.analysis.verify.run import Runner
 from selfbyoc.analysis.verify.subjects import Subject
 from selfbyoc.analysis.verify.verification import subjects_of
-from selfbyoc.cache.kernels import using
+from selfbyoc.codegen.cache.kernels import using
 from selfbyoc.errors import SelfbyocError, one_line
 from selfbyoc.machine import host
 from selfbyoc.tvm import GENERATION, make_target

@@ -13,10 +13,10 @@ from selfbyoc.codegen.arguments import run_pack
 from selfbyoc.codegen.info.ops import Ops
 from selfbyoc.codegen.plan import ops_of
 from selfbyoc.codegen.unread_attributes import is_right
-from selfbyoc.fuzz.infer import Invalid
-from selfbyoc.fuzz.meaning import graph_of
-from selfbyoc.fuzz.program import Program
-from selfbyoc.fuzz.seeds import case_program
+from selfbyoc.commands.fuzz.infer import Invalid
+from selfbyoc.commands.fuzz.meaning import graph_of
+from selfbyoc.commands.fuzz.program import Program
+from selfbyoc.commands.fuzz.seeds import case_program
 from selfbyoc.graph import OpGraph
 from selfbyoc.language.composite import Composite
 from selfbyoc.match.match import Match, find_whole

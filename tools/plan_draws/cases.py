@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 from selfbyoc import BUILTIN
+from selfbyoc.commands.fuzz.program import Program
+from selfbyoc.commands.fuzz.shapes import at_places, valid
 from selfbyoc.common import structured
-from selfbyoc.fuzz.program import Program
-from selfbyoc.fuzz.shapes import at_places, valid
 from selfbyoc.language.composite import Composite
 from selfbyoc.language.decisions import Choice, deciding, for_every_size_of
 from selfbyoc.machine import Machine

@@ -12,8 +12,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from selfbyoc.fuzz.infer import Invalid, Type, result
-from selfbyoc.fuzz.program import ITEM, Node, Program
+from selfbyoc.commands.fuzz.infer import Invalid, Type, result
+from selfbyoc.commands.fuzz.program import ITEM, Node, Program
 from selfbyoc.ops.vocabulary import complete
 
 from . import sizes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from selfbyoc.fuzz.infer import Invalid
+from selfbyoc.commands.fuzz.infer import Invalid
 from selfbyoc.ops.cells import GATES
 from selfbyoc.ops.few_bits import BITS
 from selfbyoc.ops.resampling import MODES, ROUNDINGS

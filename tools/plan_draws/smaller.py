@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from selfbyoc.fuzz.infer import Invalid
-from selfbyoc.fuzz.shrink import smaller as smaller_programs
+from selfbyoc.commands.fuzz.infer import Invalid
+from selfbyoc.commands.fuzz.shrink import smaller as smaller_programs
 
 from . import machines
 from .cases import BUILT, Case

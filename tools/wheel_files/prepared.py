@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from selfbyoc.bench.inputs import inputs_of
+from selfbyoc.commands.bench.inputs import inputs_of
 from selfbyoc.common.optional import extra
 from selfbyoc.models.onnx.graph import nodes
 from selfbyoc.models.onnx_model import load_onnx

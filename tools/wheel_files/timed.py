@@ -9,10 +9,10 @@ from pathlib import Path
 from zoo_models.record import Record
 from zoo_models.timed import measured
 
-from selfbyoc.bench.contenders import CONTENDERS
-from selfbyoc.bench.measure import Method, saved
-from selfbyoc.bench.process import Process
-from selfbyoc.bench.setting import make_setting
+from selfbyoc.commands.bench.contenders import CONTENDERS
+from selfbyoc.commands.bench.measure import Method, saved
+from selfbyoc.commands.bench.process import Process
+from selfbyoc.commands.bench.setting import make_setting
 
 from .catalogue import Entry
 from .prepared import inputs_for, prepared

@@ -13,7 +13,7 @@ from zoo_models.trial import Trial
 from zoo_models.truth import SLACK, Truth, judged, relative, truth_of_file
 
 import selfbyoc
-from selfbyoc.bench.reference import OLDEST_OPSET, reference
+from selfbyoc.commands.bench.reference import OLDEST_OPSET, reference
 from selfbyoc.errors import ModelWarning
 
 from .catalogue import Entry

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import selfbyoc
-from selfbyoc.bench import worker
-from selfbyoc.bench.contenders import CONTENDERS, Built, Contender
-from selfbyoc.bench.contenders.contender import Inputs
-from selfbyoc.bench.setting import Setting
+from selfbyoc.commands.bench import worker
+from selfbyoc.commands.bench.contenders import CONTENDERS, Built, Contender
+from selfbyoc.commands.bench.contenders.contender import Inputs
+from selfbyoc.commands.bench.setting import Setting
 from selfbyoc.runtime.generation import runtime
 
 from .catalogue import catalogue

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from selfbyoc.bench.measure import Method, Ready, build_all, in_turns
-from selfbyoc.bench.process import Process
-from selfbyoc.bench.setting import make_setting
+from selfbyoc.commands.bench.measure import Method, Ready, build_all, in_turns
+from selfbyoc.commands.bench.process import Process
+from selfbyoc.commands.bench.setting import make_setting
 
 from .contenders import MODEL, ONNX, READERS, ZOO
 from .model import Model
@@ -85,7 +85,7 @@ def _given(model: Model, size: str, folder: Path, limit: float) -> Mapping[str, 
 
 def write_onnx(model: Model, size: str, folder: Path) -> None:
     """The inputs, then the model as ONNX: in a process of its own, for it takes much memory."""
-    from selfbyoc.bench.inputs import inputs_of
+    from selfbyoc.commands.bench.inputs import inputs_of
     from selfbyoc.common.optional import extra
 
     if model.is_onnx:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from selfbyoc.bench.inputs import inputs_of
-from selfbyoc.bench.reference import unoptimised
+from selfbyoc.commands.bench.inputs import inputs_of
+from selfbyoc.commands.bench.reference import unoptimised
 from selfbyoc.common.optional import extra
 from selfbyoc.runtime.tolerance import bound_of
 

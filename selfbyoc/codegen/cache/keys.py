@@ -1,0 +1,165 @@
+"""What a kernel depends on, as text and as a key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...common.probes import SERVES
+from ...graph import OpGraph, Value
+from ...machine import host
+from ...tvm import GENERATION, structural_hash, target_dict, tvm
+
+_PACKAGE = Path(__file__).parent.parent.parent
+_STARTED = time.time()
+# Who changes a function after its script is read for the key.
+_LOWERING = (
+    "tvm/__init__.py",
+    "tvm/alignment.py",
+    "tvm/c.py",
+    "tvm/own_ops.py",
+    "tvm/predicates.py",
+    "tvm/rewrite.py",
+    "tvm/rounding.py",
+    "tvm/selects.py",
+    "tvm/starts.py",
+    "tvm/symbolic.py",
+    "tvm/values.py",
+    "tvm/vectors.py",
+    "tir/transposed_tiles.py",
+    "tir/dot_products.py",
+    "tir/edge_vectors.py",
+    "tir/lowering.py",
+    "tir/gathers.py",
+    "tir/interleaves.py",
+    "tir/level_limits.py",
+    "codegen/lower.py",
+    "tir/prefetch.py",
+    "tir/quotients.py",
+    "tir/vector_transpose.py",
+    "tir/stack_tiles.py",
+    "tir/allocations.py",
+    "tir/tails.py",
+    "tir/strided_vectors.py",
+    "tir/whole_tiles.py",
+    "tir/lanes.py",
+    "tir/whole_vectors.py",
+    "machine/features.py",
+)
+
+
+def digest(facts: Iterable[Any]) -> str:
+    """One key of JSON data."""
+    return hashlib.sha256(json.dumps(list(facts), sort_keys=True).encode()).hexdigest()
+
+
+def of_functions(functions: Sequence[Any], target: Any, config: Mapping[str, Any]) -> str:
+    """The key of the machine code of scheduled functions.
+
+    How they are lowered it does not say: that is in the sources.
+    """
+    code = [fact for func in functions for fact in _code(func)]
+    facts = [*code, target_dict(target), dict(config), *compiler()]
+    return digest(["code", _LOWERED_BY, *facts])
+
+
+def of_code(func: Any) -> str:
+    """The key of a scheduled function alone, by which a tuning record knows it again."""
+    return digest(["function", *_code(func)])
+
+
+def _code(func: Any) -> tuple[str, int]:
+    """A script names everything but the last digits of floats; a structural hash has these."""
+    for name in [str(n) for n in func.attrs.keys()]:  # noqa: SIM118 (no Python dict)
+        if name in ("global_symbol", "Composite") or name.startswith("tefuse."):
+            func = func.without_attr(name)  # no code comes of them
+    return func.script(), int(structural_hash(func))
+
+
+def of_inputs(
+    names: Iterable[str], graph: OpGraph, attrs: Mapping[str, Any], target: Any
+) -> str | None:
+    """The key of all that a built-in composite's scheduled function comes from.
+
+    None while the package's sources change: what runs may be older than what is on disk.
+    """
+    code = _sources()
+    if code is None:
+        return None
+    return digest(
+        ["inputs", list(names), graph_data(graph), dict(attrs), target_dict(target), code,
+         _environment(), host.cpu(), host.cores(), host.cache_bytes(), *compiler()]
+    )  # fmt: skip
+
+
+def graph_data(graph: OpGraph) -> list[Any]:
+    """A graph without the names that its IR gave to values and ops."""
+    numbers: dict[Value, int] = {}
+
+    def number(value: Value) -> int:
+        return numbers.setdefault(value, len(numbers))
+
+    inputs = [[number(v), *_type(v)] for v in graph.inputs]
+    ops = [
+        [c.kind, repr(sorted(c.attrs.items())), bool(c.sources),
+         [[number(v), *_type(v)] for v in c.inputs], [[number(v), *_type(v)] for v in c.outputs]]
+        for c in graph.ops
+    ]  # fmt: skip
+    return [inputs, ops, [number(v) for v in graph.outputs]]
+
+
+def _type(value: Value) -> list[Any]:
+    return [list(value.shape), value.dtype, value.is_constant, repr(value.scalar)]
+
+
+@cache
+def compiler() -> tuple[str, ...]:
+    """Which TVM and LLVM compile."""
+    info = {str(k): str(v) for k, v in tvm.support.libinfo().items()}
+    library = _library_file()
+    stat = library.stat() if library else None
+    built = f"{stat.st_size} {stat.st_mtime_ns}" if stat else ""
+    llvm = tvm.target.codegen
+    triple, major = str(llvm.llvm_get_system_triple()), str(llvm.llvm_version_major())
+    return GENERATION, tvm.__version__, json.dumps(info, sort_keys=True), built, triple, major
+
+
+def _library_file() -> Path | None:
+    """TVM's own shared library: a build from source changes without a new version."""
+    folder = Path(tvm.__file__).parent
+    places = (folder, folder / "lib", folder.parent.parent / "build")
+    names = ("libtvm.so", "libtvm_compiler.so", "libtvm.dylib")
+    return next((p / n for p in places for n in names if (p / n).exists()), None)
+
+
+@cache
+def _sources() -> str | None:
+    """A hash of this package's code."""
+    paths = sorted(_PACKAGE.rglob("*.py"))
+    return None if any(p.stat().st_mtime > _STARTED for p in paths) else _hash(paths)
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    hashed = hashlib.sha256()
+    for path in paths:
+        hashed.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
+    return hashed.hexdigest()
+
+
+_LOWERED_BY = _hash(_PACKAGE / name for name in _LOWERING)  # now, as they are imported now
+
+
+def _environment() -> dict[str, str]:
+    """The switches of this package. Those of the cache, and who was asked, change no kernel; what a
+    record says is in the kernel's attributes.
+    """
+    aside = ("SELFBYOC_CACHE", "SELFBYOC_RECORDS", SERVES)
+    return {
+        k: v for k, v in os.environ.items() if k.startswith("SELFBYOC_") and not k.startswith(aside)
+    }

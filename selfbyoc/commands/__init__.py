@@ -1,0 +1,1 @@
+"""What measures and tries the library from outside: benchmarks beside peers, programs that grow."""

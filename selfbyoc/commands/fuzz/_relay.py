@@ -1,0 +1,66 @@
+"""Relay: ops of a module with their attributes, and one op with others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relay
+
+from ...tvm import tvm
+
+
+def op_calls(mod: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Each op of `main` by its name, with its attributes."""
+    found: list[tuple[str, dict[str, Any]]] = []
+
+    def visit(node: Any) -> None:
+        if _is_call(node):
+            found.append((str(node.op.name), _attrs(node)))
+
+    relay.analysis.post_order_visit(mod["main"], visit)
+    return found
+
+
+def planted(mod: Any, op: str, index: int = 0, **attrs: Any) -> Any:
+    """`main` with these attributes at the op of this name, the `index`-th of them; typed anew."""
+    func = _Planted(op, index, attrs).visit(mod["main"])
+    untyped = relay.Function(func.params, func.body)
+    return relay.transform.InferType()(tvm.IRModule.from_expr(untyped))
+
+
+def output_types(mod: Any) -> list[tuple[tuple[int, ...], str]]:
+    """What `main` returns: shapes and dtypes."""
+    found = mod["main"].ret_type
+    fields = found.fields if isinstance(found, relay.TupleType) else [found]
+    return [(tuple(map(int, t.shape)), str(t.dtype)) for t in fields]
+
+
+def by_frontend(model: Any) -> Any:
+    """What TVM's own frontend makes of an ONNX model, with nothing of this library's."""
+    return relay.frontend.from_onnx(model, freeze_params=True)[0]
+
+
+def _is_call(node: Any) -> bool:
+    return isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
+
+
+def _attrs(call: Any) -> dict[str, Any]:
+    if call.attrs is None:
+        return {}
+    return {str(key): call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 (no dict)
+
+
+class _Planted(relay.ExprMutator):
+    def __init__(self, op: str, index: int, attrs: dict[str, Any]) -> None:
+        super().__init__()
+        self.op, self.left, self.attrs = op, index, attrs
+
+    def visit_call(self, call: Any) -> Any:
+        made = super().visit_call(call)
+        if not _is_call(made) or str(made.op.name) != self.op:
+            return made
+        self.left -= 1
+        if self.left != -1:
+            return made
+        attrs = tvm.ir.make_node(made.op.attrs_type_key, **{**_attrs(made), **self.attrs})
+        return relay.Call(made.op, made.args, attrs)

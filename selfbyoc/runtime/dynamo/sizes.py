@@ -1,0 +1,167 @@
+"""The open sizes of a graph: where they are in its inputs, and what of its results they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...errors import InputError
+
+Place = tuple[int, int]  # an input of the graph, and an axis
+Sizes = tuple[int, ...]  # of each symbol, in order
+
+_LARGEST = 2**62
+
+# PyTorch raises for an index beyond these; a library cannot, where the extent is open.
+_INDEXING = (
+    "embedding", "gather", "index", "index_put", "index_select", "scatter", "scatter_add", "take",
+)  # fmt: skip
+# That leave integers what they are, or are looked at.
+_IN_PLACE = ("_to_copy", "add", "alias", "clone", "expand", "reshape", "slice", "unsqueeze", "view")
+
+
+@dataclass(frozen=True)
+class Open:
+    """What is symbolic in a graph.
+
+    places   symbol -> where it is the extent of a tensor
+    bounds   symbol -> the least and the largest size that dynamo calls the graph with
+    sizes    an integer among the inputs -> the extent that it is
+    numbers  integers among the inputs that are no extent: a library is of their values
+    """
+
+    places: Mapping[Any, tuple[Place, ...]]
+    bounds: Mapping[Any, tuple[int, int | None]]
+    sizes: Mapping[int, Place]
+    numbers: tuple[int, ...]
+
+    def of(self, given: Sequence[Any]) -> Sizes:
+        """The sizes of these inputs."""
+        return tuple([given[n].shape[axis] for (n, axis), *_ in self.places.values()])
+
+    def numbers_in(self, given: Sequence[Any]) -> tuple[Any, ...]:
+        """The values of these inputs that a library is of."""
+        return tuple([given[n] for n in self.numbers])
+
+    def dims(self, live: Sequence[int]) -> list[dict[int, Any] | None]:
+        """What torch.export is to leave open of these inputs."""
+        found: dict[int, dict[int, Any]] = {}
+        for symbol, places in self.places.items():
+            least, most = self.bounds[symbol]
+            # By a name of ours it would have to fit these bounds: `x[1:]` is of 3 rows or more.
+            dim = torch.export.Dim.AUTO(min=least, max=most)
+            for position, axis in places:
+                found.setdefault(position, {})[axis] = dim
+        return [found.get(n) for n in live]
+
+
+def open_sizes(module: Any, weights: Sequence[int]) -> Open | None:
+    """Those of a functional graph; None where it has none. Raises InputError where a library for
+    all of them cannot do as PyTorch does.
+    """
+    values = [n.meta.get("val") for n in module.graph.find_nodes(op="placeholder")]
+    places: dict[Any, list[Place]] = {}
+    for position, value in enumerate(values):
+        if isinstance(value, torch.Tensor) and position not in weights:
+            for axis, extent in enumerate(value.shape):
+                if isinstance(extent, torch.SymInt):
+                    places.setdefault(_symbol(extent), []).append((position, axis))
+    if not places:
+        return None
+    _check_indices(module)
+    integers = {n: v.node.expr for n, v in enumerate(values) if isinstance(v, torch.SymInt)}
+    return Open(
+        {symbol: tuple(found) for symbol, found in places.items()},
+        {symbol: _bounds(symbol, values) for symbol in places},
+        {n: places[symbol][0] for n, symbol in integers.items() if symbol in places},
+        tuple(
+            n
+            for n, value in enumerate(values)
+            if not isinstance(value, torch.Tensor) and integers.get(n) not in places
+        ),
+    )
+
+
+def _symbol(extent: Any) -> Any:
+    expression = extent.node.expr
+    if not expression.is_Symbol:
+        raise InputError(f"an input has the extent {expression}, which is no size by itself")
+    return expression
+
+
+def _bounds(symbol: Any, values: Sequence[Any]) -> tuple[int, int | None]:
+    tensor = next(v for v in values if isinstance(v, torch._subclasses.FakeTensor))
+    known = tensor.fake_mode.shape_env.var_to_range[symbol]
+    # What has no bound ends at an infinity of sympy's, PyTorch's own, or the largest number.
+    is_bound = known.upper.is_Integer and int(known.upper) < _LARGEST
+    return max(int(known.lower), 0), int(known.upper) if is_bound else None
+
+
+def _check_indices(module: Any) -> None:
+    for node in module.graph.nodes:
+        name = _op(node)
+        if name not in _INDEXING:
+            continue
+        data = node.args[0].meta.get("val")
+        extents = getattr(data, "shape", ())
+        if all(isinstance(extent, int) for extent in extents):
+            continue
+        indices = node.args[1] if name == "index" else ()
+        if not indices or not all(map(_is_within, indices, extents)):
+            raise InputError(f"{node.target} has indices of an open size")
+
+
+def _op(node: Any) -> str:
+    """The name of an ATen op that is called; none for anything else."""
+    packet = getattr(node.target, "overloadpacket", None)
+    return getattr(packet, "__name__", "") if node.op == "call_function" else ""
+
+
+def _is_within(index: Any, extent: Any) -> bool:
+    """Whether an index is one of 0, 1, ... up to an extent, by how it was made: masks are read so;
+    None takes all.
+    """
+    while index is not None and _is_counted(index) and _op(index) in _IN_PLACE:
+        moved, *others = index.args
+        if _op(index) == "add" and (others != [0] or index.kwargs):
+            return False
+        index = moved
+    if index is None or not _is_counted(index) or _op(index) != "arange":
+        return index is None
+    start, end, step = (0, *index.args, 1)[-3:] if len(index.args) == 1 else (*index.args, 1)[:3]
+    end = getattr(end, "meta", {}).get("val", end)
+    return (start, step) == (0, 1) and bool(_expression(end) == _expression(extent))
+
+
+def _is_counted(index: Any) -> bool:
+    """Whether it is of integers that hold any size: of bools or bytes an index is a mask."""
+    return getattr(index.meta.get("val"), "dtype", None) in (torch.int32, torch.int64)
+
+
+def _expression(extent: Any) -> Any:
+    return extent.node.expr if isinstance(extent, torch.SymInt) else extent
+
+
+def results_at(module: Any, symbols: Mapping[Any, int]) -> list[Any]:
+    """What a graph returns at some sizes: of a tensor shape and strides, else the number."""
+    (last,) = module.graph.find_nodes(op="output")
+    values = [getattr(node, "meta", {}).get("val", node) for node in last.args[0]]
+    return [
+        (_numbers(v.shape, symbols), _numbers(v.stride(), symbols))
+        if isinstance(v, torch.Tensor)
+        else _number(v, symbols)
+        for v in values
+    ]
+
+
+def _numbers(extents: Sequence[Any], symbols: Mapping[Any, int]) -> tuple[Any, ...]:
+    return tuple(_number(extent, symbols) for extent in extents)
+
+
+def _number(value: Any, symbols: Mapping[Any, int]) -> Any:
+    if not isinstance(value, torch.SymInt):
+        return value
+    return int(value.node.expr.xreplace(symbols))

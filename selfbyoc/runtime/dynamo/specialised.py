@@ -1,0 +1,165 @@
+"""One library of a graph: for these sizes, with these weights."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from operator import attrgetter, is_, itemgetter
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ...errors import InputError, SelfbyocError, one_line
+from ...models.from_torch import imported
+from ..build import build
+from ..library import Library, Session
+from .changes import contents, holders, written_uncounted
+from .constants import with_constants
+from .options import Options
+from .results import Results
+from .sizes import Open
+
+_BELOW = 63  # TVM's kernels read at multiples of 64 bytes
+_version, _pointer = attrgetter("_version"), torch.Tensor.data_ptr
+
+
+class Specialised:
+    """A library that is given what is left of a graph's inputs: those that are neither a size nor a
+    weight that it holds.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        given: Sequence[Any],
+        weights: Sequence[int],
+        options: Options,
+        sizes: Open | None = None,
+    ) -> None:
+        self._module, self._compare = module, options.compare
+        self._weights = _picking(weights)
+        self.holds = self._weights(given)
+        self._state = self._state_now()
+        self._statistics = written_uncounted(self.holds)
+        self._were = contents(self._statistics)
+        numbers = [n for n, v in enumerate(given) if not isinstance(v, torch.Tensor)]
+        open_ = {} if sizes is None else sizes.sizes
+        fixed = {n: given[n] for n in numbers if n not in open_}
+        fixed |= dict(zip(weights, self.holds, strict=True))
+        live = [n for n in range(len(given)) if n not in fixed and n not in open_]
+        self._live = _picking(live)
+        self._executors = threading.local()
+        # aot_autograd watches the first call by a mode of its own, in which nothing is exported.
+        with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+            tensors = [tensor.detach() for tensor in self._live(given)]
+            equal = [] if sizes is None else list(sizes.places.values())
+            dims = None if sizes is None else sizes.dims(live)
+            bare = with_constants(module, fixed, open_, equal)
+            self.library = _library(bare, tensors, options, dims)
+        self._indices = _indices(self.library)
+        self._results = self._compared(given)
+        holders.add(self)
+
+    def _compared(self, given: Sequence[Any]) -> Results:
+        """How the results lie for these inputs. Raises InputError where they are not PyTorch's."""
+        with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+            expected = list(self._module(*given))
+            # The calls differ in memory where it is the library's to choose.
+            live = [_readable(tensor.detach()) for tensor in self._live(given)]
+            calls = [self._session()(*live) for _ in range(2)]
+            return Results(expected, calls, live, self._compare)
+
+    def fits(self, given: Sequence[Any]) -> bool:
+        """Whether these are the weights that it holds, and nobody wrote them since."""
+        return all(map(is_, self._weights(given), self.holds)) and not self.is_changed()
+
+    def serves(self, given: Sequence[Any]) -> bool:
+        """Whether it may be called with these at once."""
+        return self.fits(given)
+
+    def is_changed(self) -> bool:
+        """Whether somebody wrote the weights, or gave them other memory."""
+        # In this order: what they hold is read where their memory was.
+        return self._state_now() != self._state or contents(self._statistics) != self._were
+
+    def _state_now(self) -> tuple[list[int], list[int]]:
+        return list(map(_version, self.holds)), list(map(_pointer, self.holds))
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        """The graph's results. Where an index is none, PyTorch says so: a library would read the
+        nearest row that is there.
+        """
+        if self._indices and _are_beyond(self._indices, self._live(given)):
+            return list(self._module(*given))
+        session = self._session()
+        # Not by a call of `_readable` for each: half a microsecond of the two that all this takes.
+        found = session(*[
+            t if not t.data_ptr() & _BELOW and t.is_contiguous() else _readable(t)
+            for t in self._live(given)
+        ])  # fmt: skip
+        results = self._results_for(given)
+        return found if results.are_plain else results.of(found)
+
+    def _results_for(self, given: Sequence[Any]) -> Results:
+        return self._results
+
+    def _session(self) -> Session:
+        """This thread's executor."""
+        mine = self._executors
+        if not hasattr(mine, "session"):
+            mine.session = self.library.session()
+        found: Session = mine.session
+        return found
+
+
+def _indices(library: Library) -> list[tuple[int, int, int]]:
+    """The inputs that are indices: place, least and largest number."""
+    names = [name for name, _, _ in library.inputs]
+    return [(names.index(name), low, high) for name, (low, high) in library.index_bounds.items()]
+
+
+def _are_beyond(indices: Sequence[tuple[int, int, int]], live: Sequence[Any]) -> bool:
+    """Whether a number is no index of anything."""
+    for place, low, high in indices:
+        if live[place].numel():
+            least, largest = live[place].aminmax()
+            if int(least) < low or int(largest) > high:
+                return True
+    return False
+
+
+def _picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the arguments at these places, as quickly as Python can."""
+    if len(places) < 2:  # itemgetter would give one by itself
+        return lambda given: [given[n] for n in places]
+    return itemgetter(*places)
+
+
+def _readable(tensor: Any) -> Any:
+    """A tensor, or a copy where TVM could not read it; PyTorch's own memory is aligned."""
+    if not tensor.data_ptr() & _BELOW and tensor.is_contiguous():
+        return tensor
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _library(
+    module: Any, live: Sequence[Any], options: Options, dims: Sequence[Any] | None
+) -> Library:
+    """Import and build; every error as one of ours."""
+    try:
+        mod = imported(module, live, bare=True, dims=dims)
+        library = build(mod, **options.for_build())
+    except (SelfbyocError, Warning):  # a warning where the user, or `EverySize`, makes it an error
+        raise
+    except Exception as err:  # TVM's own, of ops that it does not lower
+        raise InputError(f"TVM does not build it: {one_line(err)}") from err
+    told = [(list(shape), dtype) for _, shape, dtype in library.inputs]
+    wanted = [
+        ([None if axis in (opened or ()) else extent for axis, extent in enumerate(t.shape)], dtype)
+        for t, opened in zip(live, dims or [None] * len(live), strict=True)
+        if (dtype := str(t.dtype).removeprefix("torch."))
+    ]
+    if told != wanted:
+        raise InputError(f"TVM's importer has other inputs: {told}, expected {wanted}")
+    return library
