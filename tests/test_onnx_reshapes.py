@@ -61,7 +61,7 @@ def test_what_is_known_to_fit_is_no_copy():
     if RELAX:
         assert "one_size" not in str(mod)
     else:
-        from selfbyoc.runtime._relay_shapes import with_shapes_checked
+        from selfbyoc.runtime.relay.shapes import with_shapes_checked
 
         assert "fitting" not in str(with_shapes_checked(mod))
     x = random(2, 5, 24)

@@ -128,13 +128,13 @@ def test_a_trial_is_not_the_last_word(monkeypatch):
 @pytest.mark.usefixtures("python_handles_the_signal")
 @pytest.mark.parametrize("name", ["_scheduled", "build_module"])
 def test_what_no_composite_took_is_not_left_unscheduled(monkeypatch, name):
-    from selfbyoc.runtime import _relax as road
-    from selfbyoc.runtime import _relax_rest
+    from selfbyoc.runtime import relax as road
+    from selfbyoc.runtime.relax import rest
 
     calls = []
     if name == "build_module":  # they are compiled one by one where all at once do not compile
         monkeypatch.setattr(road.tvm, "compile", fault)
-    monkeypatch.setattr(_relax_rest, name, stopped_within(calls))
+    monkeypatch.setattr(rest, name, stopped_within(calls))
     mod = emit(lambda x: op.softmax(op.transpose(op.softmax(x))), X)
     with pytest.raises(KeyboardInterrupt):
         build(mod, composites=[], cache=False)

@@ -438,12 +438,12 @@ def test_another_meaning_is_noticed(monkeypatch):
     """What TVM's importer takes for something else is compared once, and left to PyTorch."""
     from tvm import relax
 
-    from selfbyoc.models import _relax_torch
+    from selfbyoc.models.relax import torch_importer
 
     def wrong(node, importer):
         return importer.block_builder.emit(relax.op.cos(importer.env[node.args[0]]))
 
-    monkeypatch.setitem(_relax_torch._CONVERTERS, "sin.default", wrong)
+    monkeypatch.setitem(torch_importer._CONVERTERS, "sin.default", wrong)
     fast, _ = compiled(torch.sin)
     x = torch.randn(50)
     with torch.no_grad(), pytest.warns(FallbackWarning, match="other values by TVM"):

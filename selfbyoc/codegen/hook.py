@@ -5,8 +5,8 @@
 from ..tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as hook
+    from . import relay as hook
 else:
-    from . import _relax as hook  # type: ignore[no-redef]
+    from . import relax as hook  # type: ignore[no-redef]
 
 __all__ = ["hook"]

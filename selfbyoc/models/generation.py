@@ -3,8 +3,8 @@
 from ..tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as tvm_road
+    from . import relay as tvm_road
 else:
-    from . import _relax as tvm_road  # type: ignore[no-redef]
+    from . import relax as tvm_road  # type: ignore[no-redef]
 
 __all__ = ["tvm_road"]

@@ -25,6 +25,6 @@ def name_sizes(mod: Any, names: Mapping[str, Mapping[int, str]]) -> Any:
     check_module(mod)
     if GENERATION == "relax":
         raise InputError("mod: the symbols of a Relax module have names already")
-    from ..ir._relay_told import told
+    from ..ir.relay.told import told
 
     return told(mod, names)

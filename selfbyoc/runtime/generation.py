@@ -3,8 +3,8 @@
 from ..tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as runtime
+    from . import relay as runtime
 else:
-    from . import _relax as runtime  # type: ignore[no-redef]
+    from . import relax as runtime  # type: ignore[no-redef]
 
 __all__ = ["runtime"]

@@ -20,12 +20,12 @@ Size = tuple[int | None, tuple[tuple[int, int], ...]]
 def sizes_of(mod: Any) -> dict[str, Size]:
     """The symbols of a module's `main`, by name."""
     if GENERATION == "relay":
-        from ..ir._relay_any import names_of
+        from ..ir.relay.any import names_of
 
         names = names_of(mod["main"])
         symbols = dict.fromkeys(names.values())
         return {name: (None, tuple(at for at in names if names[at] == name)) for name in symbols}
-    from ..ir._relax_symbols import casts, places, ranges
+    from ..ir.relax.symbols import casts, places, ranges
 
     within = ranges(mod["main"])
     found = {**places(mod["main"]), **casts(mod["main"])}
@@ -36,7 +36,7 @@ def least_sizes(mod: Any) -> dict[str, int]:
     """The least sizes of a module's symbols, where that is more than 0."""
     if GENERATION == "relay":
         return {}
-    from ..ir._relax_symbols import places, ranges
+    from ..ir.relax.symbols import places, ranges
 
     known = places(mod["main"])
     found = ranges(mod["main"]).items()
@@ -47,7 +47,7 @@ def bounded_by(mod: Any) -> dict[str, str]:
     """Who says what the largest sizes of a module's symbols are, as far as that is known."""
     if GENERATION == "relay":
         return {}
-    from ..ir._relax_symbols import bounded_by, places
+    from ..ir.relax.symbols import bounded_by, places
 
     known = places(mod["main"])
     return {name: by for name, by in bounded_by(mod["main"]).items() if name in known}

@@ -8,12 +8,12 @@ from ..tvm import GENERATION
 from .partition import Partition
 
 if GENERATION == "relax":
-    from ..runtime._relax_rest import ScheduleRest
-    from ._relax import AttachOpInfo
-    from ._relax_fuse import FuseTIR
+    from ..runtime.relax.rest import ScheduleRest
+    from .relax import AttachOpInfo
+    from .relax.fuse import FuseTIR
 
     __all__ = ["AttachOpInfo", "FuseTIR", "Partition", "ScheduleRest"]
 else:
-    from ._relay import extract_tasks, lower, op_info_attached
+    from .relay import extract_tasks, lower, op_info_attached
 
     __all__ = ["Partition", "extract_tasks", "lower", "op_info_attached"]

@@ -5,8 +5,8 @@ import pytest
 from tvm import relax, tirx
 
 import selfbyoc
-from selfbyoc.runtime._relax_norms import norms_are_scales
-from selfbyoc.runtime._relax_rest import ScheduleRest
+from selfbyoc.runtime.relax.norms import norms_are_scales
+from selfbyoc.runtime.relax.rest import ScheduleRest
 from selfbyoc.runtime.tolerance import tolerance
 
 C = 7

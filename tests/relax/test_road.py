@@ -209,7 +209,7 @@ def test_merged_composite_functions(mod, data, monkeypatch):
     """TVM's own pass may put several composites into one external function: the hook stacks them
     all.
     """
-    from selfbyoc.ir._relax import read
+    from selfbyoc.ir.relax import read
     from selfbyoc.language.known import remember
     from selfbyoc.partition import relax as ir
     from selfbyoc.partition.relax.table import fusion_table

@@ -8,7 +8,7 @@ from tvm.script import relax as R
 
 import selfbyoc
 from selfbyoc.errors import InputError
-from selfbyoc.models._relax_sizes import sized
+from selfbyoc.models.relax.sizes import sized
 
 
 @I.ir_module

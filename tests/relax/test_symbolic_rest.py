@@ -9,7 +9,7 @@ from tvm import relax
 import selfbyoc
 from selfbyoc import host_target
 from selfbyoc.errors import InputError
-from selfbyoc.runtime._relax_rest import failing
+from selfbyoc.runtime.relax.rest import failing
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.transform import ScheduleRest
 from selfbyoc.tvm import tir, tvm

@@ -9,12 +9,12 @@ from tvm.script import relax as R
 
 import selfbyoc
 from selfbyoc import Composite, host_target, op, partition_for_tefuse
-from selfbyoc.codegen import _relax as coding
-from selfbyoc.codegen import _relax_calls as calls
+from selfbyoc.codegen import relax as coding
+from selfbyoc.codegen.relax import calls as calls
 from selfbyoc.errors import TargetError
 from selfbyoc.ir.emit import emit
 from selfbyoc.machine import host
-from selfbyoc.runtime import _relax as runtime
+from selfbyoc.runtime import relax as runtime
 from selfbyoc.tvm import make_target, module_source, register_func, target_dict, tensor, tvm
 
 ARGS = {"x": ((1, 4, 9, 9), "float32"), "w": ((8, 4, 3, 3), "float32")}

@@ -182,7 +182,7 @@ def test_merged_compiler_regions(mod, data, expected, monkeypatch):
     all.
     """
     x, params = data
-    from selfbyoc.ir._relay import read
+    from selfbyoc.ir.relay import read
     from selfbyoc.partition import relay as ir
     from selfbyoc.partition.select import select
 
@@ -214,8 +214,8 @@ def test_merged_compiler_regions(mod, data, expected, monkeypatch):
 
 def test_bodies_put_aside(mod, data):
     """Marking with the composites' bodies put aside gives what TVM's passes give with them."""
-    from selfbyoc.ir._relay import read
-    from selfbyoc.ir._relay_hollow import hollow, whole
+    from selfbyoc.ir.relay import read
+    from selfbyoc.ir.relay.hollow import hollow, whole
     from selfbyoc.partition import relay as ir
     from selfbyoc.partition.select import select
 

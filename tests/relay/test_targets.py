@@ -9,7 +9,7 @@ import pytest
 from tvm import relay
 
 from selfbyoc import Composite, build, op, partition_for_tefuse
-from selfbyoc.codegen._relay import build_target
+from selfbyoc.codegen.relay import build_target
 from selfbyoc.errors import LoweringError, ScheduleError
 from selfbyoc.ir.emit import emit
 from selfbyoc.tvm import register_func, tvm

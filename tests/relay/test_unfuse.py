@@ -10,7 +10,7 @@ from tvm.contrib import graph_executor
 
 import selfbyoc
 from selfbyoc import Composite, op, partition_for_tefuse, unfuse
-from selfbyoc.ir._relay_walk import postorder
+from selfbyoc.ir.relay.walk import postorder
 from selfbyoc.schedules.composites.quantized import conv2d_narrowed
 from selfbyoc.tvm import make_target, tvm
 

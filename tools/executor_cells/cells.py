@@ -12,11 +12,11 @@ from .calls import CALLS, OURS
 from .programs import PROGRAMS
 
 if GENERATION == "relay":
-    from . import _relay as roads
-    from ._relay_variants import VARIANTS
+    from . import relay as roads
+    from .relay_variants import VARIANTS
 else:
-    from . import _relax as roads  # type: ignore[no-redef]
-    from ._relax_variants import VARIANTS
+    from . import relax as roads  # type: ignore[no-redef]
+    from .relax_variants import VARIANTS
 
 LEVELS = (0, 1, 2, 3)
 HOST, GENERIC = "host", "llvm"

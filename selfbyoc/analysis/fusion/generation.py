@@ -3,8 +3,8 @@
 from ...tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as road
+    from . import relay as road
 else:
-    from . import _relax as road  # type: ignore[no-redef]
+    from . import relax as road  # type: ignore[no-redef]
 
 __all__ = ["road"]

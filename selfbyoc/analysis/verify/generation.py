@@ -3,8 +3,8 @@
 from ...tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as default_road
+    from . import relay as default_road
 else:
-    from . import _relax as default_road  # type: ignore[no-redef]
+    from . import relax as default_road  # type: ignore[no-redef]
 
 __all__ = ["default_road"]

@@ -3,8 +3,8 @@
 from ...tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as planter
+    from . import relay as planter
 else:
-    from . import _relax as planter  # type: ignore[no-redef]
+    from . import relax as planter  # type: ignore[no-redef]
 
 __all__ = ["planter"]

@@ -83,7 +83,7 @@ def is_copying(given: Mapping[str, Any], scales: np.ndarray) -> bool:
 
 
 def _is_copied(node: Any, graph: Graph) -> bool:
-    """Whether that is so of an image of open sizes; _relax_copied.py reads it."""
+    """Whether that is so of an image of open sizes; relax/copied.py reads it."""
     names = [name for name in node.input[2:] if name]
     scales = graph.constant(names[0]) if names == list(node.input[2:3]) else None
     if scales is None or graph.shape(node.input[0]) is not None:

@@ -1,5 +1,5 @@
 """Forms of Scan: its steps one by one, where they are few; else a Loop, of which TVM's frontend of
-Relax gets a function (models/_relax_loops.py).
+Relax gets a function (models/relax/loops.py).
 """
 
 from __future__ import annotations

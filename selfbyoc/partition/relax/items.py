@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tvm import relax
 
-from ...ir._relax import ITEM
+from ...ir.relax import ITEM
 from ...tvm import tvm
 
 

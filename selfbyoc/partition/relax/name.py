@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax import Constant
+from ...ir.relax import Constant
 from ...tvm import constant_numpy, constant_tensor, structural_hash
 
 _FEW = 1 << 12  # elements: all vectors, hardly a matrix

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax_symbols import ranges, symbols
+from ...ir.relax.symbols import ranges, symbols
 from ...ir.symbols import Range
 from ...tvm import Analyzer, tir, tvm
 

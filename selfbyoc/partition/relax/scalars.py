@@ -16,7 +16,7 @@ from tvm import relax
 from ...codegen.attributes import is_passed
 from ...codegen.hook import hook
 from ...graph import OpGraph
-from ...ir._relax import Constant
+from ...ir.relax import Constant
 from ...tvm import constant_numpy, constant_tensor, tvm
 
 # Position of an argument, its type and its bytes.

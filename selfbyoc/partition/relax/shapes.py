@@ -14,7 +14,7 @@ from typing import Any
 import tvm_ffi
 from tvm import relax
 
-from ...ir._relax_symbols import extents_of, symbols, text_of
+from ...ir.relax.symbols import extents_of, symbols, text_of
 from ...tvm import Analyzer, structural_equal, tir
 from ...tvm.rewrite import substitute, variables_in
 

@@ -10,7 +10,7 @@ from tvm import relax
 from tvm.relax import dpl
 
 from ...graph import Value
-from ...ir._relax import ITEM
+from ...ir.relax import ITEM
 from ...match.match import Match
 from ...tvm import tir, tvm
 from .side_by_side import Tied, beside

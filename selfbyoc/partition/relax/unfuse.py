@@ -9,7 +9,7 @@ from tvm import relax
 
 from ...codegen.external import PACKED, read_attrs
 from ...graph import type_text
-from ...ir._relax import Constant
+from ...ir.relax import Constant
 from ...simplify.relax.inline import inlined, is_op
 from ...tvm import constant_numpy, tvm
 from ..original_weights import Unpack

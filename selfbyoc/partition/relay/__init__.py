@@ -9,11 +9,11 @@ import numpy as np
 from tvm import relay
 
 from ...graph import Value
-from ...ir._relay import declared
-from ...ir._relay_any import calls_named, named, with_names
-from ...ir._relay_hollow import hollow, whole, with_composites
-from ...ir._relay_shapes import register as register_shapes
-from ...ir._relay_walk import children, postorder, rebuild
+from ...ir.relay import declared
+from ...ir.relay.any import calls_named, named, with_names
+from ...ir.relay.hollow import hollow, whole, with_composites
+from ...ir.relay.shapes import register as register_shapes
+from ...ir.relay.walk import children, postorder, rebuild
 from ...ir.symbols import Range
 from ...match.match import Match
 from ...simplify.relay import simplified

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relay
 
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.walk import postorder, rebuild
 from ...tvm import tvm
 
 

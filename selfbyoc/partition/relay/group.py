@@ -9,7 +9,7 @@ from tvm import relay
 from tvm.relay import dataflow_pattern as dfp
 
 from ...graph import Value
-from ...ir._relay_walk import children, postorder, rebuild
+from ...ir.relay.walk import children, postorder, rebuild
 from ...match.match import Match
 from ...tvm import tvm
 

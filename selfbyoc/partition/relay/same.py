@@ -7,8 +7,8 @@ from typing import Any
 
 from tvm import relay
 
-from ...ir._relay_hollow import with_composites
-from ...ir._relay_walk import rebuild
+from ...ir.relay.hollow import with_composites
+from ...ir.relay.walk import rebuild
 from ...tvm import structural_equal, structural_hash, tvm
 from .group import ROOT
 

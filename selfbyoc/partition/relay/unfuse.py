@@ -9,8 +9,8 @@ from tvm import relay
 
 from ...codegen.external import PACKED, read_attrs
 from ...graph import type_text
-from ...ir._relay_hollow import whole
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.hollow import whole
+from ...ir.relay.walk import postorder, rebuild
 from ...simplify.relay.inline import inlined, item
 from ...tvm import constant_numpy, tir, tvm
 from ..original_weights import Unpack

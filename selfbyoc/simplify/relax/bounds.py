@@ -11,7 +11,7 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax import Constant
+from ...ir.relax import Constant
 from ...tvm import TensorLoad, constant_numpy, param_buffers, region_buffer, tir, tvm, walk
 
 _OPS = {tir.Max: relax.op.maximum, tir.Min: relax.op.minimum}

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ...ir._relax import Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Constant
+from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tvm
 from .cuts import Cut, cut_of, item_of
 from .exprs import are_same, is_op, leaves, open_shape

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax import Constant
+from ...ir.relax import Constant
 from ...tvm import constant_numpy
 from .exprs import is_op, open_shape, plain_numbers
 

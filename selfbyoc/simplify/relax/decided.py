@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ...ir._relax import Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Constant
+from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tir
 from .. import intervals
 from ..intervals import FALSE, MOST, OF_TWO, TRUE, Interval

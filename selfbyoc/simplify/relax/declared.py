@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import relax
 
 from ...errors import OpError
-from ...ir._relax_emit import function_of
+from ...ir.relax.emit import function_of
 from ...ops.vocabulary import KINDS
 from ...tvm import structural_equal, tvm
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ...ir._relax_emit import constant
-from ...ir._relax_register import call_of
+from ...ir.relax.emit import constant
+from ...ir.relax.register import call_of
 from ...tvm import tvm
 from ..few_bits import in_groups, takes
 from .exprs import is_op

@@ -10,8 +10,8 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax import Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Constant
+from ...ir.relax.emit import constant
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
 from ..folding import Free, joined, or_as_it_was, size_of

@@ -8,8 +8,8 @@ import numpy as np
 from tvm import relax
 
 from ...graph import HALVES
-from ...ir._relax import Attributes, Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Attributes, Constant
+from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tvm
 from ..halves import LEAST
 from .exprs import is_op

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax import ITEM
+from ...ir.relax import ITEM
 from ...tvm import tvm
 
 Expr = Any  # relax.Expr: TVM ships no types

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ...ir._relax_emit import constant
+from ...ir.relax.emit import constant
 from ..levels import BYTES, is_level, is_middle
 from .exprs import is_op, static_shape
 from .levels import array_of, size_one

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ...ir._relax import Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Constant
+from ...ir.relax.emit import constant
 from ...ops.few_bits import dequantised_groups
 from ...tvm import constant_numpy, tvm
 from ..levels import MOVES as NAMES

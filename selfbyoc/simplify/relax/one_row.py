@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from ...ir._relax import Attributes, Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Attributes, Constant
+from ...ir.relax.emit import constant
 from ...tvm import constant_numpy, tvm
 from ..one_row import NDIM, OF_TWO_AXES, OneRow, attrs_in_rows, is_elementwise, of_two_axes
 from .exprs import are_same, is_op, open_shape

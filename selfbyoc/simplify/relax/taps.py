@@ -6,8 +6,8 @@ from typing import Any
 
 from tvm import relax
 
-from ...ir._relax import Constant
-from ...ir._relax_emit import constant
+from ...ir.relax import Constant
+from ...ir.relax.emit import constant
 from ...tvm import constant_numpy
 from ..taps import without_idle_taps
 from .exprs import is_op, open_shape

@@ -6,9 +6,9 @@ from typing import Any
 
 from tvm import relay
 
-from ...ir._relay_emit import constant
-from ...ir._relay_register import call_of
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.register import call_of
+from ...ir.relay.walk import postorder, rebuild
 from ...tvm import constant_numpy, tvm
 from ..few_bits import in_groups, takes
 from .exprs import name_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ...ir._relay_emit import constant
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.walk import postorder, rebuild
 from ...ops.few_bits import dequantised_groups
 from ...tvm import constant_numpy, tvm
 from ..levels import dequantised

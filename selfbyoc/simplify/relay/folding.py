@@ -8,8 +8,8 @@ import numpy as np
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 
-from ...ir._relay_emit import constant
-from ...ir._relay_walk import children, postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.walk import children, postorder, rebuild
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
 from ..folding import Free, joined, or_as_it_was, size_of

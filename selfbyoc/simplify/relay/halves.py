@@ -8,8 +8,8 @@ import numpy as np
 from tvm import relay
 
 from ...graph import HALVES
-from ...ir._relay_emit import constant
-from ...ir._relay_walk import children, postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.walk import children, postorder, rebuild
 from ...tvm import attrs_dict, constant_numpy, tvm
 from ..halves import LEAST
 from .exprs import name_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import relay
 
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.walk import postorder, rebuild
 
 Expr = Any  # relay.Expr: TVM ships no types
 # Functions with one of these belong to somebody: a composite, or an external compiler.

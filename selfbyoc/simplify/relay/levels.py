@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from ...ir._relay_emit import constant
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.walk import postorder, rebuild
 from ...tvm import tvm
 from ..levels import (
     MOVES,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from ...ir._relay_emit import constant
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.walk import postorder, rebuild
 from ...tvm import attrs_dict, constant_numpy, tvm
 from ..one_row import NDIM, OneRow, attrs_in_rows, is_elementwise, of_two_axes
 from .exprs import name_of

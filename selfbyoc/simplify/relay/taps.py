@@ -6,8 +6,8 @@ from typing import Any
 
 from tvm import relay
 
-from ...ir._relay_emit import constant
-from ...ir._relay_walk import postorder, rebuild
+from ...ir.relay.emit import constant
+from ...ir.relay.walk import postorder, rebuild
 from ...ops.attrs import pair
 from ...tvm import constant_numpy, tvm
 from ..taps import places, without_idle_taps

@@ -3,8 +3,8 @@
 from ...tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import _relay as ir
+    from . import relay as ir
 else:
-    from . import _relax as ir  # type: ignore[no-redef]
+    from . import relax as ir  # type: ignore[no-redef]
 
 __all__ = ["ir"]

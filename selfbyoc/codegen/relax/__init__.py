@@ -1,0 +1,98 @@
+"""The hook `relax.ext.tefuse`: all external functions of a module -> their runtime modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import tvm_ffi
+from tvm import relax
+
+from ... import errors
+from ...graph import OpGraph
+from ...ir.relax import read as read_graph
+from ...ir.relax.symbols import at, usual_sizes
+from ...tvm import register_func, tvm
+from ...tvm.tags import tags_of_each_thread
+from ...wiring import wired
+from ..attributes import told_graph
+from ..external import TARGET, External, read_attrs
+from ..fallback import noting_what_ends
+from ..parallel import at_once
+from ..progress import made
+from ..target import agree
+from .builders import builders_of_each_thread
+from .calls import Built, kernels, settled
+
+
+def composites(func: relax.Function) -> list[str]:
+    """The names of the composites in an external function, in order."""
+    values = (b.value for block in func.body.blocks for b in block.bindings)
+    locals_ = [v for v in values if isinstance(v, relax.Function) and v.attrs]
+    return [str(f.attrs["Composite"]) for f in locals_ if "Composite" in f.attrs.keys()]  # noqa: SIM118
+
+
+def read(func: relax.Function) -> OpGraph:
+    """The raw graph of an external function."""
+    with at(func, usual_sizes(func, {})):
+        return read_graph(func, raw=True)
+
+
+def source_of(func: relax.Function, symbol: str, attrs: Mapping[str, Any]) -> External:
+    """An external function and our attributes of it -> what the hook works on."""
+    sizes = usual_sizes(func, {})
+
+    def read_at(sizes: Mapping[str, int]) -> OpGraph:
+        with at(func, sizes):
+            return told_graph(read_graph(func, raw=True), attrs)
+
+    found = External(symbol, tuple(composites(func)), read_at(sizes), attrs)
+    if not sizes:
+        return found
+    return replace(found, symbols=tuple(sizes), sizes=sizes, read_at=read_at)
+
+
+def build_target() -> Any | None:
+    """The target in force around RunCodegen, if there is one."""
+    return tvm.target.Target.current(allow_none=True)
+
+
+def codegen(functions: list[Any], options: Any, constant_names: Any) -> list[Any]:
+    """RunCodegen calls this once with all external functions; equal ones are one by then."""
+    read_ones = [_read(func) for func in functions]
+    jobs = [partial(made, recorded, built.target) for built, recorded in read_ones]
+    modules = at_once(jobs, length=lambda place: _length(read_ones[place][1]))
+    for module, (built, _) in zip(modules, read_ones, strict=True):
+        kernels.note(module, built)
+    return modules
+
+
+def _length(source: External) -> int:
+    """About how much there is to do for a kernel; of open sizes it has a dozen functions."""
+    return len(source.graph.ops) * (12 if source.symbols else 1)
+
+
+def _read(func: relax.Function) -> tuple[Built, External]:
+    """What a kernel is made of and for which target; and it with the record of tuning."""
+    attrs = read_attrs(func.attrs)
+    symbol = str(func.attrs["global_symbol"])
+    target = agree(attrs.get(TARGET), build_target(), symbol)
+    with noting_what_ends(symbol, target):
+        source = source_of(func, symbol, attrs)
+    told = TARGET in attrs or build_target() is not None
+    return Built(source, target, told), wired.with_record(source, target, packed=True)
+
+
+def register() -> None:
+    """Make the hook known to TVM, and our errors to its FFI, which knows others as RuntimeError."""
+    builders_of_each_thread()
+    tags_of_each_thread()
+    for error in errors.ALL:
+        tvm_ffi.register_error(f"selfbyoc.{error.__name__}", error)
+    register_func("relax.ext.tefuse", codegen, override=True)
+    if tvm.ir.Op.get("relax.call_dps_packed").get_attr("FLegalize") is None:
+        # An extern function has no shape, and LegalizeOps passes over calls with such arguments.
+        tvm.ir.register_op_attr("relax.call_dps_packed", "RequiresArgumentShapes", False)
+        tvm.ir.register_op_attr("relax.call_dps_packed", "FLegalize", settled)

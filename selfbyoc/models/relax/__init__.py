@@ -1,0 +1,66 @@
+"""Relax: TVM's ONNX frontend, and TVM's own build of the whole model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...tvm import tvm
+from ..sizes import Asked
+
+
+def from_onnx(model: Any, most: Mapping[str, int]) -> Any:
+    """An ONNX model as an IRModule, its weights as constants, its nodes' names as spans. `most`:
+    the largest sizes of symbols that somebody promises.
+    """
+    from .onnx_importer import imported
+
+    return imported(model, most)
+
+
+def onnx_ops() -> frozenset[str]:
+    """The ops that there is a converter of."""
+    from .onnx_importer import known_ops
+
+    return known_ops()
+
+
+def default_build(mod: Any, target: Any) -> Any:
+    """What a user without this library gets: the default pipeline."""
+    return tvm.compile(mod, target)
+
+
+def sized(mod: Any, shapes: Mapping[str, tuple[int, ...]], where: str) -> Any:
+    """The module with these shapes for its inputs, where its sizes are symbols."""
+    from .sizes import sized
+
+    return sized(mod, shapes, where)
+
+
+def limited(mod: Any, sizes: Mapping[str, Asked], where: str) -> Any:
+    """The module with these sizes for its symbols, or these ranges."""
+    from .sizes import limited
+
+    return limited(mod, sizes, where)
+
+
+def from_torch(
+    module: Any, inputs: Sequence[Any], bare: bool = False, dims: Sequence[Any] | None = None
+) -> Any:
+    """A module of PyTorch, exported with these inputs, or a program that is. `bare`: what it
+    returns, if that is one tensor, is no tuple of one, which takes 2 us to take apart. `dims`: of
+    each input the sizes that stay open, as torch.export takes them.
+    """
+    import torch
+
+    from .torch_importer import converted, exported_script
+
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)  # of PyTorch's own copies
+        if isinstance(module, torch.export.ExportedProgram):
+            return converted(module, bare)
+        if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+            module = exported_script(module, inputs)
+        shapes = None if dims is None else tuple(dims)
+        return converted(torch.export.export(module, tuple(inputs), dynamic_shapes=shapes), bare)

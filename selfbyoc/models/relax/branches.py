@@ -1,0 +1,70 @@
+"""Branches of an If as functions of Relax. TVM 0.27's frontend computes both, whichever is taken,
+and what its virtual machine allocates in one branch it takes for allocated in the other one
+(SIGSEGV).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import relax
+
+from ...simplify.relax.exprs import STEP
+from ...tvm import tir, walk
+from .loop_calls import Functions
+
+_PLACES = ("relax.argmax", "relax.argmin", "relax.topk")  # of none, and of more than there are
+
+
+def is_of_known_sizes(block: Any, result: Any) -> bool:
+    """Whether no size decides what a block computes: nothing there can be of the wrong one."""
+    read = relax.analysis.free_vars(relax.SeqExpr([block], result))
+    types = [x.ty for x in (*read, *(b.var for b in block.bindings), result)]
+    asking = [b for b in block.bindings if _asks(b)]
+    return not asking and not any(map(_sizes, types))
+
+
+def _asks(binding: Any) -> bool:
+    """Whether a binding may find sizes that do not fit, even where they are known."""
+    op = getattr(getattr(binding.value, "op", None), "name", "")
+    return isinstance(binding, relax.MatchCast) or op in _PLACES
+
+
+def branch_of(functions: Functions, block: Any, result: Any, inputs: Sequence[Any]) -> Any:
+    """A call of a function that computes a block, with what that reads. Of `inputs` it gets those
+    that say a size which nothing else says.
+    """
+    body = relax.SeqExpr([block], result)
+    read = list(relax.analysis.free_vars(body))
+    missing = relax.analysis.free_symbolic_vars(relax.Function(read, body, result.ty))
+    read += [x for x in inputs if not _is_in(x, read) and any(_says(x, var) for var in missing)]
+    func = relax.Function(read, body, _returned(result.ty, read))
+    func = relax.utils.copy_with_new_vars(func).with_attr(STEP, True)
+    return relax.Call(functions.add("branch", func), read)
+
+
+def _sizes(ty: Any) -> list[Any]:
+    """The sizes in a type that are no numbers."""
+    found: list[Any] = []
+    walk(ty, lambda node: found.append(node) if isinstance(node, tir.Var) else None)
+    return found
+
+
+def _says(x: Any, var: Any) -> bool:
+    shape = getattr(x.ty, "shape", None)
+    return isinstance(shape, relax.ShapeExpr) and any(var.same_as(e) for e in shape.values)
+
+
+def _returned(ty: Any, read: Sequence[Any]) -> Any:
+    """A type without the sizes that no parameter says."""
+    if isinstance(ty, relax.TupleType):
+        return relax.TupleType([_returned(field, read) for field in ty.fields])
+    known = [size for x in read for size in _sizes(x.ty)]
+    if all(_is_in(size, known) for size in _sizes(ty)):
+        return ty
+    return relax.TensorType(dtype=str(ty.dtype), ndim=ty.ndim)
+
+
+def _is_in(x: Any, among: Sequence[Any]) -> bool:
+    return any(x.same_as(other) for other in among)

@@ -1,0 +1,204 @@
+"""TVM's ONNX frontend of Relax, with ops that it lacks or reads otherwise, and the names of nodes,
+which it does not keep.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from tvm import relax
+from tvm.relax.frontend.onnx import onnx_frontend
+from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+
+from ...errors import InputError, SelfbyocError
+from ...ir.relax.register import call_of
+from ...ir.relax.symbols import symbols, with_ranges
+from ...ir.symbols import Range
+from ...ops.kind import OWN
+from ...tvm import tir, tvm
+from ...tvm.rewrite import substitute
+from ..dim_names import as_extents
+from ..onnx.branches import resolved
+from ..onnx.build import own_attrs, without_own
+from ..onnx.checks import told
+from ..onnx.expanding import expanded
+from ..onnx.forms import readable
+from ..onnx.relax import copied, narrow, shapes
+from ..onnx.relax.broadcast import agreed, with_extents
+from ..onnx.relax.elements import Known, as_tensor
+from ..onnx.relax.known import Knowledge
+from ..onnx.relax.shapes import Reading, extents_of
+from .algebra import Algebra, Extent
+from .branches import branch_of, is_of_known_sizes
+from .loop_calls import Functions
+from .loops import Scope, loop_of
+from .spans import with_spans
+
+# (builder, inputs, attributes) -> the result; None: what the frontend makes of it is right.
+_CONVERTERS = narrow.CONVERTERS
+# (Reading, inputs, attributes) -> the same.
+_OF_SIZES = {**shapes.CONVERTERS, **copied.CONVERTERS}
+_ROUNDS = 4  # a bound of one size may tell that of another
+
+
+# It prints what it cannot convert, beside the error.
+vars(onnx_frontend)["print"] = lambda *texts: None
+
+
+def known_ops() -> frozenset[str]:
+    """The ops that there is a converter of."""
+    return frozenset(onnx_frontend._get_convert_map()) | frozenset(_CONVERTERS) | {"If", "Loop"}
+
+
+def imported(model: Any, most: Mapping[str, int], loops: Functions | None = None) -> Any:
+    """An ONNX model as an IRModule, its weights as constants; `most` are the largest sizes of
+    symbols that somebody promises. `loops`: functions of the model that it is a part of.
+    """
+    opsets = {each.domain: each.version for each in model.opset_import}
+    opset = opsets.get("", opsets.get("ai.onnx", 1))
+    # Of its own, the frontend takes every name with a dash for a difference.
+    shapes = as_extents(model, functools.cache(lambda name: tir.Var(name, "int64")))
+    bounds, by = dict(most), dict[str, str]()
+    for _ in range(_ROUNDS):
+        importer = _Importer(shapes, "float32", keep_params_in_input=False)
+        algebra = Algebra(bounds, _variables(shapes), by)
+        importer.knowledge, importer.loops = Knowledge(model, algebra), loops or Functions()
+        mod = importer.from_onnx(model.graph, opset)
+        if algebra.bounds == bounds and not algebra.equal:
+            break
+        bounds = algebra.bounds
+        shapes = {name: [_of(e, algebra.equal) for e in axes] for name, axes in shapes.items()}
+    mod = with_spans(mod, importer.names)
+    for name, func in importer.loops.of.items():
+        mod[name] = func
+    mod = relax.transform.DeadCodeElimination(["main"])(mod)
+    main = mod["main"]
+    limited = (name for name in {**bounds, **algebra.floors} if name in symbols(main))
+    known = {n: Range(algebra.floors.get(n, 0), bounds.get(n)) for n in limited}
+    told = {name: by[name] for name in known if name in by}
+    mod["main"] = with_ranges(main, known, told)
+    return mod
+
+
+def _variables(shapes: Mapping[str, Sequence[Any]]) -> list[Any]:
+    every = (extent for axes in shapes.values() for extent in axes)
+    return list(dict.fromkeys(extent for extent in every if isinstance(extent, tir.Var)))
+
+
+def _of(extent: Any, equal: Mapping[Any, Any]) -> Any:
+    """An input's size with those in place that it has to be equal to."""
+    return substitute(extent, dict(equal)) if isinstance(extent, tvm.ir.Node) else extent
+
+
+class _Importer(ONNXGraphImporter):
+    """Notes which node each value is of; one without a name goes by its first output. Ops of this
+    library's own stand in the graph under their names in TVM.
+    """
+
+    _nodes: dict[str, Any]
+    names: Mapping[Any, str]
+    knowledge: Knowledge
+    loops: Functions
+    _known: Sequence[Known | None] = ()  # of the inputs of the node at hand
+
+    def _construct_nodes(self, graph: Any) -> None:
+        told = {out: node.name or node.output[0] for node in graph.node for out in node.output}
+        noted = _Noted(self._nodes, told)
+        self._nodes, self.names = noted, noted.of
+        for node in graph.node:
+            self.knowledge.algebra.node = f"{node.op_type} {node.name or node.output[0]}"
+            if self.knowledge.learn(node, self._extents):
+                for name in filter(None, node.output):
+                    self._nodes[name] = as_tensor(self.bb, self.knowledge.of[name])
+                continue
+            # Nothing is known of what stands in the branches of an If.
+            self._known = () if node.op_type == "If" else self.knowledge.inputs(node)
+            self.knowledge.algebra.is_certain = node.op_type != "If"
+            super()._construct_nodes(SimpleNamespace(node=[node]))
+
+    def _convert_subgraph(self, bb: Any, graph: Any) -> Any:
+        """A branch of an If: a function, but where nothing there can be of a wrong size. That is
+        computed whether it is taken or not, as the frontend has it, and kernels take it with the
+        ops around.
+        """
+        outside = self._nodes
+        bb._begin_binding_block()
+        result = bb.normalize(super()._convert_subgraph(bb, graph))
+        self._nodes = outside  # of which the frontend leaves a copy
+        block = bb._end_block()
+        if is_of_known_sizes(block, result):
+            for binding in block.bindings:
+                bb.emit_normalized(binding)
+            return result
+        given = [x for x in self._inputs.values() if isinstance(x, relax.Var)]
+        return branch_of(self.loops, block, result, given)
+
+    def _extents(self, name: str) -> Sequence[Extent] | None:
+        x = self._nodes[name]
+        return extents_of(x) if isinstance(x.ty, relax.TensorType) else None
+
+    def _check_for_unsupported_ops(self, graph: Any) -> None:
+        missing = sorted({node.op_type for node in without_own(graph).node} - known_ops())
+        if missing:
+            raise InputError(f"TVM's frontend does not have {', '.join(missing)}")
+
+    def _convert_operator(
+        self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
+    ) -> Any:
+        try:
+            return with_extents(self.bb, self._converted(op_name, inputs, attrs, opset))
+        except SelfbyocError:
+            raise
+        except Exception as err:  # the frontend's: of any kind
+            raise InputError(told(op_name, attrs["tvm_custom"]["name"], err)) from err
+
+    def _converted(
+        self, op_name: str, inputs: Sequence[Any], attrs: dict[str, Any], opset: int
+    ) -> Any:
+        if op_name.startswith(OWN):
+            own = own_attrs(op_name, attrs)
+            return self.bb.emit(call_of(op_name, list(inputs), own, is_list=False))
+        algebra = self.knowledge.algebra
+        if op_name == "Loop":
+            return self._loop(inputs, attrs)
+        inputs = agreed(self.bb, algebra, op_name, inputs, attrs)
+        found = None
+        if op_name in _OF_SIZES:
+            at = Reading(self.bb, algebra, self._known)
+            found = _OF_SIZES[op_name](at, inputs, attrs)
+        elif op_name in _CONVERTERS:
+            found = _CONVERTERS[op_name](self.bb, inputs, attrs)
+        if found is None:
+            return super()._convert_operator(op_name, inputs, attrs, opset)
+        return self.bb.normalize(found)
+
+    def _loop(self, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        model = self.knowledge.model
+
+        def body(inner: Any) -> Any:
+            whole = expanded(resolved(inner), known_ops())
+            return imported(
+                readable(whole, f"Loop {attrs['tvm_custom']['name']!r}"), {}, self.loops
+            )
+
+        scope = Scope(
+            self.bb, self.knowledge.algebra, self._nodes, model.opset_import, body, self.loops
+        )
+        count = self._known[0] if self._known else None
+        return loop_of(scope, inputs, attrs, None if count is None else count.elements.flat[0])
+
+
+class _Noted(dict[str, Any]):
+    """The importer's values by name; `of` has the nodes by value."""
+
+    def __init__(self, known: Mapping[str, Any], told: Mapping[str, str]) -> None:
+        super().__init__(known)
+        self.told, self.of = told, dict[Any, str]()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        if name in self.told and isinstance(value, relax.Expr):
+            self.of.setdefault(value, self.told[name])

@@ -1,0 +1,104 @@
+"""Indexing by tensors: PyTorch counts negative indices from the end, TVM reads before the data.
+
+Sizes may be symbols: an index from the end is then known when the model runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tvm import relax
+
+from ....tvm import tir
+
+Extent = Any  # int, or an expression of TIR
+
+
+def _index(node: Any, importer: Any) -> Any:
+    """`data[i, :, j]`: the indexed axes as one, of which rows are taken. The frontend takes index
+    after index, which is right for orthogonal ones only, and broadcasts none.
+    """
+    import torch
+
+    data, indices = node.args
+    given = {axis: index for axis, index in enumerate(indices) if index is not None}
+    if any(index.meta["val"].dtype == torch.bool for index in given.values()):
+        return importer._index_tensor(node)
+    emit, x = importer.block_builder.emit, importer.env[data]
+    shape = _extents(x)
+    places = {a: _from_front(emit, importer.env[i], shape[a]) for a, i in given.items()}
+    if len(places) == 1:
+        ((axis, place),) = places.items()
+        return emit(relax.op.take(x, place, axis))
+    rest = [axis for axis in range(len(shape)) if axis not in places]
+    joined, row = math.prod(shape[axis] for axis in places), [shape[axis] for axis in rest]
+    rows = emit(relax.op.permute_dims(x, [*places, *rest]))
+    rows = emit(relax.op.reshape(rows, (joined, *row)))
+    found = emit(relax.op.take(rows, _joined(emit, places, shape), 0))
+    rank, first, last = found.ty.ndim - len(rest), min(places), max(places)
+    if last - first >= len(places) or first == 0:  # not side by side: in front
+        return found
+    front, back = range(rank, rank + first), range(rank + first, found.ty.ndim)
+    return emit(relax.op.permute_dims(found, [*front, *range(rank), *back]))
+
+
+def _joined(emit: Any, places: Mapping[int, Any], shape: Sequence[Extent]) -> Any:
+    """The place in all indexed axes taken as one. Of a place outside of its axis the nearest:
+    `take` looks at the joined one only, which may lie inside.
+    """
+    whole: Any = None
+    for axis, place in places.items():
+        size = _tensor(emit, shape[axis])
+        last = relax.op.subtract(size, relax.const(1, "int64"))
+        inside = relax.op.minimum(relax.op.maximum(place, relax.const(0, "int64")), last)
+        if whole is not None:
+            inside = relax.op.add(relax.op.multiply(whole, size), inside)
+        whole = emit(inside)
+    return whole
+
+
+def _select(node: Any, importer: Any) -> Any:
+    """One place of an axis."""
+    given, axis, place = node.args
+    emit, x = importer.block_builder.emit, importer.env[given]
+    axis %= x.ty.ndim
+    size = _extents(x)[axis]
+    at = place % size if isinstance(size, int) else place
+    where = relax.const(at, "int64")
+    if at < 0:
+        where = emit(relax.op.add(_tensor(emit, size), where))
+    return emit(relax.op.take(x, where, axis))
+
+
+def _take(node: Any, importer: Any) -> Any:
+    """Of all elements in a row."""
+    emit = importer.block_builder.emit
+    given, index = (importer.env[argument] for argument in node.args)
+    size = math.prod(_extents(given))
+    row = emit(relax.op.reshape(given, (size,)))
+    return emit(relax.op.take(row, _from_front(emit, index, size), 0))
+
+
+def _from_front(emit: Any, index: Any, size: Extent) -> Any:
+    """An index whose negative places count from the end."""
+    if index.ty.dtype != "int64":
+        index = emit(relax.op.astype(index, "int64"))
+    below = relax.op.less(index, relax.const(0, "int64"))
+    return emit(relax.op.where(below, relax.op.add(index, _tensor(emit, size)), index))
+
+
+def _extents(x: Any) -> list[Extent]:
+    return [int(e) if isinstance(e, tir.IntImm) else e for e in x.ty.shape.values]
+
+
+def _tensor(emit: Any, size: Extent) -> Any:
+    """A size as a tensor of no axis; of a symbol, what it is when the model runs."""
+    if isinstance(size, int):
+        return relax.const(size, "int64")
+    found = emit(relax.op.shape_to_tensor(relax.ShapeExpr([size])))
+    return emit(relax.op.reshape(found, ()))
+
+
+CONVERTERS = {"take.default": _take, "index.Tensor": _index, "select.int": _select}

@@ -1,0 +1,39 @@
+"""Relax: the memory between kernels that TVM plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relax
+
+from ...tvm import tir, tvm
+
+_ALLOCATES = "relax.memory.alloc_storage"
+
+
+@tvm.instrument.pass_instrument
+class PlannedMemory:
+    """Watches tvm.compile at work."""
+
+    def __init__(self) -> None:
+        self.bytes: int | None = None  # where all is known when compiling
+
+    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+        """What TVM calls after each pass."""
+        if str(info.name).endswith("StaticPlanBlockMemory"):
+            storages = [size for func in mod.functions.values() for size in _storages(func)]
+            is_known = all(isinstance(size, tir.IntImm) for size in storages)
+            self.bytes = sum(map(int, storages)) if is_known else None
+
+
+def _storages(func: Any) -> list[Any]:
+    """The sizes of the storages that a function allocates."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, relax.Call) and getattr(node.op, "name", "") == _ALLOCATES:
+            found.extend(node.args[0].values)  # one: its bytes
+
+    if isinstance(func, relax.Function):
+        relax.analysis.post_order_visit(func, visit)
+    return found

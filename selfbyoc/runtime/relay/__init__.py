@@ -1,0 +1,208 @@
+"""Relay: relay.build and the graph executor; the virtual machine where extents are `Any`."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
+from tvm.runtime.vm import VirtualMachine
+
+from ...codegen.relay import kept_targets
+from ...errors import InputError
+from ...ir.relay.hollow import hollow
+from ...partition.relay import external_functions
+from ...tvm import tensor, tvm
+from ..alignment import lies_well, read_only
+from ..compiled import Compiled
+from . import vm
+from .as_tvm_lowers import lowering
+from .memory import planned_memory
+from .vm import compile_for_machine, is_machine, machine
+
+from_dlpack, Tensor = tvm.nd.from_dlpack, tvm.nd.NDArray
+
+
+def functions_outside(
+    mod: Any, target: Any, sizes: Mapping[str, int]
+) -> list[tuple[str, Any, int, int, str]]:
+    """None that could be told: relay.build lowers them by itself, by TOPI's schedules."""
+    return []
+
+
+def compile_module(mod: tvm.IRModule, target: Any) -> Compiled:
+    """A partitioned module compiled; the virtual machine plans no memory. TVM schedules what no
+    composite took.
+    """
+    # Typed: the hook gets the whole functions as they are here.
+    mod = relay.transform.InferType()(mod)
+    if relay.ty.is_dynamic(mod["main"].checked_type):
+        return Compiled(compile_for_machine(mod, target), None)
+    for name, func in external_functions(mod).items():
+        mod.update_func(mod.get_global_var(name), hollow(func))
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
+        built = relay.build(mod, target=target)
+    return Compiled(weights_once(built), planned_memory(built.graph_json))
+
+
+def weights_once(lib: GraphExecutorFactoryModule) -> GraphExecutorFactoryModule:
+    """What relay.build returned, holding each weight once.
+
+    Beside any external module TVM 0.17 puts a loader with a copy of all parameters
+    (CreateMetadataModule), which only external modules with constants of their own ever read.
+    """
+    loader = lib.lib
+    if loader.type_key != "const_loader":
+        return lib
+    main, *others = loader.imported_modules
+    if any(m.type_key not in ("llvm", "c") for m in others):
+        return lib  # somebody else's external compiler, which may need it
+    for module in others:
+        main.import_module(module)
+    return GraphExecutorFactoryModule(
+        lib.ir_mod, lib.target, lib.executor, lib.graph_json, main,
+        lib.libmod_name, lib.params, lib.function_metadata,
+    )  # fmt: skip
+
+
+def python_functions(native: Any) -> tuple[str, ...]:
+    """What a built model calls of TVM's Python package: the graph executor calls none."""
+    return ()
+
+
+def session(native: Any) -> Any:
+    """A graph executor of the library on the CPU, or its virtual machine."""
+    if is_machine(native):
+        return machine(native)
+    return graph_executor.GraphModule(native["default"](tvm.cpu()))
+
+
+def calling(module: Any, names: Sequence[str], tensors: Sequence[Any]) -> tuple[Any, Any]:
+    """The executor's normal call on inputs that are set once, and what reads its last result."""
+    if isinstance(module, VirtualMachine):
+        return vm.calling(module, tensors)
+    for name, value in zip(names, tensors, strict=True):
+        module.set_input(name, value)
+    count = module.get_num_outputs()
+    return module.run, lambda: [module.get_output(i).numpy() for i in range(count)]
+
+
+def bound(native: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], list[Any]]:
+    """A graph executor of its own, from tensors to tensors: it reads the inputs where they are, and
+    the outputs are its own memory, until the next call.
+    """
+    if is_machine(native):
+        return vm.bound(native)
+    execute, put, given, found = _executor(native, names)
+    passed = _passed(given, found)
+    last: list[Any] = [None] * len(given)
+
+    def call(tensors: Sequence[Any]) -> list[Any]:
+        if len(tensors) != len(given):
+            raise InputError(f"expected tensors for {list(names)}, found {len(tensors)}")
+        for n, value in enumerate(tensors):
+            if last[n] is not value:
+                _check_type(names[n], value, given[n])
+                last[n] = value  # also kept alive: the executor holds but an address
+                if n not in passed:
+                    put(n, value)
+            if n in passed:
+                given[n].copyfrom(value)
+        execute()
+        return list(found)
+
+    return call
+
+
+def _check_type(name: str, tensor: Any, like: Any) -> None:
+    """TVM 0.17 looks at the shape alone where it reads a tensor, and reads on past the end of
+    smaller elements; at the number of bytes alone where it copies one.
+    """
+    if not isinstance(tensor, type(like)):
+        raise InputError(
+            f"input {name!r}: expected a TVM tensor (session.tensor makes one of an array), found "
+            f"{type(tensor).__name__}"
+        )
+    if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+        raise InputError(
+            f"input {name!r}: expected {like.dtype}{list(like.shape)}, found "
+            f"{tensor.dtype}{list(tensor.shape)}"
+        )
+
+
+def bound_arrays(native: Any, names: Sequence[str]) -> Callable[[Sequence[np.ndarray]], list[Any]]:
+    """A graph executor of its own, from arrays to views of its results. What lies well is read
+    where it lies, all else is copied.
+    """
+    if is_machine(native):
+        return vm.bound_arrays(native, to_tensor, view_of)
+    execute, put, given, found = _executor(native, names)
+    views, results = ([_view(tensor) for tensor in tensors] for tensors in (given, found))
+    passed = _passed(given, found)
+    elsewhere: dict[int, Any] = {}  # inputs that are read where they lie, kept alive
+
+    def call(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        for n, array in enumerate(arrays):
+            if n not in passed and lies_well(array):
+                elsewhere[n] = from_dlpack(array)
+                put(n, elsewhere[n])
+                continue
+            if elsewhere.pop(n, None) is not None:
+                # By now the executor's own tensor has the other address; the view of it has not.
+                put(n, from_dlpack(views[n]))
+            np.copyto(views[n], array)
+        execute()
+        return results
+
+    return call
+
+
+def _passed(given: Sequence[Any], found: Sequence[Any]) -> set[int]:
+    """Inputs that are outputs too: the executor hands out its own memory, which must be filled."""
+    return {n for n, i in enumerate(given) if any(_address(i) == _address(o) for o in found)}
+
+
+def _executor(native: Any, names: Sequence[str]) -> tuple[Any, Any, list[Any], list[Any]]:
+    """Of a graph executor: what runs it, what sets an input's address, its inputs and outputs."""
+    module = native["default"](tvm.cpu())
+    places = [int(module["get_input_index"](name)) for name in names]
+    given = [module["get_input"](place) for place in places]
+    found = [module["get_output"](i) for i in range(int(module["get_num_outputs"]()))]
+    zero_copy = module["set_input_zero_copy"]
+    return module["run"], lambda n, value: zero_copy(places[n], value), given, found
+
+
+def _address(tensor: Any) -> int:
+    memory = tensor.handle.contents
+    return int(memory.data or 0) + int(memory.byte_offset)
+
+
+def _view(tensor: Any) -> np.ndarray:
+    """A tensor's memory as an array that keeps it alive. TVM 0.17's from_dlpack makes one that is
+    read-only, and cannot do bool.
+    """
+    dtype = np.dtype(tensor.dtype)
+    size = math.prod(tensor.shape) * dtype.itemsize
+    memory = (ctypes.c_byte * size).from_address(_address(tensor))
+    memory.owner = tensor
+    return np.ndarray(tensor.shape, dtype, buffer=memory)
+
+
+def to_tensor(array: np.ndarray) -> Any:
+    """A TVM tensor, aligned: TVM allocates and copies."""
+    return tensor(np.asarray(array, order="C"))
+
+
+def view_of(tensor: Any) -> np.ndarray:
+    """A tensor as an array, of the same memory; a copy to read where that has strides."""
+    return read_only(tensor.numpy()) if tensor.handle.contents.strides else _view(tensor)
+
+
+def copied(value: Any) -> np.ndarray:
+    """What knows DLPack as a copy to read."""
+    return read_only(from_dlpack(value).numpy())

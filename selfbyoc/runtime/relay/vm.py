@@ -1,0 +1,83 @@
+"""Relay: the virtual machine, for models with extents of `Any`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import relay
+from tvm.runtime.vm import VirtualMachine
+
+from ...codegen.relay import kept_targets
+from ...errors import InputError
+from ...tvm import tvm
+from ...tvm.symbolic import INPUT_ERROR
+from ..alignment import lies_well
+from .as_tvm_lowers import lowering
+from .least import with_places_checked
+from .shapes import with_shapes_checked
+
+
+def is_machine(native: Any) -> bool:
+    """Whether a library runs on the virtual machine."""
+    return getattr(native, "type_key", "") == "VMExecutable"
+
+
+def compile_for_machine(mod: tvm.IRModule, target: Any) -> Any:
+    """A partitioned module -> its executable, which the virtual machine runs."""
+    mod = with_shapes_checked(with_places_checked(mod))
+    with kept_targets(), tvm.transform.PassContext(opt_level=3, config=lowering(target)):
+        return relay.vm.compile(mod, target=target).mod
+
+
+def machine(native: Any) -> VirtualMachine:
+    """A virtual machine on the CPU."""
+    return VirtualMachine(native, tvm.cpu())
+
+
+def calling(machine: VirtualMachine, tensors: Sequence[Any]) -> tuple[Any, Any]:
+    """The machine's normal call on tensors that exist already, and what reads its last result."""
+    last: list[Any] = []
+
+    def call() -> None:
+        last[:] = [_result(machine, tensors)]
+
+    return call, lambda: [tensor.numpy() for tensor in _tensors(last[0])]
+
+
+def bound(native: Any) -> Callable[[Sequence[Any]], list[Any]]:
+    """`main` of a virtual machine of its own, from tensors to tensors."""
+    own = machine(native)
+    return lambda tensors: _tensors(_result(own, tensors))
+
+
+def bound_arrays(
+    native: Any, to_tensor: Callable[[Any], Any], view_of: Callable[[Any], np.ndarray]
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """The same from arrays to views of its results. What lies well is read where it lies, all else
+    is copied.
+    """
+    call = bound(native)
+
+    def call_on_arrays(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        given = [tvm.nd.from_dlpack(a) if lies_well(a) else to_tensor(a) for a in arrays]
+        return [view_of(result) for result in call(given)]
+
+    return call_on_arrays
+
+
+def _result(machine: VirtualMachine, tensors: Sequence[Any]) -> Any:
+    """What `main` returns. 0.17 has but one error for what a kernel asserts: ours say theirs."""
+    try:
+        return machine.invoke("main", *tensors)
+    except tvm.TVMError as err:
+        _, ours, text = str(err).rpartition(INPUT_ERROR)
+        if not ours:
+            raise
+        raise InputError(text.strip()) from err
+
+
+def _tensors(result: Any) -> list[Any]:
+    """What `main` returns: one tensor, or a tuple of them."""
+    return [result] if isinstance(result, tvm.nd.NDArray) else list(result)
