@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..codegen.cache.kernels import using
 from ..codegen.external import External, read_attrs
-from ..codegen.fallback import ended, reason_of
+from ..codegen.fallback import reason_of
 from ..codegen.hook import hook
 from ..codegen.progress import begin, is_watched
 from ..codegen.target import host_target
-from ..common.interrupt import interruptible, stopped
+from ..common.interrupt import interruptible
 from ..errors import (
     FallbackWarning,
     InputError,
     LoweringError,
-    ReadingError,
     SelfbyocError,
     one_line,
 )  # fmt: skip
@@ -30,12 +29,10 @@ from ..models.sizes import Asked
 from ..partition import check_module, check_target, guarded, is_partitioned
 from ..partition.extents import sizes_told
 from ..partition.generation import ir
-from ..partition.guard import Guard, Place
+from ..partition.guard import Guard
 from ..partition.nothing_matched import warn_of_nothing
 from ..partition.original_weights import without_originals
-from ..partition.refusal import Refusal
-from ..partition.report import FALLBACK, report
-from ..partition.unfuse import unfuse
+from ..partition.report import report
 from ..partition.weights import rounded
 from ..simplify.few_bits import NAMES
 from ..simplify.generation import few_bits
@@ -46,6 +43,7 @@ from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
 from .nothing import check_places, of_nothing
+from .retries import without_what_is_not_read, without_what_raises
 from .signature import signature_of
 from .sizes import bounded_by, least_sizes, sizes_of
 
@@ -152,58 +150,11 @@ def _built(
         warn_of_nothing(report(found.mod), found.disabled or refused, stacklevel=3)
         return replace(library, disabled=found.disabled, verification=found.verification)
     if is_partitioned(mod):
-        return _without_what_is_not_read(mod, target, compiled)
+        return without_what_is_not_read(mod, target, compiled)
     asked = listed(composites)
-    return _without_what_raises(
+    return without_what_raises(
         lambda refused: guarded(mod, params, target, asked, guard, refused), target, compiled
     )
-
-
-def _without_what_is_not_read(mod: Any, target: Any, compiled: Callable[[Any], Library]) -> Library:
-    """Compile a module that was partitioned before, perhaps by an older version; a function that
-    takes packed weights and cannot be read becomes ordinary ops again. It ends: each round leaves
-    fewer functions.
-    """
-    try:
-        return compiled(mod)
-    except ReadingError:
-        found = {r.root: r for r in report(mod).matched if ended(r.symbol, target)}
-        if not found:
-            raise
-        unfused = unfuse(mod, found)
-    for root, record in found.items():
-        text = f"composite {record.composite} at {root} {ended(record.symbol, target)}"
-        warnings.warn(FallbackWarning(f"{text}; its ops are ordinary ones again"), stacklevel=4)
-    return _without_what_is_not_read(unfused, target, compiled)
-
-
-def _without_what_raises(
-    partition: Callable[..., Any], target: Any, compiled: Callable[[Any], Library]
-) -> Library:
-    """Partition and compile; again without a built-in composite where it raised and not even the
-    default schedule could serve. It ends: each round refuses a composite at one more place.
-    """
-    refused: dict[Place, Refusal] = {}
-    while True:
-        decided, refused = partition(refused)
-        warn_of_nothing(decided.report, refused, stacklevel=4)
-        parted = decided.finish(pack=True)
-        try:
-            return compiled(parted)
-        except Exception as err:  # a composite's: it is known which by what fell back and ended
-            if stopped(err):
-                raise
-            raised = {
-                (r.composite, r.root): Refusal(FALLBACK, text)
-                for r in report(parted).matched
-                if (text := ended(r.symbol, target)) and (r.composite, r.root) not in refused
-            }
-            if not raised:
-                raise
-        for (composite, root), why in raised.items():
-            text = f"composite {composite} at {root} {why.reason}; it is left out there"
-            warnings.warn(FallbackWarning(text), stacklevel=4)
-        refused |= raised
 
 
 def _compiled(mod: Any, target: Any, weights: str) -> Library:

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...ir.symbols import Range
 from ...tir.allocations import has_open_registers
+from .family import Decisions, Family, Lose
 from .learn import Example, Learnt, learnt
 from .plans import PAYS, Plans, key_of
-from .served import FEW, Decisions, Family, Lose, Served, served
+from .served import FEW, Served, served
 
 Decide = Callable[[int], Decisions]
 Make = Callable[[int, Decisions], "Example | None"]

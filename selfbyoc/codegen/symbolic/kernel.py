@@ -25,13 +25,13 @@ from ..external import RANGES, External
 from .choice import NONE, Chosen
 from .empty import demanded, is_empty, is_right_at_zero, outputs_of
 from .families import families
+from .family import Decisions, Family
 from .formula import Sizes
 from .images import Group, Grouped, as_serial, grouped
 from .learn import Example, Learnt, learnt
 from .maker import OTHERS, Maker
 from .parts import Part, Parts
 from .rows import ROWS, number_of_rows, of_rows
-from .served import Decisions, Family
 from .single_sizes import is_general, kernels_alone, slower_sizes
 
 USUAL = 8  # size of the other symbols, that plans are for

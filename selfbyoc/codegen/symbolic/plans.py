@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...language.decisions import UNKNOWN_LOSS
-from .served import Decisions, Family, Lose
+from .family import Decisions, Family, Lose
 
 PAYS = 0.01  # of the time, that a plan more saves
 UNSERVED = 2.0  # a size that no plan takes: as if it took so much longer

@@ -1,63 +1,19 @@
-"""Which kernel serves which size.
-
-A family are the sizes that one kernel serves: from the least of its examples to the largest, or to
-any, where far larger ones agree.
-"""
+"""Which kernel serves which size."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from .learn import Learnt
-
-if TYPE_CHECKING:
-    from .plans import Plans
-
-Decisions = Mapping[str, Any]
-# How much longer a size takes by these than by its own; None where nobody says.
-Lose = Callable[[int, Decisions], float | None]
+from .family import Family
+from .plans import Plans
 
 Steps = tuple[int, int]  # of sizes that leave a rest after steps: the step and the rest
 
 MOST_STEPS = 3  # more are rare, and each adds to the choice
 LARGEST_FIRST = 128  # up to there each size is known
 FEW = 8  # sizes with a kernel of their own: plans of few rows follow each of them
-
-
-@dataclass(frozen=True)
-class Family:
-    """A kernel for the sizes from `least` to `most` (None: all) that leave the same `rest` after
-    steps of `step`.
-    """
-
-    learnt: Learnt
-    decisions: Decisions
-    symbol: str
-    most: int | None
-    is_endless: bool = False  # up to the largest size that there may be
-
-    @property
-    def least(self) -> int:
-        """Its least size."""
-        return self.learnt.least(self.symbol)
-
-    @property
-    def step(self) -> int:
-        """1 where it takes every size between."""
-        return self.learnt.step(self.symbol)
-
-    @property
-    def rest(self) -> int:
-        """What its sizes leave after whole steps."""
-        return self.learnt.examples[0].sizes[self.symbol] % self.step
-
-    def takes(self, size: int) -> bool:
-        """Whether it is right for a size."""
-        in_range = self.least <= size and (self.most is None or size <= self.most)
-        return in_range and size % self.step == self.rest
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .onnx_writer import Place
+from .onnx_place import Place
 
 
 def relu(p: Place) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import UnsupportedOp
 from . import onnx_activations as activations
 from .onnx_ops import PREFIX
-from .onnx_writer import Place
+from .onnx_place import Place
 
 _NAMES = {
     "abs": "Abs", "add": "Add", "broadcast_to": "Expand", "divide": "Div", "erf": "Erf",
