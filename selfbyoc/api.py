@@ -33,8 +33,8 @@ from .partition.report import report
 from .partition.unfuse import unfuse
 from .runtime import threads as _threads
 from .runtime.build import build
+from .runtime.integrity import seal
 from .runtime.library import Library, load, weights_once
-from .runtime.whole import seal
 from .schedules import BUILTIN
 from .schedules.by_meta_schedule import by_meta_schedule
 from .schedules.by_rules import by_rules

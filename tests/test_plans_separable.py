@@ -9,7 +9,7 @@ from harness import model, random_args
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.analysis.kernels import kernels
-from selfbyoc.codegen.scheduled import stacked_as
+from selfbyoc.codegen.schedule import stacked_as
 from selfbyoc.machine import Machine
 from selfbyoc.schedules.kernels.conv.depth import LEAST_STEPS
 from selfbyoc.schedules.kernels.separable import tiles

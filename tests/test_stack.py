@@ -12,7 +12,7 @@ from selfbyoc.codegen.apply import apply_schedule
 from selfbyoc.codegen.external import External, external
 from selfbyoc.codegen.info.op_info import seal_of
 from selfbyoc.codegen.info.ops import Ops
-from selfbyoc.codegen.scheduled import schedule_external
+from selfbyoc.codegen.schedule import schedule_external
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir

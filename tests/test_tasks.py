@@ -281,7 +281,7 @@ def test_nothing_is_scheduled_or_compiled(monkeypatch):
     ]
     for name in ("build", "compile", "lower"):
         monkeypatch.setattr(tvm, name, refuse, raising=False)
-    names = ("lower", "scheduled", "pack", "hook", "apply", "stack")
+    names = ("lower", "schedule", "pack", "hook", "apply", "stack")
     for name in ("tir.lowering", *(f"codegen.{name}" for name in names)):
         module = sys.modules[f"selfbyoc.{name}"]
         for function in ("build_module", "schedule_external", "apply_schedule", "stack"):

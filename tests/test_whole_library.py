@@ -15,7 +15,7 @@ import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
 from selfbyoc.errors import DamagedFile, InputError
-from selfbyoc.runtime import native, whole
+from selfbyoc.runtime import integrity, native
 from selfbyoc.runtime.elf import read_image
 from selfbyoc.runtime.note import read_note
 
@@ -117,7 +117,7 @@ def test_cut_off_while_it_is_read(copy, monkeypatch):
         os.truncate(copy, 20_000)
         return once(handle, part)
 
-    monkeypatch.setattr(whole, "_crc", cut)
+    monkeypatch.setattr(integrity, "_crc", cut)
     with pytest.raises(DamagedFile, match=r"cut off: 20,000 of [\d,]+ bytes"):
         read_note(copy)
     assert copy.stat().st_size < size
@@ -165,8 +165,8 @@ def test_parts_and_threads(library, monkeypatch):
     """Large files are read in parts, by several threads: the parts are compared in order."""
     before, path = read_note(library).inputs, library.with_name("parts.so")
     shutil.copyfile(library, path)
-    monkeypatch.setattr(whole, "_PART", 4096)
-    monkeypatch.setattr(whole, "_READ", 1000)
+    monkeypatch.setattr(integrity, "_PART", 4096)
+    monkeypatch.setattr(integrity, "_READ", 1000)
     with pytest.raises(DamagedFile):  # parts are part of what was written down
         read_note(path)
     selfbyoc.seal(path)

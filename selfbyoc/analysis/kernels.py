@@ -13,7 +13,7 @@ from ..codegen.apply import Scheduled
 from ..codegen.external import External, match_of, read_attrs
 from ..codegen.fallback import or_default
 from ..codegen.hook import hook
-from ..codegen.scheduled import schedule_external
+from ..codegen.schedule import schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
 from ..language.decisions import for_every_size_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..graph import OpCall, Value
 from ..language.types import Expr, Tensor
-from ..match.absorbed import ancestors
+from ..match.epilogue import ancestors
 from ..ops.vocabulary import compute_of
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import substitute

@@ -17,7 +17,7 @@ from .c_source import linkable
 from .cache.kernels import current
 from .cache.keys import of_functions, of_inputs
 from .external import COMPOSITE, NOT_OWN, External, match_of
-from .scheduled import schedule_external
+from .schedule import schedule_external
 from .symbolic.kernel import symbolic_functions
 from .tuning_record import Tuned
 

@@ -31,7 +31,7 @@ class Match:
     outputs: tuple[Value, ...]
     # Which argument the inputs of the ops are: one value may be several
     roles: Mapping[Input, str] = field(default_factory=dict, repr=False)
-    # Of a match that took in what is elementwise around it (match/absorbed.py): what the pattern
+    # Of a match that took in what is elementwise around it (match/epilogue.py): what the pattern
     # selected, the ops after its result, and those before an argument
     core: Match | None = field(default=None, repr=False)
     after: tuple[OpCall, ...] = ()

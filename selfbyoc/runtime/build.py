@@ -38,11 +38,11 @@ from ..simplify.few_bits import NAMES
 from ..simplify.generation import few_bits
 from ..wiring import wired
 from .compiled import Compiled
+from .empty_tensors import check_places, of_nothing
 from .generation import runtime
 from .index_bounds import bounds_of
 from .library import Library
 from .note import versions
-from .nothing import check_places, of_nothing
 from .retries import without_what_is_not_read, without_what_raises
 from .signature import signature_of
 from .sizes import bounded_by, least_sizes, sizes_of

@@ -21,12 +21,12 @@ from .exchange import road_to
 from .generation import runtime
 from .half import packed
 from .index_bounds import check_indices
+from .integrity import sealed
 from .native import Stamp, copy_loaded, native_module, stamp
 from .note import Note, read_note, write_note
 from .signature import Tensor, filling, ordered, places
 from .sizes import Size, check_sizes
 from .system_compiler import check_compiler
-from .whole import sealed
 
 if TYPE_CHECKING:
     from ..analysis.verify.build import Disabled

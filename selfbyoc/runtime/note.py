@@ -19,9 +19,9 @@ from ..common.files import opened
 from ..errors import DamagedFile, TargetError, one_line
 from ..partition.report import Report
 from ..tvm import GENERATION, make_target, target_dict, tvm
+from .integrity import GONE, OWNER, SEAL, TEXT, read_whole
 from .signature import Tensor
 from .sizes import Size
-from .whole import GONE, OWNER, SEAL, TEXT, read_whole
 
 _BEGIN = b'selfbyoc.note={"'  # compiled; the source below has a backslash before the quote
 _LONGEST = 64 << 20  # the report of SqueezeNet, 93 ops, has 0.2 MB

@@ -15,7 +15,7 @@ from ..codegen.apply import Scheduled
 from ..codegen.cache.keys import digest, graph_data, of_code
 from ..codegen.external import NOT_OWN, PACKED, External, match_of, packed_params, takes_plain_ops
 from ..codegen.pack import described, pack_constants, packed_types
-from ..codegen.scheduled import schedule_external, stacked_as
+from ..codegen.schedule import schedule_external, stacked_as
 from ..codegen.target import decisive
 from ..codegen.tuning_record import TUNED, Tuned, told_by
 from ..language.decisions import Choice, deciding

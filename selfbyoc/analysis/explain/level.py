@@ -20,7 +20,7 @@ from ...codegen.external import (
 from ...codegen.fallback import reason_of
 from ...codegen.hook import hook
 from ...codegen.plan import plan_of
-from ...codegen.scheduled import schedule_external
+from ...codegen.schedule import schedule_external
 from ...codegen.tuning_record import Tuned, told_by
 from ...errors import SelfbyocError, one_line
 from ...graph import Symbol, sizes_text, symbols_in

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from ...codegen.external import External
-from ...codegen.scheduled import schedule_external
+from ...codegen.schedule import schedule_external
 from ...errors import LoweringError
 from ...machine.gpu import WARP
 from ...tir.lanes import found_in

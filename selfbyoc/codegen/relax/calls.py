@@ -15,7 +15,7 @@ from ...tvm import te, tir, tvm
 from ...wiring import wired
 from ..external import External
 from ..fallback import or_default
-from ..scheduled import schedule_external
+from ..schedule import schedule_external
 from ..target import same_machine
 
 

@@ -11,7 +11,7 @@ from ...graph import sizes_text
 from ...language.decisions import deciding
 from ..external import External, match_of, packed_params
 from ..plan import plan_of
-from ..scheduled import schedule_external, stacked_as, takes_own_compute
+from ..schedule import schedule_external, stacked_as, takes_own_compute
 from .formula import Sizes
 from .learn import Example
 from .ranges import decisions_at

@@ -22,10 +22,10 @@ from ...tvm.config import kernel_config
 from ..alignment import lies_well, read_only
 from ..compiled import Compiled
 from ..system_compiler import check_compiler
-from .computed import computed_sizes_first
+from .cached_calls import vm_pipeline
+from .computed_sizes import computed_sizes_first
 from .empty import without_empty_constants
 from .memory import PlannedMemory
-from .once import vm_pipeline
 from .rest import ScheduleRest, failing, functions_outside
 from .sums import has_sums
 

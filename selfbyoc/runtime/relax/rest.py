@@ -27,7 +27,6 @@ from ...tvm.selects import without_truncation
 from ...tvm.starts import with_true_starts
 from ...tvm.symbolic import symbols, with_identifiers, with_own_names
 from ...wiring import wired
-from .apart import OPAQUE, slices_apart
 from .norms import norms_are_scales
 from .reshapes import reshapes_within
 from .sizes import sizes_of_buffers
@@ -35,6 +34,7 @@ from .sums import refusing_places_of_none, with_sums_apart
 from .symbolic import all_extents, scheduled_for_all_sizes
 from .takes import clipped_takes
 from .topk import with_enough
+from .unfused import OPAQUE, slices_apart
 from .views import last_reshapes_are_views
 
 logger = logging.getLogger(__name__)

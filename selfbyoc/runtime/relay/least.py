@@ -16,7 +16,7 @@ from tvm import relay, tir
 from ...ir.relay.any import Instance, instance, names_of, sizes_for
 from ...ir.relay.walk import postorder
 from ...tvm import tvm
-from ..nothing import axes_of
+from ..empty_tensors import axes_of
 from .checks import Checks
 
 

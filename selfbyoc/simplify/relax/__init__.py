@@ -7,11 +7,11 @@ from tvm import relax
 from ...tvm import tvm
 from .bounds import BoundsAreOps
 from .columns import columns_apart
-from .decided import WhatRangesDecide
-from .declared import PrimFuncsAreOps
+from .declared_functions import PrimFuncsAreOps
 from .folding import fold
 from .halves import with_floats
 from .inline import inlined, primitives
+from .integer_ranges import WhatRangesDecide
 from .integers import IntegersAsLevels
 from .levels import LevelsAsRead, with_float_weights
 from .one_row import ImagesOfOneRow
