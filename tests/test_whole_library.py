@@ -51,7 +51,7 @@ def image(path):
 
 
 def place_of(path, kind):
-    return next(n.place for n in image(path).notes if (n.owner, n.kind) == (whole.OWNER, kind))
+    return next(n.place for n in image(path).notes if (n.owner, n.kind) == (integrity.OWNER, kind))
 
 
 # ---- cut off
@@ -111,7 +111,7 @@ def test_the_commands_say_it_in_one_line(copy, length, capsys):
 
 
 def test_cut_off_while_it_is_read(copy, monkeypatch):
-    size, once = copy.stat().st_size, whole._crc
+    size, once = copy.stat().st_size, integrity._crc
 
     def cut(handle, part):
         os.truncate(copy, 20_000)
@@ -132,7 +132,8 @@ def test_other_bytes(copy):
     code, table = found.loaded[1], found.headers[1]
     places = {
         "code": code.start + 100, "data": found.loaded[2].start + 64, "table": table.start + 16,
-        "note": place_of(copy, whole.TEXT).start + 20, "seal": place_of(copy, whole.SEAL).start + 8,
+        "note": place_of(copy, integrity.TEXT).start + 20,
+        "seal": place_of(copy, integrity.SEAL).start + 8,
     }  # fmt: skip
     good = copy.read_bytes()
     for name, place in places.items():
@@ -192,7 +193,7 @@ def test_a_checksum_that_is_gone(copy):
 
 def test_a_checksum_of_no_type_of_ours(copy):
     """The text is a note of ours, so there must be one."""
-    changed(copy, place_of(copy, whole.SEAL).start - 16, struct.pack("<I", 3))
+    changed(copy, place_of(copy, integrity.SEAL).start - 16, struct.pack("<I", 3))
     with pytest.raises(DamagedFile, match=r"copy\.so is damaged: its checksum is gone"):
         read_note(copy)
 
@@ -258,9 +259,9 @@ def test_what_has_no_place_for_a_checksum(library, tmp_path):
 def unsealed(path):
     """As an earlier version wrote it: the note is a string, and there is no checksum."""
     data = path.read_bytes()
-    text = data[place_of(path, whole.TEXT).start :].partition(b"\0")[0]
+    text = data[place_of(path, integrity.TEXT).start :].partition(b"\0")[0]
     for note in image(path).notes:
-        if note.owner == whole.OWNER:
+        if note.owner == integrity.OWNER:
             changed(path, note.place.start - 12, b"nobodys\0")
     earlier = text.replace(b', "is_sealed": true', b"")
     assert earlier != text
