@@ -13,7 +13,7 @@ from tvm import relax
 import selfbyoc
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from executor_cells import _relax as roads  # isort: skip
+from executor_cells import relax as roads  # isort: skip
 
 TARGET = selfbyoc.host_target()
 

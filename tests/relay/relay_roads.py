@@ -14,7 +14,7 @@ from tvm import relay
 import selfbyoc
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from executor_cells import _relay as roads  # isort: skip
+from executor_cells import relay as roads  # isort: skip
 from executor_cells.reload import reloaded  # isort: skip
 
 TARGET = selfbyoc.host_target()
