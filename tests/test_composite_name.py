@@ -88,5 +88,5 @@ def test_a_function_of_no_composite_says_none():
 
 
 def test_what_another_pass_merged_is_named_after_all_of_them():
-    merged = external._merged(["tefuse.conv_relu", "tefuse.fc", "tefuse.fc"])
+    merged = external._merged(("tefuse.conv_relu", "tefuse.fc", "tefuse.fc"))
     assert merged.full_name == "tefuse.conv_relu_and_fc"

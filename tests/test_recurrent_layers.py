@@ -172,7 +172,10 @@ def test_sizes_that_do_not_fit(wrong, said):
 
 
 def quantized(length, batch, direction="forward", per_channel=False, kind="int8", **options):
-    """ONNX Runtime's layer of weights of 8 bits, made of one of floats, and its inputs."""
+    """ONNX Runtime's layer of weights of 8 bits, made of one of floats, and its inputs. Signed ones
+    have 7: the runtime adds up two products in 16 bits where the CPU has no VNNI, and saturates.
+    """
+    largest = 120 if kind == "uint8" else 60
     made, feeds = layer("LSTM", length, batch, direction, **options)
     (node,) = made.graph.node
     arrays = {i.name: numpy_helper.to_array(i) for i in made.graph.initializer}
@@ -180,7 +183,7 @@ def quantized(length, batch, direction="forward", per_channel=False, kind="int8"
     node.input.extend([""] * (8 - len(node.input)))
     for name in "WR":
         weight = arrays[name].transpose(0, 2, 1)
-        most = np.abs(weight).max(axis=1 if per_channel else (1, 2)) / 120
+        most = np.abs(weight).max(axis=1 if per_channel else (1, 2)) / largest
         middle = 130 if kind == "uint8" else 0 if per_channel else 3  # the runtime wants it so
         point = np.full(most.shape, middle, kind)
         scale = most.reshape(len(weight), 1, -1)
