@@ -19,6 +19,7 @@ onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
 pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
 from selfbyoc.commands.fuzz.like.attempt import Tried, alone, ours, runs  # noqa: E402
 from selfbyoc.commands.fuzz.like.draw import Draw, drawn  # noqa: E402
+from selfbyoc.commands.fuzz.like.files import read_mutant  # noqa: E402
 from selfbyoc.commands.fuzz.like.judge import MutantJudge  # noqa: E402
 from selfbyoc.commands.fuzz.like.mutant import Mutant  # noqa: E402
 from selfbyoc.commands.fuzz.like.mutations import MUTATIONS  # noqa: E402
@@ -269,6 +270,15 @@ def test_cases_that_cannot_be_replayed(tmp_path):
     Path(path.with_suffix(".npz")).write_bytes(b"no arrays")
     with pytest.raises(InputError, match="holds no inputs"):
         replay(path)
+
+
+def test_cases_of_earlier_versions_are_read(tmp_path):
+    """The key of what a case says of itself is in files that people keep."""
+    path = saved(tmp_path, SUMS)
+    model = onnx.load(path)
+    onnx.helper.set_model_props(model, {"selfbyoc.fuzz": '{"seed": 7, "grown": ["widened"]}'})
+    onnx.save(model, path)
+    assert (read_mutant(path).seed, read_mutant(path).grown) == (7, ("widened",))
 
 
 @once

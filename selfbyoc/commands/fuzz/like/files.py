@@ -20,7 +20,7 @@ from ....tvm import GENERATION
 from ..judge import WRONG, Finding
 from .mutant import KINDS, Mutant, Range
 
-_KEY = "selfbyoc.commands.fuzz"  # of the model's metadata
+_KEY = "selfbyoc.fuzz"  # of the model's metadata
 
 
 @dataclass(frozen=True)
