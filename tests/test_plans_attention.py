@@ -26,14 +26,16 @@ def cpu(name, cores=1):
     return Machine(**{**vars(known), "cores": cores})
 
 
-def planned(cpu, batch, queries, depth, keys=0, columns=0):
+def planned(cpu, batch, queries, depth, keys=0, columns=0, key_rows=True):
     """The plan of softmax(q k^T) v."""
     keys, columns = keys or queries, columns or depth
     plain = {"transpose_a": False, "transpose_b": False}
-    q, k, v = ((batch, *s) for s in ((queries, depth), (depth, keys), (keys, columns)))
+    turned = {"transpose_a": False, "transpose_b": key_rows}
+    laid = (keys, depth) if key_rows else (depth, keys)
+    q, k, v = ((batch, *s) for s in ((queries, depth), laid, (keys, columns)))
     scores = (batch, queries, keys)
     ops = [
-        SimpleNamespace(attrs=plain, inputs=[(q, ""), (k, "")], outputs=[(scores, "")]),
+        SimpleNamespace(attrs=turned, inputs=[(q, ""), (k, "")], outputs=[(scores, "")]),
         SimpleNamespace(attrs=plain, inputs=[(scores, ""), (v, "")], outputs=[]),
     ]
     return plan(SimpleNamespace(of=lambda kind: ops if kind == "batch_matmul" else []), cpu)
@@ -81,6 +83,19 @@ def test_sixteen_registers_hold_three_keys_by_four_vectors():
     assert str(found) == (
         "32 queries a task, 48 tasks, register tiles 3 keys x 4 vectors and 4 queries x 2 vectors"
     )
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_keys_that_lie_apart_are_packed_where_many_blocks_read_them(name):
+    def packed(queries, keys, **laid):
+        return planned(cpu(name), 12, queries, 64, keys=keys, **laid).packed
+
+    assert packed(512, 512, key_rows=False)
+    assert not packed(512, 512)  # rows one after the other
+    assert not packed(64, 64, key_rows=False)  # L1 holds them
+    assert not packed(16, 512, key_rows=False)  # one block reads them
+    told = str(planned(cpu(name), 12, 512, 64, key_rows=False))
+    assert told.endswith(", keys and values packed")
 
 
 def test_few_queries_are_a_task_each():

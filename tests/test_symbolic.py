@@ -77,6 +77,10 @@ CASES = {
         {"x": (N, 5, 14, 13), "weight": (18, 5, 3, 3), "bias": (18,)}, ("weight", "bias"),
     ),
     "attention": ("attention", _attention, {"q": (3, N, 20), "k": (3, N, 20), "v": (3, N, 24)}, ()),
+    "keys apart": (
+        "attention", lambda q, k, v: op.batch_matmul(op.softmax(op.batch_matmul(q, k)), v),
+        {"q": (3, N, 64), "k": (3, 64, N), "v": (3, N, 64)}, (),
+    ),
     "queries": ("attention", _attention, {"q": (3, N, 16), "k": (3, 21, 16), "v": (3, 21, 8)}, ()),
     "keys": ("attention", _attention, {"q": (3, 7, 16), "k": (3, N, 16), "v": (3, N, 8)}, ()),
     "dense and residual": (
@@ -206,20 +210,38 @@ def test_right_at_every_size(name, target):
         check(name, library, size)
 
 
-def test_rows_in_parts(monkeypatch):
-    """Rows by a deep weight, more than L2 holds, come in parts; a last tile may have no rows."""
-    decided = []
+@pytest.fixture
+def learnt_families(monkeypatch):
+    """The families that builds learn."""
+    found = []
 
     def noted(*args):
         served = families(*args)
-        decided.extend(family.decisions for family in served.families)
+        found.extend(served.families)
         return served
 
     monkeypatch.setattr(kernel, "families", noted)
     monkeypatch.setattr(kernel, "_learnt", {})  # another test may have asked for the same
+    return found
+
+
+def test_keys_and_values_are_packed_for_large_sizes(learnt_families):
+    library = selfbyoc.build(symbolic("keys apart"), "llvm -mcpu=haswell", cache=False)
+    assert library.report.counts == {"attention": 1}
+    served = {family.decisions["packed"]: family for family in learnt_families}
+    assert sorted(served) == [False, True]
+    # Small examples have two formulas, of which a far one tells which is right.
+    assert served[True].is_endless
+    assert served[True].step == 1
+    for size in (1, 9, 64, 127, 128, 129, 200, 389, 512, 700):
+        check("keys apart", library, size)
+
+
+def test_rows_in_parts(learnt_families):
+    """Rows by a deep weight, more than L2 holds, come in parts; a last tile may have no rows."""
     library = selfbyoc.build(symbolic("deep"), "llvm -mcpu=haswell", cache=False)
     assert library.report.counts == {CASES["deep"][0]: 1}
-    parts = {decisions["parts_of_rows"] for decisions in decided}
+    parts = {family.decisions["parts_of_rows"] for family in learnt_families}
     assert 1 in parts
     assert max(parts) > 1
     for size in (1, 7, 8, 95, 96, 97, 98, 129, *range(190, 206), 300, 385, 512, 700):

@@ -132,14 +132,20 @@ def _shared_by_some(
     """
     are_few = math.prod(rows) <= MOST_ROWS
     total = lines if are_few else lines * math.prod(rows)
+    every = list(itertools.product(*map(range, rows))) if are_few else []
+
+    def ask(place: Any) -> Any:
+        places = [(*row, place) for row in every] if are_few else [_place(place, rows, lines)]
+        found = [prefetched(at) for at in places]
+        return tir.SeqStmt(found) if len(found) > 1 else found[0]
+
     share = tir.floordiv(total - 1, runs) + 1
-    turn = tir.Var("line", dtype_of(number))
-    place = number * share + turn
-    every = itertools.product(*(range(extent) for extent in rows))
-    places = [(*row, place) for row in every] if are_few else [_place(place, rows, lines)]
-    found = [prefetched(at) for at in places]
-    ask = tir.IfThenElse(place < total, tir.SeqStmt(found) if len(found) > 1 else found[0], None)
-    return tir.For(turn, tir.const(0, dtype_of(number)), share, tir.ForKind.SERIAL, ask)
+    turn, first = tir.Var("line", dtype_of(number)), number * share
+    zero, own = tir.const(0, dtype_of(number)), tir.Min(share, total - first)
+    several = tir.For(turn, zero, own, tir.ForKind.SERIAL, ask(first + turn))
+    # Mostly there are as many runs as lines: a loop of one turn takes longer than what it asks for.
+    one = tir.IfThenElse(number < total, ask(number), None)
+    return tir.IfThenElse(runs >= total, one, several)
 
 
 def _place(number: Any, rows: Sequence[int], lines: int) -> tuple[Any, ...]:

@@ -144,7 +144,8 @@ def _confirmed(
     most: int | None,
 ) -> Family | None:
     """What examples say, where those around whole tiles agree: there another tile's count, or
-    another formula, would show.
+    another formula, would show. So it would far off: of two formulas that fit the small examples
+    alike, a large one tells.
     """
     for _ in range(ROUNDS):
         found = learnt(group) if len(group) >= ENOUGH else None
@@ -156,6 +157,10 @@ def _confirmed(
         group = [*group, *alike]
         if all(found.says(e) for e in alike):
             far = [e for e in map(make, _far(found, symbol, most)) if e is not None]
+            others = [e for e in far if e.loops == group[0].loops and not found.says(e)]
+            if others and learnt([*group, *others]) is not None:
+                group = [*group, *others]
+                continue
             is_whole = most is not None and most <= _largest(group, symbol)
             is_endless = is_whole or (bool(far) and all(found.says(e) for e in far))
             limit = None if is_endless else _largest(group, symbol)

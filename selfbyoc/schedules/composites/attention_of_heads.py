@@ -95,7 +95,7 @@ attention_of_heads = Composite(
     check=_check_interleaved,
     kernel=KERNEL,
     epilogue=True,
-    why="heads are read and written where dense layers leave them, without transposed copies",
+    why="heads are read and written as dense layers leave them",
     cases=(
         Case(
             _divided_heads, generations=_RELAX,
@@ -112,6 +112,10 @@ attention_of_heads = Composite(
         Case(
             _scaled_heads, generations=_RELAX,
             q=(1, 128, 12, 32), k=(1, 128, 12, 32), v=(1, 128, 12, 32),
+        ),
+        Case(  # keys and values are packed
+            _scaled_heads, generations=_RELAX,
+            q=(1, 101, 3, 64), k=(1, 210, 3, 64), v=(1, 210, 3, 61),
         ),
         Case(
             _heads_of_roots, generations=_RELAX,

@@ -25,6 +25,7 @@ from .operands import Read, laid_out, masked_scores, rows_of, scaled_queries
 class BlockStages:
     """The stages of blocks of queries, in order."""
 
+    keys: Tensor | None  # [key, d] of each head, where they do not lie so and are read often
     queries: Tensor  # [block, d, lane]
     products: Tensor  # [block, key, lane], as all up to the powers
     scores: Tensor
@@ -32,7 +33,7 @@ class BlockStages:
     power: Tensor
     total: Tensor
     inverse: Tensor
-    values: Tensor | None  # where they do not lie as [key, whole vectors]
+    values: Tensor | None  # [key, whole vectors], likewise
     weighted: Tensor  # [tile, query, column]
     normalised: Tensor
     result: Tensor
@@ -62,17 +63,25 @@ def attention(
     masked = masked_scores(mask, second_mask, ops)
     if isinstance(plan, FewPlan):
         return attention_of_few(queries, keys, values, masked, parts, plan)
-    laid = _values(values, transposed, plan)
+    packed_keys = _keys(keys, plan)
+    packed_values = _values(values, transposed, plan)
     queries = _queries(queries, plan)
-    products = _products(queries, keys, plan)
+    products = _products(queries, keys if packed_keys is None else packed_keys, plan)
     scores = _scores(products, masked, plan)
     peak, power, total, inverse = _softmax(scores, parts, plan)
-    given = values if laid is None else laid
+    given = values if packed_values is None else packed_values
     weighted, normalised = _weighted(power, inverse, given, parts, plan)
     result = _result(normalised, plan)
     return BlockStages(
-        queries, products, scores, peak, power, total, inverse, laid, weighted, normalised, result
-    )
+        packed_keys, queries, products, scores, peak, power, total, inverse, packed_values,
+        weighted, normalised, result,
+    )  # fmt: skip
+
+
+def _keys(keys: Read, plan: BlockPlan) -> Tensor | None:
+    """[key, d]; None if they are read as they lie."""
+    extents = (*plan.shape.batch, plan.shape.keys, plan.shape.depth)
+    return te.compute(extents, keys, name="keys") if plan.packed else None
 
 
 def _queries(scaled: Read, plan: BlockPlan) -> Tensor:
@@ -129,9 +138,9 @@ def _softmax(
 
 
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
-    """[n, e] with e contiguous and in whole vectors; None if they lie so."""
+    """[n, e] with e contiguous and in whole vectors; None if they are read as they lie."""
     columns = plan.shape.columns
-    if not transposed and plan.width == columns:
+    if not (transposed or plan.packed) and plan.width == columns:
         return None
 
     def element(*i: Expr) -> Expr:

@@ -22,6 +22,7 @@ class Shape:
     depth: int
     columns: int
     interleaved: bool  # [batch, sequence, heads, depth], as dense layers leave it
+    key_rows: bool  # a head's keys lie one after the other, not interleaved or transposed
 
     @classmethod
     def of(cls, ops: Ops) -> Shape:
@@ -30,7 +31,9 @@ class Shape:
         *batch, queries, keys = first.outputs[0][0]
         depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
         columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
-        return cls(tuple(batch), queries, keys, depth, columns, bool(ops.of("transpose")))
+        interleaved = bool(ops.of("transpose"))
+        rows = first.attrs["transpose_b"] and not interleaved
+        return cls(tuple(batch), queries, keys, depth, columns, interleaved, rows)
 
     @property
     def products(self) -> int:
@@ -70,6 +73,7 @@ class BlockPlan:
     weighted: RegisterTile  # queries x vectors of columns
     depth_steps: int  # of a score's sum, unrolled
     key_steps: int  # of a result's sum, unrolled
+    packed: bool  # keys and values are copied first, each head's rows one after the other
     panels_outside: bool  # columns outside of the tiles of queries
     parallel: bool
 
@@ -87,6 +91,7 @@ class BlockPlan:
         yield from undivided("vectors of columns", self.width // self.vector, self.weighted.vectors)
         yield from undivided("depth", shape.depth, self.depth_steps)
         yield from undivided("keys", shape.keys, self.key_steps)
+        yield from unlike("packed", self.packed, self.packed and not shape.key_rows)
         for tile in (self.scores, self.weighted):
             yield from spilled(tile, cpu, min(tile.rows, tile.vectors))
 
@@ -95,6 +100,7 @@ class BlockPlan:
             f"{self.lanes} queries a task, {self.tasks} tasks, register tiles "
             f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
             f"{self.weighted.rows} queries x {self.weighted.vectors} vectors"
+            + (", keys and values packed" if self.packed else "")
         )
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ....codegen.info.ops import Ops
-from ....language.decisions import choose
+from ....language.decisions import choose, for_every_size
 from ....machine import Machine
 from ...steps.blocks import divisor
 from ...steps.candidates import best, divisors, next_to
@@ -28,6 +28,10 @@ TILE_CYCLES = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).
 ROW_CYCLES = 0.1
+# Cycles for a cache line of keys or values that lie apart, interleaved or transposed: rows at a
+# distance share few lines of a cache, and each has a page. 12 heads of 512x64 take 11, of 384x64
+# and 384x32 6, 16 heads of 512x64 26; to copy them takes 10 (Zen 3, Nov 2026).
+APART_CYCLES, PACKED_CYCLES = 6.0, 10.0
 MANY_KEYS = 1 << 16  # of which a tile leaves no part over
 LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
@@ -41,11 +45,18 @@ def plan(ops: Ops, machine: Machine) -> AttentionPlan:
         parallel = is_worth_it(work, LEAST_FEW_PRODUCTS)
         return FewPlan(shape, vector, *parts, parallel)
     found = _blocks(shape, machine)
-    sizes = [p.lanes for p in found][:4]
-    lanes = choose("queries_of_a_block", sizes, sizes[0])
+    by_lanes = {p.lanes: p for p in found}
+    sizes = list(by_lanes)
+    lanes = choose(
+        "queries_of_a_block", sizes[:4], sizes[0], sizes, lambda n: _cycles(by_lanes[n], machine)
+    )
+    taken = by_lanes[lanes]
+    packed = choose(
+        "packed", (False,) if shape.key_rows else (True, False), taken.packed,
+        time=lambda packed: _cycles(replace(taken, packed=packed), machine),
+    )  # fmt: skip
     outside = choose("panels_outside", (True, False), True)
-    taken = next(p for p in found if p.lanes == lanes)
-    return replace(_decided(taken, machine), panels_outside=outside)
+    return replace(_decided(taken, machine), packed=packed, panels_outside=outside)
 
 
 def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
@@ -59,9 +70,7 @@ def _decided(plan: BlockPlan, cpu: Machine) -> BlockPlan:
     found, usual = sizes(plan.shape.keys), plan.key_steps
     size = choose("scores_tile", best(found, found[0]), found[0], sizes(MANY_KEYS)[:1])
     steps = next_to(divisors(plan.shape.keys, UNROLLED_STEPS), usual)
-    # Every eighth size has whole steps.
-    lasting = 1 if plan.shape.keys % UNROLLED_STEPS else UNROLLED_STEPS
-    key_steps = choose("unrolled_keys", steps, usual, (lasting,))
+    key_steps = choose("unrolled_keys", steps, usual, (1,))
     return replace(plan, scores=RegisterTile(*size), key_steps=key_steps)
 
 
@@ -82,7 +91,9 @@ def _blocks(shape: Shape, cpu: Machine) -> list[BlockPlan]:
     count = -(-shape.queries // vector)
     pairs = math.prod(shape.batch) * -(-count // 2)
     least = min(count, 2) if pairs >= 2 * cpu.cores else 1
-    most = min(count, 3 * BLOCK // vector)
+    most = 3 * BLOCK // vector
+    if not for_every_size():
+        most = min(count, most)
     found = [_block(shape, cpu, n * vector) for n in range(least, most + 1)]
     return sorted(found, key=lambda plan: _cycles(plan, cpu))
 
@@ -127,7 +138,9 @@ def _block(shape: Shape, cpu: Machine, lanes: int) -> BlockPlan:
     weighted = _result_of(shape, lanes, vector).tiles(cpu, [r for r in rows if lanes % r == 0])[0]
     steps = divisor(shape.depth, UNROLLED_STEPS), divisor(shape.keys, UNROLLED_STEPS)
     parallel = is_worth_it(shape.products, LEAST_PRODUCTS)
-    return BlockPlan(shape, vector, lanes, scores, weighted, *steps, True, parallel)
+    found = BlockPlan(shape, vector, lanes, scores, weighted, *steps, False, True, parallel)
+    packed = replace(found, packed=not shape.key_rows)
+    return min(found, packed, key=lambda plan: _cycles(plan, cpu))
 
 
 def _cycles(plan: BlockPlan, cpu: Machine) -> float:
@@ -137,7 +150,21 @@ def _cycles(plan: BlockPlan, cpu: Machine) -> float:
     task += _result_of(*sizes).cycles(plan.weighted, cpu)
     task += plan.lanes // plan.vector * plan.shape.keys * POWER_INSTRUCTIONS / cpu.multiply_adds
     task += _from_l2(plan, cpu)
-    return task * -(-plan.tasks // (cpu.cores if plan.parallel else 1))
+    cores = cpu.cores if plan.parallel else 1
+    return task * -(-plan.tasks // cores) + _apart(plan, cpu) / cores
+
+
+def _apart(plan: BlockPlan, cpu: Machine) -> float:
+    """Cycles for keys and values that lie apart: each block reads them so, unless L1 holds either,
+    or they are copied once.
+    """
+    shape = plan.shape
+    held = shape.keys * (shape.depth + shape.columns)
+    lines = math.prod(shape.batch) * held / BLOCK
+    if plan.packed:
+        return lines * PACKED_CYCLES
+    is_read_apart = not shape.key_rows and 4 * held >= 2 * cpu.l1_bytes
+    return lines * plan.blocks * APART_CYCLES if is_read_apart else 0.0
 
 
 def _from_l2(plan: BlockPlan, cpu: Machine) -> float:

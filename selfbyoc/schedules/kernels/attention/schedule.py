@@ -35,11 +35,12 @@ def schedule(sch: Schedule, stages: BlockStages | FewStages, plan: AttentionPlan
     ]
     for block in (stages.queries, stages.power, stages.inverse):
         _one_vector(sch, block, plan)
-    # 3. Tasks in parallel; values that had to be laid out are so before.
+    # 3. Tasks in parallel; what had to be packed is so before.
     if plan.parallel:
         sch.parallel(task)
-    if stages.values is not None:
-        _lay_out(sch, stages.values, plan)
+    for block in (stages.keys, stages.values):
+        if block is not None:
+            _pack(sch, block, plan)
     for last in finish:
         last()
 
@@ -124,9 +125,9 @@ def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: Blo
     return lambda: start_sums(sch, block, keys, 1)
 
 
-def _lay_out(sch: Schedule, values: Block, plan: BlockPlan) -> None:
+def _pack(sch: Schedule, packed: Block, plan: BlockPlan) -> None:
     """Rows in parallel, columns in vectors."""
-    *rows, column = sch.get_loops(values)
+    *rows, column = sch.get_loops(packed)
     vectorize(sch, column, plan.vector)
     if plan.parallel:
         sch.parallel(sch.fuse(*rows))
