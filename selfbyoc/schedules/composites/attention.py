@@ -118,7 +118,7 @@ attention = Composite(
         Case(_masked, q=(2, 197, 40), k=(2, 197, 40), v=(2, 197, 40), mask=(1, 197, 197)),
         Case(_masked, q=(3, 33, 64), k=(3, 50, 64), v=(3, 50, 80), mask=(3, 1, 50)),
         Case(_scaled_queries, q=(3, 7, 5), k=(3, 5, 9), v=(3, 11, 9), mask=(3, 7, 9)),
-        # Keys and values are packed.
+        # Keys are packed.
         Case(
             _scaled_queries, q=(2, 135, 64), k=(2, 64, 210), v=(2, 61, 210), mask=(2, 135, 210)
         ),

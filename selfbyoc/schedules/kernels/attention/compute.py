@@ -140,7 +140,8 @@ def _softmax(
 def _values(values: Read, transposed: bool, plan: BlockPlan) -> Tensor | None:
     """[n, e] with e contiguous and in whole vectors; None if they are read as they lie."""
     columns = plan.shape.columns
-    if not (transposed or plan.packed) and plan.width == columns:
+    apart = plan.packed and plan.shape.interleaved
+    if not (transposed or apart) and plan.width == columns:
         return None
 
     def element(*i: Expr) -> Expr:

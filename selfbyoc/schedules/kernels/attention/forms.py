@@ -73,7 +73,7 @@ class BlockPlan:
     weighted: RegisterTile  # queries x vectors of columns
     depth_steps: int  # of a score's sum, unrolled
     key_steps: int  # of a result's sum, unrolled
-    packed: bool  # keys and values are copied first, each head's rows one after the other
+    packed: bool  # what lies apart of keys and values is copied first, each head's rows in turn
     panels_outside: bool  # columns outside of the tiles of queries
     parallel: bool
 
@@ -100,7 +100,8 @@ class BlockPlan:
             f"{self.lanes} queries a task, {self.tasks} tasks, register tiles "
             f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
             f"{self.weighted.rows} queries x {self.weighted.vectors} vectors"
-            + (", keys and values packed" if self.packed else "")
+            + (f", {'keys and values' if self.shape.interleaved else 'keys'} packed")
+            * self.packed
         )
 
     @property

@@ -155,16 +155,16 @@ def _cycles(plan: BlockPlan, cpu: Machine) -> float:
 
 
 def _apart(plan: BlockPlan, cpu: Machine) -> float:
-    """Cycles for keys and values that lie apart: each block reads them so, unless L1 holds either,
-    or they are copied once.
+    """Cycles for keys that lie apart, and values if interleaved: each block reads them so, unless
+    L1 holds the keys, or they are copied once.
     """
     shape = plan.shape
-    held = shape.keys * (shape.depth + shape.columns)
-    lines = math.prod(shape.batch) * held / BLOCK
+    columns = shape.depth + (shape.columns if shape.interleaved else 0)
+    lines = math.prod(shape.batch) * shape.keys * columns / BLOCK
     if plan.packed:
         return lines * PACKED_CYCLES
-    is_read_apart = not shape.key_rows and 4 * held >= 2 * cpu.l1_bytes
-    return lines * plan.blocks * APART_CYCLES if is_read_apart else 0.0
+    is_held = shape.key_rows or 4 * shape.keys * shape.depth < cpu.l1_bytes
+    return 0.0 if is_held else lines * plan.blocks * APART_CYCLES
 
 
 def _from_l2(plan: BlockPlan, cpu: Machine) -> float:
