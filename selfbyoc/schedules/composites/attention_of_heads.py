@@ -113,6 +113,10 @@ attention_of_heads = Composite(
             _scaled_heads, generations=_RELAX,
             q=(1, 128, 12, 32), k=(1, 128, 12, 32), v=(1, 128, 12, 32),
         ),
+        Case(  # one head of keys and values serves all queries
+            _scaled_heads, generations=_RELAX,
+            q=(1, 101, 3, 64), k=(1, 210, 1, 64), v=(1, 210, 1, 64),
+        ),
         Case(  # keys and values are packed
             _scaled_heads, generations=_RELAX,
             q=(1, 101, 3, 64), k=(1, 210, 3, 64), v=(1, 210, 3, 61),

@@ -32,8 +32,9 @@ class Shape:
         depth = first.inputs[0][0][-2 if first.attrs["transpose_a"] else -1]
         columns = second.inputs[1][0][-2 if second.attrs["transpose_b"] else -1]
         interleaved = bool(ops.of("transpose"))
-        rows = first.attrs["transpose_b"] and not interleaved
-        return cls(tuple(batch), queries, keys, depth, columns, interleaved, rows)
+        one_head = first.inputs[1][0][-3] == 1  # of keys for all heads of queries, say
+        key_rows = one_head if interleaved else first.attrs["transpose_b"]
+        return cls(tuple(batch), queries, keys, depth, columns, interleaved, key_rows)
 
     @property
     def products(self) -> int:
@@ -73,7 +74,7 @@ class BlockPlan:
     weighted: RegisterTile  # queries x vectors of columns
     depth_steps: int  # of a score's sum, unrolled
     key_steps: int  # of a result's sum, unrolled
-    packed: bool  # what lies apart of keys and values is copied first, each head's rows in turn
+    packed: bool  # keys, and interleaved values, are copied first: a head's rows in turn
     panels_outside: bool  # columns outside of the tiles of queries
     parallel: bool
 
@@ -96,12 +97,12 @@ class BlockPlan:
             yield from spilled(tile, cpu, min(tile.rows, tile.vectors))
 
     def __str__(self) -> str:
+        which = "keys and values" if self.shape.interleaved else "keys"
+        packed = f", {which} packed" if self.packed else ""
         return (
             f"{self.lanes} queries a task, {self.tasks} tasks, register tiles "
             f"{self.scores.rows} keys x {self.scores.vectors} vectors and "
-            f"{self.weighted.rows} queries x {self.weighted.vectors} vectors"
-            + (f", {'keys and values' if self.shape.interleaved else 'keys'} packed")
-            * self.packed
+            f"{self.weighted.rows} queries x {self.weighted.vectors} vectors{packed}"
         )
 
     @property

@@ -28,10 +28,6 @@ TILE_CYCLES = 12  # cycles to begin and to store a register tile
 # Cycles that a row of keys adds to a step of its tile, as each has a line of its own. Of the peak,
 # 4 x 2 vectors reach 91%, 6 x 2 94%, 4 x 3 97%, 3 x 4 and 2 x 5 99% (Cascade Lake, AVX2, Nov 2026).
 ROW_CYCLES = 0.1
-# Cycles for a cache line of keys or values that lie apart, interleaved or transposed: rows at a
-# distance share few lines of a cache, and each has a page. 12 heads of 512x64 take 11, of 384x64
-# and 384x32 6, 16 heads of 512x64 26; to copy them takes 10 (Zen 3, Nov 2026).
-APART_CYCLES, PACKED_CYCLES = 6.0, 10.0
 MANY_KEYS = 1 << 16  # of which a tile leaves no part over
 LATENCY_SLACK = 1.05  # of the latency: sums that are just enough wait a little
 
@@ -155,16 +151,20 @@ def _cycles(plan: BlockPlan, cpu: Machine) -> float:
 
 
 def _apart(plan: BlockPlan, cpu: Machine) -> float:
-    """Cycles for keys that lie apart, and values if interleaved: each block reads them so, unless
-    L1 holds the keys, or they are copied once.
+    """Cycles for keys that lie apart, and values if interleaved: each block reads them as from L3,
+    unless L1 holds the keys, or they are read and written once.
+
+    Rows at a distance share few lines of L2, and each has a page. A line of 12 heads of 384x64 or
+    384x32 takes a block 6 cycles, of 512x64 11, of 16 heads 26; copied it takes 10 (Zen 3, Nov
+    2026).
     """
     shape = plan.shape
     columns = shape.depth + (shape.columns if shape.interleaved else 0)
-    lines = math.prod(shape.batch) * shape.keys * columns / BLOCK
+    once = 4 * math.prod(shape.batch) * shape.keys * columns / cpu.l3_bandwidth
     if plan.packed:
-        return lines * PACKED_CYCLES
+        return 2 * once
     is_held = shape.key_rows or 4 * shape.keys * shape.depth < cpu.l1_bytes
-    return 0.0 if is_held else lines * plan.blocks * APART_CYCLES
+    return 0.0 if is_held else plan.blocks * once
 
 
 def _from_l2(plan: BlockPlan, cpu: Machine) -> float:
