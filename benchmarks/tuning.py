@@ -26,12 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 import selfbyoc
+from selfbyoc.codegen.records.record import CHOSEN, FILE, MEASURED, Record, append, read
 from selfbyoc.commands.bench.suite import suite
 from selfbyoc.commands.bench.workload import Workload, inputs_of
 from selfbyoc.machine import host
 from selfbyoc.models.onnx_model import import_onnx
 from selfbyoc.runtime.timing import latency
-from selfbyoc.tuning.records import CHOSEN, FILE, MEASURED, Record, append, read
 
 FIVE = (
     "conv2d-relu-conv2d-relu", "inverted residual 24x56x56", "attention 12x128",

@@ -17,17 +17,17 @@ from typing import Any
 from rich.console import Console
 
 from . import __version__
+from .commands.bench.options import add_bench
+from .commands.bounds.options import add_bounds
+from .commands.command import add_command
+from .commands.composites.options import add_cache, add_lint, add_list, add_op_info, add_ops
+from .commands.console import SafeConsole
+from .commands.fuzz.options import add_fuzz
+from .commands.model.library_options import add_compile, add_run, add_show
+from .commands.model.options import add_explain, add_melting, add_verify
+from .commands.quantize.options import add_quantize
+from .commands.tune.options import add_records, add_tune
 from .errors import InputError, SelfbyocError
-from .view.bench_options import add_bench
-from .view.bounds_options import add_bounds
-from .view.command import add_command
-from .view.composite_options import add_cache, add_lint, add_list, add_op_info, add_ops
-from .view.console import SafeConsole
-from .view.fuzz_options import add_fuzz
-from .view.library_options import add_compile, add_run, add_show
-from .view.model_options import add_explain, add_melting, add_verify
-from .view.quantize_options import add_quantize
-from .view.tune_options import add_records, add_tune
 
 
 def _add_demo(commands: Any) -> None:
@@ -44,7 +44,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _demo(args: argparse.Namespace, console: Console) -> int:
-    from .view.demo.run import demo
+    from .commands.demo.run import demo
 
     return 0 if demo(console, args.output) else 1
 

@@ -8,13 +8,16 @@ from .analysis.loops import show
 from .analysis.melting.report import Melting, melting
 from .analysis.verify.build import verified as _verified
 from .analysis.verify.verification import verify
+from .codegen import schedule as _scheduling
 from .codegen.hook import hook as _hook
 from .codegen.info.layout_change import transform_layout
 from .codegen.info.op_info import UNKNOWN, op_info
 from .codegen.info.op_record import OpInfo, TensorInfo
+from .codegen.records.lookup import Applied, apply_records
 from .codegen.target import host_target
 from .ir.declare import declare
 from .ir.emit import emit
+from .language import known as _known
 from .language.case import Case
 from .language.composite import Composite, Refused, require
 from .language.decisions import choose
@@ -28,9 +31,11 @@ from .machine import Machine
 from .models.from_onnx import from_onnx
 from .models.from_torch import from_torch
 from .partition import partition_for_tefuse
+from .partition.layouts.optimize import optimize_layouts
 from .partition.name_sizes import name_sizes
 from .partition.report import report
 from .partition.unfuse import unfuse
+from .runtime import build as _building
 from .runtime import threads as _threads
 from .runtime.build import build
 from .runtime.integrity import seal
@@ -41,15 +46,10 @@ from .schedules.by_rules import by_rules
 from .schedules.default import schedule as _default_schedule
 from .schedules.each_op import each_op
 from .schedules.melt import melt
-from .transform.layouts.optimize import optimize_layouts
 from .tuning.engine import tune
-from .tuning.lookup import Applied, apply_records
-from .tuning.lookup import bar as _bar_record
-from .tuning.lookup import with_record as _with_record
 from .tuning.progress import Outcome, Progress, Tuning
 from .tuning.tasks import Task, extract_tasks
 from .tuning.tracker import Tracker
-from .wiring import wired as _wired
 
 __all__ = [
     "BUILTIN",
@@ -116,10 +116,9 @@ __all__ = [
     "weights_once",
 ]
 
-_wired.builtin = BUILTIN
-_wired.default_schedule = _default_schedule
-_wired.with_record = _with_record
-_wired.bar_record = _bar_record
-_wired.verified = _verified
+# What lower floors take from upper ones.
+_known.builtin = BUILTIN
+_scheduling.defaults[:] = [_default_schedule]
+_building.verifiers[:] = [_verified]
 _threads.configure()
 _hook.register()  # TVM finds the external compiler by the global functions {relay,relax}.ext.tefuse

@@ -24,6 +24,7 @@ from selfbyoc.commands.bench.means import compared, geometric_mean, worst
 from selfbyoc.commands.bench.measure import Method, measure, timed
 from selfbyoc.commands.bench.network import Network
 from selfbyoc.commands.bench.others import Watch, busy_ticks, own_ticks
+from selfbyoc.commands.bench.performance import markdown, text_between
 from selfbyoc.commands.bench.process import Failed, Process
 from selfbyoc.commands.bench.quantised import LEVELS
 from selfbyoc.commands.bench.records import (
@@ -37,17 +38,16 @@ from selfbyoc.commands.bench.records import (
 )
 from selfbyoc.commands.bench.reference import reference
 from selfbyoc.commands.bench.roof import Measurement, Roof
+from selfbyoc.commands.bench.roofline import roofline
 from selfbyoc.commands.bench.run import Selection
 from selfbyoc.commands.bench.setting import make_setting
 from selfbyoc.commands.bench.suite import MODELS, NAMED, SWEEP, suite
+from selfbyoc.commands.bench.tables import group_table, row_line, summary_lines
 from selfbyoc.commands.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
 from selfbyoc.runtime.timing import Window, window
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.bench_tables import group_table, row_line, summary_lines
-from selfbyoc.view.performance import markdown, text_between
-from selfbyoc.view.roofline import roofline
 
 BY_NAME = {c.name: c for c in CONTENDERS}
 ROOF = Roof(2, 500.0, {"L2": 400.0, "memory": 50.0}, 2.0, {"L2": 1 << 20})

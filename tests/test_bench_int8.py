@@ -8,18 +8,18 @@ import pytest
 from rich.console import Console
 
 from selfbyoc.commands.bench.network import Network
+from selfbyoc.commands.bench.performance import markdown
 from selfbyoc.commands.bench.quantised import LEVELS, in_levels
 from selfbyoc.commands.bench.records import OURS, Report, Result, Row, from_json
 from selfbyoc.commands.bench.roof import Measurement, Roof
+from selfbyoc.commands.bench.roofline import roofline
 from selfbyoc.commands.bench.run import Selection
 from selfbyoc.commands.bench.setting import make_setting
 from selfbyoc.commands.bench.suite import MODELS, suite
+from selfbyoc.commands.bench.tables import group_table, summary_lines
 from selfbyoc.commands.bench.workload import Workload, work_of
 from selfbyoc.errors import InputError
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.bench_tables import group_table, summary_lines
-from selfbyoc.view.performance import markdown
-from selfbyoc.view.roofline import roofline
 
 pytest.importorskip("onnxruntime")
 

@@ -15,8 +15,10 @@ import selfbyoc.commands.bench.run as running
 from selfbyoc.__main__ import main
 from selfbyoc.commands.bench import inputs
 from selfbyoc.commands.bench.contenders import CONTENDERS, OPEN, open_sizes
+from selfbyoc.commands.bench.length_tables import length_lines, length_table
 from selfbyoc.commands.bench.lengths import LENGTHS, is_even, length_workloads
 from selfbyoc.commands.bench.measure import Method
+from selfbyoc.commands.bench.performance import markdown
 from selfbyoc.commands.bench.records import (
     OURS,
     PEERS,
@@ -36,8 +38,6 @@ from selfbyoc.models.sizes import Lengths, parse_lengths, parse_sizes
 from selfbyoc.runtime.library import Library
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.length_tables import length_lines, length_table
-from selfbyoc.view.performance import markdown
 
 ROOF = Roof(1, 100.0, {"memory": 10.0}, 2.0, {})
 QUICK = Method(turns=1, windows=2, window=0.001, warm=0.001)
@@ -290,7 +290,7 @@ def test_tables():
 @named
 def test_the_whole_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(running, "_roofs", lambda setting, method: (ROOF,))
-    monkeypatch.setattr("selfbyoc.view.bench_command.Method", lambda: QUICK)
+    monkeypatch.setattr("selfbyoc.commands.bench.command.Method", lambda: QUICK)
     path, out = saved(tmp_path / "net.onnx", dense("rows")), tmp_path / "a.json"
     options = ["--lengths", "2,19", "--peers", "onnxruntime", "--threads", "1", "--json", str(out)]
     assert main(["bench", str(path), *options, "--quick"]) == 0

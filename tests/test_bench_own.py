@@ -210,7 +210,7 @@ def test_the_command_line(tmp_path, measured, capsys):
 def test_own_models_against_who_is_here(tmp_path, monkeypatch, capsys):
     """Three files: ours and TVM's own build are right on two, and nobody can run the third."""
     monkeypatch.setattr(running, "_roofs", lambda setting, method: (ROOF,))
-    monkeypatch.setattr("selfbyoc.view.bench_command.Method", lambda: QUICK)
+    monkeypatch.setattr("selfbyoc.commands.bench.command.Method", lambda: QUICK)
     found = {"ids": sentence(), "net": dense(), "odd": strange()}
     paths = [str(saved(tmp_path / f"{name}.onnx", made)) for name, made in found.items()]
     out, picture = tmp_path / "a.json", tmp_path / "a.svg"

@@ -29,8 +29,8 @@ def written(folder, rows=5):
 
 @pytest.fixture(autouse=True)
 def few_windows(compiler, monkeypatch):
-    monkeypatch.setattr("selfbyoc.view.bench_files.QUICK", 2)
-    monkeypatch.setattr("selfbyoc.view.bench_files.WINDOWS", 2)
+    monkeypatch.setattr("selfbyoc.commands.bench.files.QUICK", 2)
+    monkeypatch.setattr("selfbyoc.commands.bench.files.WINDOWS", 2)
 
 
 def compiled(path):
@@ -122,7 +122,7 @@ def test_ones_own_composites_in_the_benchmark_of_models(tmp_path, capsys, monkey
     quick = Method(turns=1, windows=2, window=0.001, warm=0.001)
     roof = Roof(1, 100.0, {"memory": 10.0}, 2.0, {})
     monkeypatch.setattr(running, "_roofs", lambda setting, method: (roof,))
-    monkeypatch.setattr("selfbyoc.view.bench_command.Method", lambda: quick)
+    monkeypatch.setattr("selfbyoc.commands.bench.command.Method", lambda: quick)
     (tmp_path / "mine.py").write_text(MINE)
     path, out = str(saved(tmp_path / "net.onnx", dense())), tmp_path / "a.json"
     mine = ["--composites", str(tmp_path / "mine.py")]

@@ -97,7 +97,7 @@ def test_what_is_not_computed_ahead():
 
 
 def test_a_page_without_loops(monkeypatch):
-    from selfbyoc.view import inspection
+    from selfbyoc.commands.model import explain as inspection
 
     said = []
     console = SimpleNamespace(print=lambda text, **_: said.append(text))

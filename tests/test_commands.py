@@ -15,9 +15,9 @@ from rich.console import Console
 
 from selfbyoc import emit, op
 from selfbyoc.__main__ import _parser, main
+from selfbyoc.commands import progress
+from selfbyoc.commands.console import SafeConsole
 from selfbyoc.tvm import GENERATION, tir, tvm
-from selfbyoc.view import progress
-from selfbyoc.view.console import SafeConsole
 
 COMMANDS = (
     "compile", "quantize", "run", "show", "demo", "composites", "ops", "explain", "melting",
@@ -171,7 +171,7 @@ def test_what_ends_a_command(capsys, monkeypatch, raised, status, said):
     def show(console, asked):
         raise raised
 
-    monkeypatch.setattr("selfbyoc.view.cache_command.show", show)
+    monkeypatch.setattr("selfbyoc.commands.composites.cache.show", show)
     assert main(["cache"]) == status
     assert capsys.readouterr().err == said
 

@@ -16,12 +16,12 @@ from onnx_models import FLOAT, INT64, dense, model, random, value
 import selfbyoc
 from selfbyoc import emit, from_onnx, op
 from selfbyoc.__main__ import main
+from selfbyoc.commands.model.run import _read as read_array
+from selfbyoc.commands.model_file import imported
 from selfbyoc.errors import DamagedFile, InputError, OutOfMemory
 from selfbyoc.models.archive import check_archive
 from selfbyoc.models.onnx.folding import contradiction
 from selfbyoc.tvm import GENERATION, tvm
-from selfbyoc.view.model_file import imported
-from selfbyoc.view.run_command import _read as read_array
 
 # ---- ONNX
 

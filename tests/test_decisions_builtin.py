@@ -14,12 +14,12 @@ from randomly import EXAMPLES
 import selfbyoc
 from selfbyoc import BUILTIN, Case, op
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.records.workload import variant
 from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.language.decisions import deciding
 from selfbyoc.schedules.composites.inception import _ALL, _googlenet, _sizes
 from selfbyoc.schedules.composites.inverted_residual import _BLOCK, _inverted
 from selfbyoc.schedules.composites.inverted_residual import _sizes as inverted_sizes
-from selfbyoc.tuning.workload import variant
 
 COMPOSITES = {composite.name: composite for composite in BUILTIN}
 TARGET = selfbyoc.host_target()

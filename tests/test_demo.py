@@ -8,10 +8,10 @@ import pytest
 
 from selfbyoc import BUILTIN, partition_for_tefuse, report
 from selfbyoc.__main__ import main
+from selfbyoc.commands.summary import kinds, left, taken
 from selfbyoc.errors import InputError, MissingExtra
 from selfbyoc.runtime.timing import latency
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.summary import kinds, left, taken
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -169,7 +169,7 @@ def test_version_in_a_process_of_its_own():
 @pytest.mark.skipif(GENERATION == "relay", reason="the demonstration's numbers are for Relax")
 def test_demo_from_end_to_end(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pygraphviz")
-    from selfbyoc.view.demo import run
+    from selfbyoc.commands.demo import run
 
     monkeypatch.setattr(run, "latency", lambda runs: latency(runs, windows=1, budget=0.1))
     assert main(["demo", "--output", str(tmp_path)]) == 0

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from selfbyoc import BUILTIN
+from selfbyoc.commands.tables import composites_markdown, fusion_markdown
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.tables import composites_markdown, fusion_markdown
 
 ROOT = Path(__file__).parents[1]
 NO_TORCH = str(Path(__file__).parent / "no_torch")

@@ -87,8 +87,8 @@ def refused(read, text):
 
 def test_reports_of_the_benchmark(tmp_path):
     """Each is refused with the field, or is one that tables and plots can show."""
-    from selfbyoc.view.performance import markdown
-    from selfbyoc.view.roofline import roofline
+    from selfbyoc.commands.bench.performance import markdown
+    from selfbyoc.commands.bench.roofline import roofline
 
     path = tmp_path / "a.json"
     write_report(path, REPORT)

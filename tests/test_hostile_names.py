@@ -10,9 +10,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import op
+from selfbyoc.commands.console import PlainTable, SafeConsole
 from selfbyoc.errors import InputError, RecordWarning, RegistryError
 from selfbyoc.printable import shown, shown_name
-from selfbyoc.view.console import PlainTable, SafeConsole
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402 (needs onnx)

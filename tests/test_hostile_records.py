@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import selfbyoc
+from selfbyoc.codegen.records import record as records
 from selfbyoc.common import trusted
 from selfbyoc.errors import InputError, RecordWarning, TuningError
-from selfbyoc.tuning import records
 from selfbyoc.tvm import GENERATION
 
 from test_records import BEST, built_with_warning, is_right, model, record_of, task_of  # isort: skip

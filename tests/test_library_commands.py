@@ -12,8 +12,8 @@ import pytest
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.__main__ import main
+from selfbyoc.commands.model.run import _file_names
 from selfbyoc.tvm import GENERATION, tvm
-from selfbyoc.view.run_command import _file_names
 
 SHAPES = {"x": ((5, 33), "float32"), "w": ((17, 33), "float32")}
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from harness import model, random_args
 import selfbyoc
 from selfbyoc.graph import OpCall, OpGraph, Value
 from selfbyoc.ir.generation import ir
-from selfbyoc.match.match import Match, find
+from selfbyoc.language.match.match import Match, find
 from selfbyoc.partition.select import select
 from selfbyoc.tvm import GENERATION
 

@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from selfbyoc.partition.layouts.record.record import LAYOUTS, Layouts
 
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc.errors import InputError
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.partition.layouts import LAYOUTS, Layouts
 from selfbyoc.tvm import GENERATION
 
 X, NHWC, BACK = (2, 5, 7, 3), (0, 3, 1, 2), (0, 2, 3, 1)

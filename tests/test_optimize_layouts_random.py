@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from selfbyoc.partition.layouts.record.record import LAYOUTS, Layouts
 
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.nodes import Node
-from selfbyoc.partition.layouts import LAYOUTS, Layouts
 from selfbyoc.runtime.numpy_ops import evaluate
 
 UNARY = {

@@ -15,14 +15,14 @@ from selfbyoc.analysis.explain.grouping import left
 from selfbyoc.analysis.melting.outside import Outside
 from selfbyoc.analysis.melting.peak import Timing
 from selfbyoc.analysis.melting.records import Failure
+from selfbyoc.commands.page.drawing import FAR, draw
+from selfbyoc.commands.page.folded import nodes
+from selfbyoc.commands.page.nest import draw_nest
+from selfbyoc.commands.page.page import Page, render
+from selfbyoc.commands.page.parts import names
 from selfbyoc.graph import OpGraph
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.tvm import GENERATION, make_target
-from selfbyoc.view.drawing import FAR, draw
-from selfbyoc.view.folded import nodes
-from selfbyoc.view.nest import draw_nest
-from selfbyoc.view.page import Page, render
-from selfbyoc.view.parts import names
 
 pytest.importorskip("pygraphviz")
 
@@ -194,7 +194,7 @@ def test_a_kernel_that_could_not_be_analysed_is_a_line_in_its_panel(parted, monk
     def broken(kernel):
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr("selfbyoc.view.panels.draw_nest", broken)
+    monkeypatch.setattr("selfbyoc.commands.page.panels.draw_nest", broken)
     assert page(parted, found).count("No picture: ZeroDivisionError: on purpose") == 2
 
 

@@ -17,9 +17,9 @@ from harness import served
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.analysis.explain.grouping import left
+from selfbyoc.commands.page.page import Page, render
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.tvm import make_target
-from selfbyoc.view.page import Page, render
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from browser import FLAGS, cannot_show, chromium  # isort: skip

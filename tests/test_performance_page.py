@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from scripts import tool
 
-from selfbyoc.view.bars import figure, mean, measured
-from selfbyoc.view.performance import between
+from selfbyoc.commands.bench.bars import figure, mean, measured
+from selfbyoc.commands.bench.performance import between
 
 ROOT = Path(__file__).parents[1]
 TABLES = (ROOT / "docs/performance-tables.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def test_means_in_words(page):
 
 
 def test_a_table_of_today():
-    """view/performance.py has more columns than the tables that an earlier one wrote."""
+    """commands/bench/performance.py has more columns than the tables that an earlier one wrote."""
     head = "| workload | MFLOP | ours, ms | best peer, ms | peer | best peer / ours | ORT | torch |"
     text = "\n".join(
         ["**{}**\n", head, "|---|", "| a <b> | 3 | 0.5 | 0.4 | torch | 0.80 | 1.0 | **0.4** |", ""]

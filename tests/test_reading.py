@@ -21,9 +21,9 @@ from selfbyoc.codegen.hook import hook
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.graph import OpGraph, name_ops
 from selfbyoc.ir.emit import emit
-from selfbyoc.match import match as matching
-from selfbyoc.match.graph_data import graph_data, graph_of
-from selfbyoc.match.miss import OUTPUT, Miss
+from selfbyoc.language.match import match as matching
+from selfbyoc.language.match.graph_data import graph_data, graph_of
+from selfbyoc.language.match.miss import OUTPUT, Miss
 from selfbyoc.partition.generation import ir
 from selfbyoc.tvm import GENERATION
 

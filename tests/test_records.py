@@ -11,15 +11,15 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import CHOSEN, FAILED, MEASURED, WRONG, Record
+from selfbyoc.codegen.records.workload import arguments
 from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.commands.bench.network import Network
 from selfbyoc.errors import InputError, RecordWarning, VerificationError, VerificationWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import import_onnx
-from selfbyoc.tuning import records
-from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG, Record
 from selfbyoc.tuning.tasks import extract_tasks
-from selfbyoc.tuning.workload import arguments
 from selfbyoc.tvm import GENERATION, te, tir, tvm
 
 ARGS = {"x": ((30, 7), "float32"), "weight": ((12, 7), "float32")}

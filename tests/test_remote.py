@@ -14,6 +14,7 @@ from rpc_farm import HOST, KEY, farm, free_port
 
 import selfbyoc
 from selfbyoc import Composite, op
+from selfbyoc.codegen.records.record import CHOSEN, MEASURED, Record, append, read
 from selfbyoc.errors import InputError, TargetError, TuningError
 from selfbyoc.ir.emit import emit
 from selfbyoc.language.decisions import choose
@@ -23,7 +24,6 @@ from selfbyoc.tuning import contest, engine, remote, remote_lane
 from selfbyoc.tuning.build import compiled
 from selfbyoc.tuning.measure import SEEDS, Job, Kernel, save_arguments
 from selfbyoc.tuning.process import Failed
-from selfbyoc.tuning.records import CHOSEN, MEASURED, Record, append, read
 from selfbyoc.tuning.tasks import extract_tasks
 from selfbyoc.tuning.tracker import Tracker
 from selfbyoc.tvm import GENERATION, make_target, target_dict, te, tir, tvm

@@ -11,10 +11,11 @@ from harness import assert_close, random_args, run_case
 
 import selfbyoc
 from selfbyoc import BUILTIN, Case, Composite, choose, each_op, emit, op, partition_for_tefuse
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import CHOSEN, MEASURED
 from selfbyoc.runtime.tolerance import first_wrong
-from selfbyoc.tuning import engine, records
+from selfbyoc.tuning import engine
 from selfbyoc.tuning import run as tuning_run
-from selfbyoc.tuning.records import CHOSEN, MEASURED
 from selfbyoc.tvm import GENERATION, te, tir, topi, tvm
 
 BY_NAME = {composite.name: composite for composite in BUILTIN}

@@ -11,11 +11,12 @@ from harness import assert_close, model, random_args, run_case
 import selfbyoc
 from selfbyoc import Case, Composite, by_meta_schedule, choose, op
 from selfbyoc.analysis.kernels import kernels
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import CHOSEN, FAILED, MEASURED
 from selfbyoc.codegen.target import host_target
 from selfbyoc.errors import RecordWarning, ScheduleError
 from selfbyoc.language.decisions import deciding
-from selfbyoc.tuning import engine, records, run
-from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED
+from selfbyoc.tuning import engine, run
 from selfbyoc.tvm.tune import derived, meta_schedule
 
 PATH = Path(__file__).parents[1] / "examples" / "rule_of_tiles.py"

@@ -13,12 +13,12 @@ from selfbyoc.codegen.external import RANGES, read_attrs
 from selfbyoc.codegen.progress import Work, watching
 from selfbyoc.codegen.symbolic.families import sizes_within
 from selfbyoc.codegen.symbolic.maker import Maker
+from selfbyoc.commands.build_progress import estimate, foretold
 from selfbyoc.errors import InputError
 from selfbyoc.ir.symbols import Range, usual_sizes
 from selfbyoc.models.sizes import parse_ranges
 from selfbyoc.partition.generation import ir
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.build_progress import estimate, foretold
 
 relax_only = pytest.mark.skipif(GENERATION == "relay", reason="Relay's sizes have no names")
 NUMBERS = {"one": np.int64(1), "front": np.array([0]), "w": random(32, 48)}

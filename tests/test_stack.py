@@ -16,7 +16,7 @@ from selfbyoc.codegen.schedule import schedule_external
 from selfbyoc.codegen.stack import stack
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.match.match import Match
+from selfbyoc.language.match.match import Match
 from selfbyoc.partition.select import select
 from selfbyoc.schedules.default import schedule as default_schedule
 from selfbyoc.tvm import GENERATION, Schedule, child_blocks, get_block, make_target, te, tvm

@@ -142,7 +142,7 @@ def model():
     light_model("inception_v1")
 
 def page():
-    from selfbyoc.view.drawing import draw
+    from selfbyoc.commands.page.drawing import draw
     from selfbyoc.models.onnx_model import graph_of
     draw(graph_of(mod), selfbyoc.report(parted))
 

@@ -17,10 +17,10 @@ import selfbyoc
 from selfbyoc import Composite, emit, extract_tasks, op
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.codegen import progress
+from selfbyoc.codegen.records.workload import with_tuned, workload_key
 from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.errors import InputError, TargetError
 from selfbyoc.ops.vocabulary import KINDS, written
-from selfbyoc.tuning.workload import with_tuned, workload_key
 from selfbyoc.tvm import GENERATION, make_target, structural_hash, tvm
 
 ROOT = Path(__file__).parents[1]

@@ -12,10 +12,11 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, choose, op
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import CHOSEN, FAILED, MEASURED, WRONG
 from selfbyoc.errors import InputError, MissingExtra, TuningError
 from selfbyoc.ir.emit import emit
-from selfbyoc.tuning import engine, records, run, sources
-from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG
+from selfbyoc.tuning import engine, run, sources
 from selfbyoc.tvm import te, tir
 from selfbyoc.tvm.tune import meta_schedule, xgboost_model
 

@@ -7,9 +7,9 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, choose, emit, extract_tasks, op
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import CHOSEN
 from selfbyoc.runtime.tolerance import first_wrong
-from selfbyoc.tuning import records
-from selfbyoc.tuning.records import CHOSEN
 
 SHAPES = {"x": (9, 16), "w": (16, 16), "v": (16, 16)}
 RFC = {"x": (1, 3, 224, 224), "w1": (32, 3, 3, 3), "w2": (32, 32, 3, 3)}

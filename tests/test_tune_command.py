@@ -9,12 +9,12 @@ from rich.console import Console
 import selfbyoc
 from selfbyoc import Composite, op
 from selfbyoc.__main__ import main
+from selfbyoc.codegen.records.record import CHOSEN, MEASURED, WRONG, Record, append
 from selfbyoc.codegen.tuning_record import Tuned
+from selfbyoc.commands.tune import command as tune_command
+from selfbyoc.commands.tune.progress import clock, shown
+from selfbyoc.commands.tune.tables import changed, gain_line, short, space_of
 from selfbyoc.tuning.progress import Outcome, Progress, Tuning
-from selfbyoc.tuning.records import CHOSEN, MEASURED, WRONG, Record, append
-from selfbyoc.view import tune_command
-from selfbyoc.view.tune_progress import clock, shown
-from selfbyoc.view.tune_tables import changed, gain_line, short, space_of
 
 pytest.importorskip("onnx")
 
@@ -229,7 +229,7 @@ def test_records(model, tmp_path, capsys, monkeypatch):
 
 
 def test_records_beside_a_model(model, tmp_path, capsys, monkeypatch):
-    from selfbyoc.view import records_command
+    from selfbyoc.commands.tune import records as records_command
 
     monkeypatch.setattr(records_command, "partition_for_tefuse", tune_command.partition_for_tefuse)
     first, folder = task(model), tmp_path / "rec"
@@ -245,7 +245,7 @@ def test_records_beside_a_model(model, tmp_path, capsys, monkeypatch):
 
 
 def test_the_status_of_records_says_whether_they_serve_a_model(model, tmp_path, monkeypatch):
-    from selfbyoc.view import records_command
+    from selfbyoc.commands.tune import records as records_command
 
     monkeypatch.setattr(records_command, "partition_for_tefuse", tune_command.partition_for_tefuse)
     first = task(model)

@@ -8,10 +8,11 @@ import pytest
 
 import selfbyoc
 from selfbyoc import Composite, op
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import CHOSEN, FAILED, MEASURED, WRONG
 from selfbyoc.errors import RecordWarning
 from selfbyoc.ir.emit import emit
-from selfbyoc.tuning import engine, records, rounding, run, sources, weights
-from selfbyoc.tuning.records import CHOSEN, FAILED, MEASURED, WRONG
+from selfbyoc.tuning import engine, rounding, run, sources, weights
 from selfbyoc.tuning.tasks import extract_tasks
 from selfbyoc.tvm import te, tir
 

@@ -14,6 +14,7 @@ from harness import served
 import selfbyoc
 from selfbyoc import declare, op
 from selfbyoc.__main__ import main
+from selfbyoc.commands.composites.op_reference import families, markdown, stub
 from selfbyoc.common.probes import ask
 from selfbyoc.ir.declare import BUILTIN
 from selfbyoc.ir.generation import writer
@@ -21,7 +22,6 @@ from selfbyoc.ops.attr_words import ATTRIBUTES
 from selfbyoc.ops.reference import GENERATIONS, arguments, attributes, spelling
 from selfbyoc.ops.vocabulary import KINDS
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.op_reference import families, markdown, stub
 
 ROOT = Path(__file__).parents[1]
 OPS = [kind.name for _, kinds in families() for kind in kinds]
@@ -128,7 +128,7 @@ import numpy as np
 import selfbyoc
 from selfbyoc import Case, Composite, Node, declare, either, op, require
 from selfbyoc.language.types import Schedule, Target
-from selfbyoc.match.match import Match
+from selfbyoc.language.match.match import Match
 
 double = declare("double", compute=lambda x: x + x, numpy=lambda x: x + x)
 

@@ -59,7 +59,7 @@ GROUPS: dict[str, tuple[str, list[str]]] = {
         "extract_tasks",
     ]),
     GIVEN: ("selfbyoc", [
-        "match.match.Match", "graph.OpCall", "graph.Value", "codegen.info.ops.Ops",
+        "language.match.match.Match", "graph.OpCall", "graph.Value", "codegen.info.ops.Ops",
         "codegen.info.ops.OpView", "partition.report.Report", "runtime.library.Session",
         "analysis.verify.records.Verification",
     ]),

@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from damaged.kinds import KINDS, Asked, rows
 from loads.table import markdown, row_line
 
+from selfbyoc.commands.bench.performance import text_between
 from selfbyoc.common.files import write_text
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.performance import text_between
 
 
 def _arguments() -> argparse.Namespace:

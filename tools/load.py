@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from loads.parts import PARTS, Asked
 from loads.table import Row, markdown, row_line
 
+from selfbyoc.commands.bench.performance import text_between
 from selfbyoc.common.files import write_text
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.performance import text_between
 
 
 def _arguments() -> argparse.Namespace:

@@ -48,9 +48,9 @@ def main() -> None:
     for name in (
         "py.typed",
         "language/typed_ops.pyi",
-        "view/page.html",
-        "view/page.css",
-        "view/page.js",
+        "commands/page/page.html",
+        "commands/page/page.css",
+        "commands/page/page.js",
     ):
         assert files("selfbyoc").joinpath(name).is_file(), name
     assert "selfbyoc" in entry_points(group="torch_dynamo_backends").names

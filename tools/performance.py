@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from selfbyoc.commands.bench.bars import figure, measured, verdict
+from selfbyoc.commands.bench.performance import between, markdown, text_between
 from selfbyoc.commands.bench.records import read_report
-from selfbyoc.view.bars import figure, measured, verdict
-from selfbyoc.view.performance import between, markdown, text_between
-from selfbyoc.view.roofline import roofline
+from selfbyoc.commands.bench.roofline import roofline
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, TABLES = DOCS / "performance.md", DOCS / "performance-tables.md"

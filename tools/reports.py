@@ -17,11 +17,11 @@ from rich.console import Console
 
 import selfbyoc
 from selfbyoc import op
+from selfbyoc.commands import tables
+from selfbyoc.commands.explaining import show_all, show_short
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import import_onnx, light_model
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view import tables
-from selfbyoc.view.explaining import show_all, show_short
 
 TARGET = "llvm"  # not this machine's CPU: the same text everywhere
 WIDTH, ROWS, HEADS = 64, 16, 4  # of the transformer block

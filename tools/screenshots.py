@@ -17,9 +17,9 @@ from browser import FLAGS, cannot_show, chromium
 
 import selfbyoc
 from selfbyoc.analysis.explain.grouping import left
+from selfbyoc.commands.page.page import Page, render
 from selfbyoc.common.optional import extra
 from selfbyoc.models.onnx_model import graph_of, light_model
-from selfbyoc.view.page import Page, render
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 SECONDS = 120.0  # for one picture

@@ -17,7 +17,7 @@ from ..codegen.schedule import schedule_external
 from ..codegen.stack import Stacked
 from ..language.composite import Composite
 from ..language.decisions import for_every_size_of
-from ..match.match import Match
+from ..language.match.match import Match
 from ..partition.generation import ir
 from ..partition.report import report
 

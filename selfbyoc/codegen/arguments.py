@@ -12,7 +12,7 @@ from ..graph import OpCall, OpGraph, Value
 from ..tvm import te
 
 if TYPE_CHECKING:
-    from ..match.match import Match
+    from ..language.match.match import Match
 
 
 def argument_chain(graph: OpGraph, value: Value) -> list[OpCall]:

@@ -9,9 +9,9 @@ from typing import Any
 from ..errors import ReadingError
 from ..graph import OpCall, OpGraph, Value, substitute
 from ..ir.canonical import canonicalize
-from ..match.graph_data import graph_of
-from ..match.reading import Reading
-from ..match.reread import in_its_order
+from ..language.match.graph_data import graph_of
+from ..language.match.reading import Reading
+from ..language.match.reread import in_its_order
 from ..ops.vocabulary import KINDS
 
 # Attributes of an external function, as JSON: the constants of one element, and what comes packed.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import OpCall, Value
+from ..language.match.epilogue import ancestors
 from ..language.types import Expr, Tensor
-from ..match.epilogue import ancestors
 from ..ops.vocabulary import compute_of
 from ..tvm import dtype_of, te, tir
 from ..tvm.rewrite import substitute

@@ -12,10 +12,10 @@ from ..errors import ReadingError
 from ..graph import OpGraph, Value
 from ..ir.symbols import Range
 from ..language.known import composite_of
-from ..match.epilogue import find_whole
-from ..match.match import Match
-from ..match.reading import Reading
-from ..match.reread import match_as_read
+from ..language.match.epilogue import find_whole
+from ..language.match.match import Match
+from ..language.match.reading import Reading
+from ..language.match.reread import match_as_read
 from .attributes import OF_INNER_ROWS, OF_ROWS, PACKED, READING, SCALARS, WRITTEN, told_graph
 from .stack import Packed
 from .tuning_record import TUNED, TUNED_AT, Tuned

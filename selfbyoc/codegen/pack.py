@@ -22,7 +22,7 @@ from .plan import plan_of
 from .stack import Packed
 
 if TYPE_CHECKING:
-    from ..match.match import Match
+    from ..language.match.match import Match
 
 
 def packable(graph: OpGraph, match: Match) -> dict[int, str]:

@@ -14,7 +14,7 @@ from .info.op_record import OpInfo, describe
 from .info.ops import Ops, Packing
 
 if TYPE_CHECKING:
-    from ..match.match import Match
+    from ..language.match.match import Match
 
 Shape = Sequence[int]
 

@@ -12,7 +12,7 @@ from .elementwise import Absorbed, absorbed, inlines, number, with_result
 from .roles import Name
 
 if TYPE_CHECKING:
-    from ..match.match import Match
+    from ..language.match.match import Match
     from .stack import Builder
 
 

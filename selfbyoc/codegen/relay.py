@@ -18,11 +18,11 @@ from ..ir.relay.hollow import is_hollow, whole
 from ..ir.relay.walk import postorder
 from ..tvm import make_target, register_func, tvm
 from ..tvm.tags import tags_of_each_thread
-from ..wiring import wired
 from .attributes import told_graph
 from .external import TARGET, External, external, read_attrs
 from .fallback import noting_what_ends
 from .progress import made
+from .records.lookup import with_record
 from .target import agree
 
 CHECK = "tefuse.check"  # of a function of runtime/relay/checks.py: its PrimFunc
@@ -84,7 +84,7 @@ def codegen(func: relay.Function) -> Any:
             with noting_what_ends(symbol, target):
                 source = source_of(func, symbol, attrs)
             source = replace(source, is_checked=_build() is not None)
-            source = wired.with_record(source, target, packed=True)
+            source = with_record(source, target, packed=True)
             done[symbol] = made(source, target)
     return done[symbol]
 

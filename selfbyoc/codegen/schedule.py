@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..errors import ComputeError
 from ..machine import LEAST
-from ..wiring import wired
 from .apply import Scheduled, apply_schedule
 from .attributes import PACKED
 from .external import NOT_OWN, External, is_for, match_of, packed_params, takes_plain_ops
+from .info.ops import Ops
 from .stack import Stacked, stack
 from .tuning_record import Tuned, told_by
+
+
+def default_schedule(sch: Any, ops: Ops | None, target: Any, told: str = "") -> str:
+    """The schedule of a function whose composite has none -> what was planned."""
+    return defaults[0](sch, ops, target, told)
+
+
+defaults: list[Callable[..., str]] = []  # one: schedules/ is above, and api.py adds it
 
 
 def schedule_external(
@@ -25,7 +34,7 @@ def schedule_external(
     told = external.attrs.get(NOT_OWN, "")
     with target, told_by(tuned):  # a compute may ask for both (machine.py, choose)
         stacked = stacked_as(external, target, tuned, is_noted=is_noted)
-        return stacked, apply_schedule(stacked, target, wired.default_schedule, told, tuned)
+        return stacked, apply_schedule(stacked, target, default_schedule, told, tuned)
 
 
 def stacked_as(

@@ -30,8 +30,8 @@ from .type_inference import check_shapes, check_types
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
+    from ..language.match.match import Match
     from ..machine import Machine
-    from ..match.match import Match
 
 
 @dataclass(frozen=True)

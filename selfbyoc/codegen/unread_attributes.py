@@ -15,7 +15,7 @@ from ..errors import ComputeError
 from ..graph import OpCall, OpGraph, numbered
 from ..language.composite import Refused
 from ..language.decisions import undecided
-from ..match.match import Match, find_whole
+from ..language.match.match import Match, find_whole
 from ..ops.attrs import NORMALIZERS, Noted
 from ..ops.vocabulary import KINDS
 from ..tvm import current_target

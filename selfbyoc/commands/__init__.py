@@ -1,1 +1,1 @@
-"""What measures and tries the library from outside: benchmarks beside peers, programs that grow."""
+"""What is run from a shell: a folder a command, and beside them what commands share."""

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from ..wiring import wired
 from .composite import Composite
 from .registry import Registry
 
+builtin: Sequence[Composite] = ()  # of schedules/, in order of priority: api.py sets it
 _ids = itertools.count()
 _used: dict[
     str, Composite
@@ -19,7 +19,7 @@ _used: dict[
 @cache
 def default_registry() -> Registry:
     """The built-in composites, in order of priority."""
-    return Registry(wired.builtin)
+    return Registry(builtin)
 
 
 def is_builtin(composite: Composite) -> bool:

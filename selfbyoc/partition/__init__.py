@@ -15,7 +15,7 @@ from ..simplify.levels import DEQUANTIZES
 from ..tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
 from .extents import check_addressable, sizes_told
 from .guard import Guard, Place, settled
-from .layouts import told_layouts
+from .layouts.record import told_layouts
 from .nothing_matched import warn_of_nothing
 from .refusal import Refusal
 from .report import REPORT, Report, report
@@ -24,8 +24,8 @@ from .within import refused_within, with_steps_told, within
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
+    from ..language.match.match import Match
     from ..language.registry import Registry
-    from ..match.match import Match
 
 
 @interruptible()

@@ -13,8 +13,14 @@ from typing import Any
 from ..graph import OpCall, OpGraph
 from ..language.composite import Refused
 from ..language.known import is_builtin
-from ..match.epilogue import CONDITION, Around, is_elementwise, with_epilogue, with_prologue
-from ..match.match import Match
+from ..language.match.epilogue import (
+    CONDITION,
+    Around,
+    is_elementwise,
+    with_epilogue,
+    with_prologue,
+)
+from ..language.match.match import Match
 from .records import of_match
 from .refusal import OUTSIDE, Refusal, apart, not_cut_out
 from .report import MATCHED, REFUSED, Record

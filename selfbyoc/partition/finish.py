@@ -36,16 +36,16 @@ from ..codegen.hook import hook
 from ..codegen.pack import described, packable, packed_types, packers
 from ..codegen.parallel import at_once
 from ..codegen.plan import plan_of
+from ..codegen.records.lookup import with_record
 from ..codegen.target import host_target
 from ..codegen.tuning_record import Tuned, told_by
 from ..errors import FallbackWarning, SelfbyocError, one_line
 from ..graph import substitute, type_text
 from ..language.decisions import for_every_size_of, undecided
 from ..language.known import remember
+from ..language.match.match import Match
 from ..language.registry import Registry
-from ..match.match import Match
 from ..tvm import constant_tensor, target_dict, view_of
-from ..wiring import wired
 from .generation import ir
 from .original_weights import key_of, with_originals
 from .readings import as_main_reads, written_attrs
@@ -181,7 +181,7 @@ def _packed(
         types = packed_types(source.graph, match_of(source), wanted)
         source = replace(source, attrs={**source.attrs, PACKED: described(types)})
         _check_read(source)
-    source = wired.with_record(source, target, packed=False)
+    source = with_record(source, target, packed=False)
     positions = packed_params(source)
     if not positions:
         return source, []

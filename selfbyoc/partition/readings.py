@@ -11,12 +11,12 @@ from ..codegen.external import NOT_OWN, External
 from ..codegen.symbolic.rows import is_of_rows
 from ..codegen.unread_attributes import is_right
 from ..errors import FallbackWarning, SelfbyocError
-from ..match.epilogue import find_whole
-from ..match.graph_data import graph_data
-from ..match.match import Match
-from ..match.miss import Miss
-from ..match.reading import Reading, cut_out, reading_of
-from ..match.reread import match_as_read
+from ..language.match.epilogue import find_whole
+from ..language.match.graph_data import graph_data
+from ..language.match.match import Match
+from ..language.match.miss import Miss
+from ..language.match.reading import Reading, cut_out, reading_of
+from ..language.match.reread import match_as_read
 
 
 def as_main_reads(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..graph import OpCall, OpGraph, Value
-from ..match.match import Match
+from ..language.match.match import Match
 from .report import Record
 
 NO_OPS = ("", "input", "constant", "output")  # where a value comes from, or goes to

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import OpCall, OpGraph, Symbol, Value
-from ..match.match import Match
-from ..match.miss import READER
+from ..language.match.match import Match
+from ..language.match.miss import READER
 from .extents import MOST, PRODUCTS, beyond
 from .report import REFUSED
 

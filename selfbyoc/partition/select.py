@@ -15,10 +15,10 @@ from ..ir.origins import origins
 from ..ir.rules.rewriter import Declined
 from ..language.declared import Declared, declared, root_kinds
 from ..language.known import is_builtin
+from ..language.match.attribute import PredicateError
+from ..language.match.match import Match, Ways
+from ..language.match.miss import ATTRIBUTE, Miss
 from ..language.raised import own_lines
-from ..match.attribute import PredicateError
-from ..match.match import Match, Ways
-from ..match.miss import ATTRIBUTE, Miss
 from ..ops.cost import cost_of
 from ..simplify.levels import DEQUANTIZES
 from .absorb import with_around

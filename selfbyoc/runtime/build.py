@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from ..codegen.external import External, read_attrs
 from ..codegen.fallback import reason_of
 from ..codegen.hook import hook
 from ..codegen.progress import begin, is_watched
+from ..codegen.records.lookup import with_record
 from ..codegen.target import host_target
 from ..common.interrupt import interruptible
 from ..errors import (
@@ -36,7 +37,6 @@ from ..partition.report import report
 from ..partition.weights import rounded
 from ..simplify.few_bits import NAMES
 from ..simplify.generation import few_bits
-from ..wiring import wired
 from .compiled import Compiled
 from .empty_tensors import check_places, of_nothing
 from .generation import runtime
@@ -50,6 +50,7 @@ from .sizes import bounded_by, least_sizes, sizes_of
 if TYPE_CHECKING:
     from ..language.composite import Composite
 
+verifiers: list[Callable[..., Any]] = []  # one: analysis/ is above, and api.py adds it
 WEIGHTS = ("float32", "float16", *NAMES)  # how those of float32 are held
 
 
@@ -145,7 +146,7 @@ def _built(
     if verify_timeout is not None:
         composites = listed(composites)
         refused = guarded(mod, params, target, composites, guard)[1] if guard is not None else {}
-        found = wired.verified(mod, params, target, composites, verify_timeout, refused)
+        found = verifiers[0](mod, params, target, composites, verify_timeout, refused)
         library = compiled(found.mod)
         warn_of_nothing(report(found.mod), found.disabled or refused, stacklevel=3)
         return replace(library, disabled=found.disabled, verification=found.verification)
@@ -198,5 +199,5 @@ def _kernels(mod: Any, target: Any) -> list[External]:
         symbol = str(func.attrs["global_symbol"])
         if symbol not in found:
             source = hook.source_of(func, symbol, read_attrs(func.attrs))
-            found[symbol] = wired.with_record(source, target, packed=True)
+            found[symbol] = with_record(source, target, packed=True)
     return list(found.values())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from ..codegen.records.record import CHOSEN
 from ..codegen.tuning_record import Tuned
 from ..errors import SelfbyocError
 from .lane import Lane
 from .measure import Measured
 from .pairs import Ratio, ratio
 from .process import Failed
-from .records import CHOSEN
 from .run import Run
 from .search import Candidate, Search
 

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.records.record import FAILED, begin
 from ..codegen.target import host_target
 from ..common.files import expanded
 from ..errors import InputError, TuningError
@@ -24,7 +25,6 @@ from .lane import DeviceLane, Lane
 from .measure import Local
 from .process import Pool
 from .progress import Outcome, Progress, Tuning
-from .records import FAILED, begin
 from .remote_lane import remote_lanes
 from .run import Run
 from .search import DEFAULT, METASCHEDULE, OWN, Search

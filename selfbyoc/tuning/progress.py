@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .records import Record
+from ..codegen.records.record import Record
 from .tasks import Task
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..codegen.external import packed_params
+from ..codegen.records.record import CHOSEN, FAILED, MEASURED, WRONG, Record, append
+from ..codegen.records.workload import arguments
 from ..codegen.tuning_record import Tuned
 from ..runtime.tolerance import longest_reduction
 from ..tvm import target_dict
@@ -18,11 +20,9 @@ from .lane import Lane
 from .measure import SEEDS, Job, Kernel, Measured, save_arguments
 from .process import Failed, Pool
 from .progress import Progress
-from .records import CHOSEN, FAILED, MEASURED, WRONG, Record, append
 from .rounding import save_allowed
 from .search import Candidate, Search
 from .weights import copies, positions
-from .workload import arguments
 
 TIMED = 0.15  # seconds of timing, each of a candidate and of the default beside it
 FIRST, LEAST = 120.0, 10.0  # seconds that the default, and a candidate, may run in all

@@ -9,15 +9,15 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..codegen.cache.keys import digest
+from ..codegen.records.record import CHOSEN, FAILED, MEASURED, WRONG, Record
+from ..codegen.records.workload import Variant, with_tuned
 from ..codegen.tuning_record import Tuned
 from ..errors import SelfbyocError, TuningError, one_line
 from ..language.decisions import deciding
 from ..machine import host
 from ..tvm import GENERATION, tvm
-from .records import CHOSEN, FAILED, MEASURED, WRONG, Record
 from .space import Space
 from .tasks import Task
-from .workload import Variant, with_tuned
 
 DEFAULT, OWN, METASCHEDULE = "default alone", "own schedule", "metaschedule"
 

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..codegen.records.record import read
+from ..codegen.records.workload import Variant
 from ..errors import FallbackWarning, SelfbyocError, one_line
 from ..language.known import is_builtin
-from .records import read
 from .search import DEFAULT, METASCHEDULE, OWN, Search
 from .space import Space
 from .tasks import Task
-from .workload import Variant
 
 
 def searches(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..codegen.records.workload import stacked
 from ..codegen.tuning_record import Tuned
 from ..errors import one_line
 from ..tvm import target_dict
@@ -18,7 +19,6 @@ from .meta import candidate_of
 from .process import Failed, Process
 from .run import Run
 from .search import Candidate, Search
-from .workload import stacked
 
 ms = meta_schedule()
 logger = logging.getLogger(__name__)

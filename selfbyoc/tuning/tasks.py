@@ -12,6 +12,8 @@ from ..analysis.kernels import Kernel, kernels
 from ..analysis.verify.inputs import arrays
 from ..codegen.external import NOT_OWN, TARGET, External, match_of
 from ..codegen.info.pattern_kind import only_moves
+from ..codegen.records.record import Place
+from ..codegen.records.workload import Variant, about, place_of, variant, workload_key
 from ..codegen.symbolic.ranges import representatives
 from ..codegen.target import host_target
 from ..codegen.tuning_record import TUNED, TUNED_AT, Tuned
@@ -20,8 +22,6 @@ from ..graph import sizes_text
 from ..language.composite import Composite
 from ..partition import check_module, check_target, is_partitioned
 from ..tvm import make_target
-from .records import Place
-from .workload import Variant, about, place_of, variant, workload_key
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 from moved import same
+from selfbyoc.partition.layouts.record.record import LAYOUTS, Layouts
 from tvm import relax
 from tvm.script import relax as R
 
@@ -11,7 +12,6 @@ import selfbyoc
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
 from selfbyoc.language.pattern import op
-from selfbyoc.partition.layouts import LAYOUTS, Layouts
 from selfbyoc.tvm import tir, tvm
 
 NHWC, BACK = (0, 3, 1, 2), (0, 2, 3, 1)

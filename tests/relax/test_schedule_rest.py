@@ -8,12 +8,12 @@ from tvm import relax
 
 import selfbyoc
 from selfbyoc import host_target, op
+from selfbyoc.codegen import schedule as scheduling
 from selfbyoc.errors import FallbackWarning
 from selfbyoc.ir.emit import emit
 from selfbyoc.tir.vector_math import vector_math
 from selfbyoc.transform import ScheduleRest
 from selfbyoc.tvm import te, tensor, tir, tvm
-from selfbyoc.wiring import wired
 
 SHAPE = (2, 5, 33, 16)
 
@@ -113,11 +113,11 @@ def test_what_is_scheduled_stays_as_it_is():
 
 
 def test_a_schedule_that_does_not_compile_is_left_out(monkeypatch):
-    def wrong(sch, ops, target):
+    def wrong(sch, ops, target, _told):
         block = selfbyoc.tvm.child_blocks(sch)[-1]
         sch.bind(sch.get_loops(block)[0], "threadIdx.x")
 
-    monkeypatch.setattr(wired, "default_schedule", wrong)
+    monkeypatch.setattr(scheduling, "defaults", [wrong])
     x = data()
     library = selfbyoc.build(emit(lambda x: op.exp(x), {"x": SHAPE}), composites=[])
     assert list(library.unscheduled) == ["tir_exp"]
@@ -125,10 +125,10 @@ def test_a_schedule_that_does_not_compile_is_left_out(monkeypatch):
 
 
 def test_a_schedule_that_raises_leaves_the_function_and_says_so(monkeypatch):
-    def wrong(sch, ops, target):
+    def wrong(sch, ops, target, _told):
         raise ValueError
 
-    monkeypatch.setattr(wired, "default_schedule", wrong)
+    monkeypatch.setattr(scheduling, "defaults", [wrong])
     library = selfbyoc.build(emit(lambda x: op.relu(x), {"x": SHAPE}), composites=[])
     assert library.unscheduled == {"relu": "ValueError"}
     np.testing.assert_array_equal(library(data())[0], np.maximum(data(), 0))
@@ -137,13 +137,13 @@ def test_a_schedule_that_raises_leaves_the_function_and_says_so(monkeypatch):
 def test_of_sums_and_products_it_warns(monkeypatch):
     """They cost most; in front of the user's own line."""
 
-    def wrong(sch, ops, target):
+    def wrong(sch, ops, target, _told):
         raise ValueError
 
     def program(x, w):
         return op.softmax(op.dense(op.exp(x), w))
 
-    monkeypatch.setattr(wired, "default_schedule", wrong)
+    monkeypatch.setattr(scheduling, "defaults", [wrong])
     shapes = {"x": (7, 40), "w": (24, 40)}
     text = r"(matmul|softmax) and 1 more run as serial loops, .*: ValueError \(library.unscheduled"
     with pytest.warns(FallbackWarning, match=text) as told:

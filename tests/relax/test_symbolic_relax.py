@@ -8,10 +8,10 @@ from test_symbolic import check, symbolic
 from tvm import relax
 
 import selfbyoc
+from selfbyoc.codegen import schedule as scheduling
 from selfbyoc.errors import FallbackWarning, InputError, ScheduleError
 from selfbyoc.runtime.tolerance import first_wrong
 from selfbyoc.tvm import tir
-from selfbyoc.wiring import wired
 
 
 def test_sizes_that_disagree():
@@ -117,7 +117,7 @@ def test_no_rows_to_reduce_as_tvm_has_it(monkeypatch):
     def raises(*_):
         raise ScheduleError("not today")
 
-    monkeypatch.setattr(wired, "default_schedule", raises)
+    monkeypatch.setattr(scheduling, "defaults", [raises])
     with pytest.warns(FallbackWarning, match="sum runs as serial loops, .*: not today"):
         library = selfbyoc.build(rows_summed(tir.Var("n", "int64"), 33, axis=[0]))
     assert library.unscheduled == {"sum": "not today"}

@@ -17,14 +17,14 @@ from selfbyoc.__main__ import main
 from selfbyoc.analysis.explain.grouping import left
 from selfbyoc.analysis.kernels import kernels
 from selfbyoc.analysis.melting.formulas import formula
+from selfbyoc.commands.page.drawing import draw
+from selfbyoc.commands.page.page import Page, render
 from selfbyoc.errors import InputError
 from selfbyoc.graph import Symbol
 from selfbyoc.ir.emit import emit
 from selfbyoc.models.onnx_model import graph_of
 from selfbyoc.transform import AttachOpInfo, FuseTIR
 from selfbyoc.tvm import Schedule, get_block, tir
-from selfbyoc.view.drawing import draw
-from selfbyoc.view.page import Page, render
 
 CPU = {"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2}
 ASKED = {"x": ("batch", "n", 33), "w": (48, 33), "b": (48,)}

@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 from moved import same
+from selfbyoc.partition.layouts.record.record import LAYOUTS, Layouts
 from tvm import relay
 
 import selfbyoc
 from selfbyoc import op
 from selfbyoc.ir.emit import emit
 from selfbyoc.ir.generation import ir
-from selfbyoc.partition.layouts import LAYOUTS, Layouts
 from selfbyoc.tvm import tvm
 
 NHWC, BACK = (0, 3, 1, 2), (0, 2, 3, 1)

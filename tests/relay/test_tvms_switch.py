@@ -7,9 +7,9 @@ from tvm import relay
 
 import selfbyoc
 from selfbyoc import Composite, op
+from selfbyoc.codegen.records.record import CHOSEN, Record, append
 from selfbyoc.codegen.tuning_record import Tuned
 from selfbyoc.ir.emit import emit
-from selfbyoc.tuning.records import CHOSEN, Record, append
 
 SHAPES = {"x": (10, 24), "w": (12, 24), "v": (6, 12)}
 

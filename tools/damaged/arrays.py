@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from selfbyoc.commands.model.run import _read as read_array
 from selfbyoc.runtime.signature import checked
-from selfbyoc.view.run_command import _read as read_array
 
 from .specimen import F32, Specimen
 

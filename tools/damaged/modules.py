@@ -13,8 +13,8 @@ import numpy as np
 import selfbyoc
 from selfbyoc import emit, op
 from selfbyoc.commands.bench.inputs import made_up
+from selfbyoc.commands.model_file import imported, naming
 from selfbyoc.tvm import tvm
-from selfbyoc.view.model_file import imported, naming
 
 from .specimen import F32, Specimen
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import selfbyoc
+from selfbyoc.commands.model_file import imported, naming
 from selfbyoc.tvm import GENERATION
-from selfbyoc.view.model_file import imported, naming
 
 from .specimen import F32, Specimen, compared
 

@@ -26,10 +26,10 @@ from typing import Any
 from selfbyoc import tune
 from selfbyoc.__main__ import main as command
 from selfbyoc.codegen.cache.store import Store
+from selfbyoc.codegen.records import record as records
+from selfbyoc.codegen.records.record import Place, Record
 from selfbyoc.commands.bench.records import Report, Result, Row, read_report, write_report
 from selfbyoc.commands.bench.roof import Roof
-from selfbyoc.tuning import records
-from selfbyoc.tuning.records import Place, Record
 
 from .models import model, ours
 

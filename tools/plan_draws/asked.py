@@ -19,7 +19,7 @@ from selfbyoc.commands.fuzz.program import Program
 from selfbyoc.commands.fuzz.seeds import case_program
 from selfbyoc.graph import OpGraph
 from selfbyoc.language.composite import Composite
-from selfbyoc.match.match import Match, find_whole
+from selfbyoc.language.match.match import Match, find_whole
 from selfbyoc.partition.extents import beyond
 from selfbyoc.tvm import te
 

@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...language.known import registry_of
 from ...partition import check_module, check_target, decide, is_partitioned
 from ...partition.generation import ir
-from ...partition.layouts import told_layouts
+from ...partition.layouts.record import told_layouts
 from ...partition.report import MATCHED, Record, Report, report
 from ...tvm import tvm
 from .answers import Answer, answer, resolve

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.declare import line_for
-from ...match.miss import ANOTHER, NO_OP
+from ...language.match.miss import ANOTHER, NO_OP
 from ...partition.report import BROKEN, MATCHED, MISSED, REFUSED, Record, Report
 
 

@@ -26,9 +26,9 @@ from ...errors import SelfbyocError, one_line
 from ...graph import Symbol, sizes_text, symbols_in
 from ...language.decisions import for_every_size_of
 from ...language.known import composite_of, is_builtin
+from ...language.match.match import Match
 from ...language.registry import Registry
 from ...machine.gpu import is_gpu
-from ...match.match import Match
 from ...partition.generation import ir
 from ...partition.report import Record, report
 from ...tvm import make_target

@@ -9,9 +9,9 @@ from typing import Any
 from ...ir.generation import writer
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
+from ...language.match.match import Ways
+from ...language.match.matcher import Bound
 from ...language.nodes import Arg, Either, Item, Many, Node, Op
-from ...match.match import Ways
-from ...match.matcher import Bound
 from ..kernels import Kernel
 from .declaration import nodes
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...codegen.apply import OWN, TUNED
 from ...codegen.external import NOT_OWN
+from ...codegen.records.lookup import bar
 from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...language.registry import listed
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
 from ...partition.guard import Place
 from ...partition.refusal import VERIFIED, Refusal
-from ...wiring import wired
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects
@@ -152,7 +152,7 @@ def _judge(what: Sequence[Subject], state: _State) -> list[Disabled]:
 
 def _bar_record(subject: Subject, verdict: Verdict, state: _State) -> bool:
     """Partition again without a tuning record, where it was partitioning that took it."""
-    if verdict.level != TUNED or state.is_fixed or not wired.bar_record(subject.kernel.source):
+    if verdict.level != TUNED or state.is_fixed or not bar(subject.kernel.source):
         return False
     state.disable(subject, verdict, "what serves without the record")
     state.barred += 1

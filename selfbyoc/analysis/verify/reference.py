@@ -12,8 +12,8 @@ import numpy as np
 from ...errors import UnsupportedOp
 from ...graph import OpCall, OpGraph, Value
 from ...language.growing import Elementwise, Repeat
+from ...language.match.match import Match
 from ...language.nodes import Either, Item, Node, Op
-from ...match.match import Match
 from ...ops.vocabulary import complete
 from ...runtime.numpy_ops import all_values
 from .inputs import LARGE, Array, arrays, is_float

@@ -16,12 +16,12 @@ from ...ir.relax import read as read_graph
 from ...ir.relax.symbols import at, usual_sizes
 from ...tvm import register_func, tvm
 from ...tvm.tags import tags_of_each_thread
-from ...wiring import wired
 from ..attributes import told_graph
 from ..external import TARGET, External, read_attrs
 from ..fallback import noting_what_ends
 from ..parallel import at_once
 from ..progress import made
+from ..records.lookup import with_record
 from ..target import agree
 from .builders import builders_of_each_thread
 from .calls import Built, kernels, settled
@@ -82,7 +82,7 @@ def _read(func: relax.Function) -> tuple[Built, External]:
     with noting_what_ends(symbol, target):
         source = source_of(func, symbol, attrs)
     told = TARGET in attrs or build_target() is not None
-    return Built(source, target, told), wired.with_record(source, target, packed=True)
+    return Built(source, target, told), with_record(source, target, packed=True)
 
 
 def register() -> None:

@@ -12,9 +12,9 @@ from tvm import relax
 from ... import errors
 from ...tir.lowering import finished
 from ...tvm import te, tir, tvm
-from ...wiring import wired
 from ..external import External
 from ..fallback import or_default
+from ..records.lookup import with_record
 from ..schedule import schedule_external
 from ..target import same_machine
 
@@ -126,7 +126,7 @@ def _built_within(builder: Any, source: External, target: Any) -> Any:
             f'(exec_mode="bytecode") and for the target of partitioning only; compile so, and '
             f"pass target= to partition_for_tefuse"
         )
-    told = wired.with_record(source, target, packed=True)
+    told = with_record(source, target, packed=True)
     _, scheduled = or_default(schedule_external, told, target)
     func = finished(scheduled.mod["main"], target).without_attr("global_symbol")
     if str(target.kind) == "c":  # the user's PassContext leaves vectors in, which no C has

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...graph import OpCall, Value
+from ...language.match.matcher import Bound, Matcher
 from ...language.nodes import Arg, Node, as_node
-from ...match.matcher import Bound, Matcher
 from ...ops.kind import OpKind
 from ...ops.vocabulary import KINDS
 from .rewriter import Rewrite, Rewriter

@@ -11,7 +11,7 @@ from tvm import relax
 from ...errors import InputError
 from ...graph import Value
 from ...ir.relax import Constant, parameters
-from ...match.match import Match
+from ...language.match.match import Match
 from ...simplify.relax import main_by, simplified
 from ...simplify.relax.exprs import steps_of
 from ...tvm import constant_numpy, tvm

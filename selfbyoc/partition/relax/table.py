@@ -11,7 +11,7 @@ from tvm.relax import dpl
 
 from ...graph import Value
 from ...ir.relax import ITEM
-from ...match.match import Match
+from ...language.match.match import Match
 from ...tvm import tir, tvm
 from .side_by_side import Tied, beside
 

@@ -15,7 +15,7 @@ from ...ir.relay.hollow import hollow, whole, with_composites
 from ...ir.relay.shapes import register as register_shapes
 from ...ir.relay.walk import children, postorder, rebuild
 from ...ir.symbols import Range
-from ...match.match import Match
+from ...language.match.match import Match
 from ...simplify.relay import simplified
 from ...tvm import constant_numpy, structural_hash, tensor, tvm
 from ..parameters import check_params

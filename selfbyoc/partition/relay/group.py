@@ -10,7 +10,7 @@ from tvm.relay import dataflow_pattern as dfp
 
 from ...graph import Value
 from ...ir.relay.walk import children, postorder, rebuild
-from ...match.match import Match
+from ...language.match.match import Match
 from ...tvm import tvm
 
 ROOT = "tefuse.root"  # on a composite function: the root op of its match

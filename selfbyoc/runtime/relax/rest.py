@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 
+from ...codegen.schedule import default_schedule
 from ...codegen.target import host_target
 from ...common.interrupt import stopped
 from ...errors import SymbolicError
@@ -26,7 +27,6 @@ from ...tvm.indices import within_buffers
 from ...tvm.selects import without_truncation
 from ...tvm.starts import with_true_starts
 from ...tvm.symbolic import symbols, with_identifiers, with_own_names
-from ...wiring import wired
 from .norms import norms_are_scales
 from .reshapes import reshapes_within
 from .sizes import sizes_of_buffers
@@ -211,7 +211,7 @@ def is_scheduled(func: Any) -> bool:
 
 def _scheduled(func: Any, target: Any) -> Any:
     sch = Schedule(tvm.IRModule({"main": _narrow(vector_math(without_truncation(func)))}))
-    wired.default_schedule(sch, None, target)
+    default_schedule(sch, None, target)
     return any_alignment(sch.mod["main"]).with_attr("tirx.is_scheduled", True)
 
 

@@ -1,0 +1,193 @@
+"""`python -m selfbyoc bench`: run it, show it, write it down."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ...analysis.lint.file import declared_in
+from ...common.files import write_text
+from ...errors import InputError
+from ...models.sizes import parse_lengths, parse_sizes
+from ...printable import shown
+from ..console import PlainTable, SafeConsole
+from .contenders import CONTENDERS
+from .files import ONNX_ONLY, Files, is_onnx, time_files
+from .length_tables import length_lines, length_table
+from .lengths import LENGTHS, length_workloads
+from .measure import Method
+from .own import own_workloads
+from .performance import markdown
+from .quantised import LEVELS
+from .records import Report, Row, read_report
+from .roofline import roofline
+from .run import Selection, run
+from .setting import make_setting
+from .suite import MODELS, NAMED, SWEEP, suite
+from .tables import TITLES, group_table, row_line, summary_lines
+
+WIDTH = 160  # of the tables in a pipe or a file
+_OF_FILES = ("shape", "target", "threads", "composites", "quick", "size")  # in the order of Files
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks."""
+
+    own: Sequence[Path] = ()
+    shape: Sequence[str] = ()
+    input: Sequence[str] = ()
+    composites: Sequence[Path] = ()
+    lengths: str | None = None
+    size: Sequence[str] = ()
+    target: str | None = None
+    threads: int | None = None
+    only: Sequence[str] = ()
+    sweep: bool = False
+    models: bool = False
+    quick: bool = False
+    peers: str | None = None
+    builds: int = 1
+    minilm: Path | None = None
+    json: Path | None = None
+    resume: bool = False
+    roofline: Path | None = None
+    markdown: Path | None = None
+    list: bool = False
+
+
+def show(console: Console, asked: Request, method: Method | None = None) -> bool:
+    """Do what is asked; whether every result of ours is there and right. Times decide nothing."""
+    if asked.list:
+        console.print(_listing())
+        return True
+    if asked.markdown is not None:
+        print(shown(markdown(read_report(asked.markdown))))
+        return True
+    files = [path for path in asked.own if not is_onnx(path)]
+    if files:
+        _check_files(asked, files)
+        time_files(console, Files(files, *(getattr(asked, n) for n in _OF_FILES)))
+        return True
+    if not console.is_terminal:
+        console = SafeConsole(file=console.file, width=WIDTH)
+    report = _run(console, asked, method or Method())
+    for group in TITLES:
+        if report.group(group):
+            console.print("", group_table(report, group))
+    lengths = report.group(LENGTHS)
+    if lengths:
+        console.print("", length_table(lengths))
+    for line in [*summary_lines(report), *length_lines(lengths)]:
+        console.print(line, highlight=False, soft_wrap=True)
+    if asked.roofline is not None:
+        _draw(asked.roofline, report)
+    return _all_right(report)
+
+
+def _check_files(asked: Request, files: Sequence[Path]) -> None:
+    """Those that are no ONNX are timed by themselves."""
+    _check_choice(asked)
+    default = Request()
+    for name in ONNX_ONLY:
+        given, usual = getattr(asked, name), getattr(default, name)
+        if given != usual and (given or usual):  # a list of none is ()
+            raise InputError(f"--{name}: of ONNX models, and {files[0].name} is none")
+    if len(files) < len(asked.own):
+        other = next(path for path in asked.own if path not in files)
+        raise InputError(f"{other.name} and {files[0].name}: expected ONNX models alone, or none")
+
+
+def _draw(path: Path, report: Report) -> None:
+    write_text(path, roofline(report))
+
+
+def _all_right(report: Report) -> bool:
+    """Whether each workload has a right result of ours; an error for one that nobody can run."""
+    for row in report.rows:
+        if not row.built:
+            reasons = "; ".join(f"{n}: {r.skipped}" for n, r in row.results.items())
+            raise InputError(f"nobody can run {row.name}: {reasons}")
+    return all(row.ours.counts for row in report.rows)
+
+
+def _selection(asked: Request, folder: Path) -> Selection:
+    """What is asked to be measured; `folder` is for a model that some sizes are fixed in."""
+    _check_choice(asked)
+    groups = (NAMED, *([SWEEP] if asked.sweep else []), *([MODELS, LEVELS] if asked.models else []))
+    peers = asked.peers.split(",") if asked.peers else []
+    if asked.lengths is not None:
+        lengths, sizes = parse_lengths(asked.lengths), parse_sizes(asked.size)
+        own = length_workloads(asked.own[0], lengths, sizes, asked.shape, folder, asked.input)
+        return Selection(contenders=peers, own=own, is_open=True)
+    own = own_workloads(asked.own, asked.shape, asked.input)
+    return Selection(asked.only, groups, peers, asked.minilm, own)
+
+
+def _check_choice(asked: Request) -> None:
+    """Files are measured instead of the suite, and only files have shapes to fix."""
+    suite_only = ("only", "sweep", "models", "minilm")
+    given = [f"--{name}" for name in suite_only if getattr(asked, name)]
+    if asked.own and given:
+        raise InputError(f"{' '.join(given)}: of the suite, which MODEL.onnx takes the place of")
+    if asked.shape and not asked.own:
+        raise InputError("--shape fixes the inputs of a MODEL.onnx, and there is none")
+    if asked.input and not asked.own:
+        raise InputError("--input is of a MODEL.onnx, and there is none")
+    _check_lengths(asked)
+    if asked.composites and asked.resume:
+        raise InputError("--resume: a report does not say with which --composites it was measured")
+
+
+def _check_lengths(asked: Request) -> None:
+    """They are of one model, which everybody builds once."""
+    if asked.lengths is None:
+        if asked.size and all(map(is_onnx, asked.own)):
+            raise InputError("--size fixes what is open beside --lengths; without it, use --shape")
+        return
+    if len(asked.own) != 1:
+        raise InputError(f"--lengths: expected one MODEL.onnx, found {len(asked.own)}")
+    if asked.builds != 1:
+        raise InputError("--builds: with --lengths everybody builds once")
+
+
+def _run(console: Console, asked: Request, method: Method) -> Report:
+    with tempfile.TemporaryDirectory() as folder:
+        return _run_in(Path(folder), console, asked, method)
+
+
+def _run_in(folder: Path, console: Console, asked: Request, method: Method) -> Report:
+    selection, setting = _selection(asked, folder), make_setting(asked.threads, asked.target)
+    declared_in(asked.composites)  # what is wrong with one is an error before any is timed
+    mine = tuple(str(path.resolve()) for path in asked.composites)
+    setting = replace(setting, composites=mine)
+    method = replace(method, turns=1 if asked.quick else method.turns, builds=asked.builds)
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.description}"), console=console) as progress:
+        task = progress.add_task("", total=len(selection.workloads()))
+
+        def done(row: Row) -> None:
+            progress.console.print(row_line(row))
+            progress.advance(task)
+
+        def says(name: str, text: str) -> None:
+            progress.update(task, description=f"{name}: {text}" if name else text)
+
+        return run(selection, method, asked.json, asked.resume, done, says, setting)
+
+
+def _listing() -> Table:
+    table = PlainTable(show_edge=False)
+    table.add_column("workload", no_wrap=True)
+    table.add_column("group")
+    for workload in suite():
+        table.add_row(workload.name, workload.group)
+    present = [(c.name, c.missing() or "") for c in CONTENDERS]
+    table.caption = "; ".join(f"{name} {reason}".strip() for name, reason in present)
+    return table

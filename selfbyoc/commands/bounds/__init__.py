@@ -1,0 +1,1 @@
+"""`bounds`: every access of a kernel proved to stay in its buffer."""

@@ -1,0 +1,1 @@
+"""`composites`, `ops`, `lint`, `op-info` and `cache`: what there is, without a model."""

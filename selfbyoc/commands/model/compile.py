@@ -1,0 +1,61 @@
+"""`selfbyoc compile MODEL -o model.so`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from ...partition import check_target
+from ...runtime.build import build
+from ...runtime.generation import runtime
+from ...runtime.signature import signature_of
+from ..build_progress import building
+from ..model_file import composites_in, imported, naming
+from ..progress import step
+from .show import kernels_line, needs_python
+from .size_tables import OpenSizes, size_table
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks."""
+
+    model: Path
+    output: Path | None = None
+    target: str | None = None
+    shape: Sequence[str] = ()
+    input: Sequence[str] = ()
+    composites: Sequence[Path] = ()
+    weights: str = "float32"
+    group: int = 32
+    size: Sequence[str] = ()
+
+
+def run(console: Console, asked: Request) -> None:
+    """Read, build and write; what is open and about how long it takes, then two lines about what
+    came of it.
+    """
+    start, name = time.perf_counter(), asked.model.name
+    target = None if asked.target is None else check_target(asked.target)
+    composites = composites_in(asked.composites)
+    output = asked.output or Path(f"{asked.model.stem}.so")
+    with step(f"reading {name}"):
+        mod = imported(asked.model, asked.shape, asked.input, asked.size)
+    opened = OpenSizes.of(mod)
+    if opened.sizes:
+        console.print(size_table(opened, signature_of(mod)[0]), "")
+    with building(name, console), naming(asked.model):
+        library = build(
+            mod, target, composites=composites, weights=asked.weights, group=asked.group
+        )
+    with step(f"writing {output}"):
+        library.export_library(output)
+    size, seconds = output.stat().st_size / 1e6, time.perf_counter() - start
+    lines = [kernels_line(library.report), f"wrote {output}: {size:.1f} MB, {seconds:.1f} s"]
+    calls = runtime.python_functions(library.native)
+    for line in (*lines, *([needs_python(calls)] if calls else [])):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""What partitioning decided, as drawings and one HTML page."""

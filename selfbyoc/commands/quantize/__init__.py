@@ -1,0 +1,1 @@
+"""`quantize`: a model's floats as levels, and what that changes."""

@@ -1,0 +1,1 @@
+"""`tune` and `records`."""

@@ -1,0 +1,125 @@
+"""Relax: which calls are transposes, and main with its ops in other orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relax
+
+from ...graph import OpCall
+from ...ir.reader import Written
+from ...ir.relax import Constant
+from ...tvm import tvm
+from ..relax import without_item_calls
+from .axes import Order
+from .rewrite import Rewriter
+
+
+def unsupported(mod: tvm.IRModule) -> str:
+    """Why main cannot be rewritten; empty if it can."""
+    for block in mod["main"].body.blocks:
+        if not isinstance(block, relax.DataflowBlock):
+            return "main has bindings outside of dataflow blocks"
+        for binding in block.bindings:
+            if isinstance(binding, relax.MatchCast):
+                return "main holds a Relax MatchCast"
+            if isinstance(binding.value, (relax.If, relax.Function)):
+                return f"main holds a Relax {type(binding.value).__name__}"
+    return ""
+
+
+def transposed(call: OpCall) -> Order | None:
+    """The axes that an op transposes by, if that is what it does."""
+    return tuple(call.attrs["axes"]) if call.kind == "transpose" else None
+
+
+def rewritten(mod: tvm.IRModule, written: Written, rewriter: Rewriter) -> tvm.IRModule:
+    """The module with main over the values that the rewriter makes."""
+    main, rest = mod["main"], {g: f for g, f in mod.functions.items() if g.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(rest))
+    with builder.function("main", list(main.params), dict(main.attrs or {})):
+        new = _New(builder, written, rewriter)
+        for param in main.params:
+            new.keep(param, param)
+        with builder.dataflow():
+            for block in main.body.blocks:
+                for binding in block.bindings:
+                    _visit(binding, new)
+            output = builder.emit_output(new.expr(main.body.body))
+        builder.emit_func_output(output)
+    done = builder.get()
+    for name, value in (mod.attrs or {}).items():
+        done = done.with_attr(name, value)
+    return done
+
+
+def finished(mod: tvm.IRModule) -> tvm.IRModule:
+    """Without what preparing put in, and without what nobody reads."""
+    mod = relax.transform.DeadCodeElimination()(without_item_calls(mod))
+    return relax.transform.CanonicalizeBindings()(mod)
+
+
+class _New:
+    """The new expression of an old one, its axes as they were."""
+
+    def __init__(self, builder: relax.BlockBuilder, written: Written, rewriter: Rewriter) -> None:
+        self.builder, self.written, self.rewriter = builder, written, rewriter
+        self.made: dict[Any, Any] = {}
+
+    def keep(self, var: Any, new: Any) -> None:
+        """A variable that stays what it was, over new inputs."""
+        self.made[var], values = new, self.written.values[var]
+        if isinstance(var.ty, relax.TensorType):
+            self._put(values, [new])
+        elif isinstance(var.ty, relax.TupleType) and var in self.written.ops:
+            self._put(values, [relax.TupleGetItem(new, i) for i in range(len(values))])
+
+    def _put(self, values: Any, exprs: list[Any]) -> None:
+        for value, expr in zip(values, exprs, strict=True):
+            if not self.rewriter.has(value):
+                self.rewriter.put(value, expr)
+
+    def expr(self, old: Any) -> Any:
+        """An argument."""
+        if isinstance(old, relax.Tuple):
+            return relax.Tuple([self.expr(field) for field in old.fields])
+        if isinstance(old, relax.TupleGetItem):
+            return relax.TupleGetItem(self.expr(old.tuple_value), old.index)
+        if isinstance(old, Constant):
+            return self.rewriter.read(self.written.values[old][0])
+        return self._variable(old) if isinstance(old, relax.Var) else old
+
+    def _variable(self, var: Any) -> Any:
+        values = self.written.values[var]
+        if isinstance(var.ty, relax.TensorType):
+            return self.rewriter.read(values[0])
+        if var in self.made:
+            return self.made[var]
+        return relax.Tuple([self.rewriter.read(value) for value in values])
+
+    def called(self, call: relax.Call, args: list[Any]) -> Any:
+        """The same op with other tensors; what is no tensor stays (the limits of clip)."""
+        tensors = iter(args)
+        every = [next(tensors) if isinstance(a.ty, relax.TensorType) else a for a in call.args]
+        return self.builder.emit(relax.Call(call.op, every, call.attrs, call.ty_args))
+
+    def rebuilt(self, value: Any) -> Any:
+        """What a binding binds, over new inputs."""
+        if not isinstance(value, relax.Call):
+            return self.expr(value)
+        args = [self.expr(arg) for arg in value.args]
+        return relax.Call(value.op, args, value.attrs, value.ty_args)
+
+
+def _visit(binding: relax.VarBinding, new: _New) -> None:
+    rewriter, var, value = new.rewriter, binding.var, binding.value
+    call = new.written.ops.get(var) if isinstance(value, relax.Call) else None
+    if call is not None and rewriter.is_transpose(call):
+        return
+    if call is not None and rewriter.is_moved(call):
+        rewriter.write(call, lambda args: new.called(value, args))
+        return
+    values = new.written.values[var]
+    if values and not isinstance(value, relax.Tuple) and all(map(rewriter.has, values)):
+        return  # an item, or an identity
+    new.keep(var, new.builder.emit(new.rebuilt(value), var.name))

@@ -1,0 +1,19 @@
+"""`Partition`, a pass; and for functions that no composite made op info, and on Relax a schedule:
+passes on Relax, lowering and tasks on Relay.
+"""
+
+from __future__ import annotations
+
+from .partition.partition_pass import Partition
+from .tvm import GENERATION
+
+if GENERATION == "relax":
+    from .codegen.info.relax import AttachOpInfo
+    from .codegen.info.relax.fuse import FuseTIR
+    from .runtime.relax.rest import ScheduleRest
+
+    __all__ = ["AttachOpInfo", "FuseTIR", "Partition", "ScheduleRest"]
+else:
+    from .codegen.info.relay import extract_tasks, lower, op_info_attached
+
+    __all__ = ["Partition", "extract_tasks", "lower", "op_info_attached"]

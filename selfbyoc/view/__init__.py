@@ -1,1 +1,0 @@
-"""What partitioning decided, as terminal tables, drawings and one HTML page."""
