@@ -114,7 +114,7 @@ def partitioning(
 ) -> Partitioning:
     """Decide and mark. `refused` is why a composite (by name) must not be taken at a root op."""
     from ..language.known import registry_of
-    from ..simplify.generation import ir as simplifier
+    from ..simplify.float_weights import with_float_weights
     from .generation import ir
     from .generation import steps as loops
 
@@ -129,7 +129,7 @@ def partitioning(
     matches, decided = decide(prepared, registry, target=target, refused=refused)
     if not decided.left.keys().isdisjoint((*DEQUANTIZES, "cast")):
         taken = {source for match in matches for call in match.ops for source in call.sources}
-        floats = simplifier.with_float_weights(prepared, taken)
+        floats = with_float_weights(prepared, taken)
         if not floats.same_as(prepared):
             prepared, first = floats, decided
             matches, decided = decide(prepared, registry, target=target, refused=refused)

@@ -35,8 +35,7 @@ from ..partition.nothing_matched import warn_of_nothing
 from ..partition.original_weights import without_originals
 from ..partition.report import report
 from ..partition.weights import rounded
-from ..simplify.few_bits import NAMES
-from ..simplify.generation import few_bits
+from ..simplify.few_bits import NAMES, with_few_bits
 from .compiled import Compiled
 from .empty_tensors import check_places, of_nothing
 from .generation import runtime
@@ -117,7 +116,7 @@ def _with_few_bits(mod: Any, params: Mapping[str, Any] | None, bits: int, group:
         raise InputError("weights: this module is partitioned already; give what it was before")
     if type(group) is not int or group < 8 or group % 8:
         raise InputError(f"group: expected a multiple of 8, found {group!r}")
-    return few_bits.with_few_bits(ir.prepare(mod, params), bits, group)
+    return with_few_bits(ir.prepare(mod, params), bits, group)
 
 
 def with_sizes(mod: Any, sizes: Mapping[str, Asked], where: str = "the module") -> Any:

@@ -1,5 +1,34 @@
 """Graph to simpler graph, before anything is matched.
 
-A file says what a rewriting does; its files in `relax/` and `relay/` do it to that IR, and their
-`__init__.py` is the list that runs them, in order.
+A rewriting is a function of a module. Most are said once, op by op (ir/rewriting.py); what only one
+generation's IR needs, or can say, is in `relax/` or `relay/`. This is the list that runs them.
 """
+
+from __future__ import annotations
+
+from ..ir.generation import rewritten
+from ..language.types import IRModule
+from .generation import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST, fold
+from .halves import with_floats
+from .levels import LevelsAsRead
+from .one_row import ImagesOfOneRow
+from .taps import without_idle_taps
+
+REWRITINGS = (
+    *BEFORE_HALVES,
+    with_floats,
+    *BEFORE_LEVELS,
+    lambda mod: rewritten(mod, LevelsAsRead()),
+    fold,
+    *AFTER_FOLDING,
+    lambda mod: rewritten(mod, ImagesOfOneRow()),
+    lambda mod: rewritten(mod, without_idle_taps),
+    *LAST,
+)
+
+
+def simplified(mod: IRModule) -> IRModule:
+    """A normalised, typed module, simplified; the one that is given is not touched."""
+    for rewriting in REWRITINGS:
+        mod = rewriting(mod)
+    return mod

@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.generation import rewritten
+from ..ir.rewriting import Editor, Expr, Made
+from ..language.types import IRModule
+from .weights import out_dtype, weight_by_units
+
 Array = np.ndarray
 NAMES = {"int4": 4, "int8": 8}
 LEAST = 1024  # elements; of less there is nothing to save
 
 
-def takes(weight: Array | None) -> bool:
+def takes(weight: Array) -> bool:
     """Whether a weight [units, depth] is held so."""
     return (
-        weight is not None
-        and weight.ndim == 2
+        weight.ndim == 2
         and weight.dtype == np.float32
         and weight.size >= LEAST
         and bool(np.isfinite(weight).all())
@@ -37,3 +41,17 @@ def in_groups(weight: Array, bits: int, group: int) -> tuple[Array, Array, Array
     levels = np.clip(np.rint(groups / scale[..., None]) + zero[..., None], 0, most)
     flat: Any = levels.reshape(units, -1)[:, :depth]
     return np.ascontiguousarray(flat.astype(np.uint8)), scale, zero.astype(np.float32)
+
+
+def with_few_bits(mod: IRModule, bits: int, group: int) -> IRModule:
+    """The prepared module; constant weights of its dense layers are levels."""
+
+    def held(made: Made, to: Editor) -> Expr | None:
+        weight = weight_by_units(made, to)
+        if weight is None or not takes(weight) or len(to.shape(made.args[0]) or ()) < 2:
+            return None
+        levels = map(to.constant, in_groups(weight, bits, group))
+        floats = to.emit("dequantize_groups", *levels, bits=bits, group=group)
+        return to.emit("dense", made.args[0], floats, out_dtype=out_dtype(made))
+
+    return rewritten(mod, held)

@@ -1,12 +1,14 @@
-"""The rewritings of the TVM generation at hand, as `ir`, and weights of few bits, as `few_bits`."""
+"""Of the TVM at hand: constants computed once, as `fold`, and the rewritings that its IR alone
+needs: before halves, before levels, after folding and at the end.
+"""
 
 from ..tvm import GENERATION
 
 if GENERATION == "relay":
-    from . import relay as ir
-    from .relay import few_bits
+    from .relay import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST
+    from .relay.folding import fold
 else:
-    from . import relax as ir  # type: ignore[no-redef]
-    from .relax import few_bits  # type: ignore[no-redef]
+    from .relax import AFTER_FOLDING, BEFORE_HALVES, BEFORE_LEVELS, LAST
+    from .relax.folding import fold
 
-__all__ = ["few_bits", "ir"]
+__all__ = ["AFTER_FOLDING", "BEFORE_HALVES", "BEFORE_LEVELS", "LAST", "fold"]

@@ -5,4 +5,97 @@ no nearer to what the model means. ONNX Runtime does the same.
 Weights of dense layers stay halves in memory, and become floats in registers.
 """
 
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph import HALVES
+from ..ir.generation import has_branches, rewritten
+from ..ir.rewriting import Editor, Expr, Made, as_it_was, dtype
+from ..language.types import IRModule
+from .weights import of_constant, weight_by_units
+
 LEAST = 1024  # elements of a weight that stays: of less there is nothing to save
+# What knows halves by itself: calls of functions, of PrimFuncs too, and what reads levels.
+_AS_THEY_ARE = ("call_", "invoke_", "memory.", "vm.", "builtin.", "selfbyoc.dequantize_groups")
+
+
+def with_floats(mod: IRModule) -> IRModule:
+    """The typed module, computing in float32; itself where it has no halves, or branches."""
+    if has_branches(mod) or not _has_halves(mod):
+        return mod
+    return rewritten(mod, _of_floats, keeps_types=True)
+
+
+def _has_halves(mod: IRModule) -> bool:
+    found = []
+
+    def note(made: Made, to: Editor) -> None:
+        found.append(any(_is_half(to, value) for value in (made.call, *made.given)))
+
+    rewritten(mod, note)
+    return any(found)
+
+
+def _of_floats(made: Made, to: Editor) -> Expr | None:
+    """A call of floats instead of halves."""
+    if not made.name or made.name.startswith(_AS_THEY_ARE):
+        pairs = list(zip(made.given, made.args, strict=True))
+        args = [as_it_was(to, *each) for each in pairs]
+        same = all(new is old for new, old in zip(args, made.args, strict=True))
+        return None if same else to.again(made, args)
+    # What makes halves of floats rounds them, and a weight is a kernel's, if one takes it.
+    if not any(_is_half(to, arg) for arg in made.given) or _is_weight(made, to):
+        return None
+    if made.kind == "cast":
+        value, target = _float(made.args[0], to), str(made.raw["dtype"])
+        return value if target in (*HALVES, "float32") else to.emit("cast", value, dtype=target)
+    weight = weight_by_units(made, to)
+    if weight is not None and stays(weight):
+        held = to.emit("cast", to.constant(weight), dtype="float32")
+        return to.emit("dense", _float(made.args[0], to), held, out_dtype=None)
+    names = ("dtype", "out_dtype")
+    told = {name: "float32" for name in names if str(made.raw.get(name)) in HALVES}
+    return to.again(made, [_float(arg, to) for arg in made.args], **told)
+
+
+def _is_weight(made: Made, to: Editor) -> bool:
+    """Whether a product reads it as it is: a constant cast to floats, or transposed."""
+    if made.kind == "transpose":
+        array = to.array(made.args[0])
+        return array is not None and stays(array)
+    return is_half_weight(made, to)
+
+
+def is_half_weight(made: Made, to: Editor) -> bool:
+    """Whether a call makes floats of a dense layer's weight, which its kernel does."""
+    if made.kind != "cast" or str(made.raw["dtype"]) != "float32":
+        return False
+    array = to.array(made.args[0])
+    return array is not None and stays(array)
+
+
+def _float(arg: Expr, to: Editor) -> Expr:
+    """A value as floats, where it is one of halves yet."""
+    if not _is_half(to, arg):
+        return arg
+    fields = to.fields(arg)
+    if fields is not None:
+        return to.joined([_float(field, to) for field in fields])
+    array, is_turned = of_constant(arg, to)
+    if array is not None:
+        floats = array.astype(np.float32)
+        return to.constant(np.ascontiguousarray(floats.T) if is_turned else floats)
+    if dtype(to, arg):
+        return to.emit("cast", arg, dtype="float32")
+    return to.joined([_float(to.item(arg, n), to) for n in range(len(to.dtypes(arg)))])
+
+
+def stays(weight: np.ndarray) -> bool:
+    """Whether a constant of halves is stored as it is."""
+    return str(weight.dtype) in HALVES and weight.ndim == 2 and weight.size >= LEAST
+
+
+def _is_half(to: Editor, x: Expr) -> bool:
+    """Whether any tensor of a value is of halves."""
+    return any(name in HALVES for name in to.dtypes(x))

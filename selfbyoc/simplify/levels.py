@@ -21,13 +21,21 @@ from typing import Any
 
 import numpy as np
 
-BYTES = ("int8", "uint8")
-DEQUANTIZES = ("dequantize", "dequantize_groups")  # what makes floats of a weight's levels
-# Ops that give elements of their first input, by the names of either TVM.
-MOVES = frozenset(
-    {"expand_dims", "flatten", "layout_transform", "nn.batch_flatten", "nn.max_pool2d",
-     "permute_dims", "reshape", "squeeze", "strided_slice", "transpose"}
+from ..ir.rewriting import Editor, Expr, Made, dtype, is_kind, size_one
+from ..ops.vocabulary import is_declared
+from .level_values import (
+    alike,
+    around_zero,
+    dequantised,
+    is_middle,
+    made_of,
+    one_number,
+    stays,
 )  # fmt: skip
+from .padded_levels import MOVES, held, pads
+from .weights import out_dtype
+
+DEQUANTIZES = ("dequantize", "dequantize_groups")  # what makes floats of a weight's levels
 # Of which functions of one value are written: silu, hard-swish, gelu, lrn.
 _ELEMENTWISE = frozenset(
     {"clip", "divide", "erf", "maximum", "minimum", "multiply", "power", "sigmoid", "sqrt",
@@ -43,80 +51,173 @@ def shares(name: str, beside: Sequence[bool]) -> bool:
     return kind in _ELEMENTWISE or (kind == "add" and any(beside))
 
 
-def pads(name: str) -> bool:
-    """Whether an op, by its name, has padding that holds the zero point."""
-    return name.removeprefix("relax.").startswith("nn.conv")
+def is_dequantized(made: Made | None) -> bool:
+    """Whether a call makes float32 of levels."""
+    return made is not None and made.kind == "dequantize" and _to(made) == "float32"
 
 
-def made_of(levels: Any, factors: Sequence[Any]) -> Any | None:
-    """What tells dequantised levels from others, however often they are written; None where a scale
-    or a zero point is no constant.
-    """
-    if any(factor is None for factor in factors):
+class LevelsAsRead:
+    """Each reader has its own dequantize; moves are of levels; zero points are numbers."""
+
+    def __init__(self) -> None:
+        self.read: set[Expr] = set()  # the dequantised values that somebody reads
+        self.shared: dict[Any, Expr] = {}  # and what their elementwise readers have
+
+    def __call__(self, made: Made, to: Editor) -> Expr | None:
+        """A call over its own dequantised values, or of levels instead."""
+        found = self._of_levels(made, to)
+        if found is not None:
+            return found
+        args = list(made.args)
+        if made.kind in ("quantize", "dequantize"):
+            args[2] = number(args[2], to)
+        if pads(made.name):
+            args[0] = held(args[0], to)
+        beside = [to.array(arg) is not None for arg in args]
+        own = self._shared if shares(made.name, beside) else self._own
+        args = [own(arg, to) for arg in args]
+        same = all(new is old for new, old in zip(args, made.args, strict=True))
+        return None if same else to.again(made, args)
+
+    def _of_levels(self, made: Made, to: Editor) -> Expr | None:
+        if made.kind == "quantize":
+            return self._known(made, made.args[0], to)
+        if made.kind == "dequantize":
+            return _constant(made, to)
+        if made.kind == "matmul":
+            return self._by_units(made, to)
+        return _moved(made, to) if made.name in MOVES else None
+
+    def _shared(self, arg: Expr, to: Editor) -> Expr:
+        made = to.made(arg)
+        if made is None or made.kind != "dequantize":
+            return arg
+        key = made_of(made.args[0], [to.array(factor) for factor in made.args[1:]]) or arg
+        if key not in self.shared:
+            self.shared[key] = self._own(arg, to)
+        return self.shared[key]
+
+    def _own(self, arg: Expr, to: Editor) -> Expr:
+        fields = to.fields(arg)
+        if fields is not None:
+            owned = [self._own(field, to) for field in fields]
+            same = all(new is old for new, old in zip(owned, fields, strict=True))
+            return arg if same else to.joined(owned)
+        made = to.made(arg)
+        if made is None or made.kind != "dequantize":
+            return arg
+        if arg not in self.read:
+            self.read.add(arg)
+            return arg
+        return to.again(made, made.args)
+
+    def _known(self, made: Made, value: Expr, to: Editor) -> Expr | None:
+        """A quantize of what was just dequantised alike: the levels that it was made of. One of
+        what was moved, or joined: that, of levels.
+        """
+        before = to.made(value)
+        if before is None:
+            return None
+        if before.name in MOVES or before.kind == "concatenate":
+            return self._earlier(made, before, to)
+        # Of fewer bits than 32 it might give a neighbour.
+        if not is_dequantized(before) or dtype(to, before.args[0]) != _to(made):
+            return None
+        arrays = [[to.array(factor) for factor in each.args[1:]] for each in (before, made)]
+        return before.args[0] if alike(zip(*arrays, strict=True)) else None
+
+    def _earlier(self, made: Made, before: Made, to: Editor) -> Expr | None:
+        if not _is_of_one(made, to):
+            return None
+        moved, *others = before.args
+        if before.kind != "concatenate":
+            return to.again(before, [self._quantized(made, moved, to), *others])
+        parts = to.fields(moved)
+        if parts is None:
+            return None
+        levels = to.joined([self._quantized(made, part, to) for part in parts])
+        return to.again(before, [levels, *others])
+
+    def _quantized(self, made: Made, value: Expr, to: Editor) -> Expr:
+        """What a quantize makes of another value."""
+        known = self._known(made, value, to)
+        if known is not None:
+            return known
+        return to.again(made, [self._own(value, to), made.args[1], number(made.args[2], to)])
+
+    def _by_units(self, made: Made, to: Editor) -> Expr | None:
+        """x @ dequantize(w) as a dense layer has it: [units, in], transposed by an op."""
+        before = to.made(made.args[1])
+        turned = _turned(before, to) if before is not None else None
+        if turned is None:
+            return None
+        x = self._own(made.args[0], to)
+        return to.emit("dense", x, turned, out_dtype=out_dtype(made))
+
+
+def _moved(made: Made, to: Editor) -> Expr | None:
+    """A move of dequantised levels as one of the levels, dequantised after it."""
+    before = to.made(made.args[0])
+    if before is None or not is_kind(before, "dequantize"):
         return None
-    return levels, *((str(f.dtype), f.shape, f.tobytes()) for f in factors)
-
-
-def one_number(array: Any) -> Any | None:
-    """Of an array of equal elements one of them; None where they differ, or it is one already."""
-    if array.size < 2 or (array != array.flat[0]).any():
+    if to.array(before.args[0]) is not None:
+        # A weight's is read as part of the product; dense layers of some TVMs have it by units.
+        if not is_declared("nn.dense"):
+            return None
+        turned = _turned(before, to) if is_swap(made) else None
+        if turned is not None:
+            return turned
+    if not _is_of_one(before, to):
         return None
-    return array.reshape(-1)[0]
+    moved = to.again(made, [before.args[0], *made.args[1:]])
+    return to.emit("dequantize", moved, *before.args[1:], axis=-1, out_dtype=_to(before))
 
 
-def is_middle(zero: Any, dtype: str) -> bool:
-    """Whether a weight counts from the middle of its dtype in all channels, as the kernels' do."""
-    return zero is not None and zero.size > 0 and bool((zero == (dtype == "uint8") * 128).all())
+def is_swap(made: Made) -> bool:
+    """Whether it transposes a matrix."""
+    return made.kind == "transpose" and made.attrs["axes"] in (None, (), (1, 0))
 
 
-def is_level(zero: Any, of: str, dtype: str) -> bool:
-    """Whether levels of a dtype hold a zero point: its array, None for data, of a dtype `of`."""
-    if dtype not in BYTES:
-        return True
-    if zero is None:
-        return of == dtype
-    limits = np.iinfo(dtype)
-    return bool((zero >= limits.min).all() and (zero <= limits.max).all())
-
-
-def around_zero(levels: Any, zero: Any, axis: int) -> Any | None:
-    """A weight less its zero points, in bytes where they hold it, else in int16; None for one of
-    other levels than bytes, and where not all is known.
-    """
-    if zero is None or levels is None or levels.ndim < 2 or str(levels.dtype) not in BYTES:
+def _turned(before: Made, to: Editor) -> Expr | None:
+    """Constant levels of two axes, dequantised transposed."""
+    array = to.array(before.args[0]) if before.kind == "dequantize" else None
+    if array is None or array.ndim != 2:
         return None
-    moved = levels.astype(np.int16) - _along(zero.astype(np.int16), axis, levels.ndim)
-    return moved.astype(np.int8) if _is_byte(moved) else moved
+    turned = to.constant(np.ascontiguousarray(array.T))
+    axis = 1 - int(before.raw["axis"]) % 2
+    return to.emit("dequantize", turned, *before.args[1:], axis=axis, out_dtype=_to(before))
 
 
-def _is_byte(levels: Any) -> bool:
-    return bool(levels.size) and levels.min() >= -128 and levels.max() <= 127
+def _constant(made: Made, to: Editor) -> Expr | None:
+    """Constant levels as kernels take them: a bias as floats, a weight from its middle."""
+    arrays = [array for arg in made.args if (array := to.array(arg)) is not None]
+    if len(arrays) < len(made.args) or not is_dequantized(made):
+        return None
+    (levels, _, zero), axis = arrays, int(made.raw["axis"])
+    if not stays(levels):
+        return to.constant(dequantised(arrays, axis))
+    moved = None if is_middle(zero, str(levels.dtype)) else around_zero(levels, zero, axis)
+    if moved is None:
+        return None
+    none = np.zeros((), "int32" if zero.dtype == np.int32 else "int8")
+    around = to.constant(moved), made.args[1], to.constant(none)
+    return to.emit("dequantize", *around, axis=axis, out_dtype="float32")
 
 
-def stays(levels: Any) -> bool:
-    """Whether a kernel multiplies a constant as it is: bytes, and what is of two bytes less a zero
-    point.
-    """
-    wide = levels.dtype == np.int16 and levels.ndim > 1 and np.abs(levels).max(initial=0) <= 255
-    return str(levels.dtype) in BYTES or bool(wide)
+def _is_of_one(made: Made, to: Editor) -> bool:
+    """Whether a known scale and a zero point are those of all, and order stays."""
+    scale = to.array(made.args[1])
+    is_one = scale is not None and scale.size == 1 and bool(scale.flat[0] > 0)
+    return is_one and size_one(to, made.args[2])
 
 
-def _along(factor: Any, axis: int, ndim: int) -> Any:
-    """One number, or those of an axis, beside all others."""
-    column = [-1 if n == axis % max(1, ndim) else 1 for n in range(ndim)]
-    return factor.reshape(column) if factor.size > 1 else factor.reshape(())
+def number(zero: Expr, to: Editor) -> Expr:
+    """A zero point that is the same for every channel as one number."""
+    array = to.array(zero)
+    number = None if array is None else one_number(array)
+    return zero if number is None else to.constant(np.asarray(number))
 
 
-def alike(pairs: Any) -> bool:
-    """Whether scales and zero points, arrays in pairs, are equal, each one number."""
-    return all(
-        a is not None and b is not None and a.size == b.size == 1 and np.array_equal(a.flat, b.flat)
-        for a, b in pairs
-    )
-
-
-def dequantised(arrays: Sequence[Any], axis: int) -> Any:
-    """Constant levels as float32; of (levels, scale, zero point)."""
-    levels, *factors = arrays
-    scale, zero = (_along(factor, axis, levels.ndim) for factor in factors)
-    return (levels.astype(np.int64) - zero).astype(np.float32) * scale.astype(np.float32)
+def _to(made: Made) -> str:
+    """The dtype that levels, or floats, are made of."""
+    return str(made.raw["out_dtype"])

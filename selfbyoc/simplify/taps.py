@@ -8,13 +8,11 @@ layers of a network there are millions of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..ops.attrs import pair, quad
+from ..ir.rewriting import Editor, Expr, Made
 
 
 @dataclass(frozen=True)
@@ -83,31 +81,32 @@ def kept_of(window: Window) -> tuple[tuple[range, range], tuple[int, int, int, i
     return (rows, cols), (tall.before, wide.before, tall.after, wide.after)
 
 
-def without_idle_taps(
-    weight: np.ndarray, image: Sequence[int | None], attrs: Any
-) -> tuple[np.ndarray, tuple[int, int, int, int]] | None:
-    """A conv2d's weight without them, and its padding then; None where all taps meet the image.
-    `image` is the shape of the data, None where an extent is not known.
-    """
-    layouts = str(attrs.data_layout), str(attrs.kernel_layout)
+def without_idle_taps(made: Made, to: Editor) -> Expr | None:
+    """A conv2d of a constant weight without them, and without the padding that they met."""
+    weight = to.array(made.args[1]) if made.kind == "conv2d" else None
+    image, attrs = to.shape(made.args[0]), made.attrs
+    if weight is None or image is None or not attrs:
+        return None
+    layouts = attrs["data_layout"], attrs["kernel_layout"]
     if any(len(layout) != 4 for layout in layouts):
         return None
-    at = places(layouts[1], "HW")
-    height, width = (image[axis] for axis in places(layouts[0], "HW"))
-    if height is None or width is None:
+    at = _places(layouts[1])
+    height, width = (image[axis] for axis in _places(layouts[0]))
+    if not isinstance(height, int) or not isinstance(width, int):
         return None
     window = Window(
         (height, width), (weight.shape[at[0]], weight.shape[at[1]]),
-        pair(attrs.strides), pair(attrs.dilation), quad(attrs.padding),
+        attrs["strides"], attrs["dilation"], attrs["padding"],
     )  # fmt: skip
     found = kept_of(window)
     if found is None:
         return None
     for axis, taps in zip(at, found[0], strict=True):
         weight = np.take(weight, taps, axis)
-    return np.ascontiguousarray(weight), found[1]
+    trimmed = to.constant(np.ascontiguousarray(weight))
+    return to.emit("conv2d", made.args[0], trimmed, **{**attrs, "padding": found[1]})
 
 
-def places(layout: str, letters: str) -> Sequence[int]:
-    """Where the axes of these letters stand."""
-    return [layout.index(letter) for letter in letters]
+def _places(layout: str) -> tuple[int, int]:
+    """Where rows and columns stand."""
+    return layout.index("H"), layout.index("W")

@@ -47,8 +47,12 @@ class Attributes(Mapping[str, Any]):
         self.node = node
 
     def __getitem__(self, name: str) -> Any:
-        is_dict = isinstance(self.node, tvm.ir.DictAttrs)
-        return self.node[name] if is_dict else getattr(self.node, name)
+        if isinstance(self.node, tvm.ir.DictAttrs):
+            return self.node[name]
+        try:
+            return getattr(self.node, name)
+        except AttributeError as err:
+            raise KeyError(name) from err
 
     def __iter__(self) -> Iterator[str]:
         if self.node is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -107,18 +107,17 @@ def type_of(expr: Expr) -> str:
 
 def emit_call(kind: str, args: list[Expr], attrs: Mapping[str, Any]) -> Expr:
     """One op of the vocabulary, bound to a variable of the function under construction."""
+    block = relax.BlockBuilder.current()
+    return block.emit(block.normalize(emitted(block, kind, args, attrs)))
+
+
+def emitted(block: Any, kind: str, args: Sequence[Expr], attrs: Mapping[str, Any]) -> Expr:
+    """One op of the vocabulary, for a block to normalise and bind."""
     function = function_of(kind)
     if function is None:
         known = [name for name in written() if function_of(name)]
         raise UnsupportedOp(f"op.{kind} cannot be written in Relax; known: {known}")
-    block = relax.BlockBuilder.current()
-    return block.emit(block.normalize(_normal(block, function, args, attrs)))
-
-
-def _normal(
-    block: Any, function: Callable[..., Expr], args: list[Expr], attrs: Mapping[str, Any]
-) -> Expr:
-    """Constants need a type before an op can read their rank."""
+    # Constants need a type before an op can read their rank.
     return function(*(block.normalize(a) if isinstance(a, Constant) else a for a in args), **attrs)
 
 

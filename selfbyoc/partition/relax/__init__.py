@@ -12,7 +12,8 @@ from ...errors import InputError
 from ...graph import Value
 from ...ir.relax import Constant, parameters
 from ...language.match.match import Match
-from ...simplify.relax import main_by, simplified
+from ...simplify import simplified
+from ...simplify.relax import main_by
 from ...simplify.relax.exprs import steps_of
 from ...tvm import constant_numpy, tvm
 from ..parameters import check_params

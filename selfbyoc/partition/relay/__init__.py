@@ -16,7 +16,7 @@ from ...ir.relay.shapes import register as register_shapes
 from ...ir.relay.walk import children, postorder, rebuild
 from ...ir.symbols import Range
 from ...language.match.match import Match
-from ...simplify.relay import simplified
+from ...simplify import simplified
 from ...tvm import constant_numpy, structural_hash, tensor, tvm
 from ..parameters import check_params
 from .group import ROOT, Group

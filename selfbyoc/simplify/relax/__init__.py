@@ -1,6 +1,9 @@
-"""Relax: main, simplified; the rewritings in the order in which they run."""
+"""Relax: the rewritings that its IR alone needs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from tvm import relax
 
@@ -8,30 +11,11 @@ from ...tvm import tvm
 from .bounds import BoundsAreOps
 from .columns import columns_apart
 from .declared_functions import PrimFuncsAreOps
-from .folding import fold
-from .halves import with_floats
 from .inline import inlined, primitives
 from .integer_ranges import WhatRangesDecide
 from .integers import IntegersAsLevels
-from .levels import LevelsAsRead, with_float_weights
-from .one_row import ImagesOfOneRow
-from .taps import TapsThatMeet
 
-__all__ = ["main_by", "simplified", "with_float_weights"]
-
-
-def simplified(mod: tvm.IRModule) -> tvm.IRModule:
-    """A normalised module, simplified; the one that is given is not touched."""
-    mod = with_floats(_without_primitives(mod))
-    # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
-    mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
-    mod = main_by(PrimFuncsAreOps(mod), relax.transform.CanonicalizeBindings()(mod))
-    mod = main_by(WhatRangesDecide(), main_by(BoundsAreOps(mod), mod))
-    mod = main_by(IntegersAsLevels(), mod)
-    mod = columns_apart(fold(main_by(LevelsAsRead(), mod)))
-    mod = main_by(TapsThatMeet(), main_by(ImagesOfOneRow(), mod))
-    # Importers leave dead bindings (indices of PyTorch's max_pool2d): they would count as readers.
-    return relax.transform.DeadCodeElimination()(mod)
+Passes = tuple[Callable[[Any], Any], ...]
 
 
 def main_by(mutator: relax.PyExprMutator, mod: tvm.IRModule) -> tvm.IRModule:
@@ -51,3 +35,18 @@ def _without_primitives(mod: tvm.IRModule) -> tvm.IRModule:
     done = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
     done.update_func(done.get_global_var("main"), inlined(mod, names, lambda *_: {}))
     return done
+
+
+BEFORE_HALVES: Passes = (_without_primitives,)
+BEFORE_LEVELS: Passes = (
+    # FuseOpsByPattern sees dataflow blocks only, and a main that is written by hand may have none.
+    relax.transform.ConvertToDataflow(min_size=1),
+    relax.transform.CanonicalizeBindings(),
+    lambda mod: main_by(PrimFuncsAreOps(mod), mod),
+    lambda mod: main_by(BoundsAreOps(mod), mod),
+    lambda mod: main_by(WhatRangesDecide(), mod),
+    lambda mod: main_by(IntegersAsLevels(), mod),
+)
+AFTER_FOLDING: Passes = (columns_apart,)
+# Importers leave dead bindings (indices of PyTorch's max_pool2d): they would count as readers.
+LAST: Passes = (relax.transform.DeadCodeElimination(),)

@@ -7,7 +7,8 @@ from typing import Any
 
 from tvm import relax
 
-from ...tvm import Analyzer
+from ...ir.relax import Constant
+from ...tvm import Analyzer, constant_numpy
 
 STEP = "tefuse.step"  # the attribute of a function that is the step of a loop
 
@@ -42,6 +43,16 @@ def leaves(value: Any) -> Iterator[Any]:
 def is_op(value: Any, name: str) -> bool:
     """Whether it is a call of an op of Relax."""
     return isinstance(value, relax.Call) and getattr(value.op, "name", "") == f"relax.{name}"
+
+
+def array_of(expr: Any) -> Any:
+    """What a constant holds; None for any other."""
+    return constant_numpy(expr) if isinstance(expr, Constant) else None
+
+
+def size_one(expr: Any) -> bool:
+    """Whether it has one element."""
+    return expr.ty.ndim == 0 or set(static_shape(expr)) == {1}
 
 
 def static_shape(expr: Any) -> list[int]:

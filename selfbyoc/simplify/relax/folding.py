@@ -15,8 +15,8 @@ from ...ir.relax.emit import constant
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
 from ..folding import Free, joined, or_as_it_was, size_of
-from .exprs import is_op, leaves
-from .halves import is_half_weight
+from ..halves import stays
+from .exprs import array_of, is_op, leaves
 
 MOVES = {
     f"relax.{name}"
@@ -70,9 +70,15 @@ def _free(value: Any, free: dict[Any, Free]) -> Free | None:
 def _can_be_called(call: Any) -> bool:
     """An op that TVM knows how to compute, and that gives the same each time."""
     op = call.op
-    if not isinstance(op, tvm.ir.Op) or op.name in STAY or is_half_weight(call):
+    if not isinstance(op, tvm.ir.Op) or op.name in STAY or _is_weight(call):
         return False
     return op.has_attr("FLegalize") and op.has_attr("FPurity") and bool(op.get_attr("FPurity"))
+
+
+def _is_weight(call: Any) -> bool:
+    """Whether it makes floats of a dense layer's halves, which its kernel does."""
+    weight = array_of(call.args[0]) if is_op(call, "astype") else None
+    return weight is not None and call.attrs.dtype == "float32" and stays(weight)
 
 
 def _is_open(leaf: Any) -> bool:

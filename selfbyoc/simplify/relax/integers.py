@@ -14,9 +14,8 @@ import numpy as np
 from tvm import relax
 
 from ...ir.relax.emit import constant
-from ..levels import BYTES, is_level, is_middle
-from .exprs import is_op, static_shape
-from .levels import array_of, size_one
+from ..level_values import BYTES, is_level, is_middle
+from .exprs import array_of, is_op, size_one, static_shape
 
 _PRODUCTS = ("matmul", "nn.conv2d")
 

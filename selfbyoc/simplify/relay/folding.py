@@ -9,11 +9,13 @@ from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 
 from ...ir.relay.emit import constant
+from ...ir.relay.rewrite import with_main
 from ...ir.relay.walk import children, postorder, rebuild
 from ...ops.vocabulary import KINDS
 from ...tvm import constant_numpy, make_target, tvm
 from ..folding import Free, joined, or_as_it_was, size_of
-from .halves import is_half_weight
+from ..halves import stays
+from .exprs import array_of, name_of
 
 Expr = Any  # relay.Expr: TVM ships no types
 MOVES = {
@@ -38,10 +40,7 @@ def fold(mod: tvm.IRModule) -> tvm.IRModule:
     new = dict(zip(wanted, map(constant, _computed(wanted)), strict=True))
     for expr in postorder(main.body, new):
         new[expr] = rebuild(expr, new)
-    done = tvm.IRModule(dict(mod.functions.items()), mod.type_definitions)
-    known = relay.Function(main.params, new[main.body], main.ret_type, main.type_params, main.attrs)
-    done.update_func(done.get_global_var("main"), known)
-    return relay.transform.InferType()(done)
+    return with_main(mod, new[main.body])
 
 
 def _free(expr: Expr, free: dict[Expr, Free]) -> Free | None:
@@ -49,7 +48,7 @@ def _free(expr: Expr, free: dict[Expr, Free]) -> Free | None:
     if isinstance(expr, relay.Constant):
         return Free(constant_numpy(expr).nbytes)
     is_call = isinstance(expr, relay.Call)
-    if is_call and (not _can_be_called(expr.op) or is_half_weight(expr)):
+    if is_call and (not _can_be_called(expr.op) or _is_weight(expr)):
         return None
     if not is_call and not isinstance(expr, (relay.Tuple, relay.TupleGetItem)):
         return None
@@ -66,6 +65,12 @@ def _can_be_called(op: Any) -> bool:
     if not isinstance(op, tvm.ir.Op) or op.name.startswith("qnn.") or op.name in STAY:
         return False
     return op.has_attr("FTVMStrategy") and not _is_true(op, "TOpIsStateful")
+
+
+def _is_weight(call: Expr) -> bool:
+    """Whether it makes floats of a dense layer's halves, which its kernel does."""
+    weight = array_of(call.args[0]) if name_of(call) == "cast" else None
+    return weight is not None and str(call.attrs.dtype) == "float32" and stays(weight)
 
 
 def _is_true(op: Any, name: str) -> bool:

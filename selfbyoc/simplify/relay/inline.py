@@ -7,7 +7,9 @@ from typing import Any
 
 from tvm import relay
 
+from ...ir.relay.rewrite import with_main
 from ...ir.relay.walk import postorder, rebuild
+from ...tvm import tvm
 
 Expr = Any  # relay.Expr: TVM ships no types
 # Functions with one of these belong to somebody: a composite, or an external compiler.
@@ -29,18 +31,15 @@ def item(expr: Expr) -> Expr:
     return expr
 
 
-def without_primitives(main: relay.Function) -> relay.Function:
-    """The function with the ops of the primitive functions that it calls: of a subgraph that
+def without_primitives(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module with the ops of the primitive functions that main calls: of a subgraph that
     somebody marked as one function, as of ops that `unfuse` keeps apart.
     """
     new: dict[Expr, Expr] = {}
-    for expr in postorder(main.body):
+    for expr in postorder(mod["main"].body):
         new[expr] = item(rebuild(expr, new))
         if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
             names = [] if expr.op.attrs is None else list(expr.op.attrs.keys())
             if "Primitive" in names and not any(owner in names for owner in _OWNED):
                 new[expr] = inlined(expr.op, new[expr].args)
-    body = new[main.body]
-    if body.same_as(main.body):
-        return main
-    return relay.Function(main.params, body, main.ret_type, main.type_params, main.attrs)
+    return with_main(mod, new[mod["main"].body])

@@ -1,0 +1,57 @@
+"""Relay: products of levels in int32 (qnn.dense, qnn.conv2d) as those of dequantised levels.
+
+    cast(qnn.dense(x, w) + bias)  ->  dense(dequantize(x, 1), dequantize(w, 1)) + cast(bias)
+
+Both are exact where kernels of levels compute them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.rewriting import Editor, Expr, Made, cast
+from ..level_values import around_zero, is_middle
+from ..levels import number
+from ..padded_levels import holds
+
+_OF_CONV = (
+    "strides", "padding", "dilation", "groups", "channels", "kernel_size", "data_layout",
+    "kernel_layout", "out_layout",
+)  # fmt: skip
+
+
+def integers_as_levels(made: Made, to: Editor) -> Expr | None:
+    """A product of levels in int32 as floats, perhaps with a bias or in other rows."""
+    if made.name != "cast" or str(made.raw["dtype"]) != "float32":
+        return None
+    around = to.made(made.args[0])
+    if around is None:
+        return None
+    if around.name not in ("add", "reshape"):
+        return _of_floats(around, to)
+    floats = _of_floats(to.made(around.args[0]), to)
+    if floats is None or around.name == "reshape":
+        return None if floats is None else to.again(around, [floats])
+    return to.emit("add", floats, cast(to, around.args[1], "float32"))
+
+
+def _of_floats(product: Made | None, to: Editor) -> Expr | None:
+    if product is None or product.name not in ("qnn.dense", "qnn.conv2d"):
+        return None
+    x, weight, *zeros = product.args[:4]
+    zeros[1] = number(zeros[1], to)
+    array, zero = to.array(weight), to.array(zeros[1])
+    if array is None or zero is None or zero.size != 1 or not holds(x, zeros[0], to):
+        return None  # no kernel of levels takes it: floats would not be exact
+    if not is_middle(zero, str(array.dtype)):
+        if (moved := around_zero(array, zero, 0)) is None:
+            return None
+        weight, zeros[1] = to.constant(moved), to.constant(np.zeros((), "int32"))
+    one = to.constant(np.ones((), "float32"))
+    both = [
+        to.emit("dequantize", levels, one, zero, axis=0, out_dtype="float32")
+        for levels, zero in zip((x, weight), zeros, strict=True)
+    ]
+    if product.name == "qnn.dense":
+        return to.call("nn.dense", *both)
+    return to.call("nn.conv2d", *both, **{name: product.raw[name] for name in _OF_CONV})

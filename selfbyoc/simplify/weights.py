@@ -1,0 +1,37 @@
+"""Weights of dense layers, however a generation writes these."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.rewriting import Editor, Expr, Made, is_kind
+from ..ops.attrs import is_empty, plain
+
+PRODUCTS = ("dense", "matmul")
+
+
+def weight_by_units(made: Made, to: Editor) -> np.ndarray | None:
+    """[units, depth] of a product with a constant of two axes; None of any other op."""
+    if made.kind not in PRODUCTS:
+        return None
+    array, turned = of_constant(made.args[1], to)
+    if array is None or array.ndim != 2:
+        return None
+    is_by_units = turned if made.kind == "matmul" else not turned
+    return array if is_by_units else np.ascontiguousarray(array.T)
+
+
+def out_dtype(made: Made) -> str | None:
+    """The dtype that a product is asked for; None: that of its inputs."""
+    found = plain(made.raw["out_dtype"])
+    return None if is_empty(found) else str(found)
+
+
+def of_constant(x: Expr, to: Editor) -> tuple[np.ndarray | None, bool]:
+    """What a constant holds, and whether it is read transposed: its two axes, by an op."""
+    before = to.made(x)
+    if before is None or not is_kind(before, "transpose"):
+        return to.array(x), False
+    array = to.array(before.args[0])
+    is_turned = array is not None and array.ndim == 2 and before.attrs["axes"] in (None, (1, 0))
+    return (array, True) if is_turned else (None, False)
