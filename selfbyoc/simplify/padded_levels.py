@@ -37,7 +37,8 @@ def holds(levels: Expr, zero: Expr, to: Editor) -> bool:
     array, first = to.array(zero), zero
     while (before := to.made(first)) is not None and before.name in MOVES:
         first = before.args[0]
-    if before is not None and before.kind == "cast":
+    wide = dtype(to, first) == "int32"
+    if wide and before is not None and before.kind == "cast":
         first = before.args[0]
     return is_level(array, dtype(to, first), dtype(to, levels))
 
