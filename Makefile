@@ -37,13 +37,13 @@ help:
 	@echo 'make plans        a million plans of each kernel family, nothing built: hours; PLANS=20000 for fewer'
 	@echo 'make plans-built  N=20 programs of each family built and proved, with both TVMs'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
-	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
-	@echo 'make damage       files of every kind, damaged: 10 minutes a kind, with both TVMs; docs/damage.md'
+	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/makers/load.md'
+	@echo 'make damage       files of every kind, damaged: 10 minutes a kind, with both TVMs; docs/makers/damage.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
 	@echo 'make gpu          every case as a kernel of a GPU, without one: run as OpenCL, compiled as CUDA'
 	@echo 'make gpu-smallest the same, one case of each composite'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
-	@echo 'make executors    the matrix of docs/executors.md: programs by every executor, with both TVMs'
+	@echo 'make executors    the matrix of docs/makers/executors.md: programs by every executor, with both TVMs'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
@@ -124,13 +124,13 @@ verify: venv venv-relay
 
 # An hour of one core each: threads, a thousand builds, signals at any moment, disks that are full.
 load: venv venv-relay
-	$(RELAX)/bin/python tools/load.py --write docs/load.md
-	$(RELAY)/bin/python tools/load.py --write docs/load.md
+	$(RELAX)/bin/python tools/load.py --write docs/makers/load.md
+	$(RELAY)/bin/python tools/load.py --write docs/makers/load.md
 
 # Two hours of one core: libraries, entries of the cache, records, models, damaged in every way.
 damage: venv venv-relay
-	$(RELAX)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/damage.md
-	$(RELAY)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/damage.md
+	$(RELAX)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/makers/damage.md
+	$(RELAY)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/makers/damage.md
 
 # Half an hour of one core: every case for three CPUs, a line of JSON a kernel; prints docs/reports/bounds.md.
 # Goes on where it was interrupted.
