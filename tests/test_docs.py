@@ -47,7 +47,7 @@ def test_code_prints_what_the_document_says(path, tmp_path):
 
 
 def test_the_readme_is_among_them():
-    assert {"README.md", "tutorial.md", "faq.md", "tvm-notes.md"} <= {p.name for p in RUNNABLE}
+    assert {"README.md", "tutorial.md", "tuning.md", "tvm-notes.md"} <= {p.name for p in RUNNABLE}
 
 
 def test_a_composite_is_some_twenty_lines():
