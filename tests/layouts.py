@@ -29,7 +29,7 @@ def stacked(program, /, **shapes):
 
 
 def module(func):
-    """A module of one function; keep it while it is scheduled (docs/tvm-notes.md)."""
+    """A module of one function; keep it while it is scheduled (docs/makers/tvm-notes.md)."""
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
 
 

@@ -236,7 +236,7 @@ def test_where_nobody_looks_or_it_is_soon_done_nothing_is_said(capsys, monkeypat
 def test_a_file_in_the_readme_names_no_other_command():
     """What README and documents write as a command is one."""
     root = Path(__file__).parents[1]
-    for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+    for path in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = path.read_text(encoding="utf-8")
         found = re.findall(r"(?:^|`)(?:python -m )?selfbyoc ([a-z][a-z-]*)\b", text, re.MULTILINE)
         assert set(found) <= set(COMMANDS), path

@@ -15,7 +15,7 @@ from compatible.table import BY_NAME, COMBINATIONS, PYTHONS, RELAX, RELAY, USUAL
 from compatible.tested import Result, counted
 
 HERE = Path(__file__).parent
-DOCUMENT = HERE.parent / "docs" / "compatibility.md"
+DOCUMENT = HERE.parent / "docs" / "makers" / "compatibility.md"
 REPORT = """<testsuites><testsuite name="pytest">
 <testcase classname="tests.test_a" name="test_one"/>
 <testcase classname="tests.test_a" name="test_two[3|x]">

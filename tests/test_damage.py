@@ -1,4 +1,4 @@
-"""A few seconds of tools/damage.py, seeded; the table in docs/damage.md is of minutes."""
+"""A few seconds of tools/damage.py, seeded; the table in docs/makers/damage.md is of minutes."""
 
 import importlib
 import signal

@@ -17,6 +17,7 @@ NO_TORCH = str(Path(__file__).parent / "no_torch")
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "makers").glob("*.md")),
 ]
 BLOCK = re.compile(r"^```(python|text)(?: (relay|relax))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -46,7 +47,7 @@ def test_code_prints_what_the_document_says(path, tmp_path):
 
 
 def test_the_readme_is_among_them():
-    assert {"README.md", "tutorial.md", "faq.md", "tvm-notes.md"} <= {p.name for p in RUNNABLE}
+    assert {"README.md", "tutorial.md", "tuning.md", "tvm-notes.md"} <= {p.name for p in RUNNABLE}
 
 
 def test_a_composite_is_some_twenty_lines():

@@ -63,7 +63,7 @@ def test_what_is_to_be_mended(kind, alone, expected):
 
 def test_the_document_is_of_its_data():
     """`python tools/executors.py --document`"""
-    assert (ROOT / "docs/executors.md").read_text(encoding="utf-8") == page(reports())
+    assert (ROOT / "docs/makers/executors.md").read_text(encoding="utf-8") == page(reports())
 
 
 def test_the_data_are_of_todays_cells():

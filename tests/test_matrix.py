@@ -25,7 +25,7 @@ if GENERATION == "relay":
 else:
     EXECUTORS, PASSES = "bytecode,compiled", "FoldConstant,ConvertLayout,LegalizeOps"
 
-# What TVM refuses, whatever the model: docs/tvm-notes.md.
+# What TVM refuses, whatever the model: docs/makers/tvm-notes.md.
 AT_LEVEL_0 = "Calls out of a let block are not supported"
 
 

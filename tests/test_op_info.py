@@ -61,7 +61,7 @@ def test_a_tensor_is_a_shape_and_a_dtype(begin):
 
 
 def scheduled(begin, *steps):
-    held = module(begin.func)  # while it is scheduled: docs/tvm-notes.md
+    held = module(begin.func)  # while it is scheduled: docs/makers/tvm-notes.md
     sch = Schedule(held)
     for step in steps:
         step(sch)

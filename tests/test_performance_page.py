@@ -1,4 +1,4 @@
-"""docs/performance.md and README.md say what the tables of docs/performance-tables.md have."""
+"""docs/performance.md and README.md say what docs/makers/performance-tables.md has."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from selfbyoc.commands.bench.bars import figure, mean, measured
 from selfbyoc.commands.bench.performance import between
 
 ROOT = Path(__file__).parents[1]
-TABLES = (ROOT / "docs/performance-tables.md").read_text(encoding="utf-8")
+TABLES = (ROOT / "docs/makers/performance-tables.md").read_text(encoding="utf-8")
 
 
 def test_figure_and_verdict_are_current():

@@ -109,7 +109,7 @@ def test_missing_llvm_mca(monkeypatch):
         mca.program()
 
 
-# LLVM 10 adds moves of registers and 32-bit index arithmetic (docs/portability.md).
+# LLVM 10 adds moves of registers and 32-bit index arithmetic (docs/makers/portability.md).
 LEAST_SHARE = 0.85 if GENERATION == "relax" else 0.75
 
 

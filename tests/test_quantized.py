@@ -17,7 +17,7 @@ SHAPES = {"x": ((2, 6, 9, 7), "int8"), "weight": ((10, 6, 3, 3), "int8")}
 
 
 # What nothing of ours takes is TVM's to compute. TVM 0.17's int8 convolutions are wrong for every
-# x86 CPU with SSSE3 and no VNNI (docs/tvm-notes.md), and right without a CPU.
+# x86 CPU with SSSE3 and no VNNI (docs/makers/tvm-notes.md), and right without a CPU.
 TVMS = "llvm" if GENERATION == "relay" else None
 
 
@@ -148,7 +148,7 @@ def test_saturation_at_both_ends():
     np.testing.assert_array_equal(found[:, 1], -128)
 
 
-# Without VNNI and with it; where TVM 0.17's own sums are wrong (docs/tvm-notes.md) and where not.
+# Without VNNI and with it; where TVM 0.17's own sums are wrong, and not (docs/makers/tvm-notes.md).
 X86 = [f"llvm -mcpu={cpu}" for cpu in ("nehalem", "haswell", "skylake-avx512", "cascadelake")]
 
 

@@ -371,7 +371,7 @@ def test_c31_entry_points_are_versioned_and_documented():
     """
     root = Path(selfbyoc.__file__).parents[1]
     assert re.fullmatch(r"\d+\.\d+\.\d+", selfbyoc.__version__)
-    pages = [root / "README.md", *(root / "docs").glob("*.md")]
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     functions = [n for n in selfbyoc.__all__ if inspect.isfunction(getattr(selfbyoc, n))]
     assert {"extract_tasks", "each_op", "unfuse", "explain"} <= set(functions)

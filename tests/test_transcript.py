@@ -1,4 +1,6 @@
-"""docs/transcript.md: its lines run in an environment of their own, and print what it says."""
+"""Pages of commands: they run, and print what the page says; docs/model-to-file.md in an
+environment of its own.
+"""
 
 import importlib.util
 import os
@@ -13,7 +15,8 @@ from scripts import tool
 
 from selfbyoc.tvm import GENERATION
 
-PAGE = Path(__file__).parents[1] / "docs/transcript.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "model-to-file.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 MARK = "---- the next block"
 # What another machine, another TVM or another day prints otherwise.
@@ -21,6 +24,7 @@ VARIES = (
     (r"[\d.]+ (MB|s|ms)\b", r"N \1"),
     (r"TVM \S+ (\(relax\)), LLVM \S+", r"TVM \1"),
     (r"target: .*", "target"),
+    (r"Kernels for llvm \S+:", "Kernels:"),
     (r" on (one thread|\d+ threads)(, while other programs ran)?", ""),
 )
 
@@ -54,4 +58,21 @@ def test_from_an_empty_environment_to_numbers(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     printed = done.stdout.split(MARK)
     for (code, wanted), found in zip([environment, *rest], printed, strict=True):
+        assert plain(found) == plain(wanted), code
+
+
+@pytest.mark.skipif(GENERATION == "relay", reason="the pages show Relax")
+@pytest.mark.skipif(importlib.util.find_spec("onnx") is None, reason="needs onnx")
+@pytest.mark.parametrize("name", ["no-match.md", "slow.md"])
+def test_commands_print_what_the_page_says(name, tmp_path):
+    """What stands after a `$`, and takes longer, is not among them."""
+    pairs = BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
+    env = {**os.environ, "COLUMNS": "120", "PYTHONPATH": str(DOCS.parent)}
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
+    script = f"echo {MARK}\n".join(code for code, _ in pairs)
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for (code, wanted), found in zip(pairs, done.stdout.split(MARK), strict=True):
         assert plain(found) == plain(wanted), code

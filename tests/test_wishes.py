@@ -59,5 +59,5 @@ def test_the_features_that_people_expect():
 
 @pytest.mark.parametrize("name", ["wishes", "features"])
 def test_the_page_is_current(name):
-    page = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
-    assert page == TOOL.page(name), f"run tools/wishes.py {name} > docs/{name}.md"
+    page = (ROOT / f"docs/makers/{name}.md").read_text(encoding="utf-8")
+    assert page == TOOL.page(name), f"run tools/wishes.py {name} > docs/makers/{name}.md"

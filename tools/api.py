@@ -161,7 +161,7 @@ def _members(found: Any) -> Iterator[str]:
         called = "" if member.is_attribute else _call(member)
         shown = f"`{called}`" if name == "__call__" else f"`.{name}{called}`"
         if member.docstring is not None:
-            text = textwrap.indent(markdown(member.docstring.value), "  ").lstrip()
+            text = textwrap.indent(markdown(member.docstring.value), "    ").lstrip()
             yield f"- {shown}: {text}"
         elif comment := _comment(found, member):
             yield f"- {shown}: {comment}"

@@ -1,4 +1,4 @@
-"""The tests with each TVM, Python, NumPy and CPU that is supported: docs/compatibility.md.
+"""The tests with each TVM, Python, NumPy and CPU that is supported: docs/makers/compatibility.md.
 
     python tools/compatibility.py [--only NAME] [--tests quick|all] [--limit SECONDS] [--again]
     python tools/compatibility.py --list
@@ -26,7 +26,7 @@ from compatible.environment import FOLDER, RESULTS, ROOT, wheel
 from compatible.table import BY_NAME, Combination
 from compatible.tested import SELECTED, Result, tried
 
-DOCUMENT = ROOT / "docs" / "compatibility.md"
+DOCUMENT = ROOT / "docs" / "makers" / "compatibility.md"
 BEGIN, END = "<!-- table -->", "<!-- end -->"
 
 

@@ -2,7 +2,7 @@
 
     python tools/damage.py                        all kinds, 10,000 damages of each: hours
     python tools/damage.py libraries --flips 500  one kind, or less of it
-    python tools/damage.py --seconds 600 --write docs/damage.md
+    python tools/damage.py --seconds 600 --write docs/makers/damage.md
                                                   as many as these seconds of a kind allow, and the
                                                   table into the document
 

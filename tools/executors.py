@@ -1,5 +1,5 @@
 """Every program by every executor, built in every way, and called out of the ordinary: the matrix
-of docs/executors.md.
+of docs/makers/executors.md.
 
     python tools/executors.py                 this generation's half, and the document
     python tools/executors.py --continue      what an interrupted run has judged already is kept
@@ -30,7 +30,7 @@ from selfbyoc.machine import host
 from selfbyoc.tvm import GENERATION, tvm
 
 ROOT = Path(__file__).parents[1]
-DOCUMENT = ROOT / "docs" / "executors.md"
+DOCUMENT = ROOT / "docs" / "makers" / "executors.md"
 GENERATIONS = ("relax", "relay")
 
 

@@ -1,8 +1,8 @@
 """The library under load: threads, thousands of builds and calls, signals, disks, forks.
 
-    python tools/load.py                      all parts, as in docs/load.md (an hour of one core)
-    python tools/load.py builds --builds 200  one part, or less of it
-    python tools/load.py --write docs/load.md the table into the document
+    python tools/load.py                             all parts (an hour of one core)
+    python tools/load.py builds --builds 200         one part, or less of it
+    python tools/load.py --write docs/makers/load.md the table into the document
 
 Each part is a process of its own (tools/loads/). The exit status says whether all is within bounds.
 """

@@ -1,4 +1,4 @@
-"""Put reports of `selfbyoc bench --json` into docs/performance-tables.md, between its markers.
+"""Put reports of `selfbyoc bench --json` between the markers of docs/makers/performance-tables.md.
 
     python tools/performance.py relax=build/relax.json relay=build/relay.json
 
@@ -17,7 +17,7 @@ from selfbyoc.commands.bench.records import read_report
 from selfbyoc.commands.bench.roofline import roofline
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE, TABLES = DOCS / "performance.md", DOCS / "performance-tables.md"
+PAGE, TABLES = DOCS / "performance.md", DOCS / "makers/performance-tables.md"
 PLOT, FIGURE = DOCS / "reports/roofline.svg", DOCS / "reports/performance.svg"
 
 

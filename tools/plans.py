@@ -1,5 +1,5 @@
 """`make plans`: plans of every kernel family by the million, on drawn shapes, attributes and
-machines; nothing is built. docs/plans.md
+machines; nothing is built. docs/makers/plans.md
 
     python tools/plans.py --json build/plans/relax.jsonl      goes on where it was interrupted
     python tools/plans.py --family conv --plans 20000         some of one family

@@ -70,7 +70,7 @@ def _mca(args: argparse.Namespace, cpus: list[CPU]) -> bool:
         found.append(row)
         print(details(row, args.code), file=sys.stderr, flush=True)
     print(json.dumps([x.record() for x in found], indent=1) if args.json else markdown(found))
-    return True  # a table to read: docs/portability.md says what keeps a loop below the goal
+    return True  # a table to read: docs/makers/portability.md says what keeps a loop below the goal
 
 
 PARTS = {"compile": _compile, "run": _run, "mca": _mca}

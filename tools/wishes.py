@@ -1,16 +1,18 @@
 """Tables of what shows a claim, of tests/wishes.txt and tests/features.txt.
 
-python tools/wishes.py > docs/wishes.md
-python tools/wishes.py features > docs/features.md
+python tools/wishes.py > docs/makers/wishes.md
+python tools/wishes.py features > docs/makers/features.md
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FOLDER = "docs/makers"  # of both pages: what their links start from
 
 HEAD = """\
 # What was wished for, and what shows it
@@ -109,8 +111,7 @@ def page(name: str = "wishes") -> str:
 
 def _link(shown: str) -> str:
     path = path_of(shown)
-    target = path.relative_to("docs") if path.parts[0] == "docs" else Path("..") / path
-    return f"[`{shown.rpartition('::')[2]}`]({target})"
+    return f"[`{shown.rpartition('::')[2]}`]({os.path.relpath(path, FOLDER)})"
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def scheduled(sch: Any, rules: Sequence[Any], target: Target) -> None:
 
 def _context(rules: Sequence[Any], mod: Any, target: Target) -> Any:
     # Annotations of TVM's rule for parallel loops become such loops. No RewriteReductionBlock: it
-    # makes some sums wrong (docs/tvm-notes.md).
+    # makes some sums wrong (docs/makers/tvm-notes.md).
     generator = ms.space_generator.PostOrderApply(
         sch_rules=list(rules),
         postprocs=[ms.postproc.RewriteParallelVectorizeUnroll()],

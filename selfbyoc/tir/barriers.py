@@ -3,7 +3,7 @@
 One thread stores a row's sum, and all that have the row read it: `shared[threadIdx.y]`, if rows go
 to threads by y. Both TVMs take an index in which the last thread axis occurs for a thread's own
 (ThreadSync, 0.17 and 0.27), and put no barrier between: on a GPU others read what was there before
-(docs/tvm-notes.md).
+(docs/makers/tvm-notes.md).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from tvm.ir.op import register_op_attr
 from . import GENERATION, tir
 
 # Neither TVM says that it can be vectorised, though LLVM rounds vectors: a loop with one rounding
-# in it became scalar, all of it (0.17 and 0.27; docs/tvm-notes.md).
+# in it became scalar, all of it (0.17 and 0.27; docs/makers/tvm-notes.md).
 register_op_attr(
     "tir.nearbyint" if GENERATION == "relay" else "tirx.nearbyint", "TVectorizable", True
 )

@@ -15,7 +15,8 @@ def with_vectors(named: Sequence[tuple[Any, Any]], body: Any) -> Any:
 
     They are parts of one array on the stack, which LLVM turns into registers. TVM's own
     names (Bind, LetStmt) go into its Analyzer as machine code is made, which puts the value of each
-    into all that follow: a square of 16 rows and 64 shuffles took 47 s (0.27; docs/tvm-notes.md).
+    into all that follow: a square of 16 rows and 64 shuffles took 47 s
+    (0.27; docs/makers/tvm-notes.md).
     """
     if not named:
         return body

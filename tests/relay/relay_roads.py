@@ -46,7 +46,7 @@ def _by(*passes: Any) -> Any:
 
 
 def quantized(mod: Any) -> Any:
-    """By `relay.quantize`, which wants `numpy.math`, gone since NumPy 2 (docs/tvm-notes.md)."""
+    """By `relay.quantize`; it wants `numpy.math`, gone since NumPy 2 (docs/makers/tvm-notes.md)."""
     np.math = math
     try:
         with relay.quantize.qconfig(

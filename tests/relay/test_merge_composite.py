@@ -74,7 +74,7 @@ def marked(main):
 @pytest.mark.parametrize("name", CASES)
 def test_the_vm_lowers_both(name, constant):
     """The same module merged only, and partitioned: both right; TVM's kernels in one, ours in the
-    other. (At opt_level 0 the VM takes no model: docs/tvm-notes.md.)
+    other. (At opt_level 0 the VM takes no model: docs/makers/tvm-notes.md.)
     """
     program, shapes, pattern = CASES[name]
     data = data_of(shapes)

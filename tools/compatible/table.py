@@ -9,7 +9,7 @@ USUAL = "3.11"  # what is tried with everything
 NEWEST = "2"  # of NumPy: whatever pip takes for that Python
 
 # The TVMs with Relax and the apache-tvm-ffi that each loads with. 0.25's library lacks a symbol
-# under any later one; what is newer than 0.1.14 ends the process (docs/tvm-notes.md).
+# under any later one; what is newer than 0.1.14 ends the process (docs/makers/tvm-notes.md).
 RELAX = {
     "0.25": ("apache-tvm==0.25.0.post1", "apache-tvm-ffi==0.1.12"),
     "0.26": ("apache-tvm==0.26.0", "apache-tvm-ffi==0.1.14.post1"),

@@ -27,18 +27,18 @@ LIMITS: tuple[Limit, ...] = (
     Limit(
         "relay", "aot", "way", "memory", "crash SIGSEGV",
         "The AOT executor's code calls an external function by its symbol, and nothing resolves "
-        "one in memory: export the library and load it (docs/tvm-notes.md)",
+        "one in memory: export the library and load it (docs/makers/tvm-notes.md)",
     ),
     Limit(
         "relay", "aot", "program", "one result twice", "wrong",
         "The AOT executor writes a value that is returned several times into the first of these "
-        "outputs alone, and leaves the others as they were (docs/tvm-notes.md)",
+        "outputs alone, and leaves the others as they were (docs/makers/tvm-notes.md)",
     ),
     Limit(
         "relay", "aot", "variant", "tir.usmp.enable=True", "num_args should be",
         "The AOT executor passes the pool of constants on only together with a pool of workspaces, "
         "which none of these kernels needs; TVM alone fails in the same way with `x + constant` "
-        "(docs/tvm-notes.md)",
+        "(docs/makers/tvm-notes.md)",
     ),
 )  # fmt: skip
 

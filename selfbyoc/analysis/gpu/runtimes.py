@@ -100,7 +100,7 @@ def _loaded() -> frozenset[str]:
 def files() -> Iterator[Path]:
     """By which OpenCL's loader finds each runtime, in the order in which they are asked: those that
     OCL_ICD_VENDORS names, where it is set; else Intel's where somebody installed it, which notices
-    more (docs/without-a-gpu.md), POCL's wheel, and the system's.
+    more (docs/makers/without-a-gpu.md), POCL's wheel, and the system's.
     """
     named = os.environ.get("OCL_ICD_VENDORS")
     if named:

@@ -1,4 +1,4 @@
-"""The benchmark as Markdown: what docs/performance-tables.md holds between its markers."""
+"""The benchmark as Markdown: what docs/makers/performance-tables.md holds between its markers."""
 
 from __future__ import annotations
 

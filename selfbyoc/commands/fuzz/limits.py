@@ -35,7 +35,7 @@ LIMITS: tuple[Limit, ...] = (
 
 
 def saturates(program: Program, target: Any) -> bool:
-    """Whether TVM 0.17 multiplies bytes of the program in sums of 16 bits (docs/tvm-notes.md)."""
+    """Whether TVM 0.17 multiplies its bytes in sums of 16 bits (docs/makers/tvm-notes.md)."""
     if GENERATION != "relay" or "avx512vnni" in features_of(target):
         return False
     types = infer(program)
@@ -48,7 +48,7 @@ _IN_SINGLE = {"relay": ("layer_norm", "batch_norm"), "relax": ("rms_norm",)}
 
 def narrows(program: Program) -> bool:
     """Whether TVM computes some of a float64 in float32: 0.17 the epsilon of layer_norm and
-    batch_norm, 0.27 all of rms_norm (docs/tvm-notes.md).
+    batch_norm, 0.27 all of rms_norm (docs/makers/tvm-notes.md).
     """
     types = infer(program)
     norms = (n for n in program.nodes if n.kind in _IN_SINGLE[GENERATION])

@@ -38,8 +38,8 @@ def _without_root(composite: relay.Function) -> relay.Function:
 
 def doubled(expr: Any, new: Mapping[Any, Any]) -> Any:
     """`y + y` as twice `y`: TVM 0.17 makes that of it anyway, but where `y` is a function that it
-    calls, it copies the call, and Inline ends the build (docs/tvm-notes.md). So it does of equal
-    ops of `y`, which it takes for one before.
+    calls, it copies the call, and Inline ends the build (docs/makers/tvm-notes.md). So it does of
+    equal ops of `y`, which it takes for one before.
     """
     is_sum = isinstance(expr, relay.Call) and expr.op == relay.op.get("add")
     if not (is_sum and are_one(*expr.args)) or expr.checked_type.dtype == "bool":
