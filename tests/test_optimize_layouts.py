@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from selfbyoc.partition.layouts.record.record import LAYOUTS, Layouts
+from selfbyoc.partition.layouts.record import LAYOUTS, Layouts
 
 import selfbyoc
 from selfbyoc import Composite, op

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 from moved import same
-from selfbyoc.partition.layouts.record.record import LAYOUTS, Layouts
+from selfbyoc.partition.layouts.record import LAYOUTS, Layouts
 from tvm import relax
 from tvm.script import relax as R
 
