@@ -8,8 +8,9 @@ import pytest
 
 from selfbyoc import BUILTIN, partition_for_tefuse, report
 from selfbyoc.__main__ import main
-from selfbyoc.commands.summary import kinds, left, taken
+from selfbyoc.commands.summary import left, taken
 from selfbyoc.errors import InputError, MissingExtra
+from selfbyoc.language.outline import kinds
 from selfbyoc.runtime.timing import latency
 from selfbyoc.tvm import GENERATION
 
@@ -86,7 +87,7 @@ def test_summary_adds_up(googlenet):
 
 def test_kinds_of_a_pattern():
     dense = next(c for c in BUILTIN if c.name == "dense")
-    assert kinds(dense) == {"dense", "bias_add", "relu", "gelu", "add", "cast"}
+    assert kinds(dense.roots) == {"dense", "bias_add", "relu", "gelu", "add", "cast"}
 
 
 def test_latency_takes_turns():

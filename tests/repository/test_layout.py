@@ -1,7 +1,9 @@
 """The architecture's import boundaries, read from the imports themselves."""
 
 import ast
+import itertools
 import re
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -67,22 +69,30 @@ def test_tvm_is_reached_through_one_file():
         assert found == [], f"{relative(path)} imports {found}; use selfbyoc.tvm"
 
 
-# The floors of the house, from the ground up: a file imports from its own floor and from below.
-FLOORS = (
-    ("errors", "printable", "graph"),
-    ("common",),
-    ("tvm",),
-    ("machine", "ops"),
-    ("language",),
-    ("ir", "tir"),
-    ("codegen", "simplify"),
-    ("partition", "schedules"),
-    ("models", "runtime"),
-    ("analysis", "tuning"),
-    ("commands",),
-    ("__init__", "__main__", "api", "transform"),
-)
-FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+@cache
+def floors():
+    """The rows of the drawing in docs/design.md, from the ground up: a floor, and the rooms and
+    files of its own that a row names.
+    """
+    text = (ROOT.parent / "docs" / "design.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| floor | room | holds |\n")
+    rows = itertools.takewhile(lambda line: line.startswith("|"), table.splitlines()[1:])
+    cells = [row.split("|") for row in rows]
+    return [(int(c[1]), re.findall(r"`(\w+/?)`", c[2])) for c in cells]
+
+
+ROOMS = [name.removesuffix("/") for _, names in floors() for name in names if name[-1] == "/"]
+FLOOR = {name.removesuffix("/"): number for number, names in floors() for name in names}
+FLOOR |= dict.fromkeys(("__init__", "__main__"), max(FLOOR.values()))  # of what the drawing names
+
+
+def test_the_drawing_is_of_what_there_is():
+    """A house to be kept in mind: sixteen rooms on twelve floors, and every one is drawn."""
+    assert [number for number, _ in floors()] == sorted(number for number, _ in floors())
+    assert set(ROOMS) == {p.parent.name for p in ROOT.glob("*/__init__.py")}
+    assert set(FLOOR) - set(ROOMS) == {p.stem for p in ROOT.glob("*.py")}
+    assert len(ROOMS) == len(set(ROOMS)) <= 16
+    assert len(set(FLOOR.values())) <= 12
 
 
 @cache
@@ -94,19 +104,32 @@ def arrows(path):
 
 
 def _arrows(path):
+    for node, is_for_types in imported(path):
+        if not is_for_types:
+            yield from (f"{base_of(node, path)}.{alias.name}" for alias in node.names)
+
+
+def imported(path, inside=True):
+    """The relative imports of a file, and whether only a type checker reads them; those in
+    functions too, or those of the module alone.
+    """
+
+    def visited(node, is_for_types):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ImportFrom) and child.level:
+                yield child, is_for_types
+            elif inside or not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                asked = isinstance(child, ast.If) and getattr(child.test, "id", "")
+                yield from visited(child, is_for_types or asked == "TYPE_CHECKING")
+
+    return visited(parsed(path), False)
+
+
+def base_of(node, path):
+    """The module that is named before `import`, made absolute."""
     package = ["selfbyoc", *path.relative_to(ROOT).parts[:-1]]
-    tree = parsed(path)
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level and id(node) not in for_types:
-            base = package[: len(package) - node.level + 1]
-            base += node.module.split(".") if node.module else []
-            yield from (".".join([*base, alias.name]) for alias in node.names)
+    base = package[: len(package) - node.level + 1]
+    return ".".join([*base, *(node.module or "").split(".")]).strip(".")
 
 
 def place(module):
@@ -116,29 +139,93 @@ def place(module):
 
 
 def test_no_arrow_runs_up():
+    """A file imports from its own floor and from below."""
     for path in FILES:
         own = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        assert own in FLOOR, f"{own} is on no floor"
-        # The package's version is no part of it.
-        up = [
-            m
-            for m in arrows(path)
-            if FLOOR[place(m)] > FLOOR[own] and not m.endswith("__version__")
-        ]
+        up = [m for m in arrows(path) if FLOOR[place(m)] > FLOOR[own]]
         assert up == [], f"{relative(path)} imports {up}"
 
 
 def test_folders_of_one_floor_do_not_import_each_other_in_a_circle():
     """What is below imports nothing from above, so a circle could only be within a floor."""
-    for names_of_floor in FLOORS:
-        seen = {
-            (path.relative_to(ROOT).parts[0].removesuffix(".py"), place(module))
-            for path in FILES
-            for module in arrows(path)
-            if path.relative_to(ROOT).parts[0].removesuffix(".py") in names_of_floor
-        }
-        circles = {(a, b) for a, b in seen if a != b and (b, a) in seen}
-        assert circles == set()
+    seen = defaultdict(set)
+    for path in FILES:
+        own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        level = {m for m in map(place, arrows(path)) if FLOOR[m] == FLOOR[own]}
+        seen[own] |= level - {own, "__init__"}
+    assert circles(seen) == []
+
+
+@cache
+def names_of_files():
+    """Each file by the name of its module; a package is its `__init__`."""
+    return {
+        ".".join(["selfbyoc", *p.relative_to(ROOT).with_suffix("").parts]).removesuffix(
+            ".__init__"
+        ): p
+        for p in FILES
+    }
+
+
+def graph_of_files(for_types):
+    """Which files a file imports when it is imported itself, the packages that they are in among
+    them: all but those that it is in, which are there by then. `for_types`: what a type checker
+    reads, too.
+    """
+    known = names_of_files()
+    graph = {}
+    for name, path in known.items():
+        found = set()
+        for node, is_for_types in imported(path, inside=False):
+            if is_for_types and not for_types:
+                continue
+            base = base_of(node, path)
+            for module in (f"{base}.{alias.name}" for alias in node.names):
+                module = module if module in known else base
+                found.add(module)
+                found |= {p for p in packages(module) if not name.startswith(f"{p}.")}
+        graph[name] = found & known.keys() - {name}
+    return graph
+
+
+def packages(module):
+    """The packages that a module is in."""
+    parts = module.split(".")
+    return {".".join(parts[:n]) for n in range(1, len(parts))}
+
+
+def circles(graph):
+    """The strongly connected parts of a graph that have more than one node (Tarjan)."""
+    numbers, lowest, stack, found = {}, {}, [], []
+
+    def visit(node):
+        numbers[node] = lowest[node] = len(numbers)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in numbers:
+                visit(other)
+            if other in stack:
+                lowest[node] = min(lowest[node], lowest[other])
+        if lowest[node] == numbers[node]:
+            at = stack.index(node)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in graph:
+        if node not in numbers:
+            visit(node)
+    return sorted(part for part in found if len(part) > 1)
+
+
+def test_circles_are_found():
+    assert circles({"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": []}) == [["b", "c"]]
+    assert circles({"a": ["b", "c"], "b": ["c"], "c": []}) == []
+
+
+@pytest.mark.parametrize("for_types", [False, True], ids=["run", "read by a type checker"])
+def test_no_files_import_each_other_in_a_circle(for_types):
+    """Whoever reads a file need not have read it before."""
+    assert circles(graph_of_files(for_types)) == []
 
 
 def test_kernels_do_not_know_composites():
@@ -304,20 +391,50 @@ def test_questions_are_asked_without_drawing_or_schedules():
         assert not [n for n in names(path) if n.startswith(known)], relative(path)
 
 
+TESTS = Path(__file__).parents[1]
+BESIDE = {"whole", "repository"}  # what is tested from outside, and what is no code
+
+
+def test_a_test_is_in_the_room_that_it_tests():
+    """Or in one of two folders beside the rooms; every room has tests."""
+    files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
+    assert {path.parts[0] for path in files} == {*ROOMS, *BESIDE}
+    folders = {path.name for path in TESTS.iterdir() if any(path.glob("**/*.py"))}
+    assert folders == {*ROOMS, *BESIDE, "support"}
+    assert {path.name for path in TESTS.glob("*.py")} == {"conftest.py"}
+
+
+def test_folders_of_tests_stay_small():
+    for folder in {path.parent for path in TESTS.rglob("test_*.py")}:
+        assert len(list(folder.glob("test_*.py"))) <= 25, folder
+
+
+def test_what_tests_share_is_in_support():
+    """No test file imports another one, nor has a module in support the name of one elsewhere."""
+    ours = {path.stem for path in (TESTS / "support").glob("*.py")}
+    taken = {
+        path.stem for folder in ("tools", "benchmarks") for path in TOOLS.parent.glob(f"{folder}/*")
+    }
+    assert ours & taken == set()
+    for path in TESTS.rglob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                assert not node.module.startswith("test_"), path
+
+
 def test_what_is_left_out_exists():
     """Each line of slow.txt is a file, a test of it, or one of its cases; of sweeps.txt a number
     and a test of many cases.
     """
-    tests = Path(__file__).parents[1]
     slow, sweeps = (
-        [n for n in (tests / file).read_text(encoding="utf-8").splitlines() if n[0] != "#"]
+        [n for n in (TESTS / file).read_text(encoding="utf-8").splitlines() if n[0] != "#"]
         for file in ("slow.txt", "sweeps.txt")
     )
     assert all(int(line.split()[0]) >= 2 for line in sweeps)
     for line in slow + [line.split()[1] for line in sweeps]:
         name, _, test = line.removeprefix("relay: ").partition("::")
         function = test.partition("[")[0] or "test_\\w+"
-        assert re.search(rf"^def {function}\(", (tests / name).read_text(encoding="utf-8"), re.M), (
+        assert re.search(rf"^def {function}\(", (TESTS / name).read_text(encoding="utf-8"), re.M), (
             line
         )
 
