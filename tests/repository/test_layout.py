@@ -398,6 +398,7 @@ BESIDE = {"whole", "repository"}  # what is tested from outside, and what is no 
 def test_a_test_is_in_the_room_that_it_tests():
     """Or in one of two folders beside the rooms; every room has tests."""
     files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
+    assert [path for path in files if not ast.get_docstring(parsed(TESTS / path))] == []
     assert {path.parts[0] for path in files} == {*ROOMS, *BESIDE}
     folders = {path.name for path in TESTS.iterdir() if any(path.glob("**/*.py"))}
     assert folders == {*ROOMS, *BESIDE, "support"}
