@@ -120,8 +120,8 @@ plans-built: venv venv-relay
 
 # Minutes: NumPy computes whole models seven times over.
 verify: venv venv-relay
-	$(RELAX)/bin/python -m pytest tests/verify_all.py
-	$(RELAY)/bin/python -m pytest tests/verify_all.py
+	$(RELAX)/bin/python -m pytest tests/whole/verify_all.py
+	$(RELAY)/bin/python -m pytest tests/whole/verify_all.py
 
 # An hour of one core each: threads, a thousand builds, signals at any moment, disks that are full.
 load: venv venv-relay
@@ -154,8 +154,8 @@ gpu-smallest: venv-cuda
 
 # Half an hour and more: every composite by every executor and level, and after other passes.
 matrix: venv venv-relay
-	SELFBYOC_MATRIX=1 $(RELAX)/bin/python -m pytest -m '' tests/test_matrix.py
-	SELFBYOC_MATRIX=1 $(RELAY)/bin/python -m pytest -m '' tests/test_matrix.py
+	SELFBYOC_MATRIX=1 $(RELAX)/bin/python -m pytest -m '' tests/whole/test_executor_matrix.py
+	SELFBYOC_MATRIX=1 $(RELAY)/bin/python -m pytest -m '' tests/whole/test_executor_matrix.py
 
 # Ten minutes on a quiet machine; CONTINUE=1 goes on where it was interrupted.
 executors: venv venv-relay

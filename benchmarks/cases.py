@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-for _folder in (".", "tests"):  # the harness makes a model of a case
+for _folder in (".", "tests/support"):  # the harness makes a model of a case
     sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
 
 import numpy as np

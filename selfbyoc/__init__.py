@@ -6,7 +6,7 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-__version__ = "0.1.0"
+from .version import __version__ as __version__
 
 
 def _is_command() -> bool:

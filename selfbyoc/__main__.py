@@ -16,7 +16,6 @@ from typing import Any
 
 from rich.console import Console
 
-from . import __version__
 from .commands.bench.options import add_bench
 from .commands.bounds.options import add_bounds
 from .commands.command import add_command
@@ -28,6 +27,7 @@ from .commands.model.options import add_explain, add_melting, add_verify
 from .commands.quantize.options import add_quantize
 from .commands.tune.options import add_records, add_tune
 from .errors import InputError, SelfbyocError
+from .version import __version__
 
 
 def _add_demo(commands: Any) -> None:

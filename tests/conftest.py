@@ -10,10 +10,11 @@ import pytest
 from selfbyoc.tvm import GENERATION
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # tests/harness.py, under pytest's importlib mode
+SUPPORT = HERE / "support"
+sys.path.insert(0, str(SUPPORT))  # harness.py, under pytest's importlib mode
 
 # First for processes that tests start, unless they choose a path of their own.
-os.environ["PYTHONPATH"] = str(HERE / "no_torch")
+os.environ["PYTHONPATH"] = os.pathsep.join([str(SUPPORT / "no_torch"), str(SUPPORT)])
 
 # Every test compiles what it tests; those of the cache choose a folder of their own.
 os.environ["SELFBYOC_CACHE"] = "off"
@@ -22,9 +23,9 @@ os.environ["SELFBYOC_CACHE"] = "off"
 # tenth of the suite's time. What pytest knows of all tests lives to the end (below).
 gc.set_threshold(20_000, 20, 20)
 
-# What exists on one generation only has a folder of its own; neither TVM can import the other's
-# tests.
-collect_ignore_glob = ["relax/*"] if GENERATION == "relay" else ["relay/*"]
+# What exists on one generation only has a folder of its own in its room; neither TVM can import the
+# other's tests.
+collect_ignore_glob = ["**/relax/*"] if GENERATION == "relay" else ["**/relay/*"]
 
 
 def listed(file: str) -> set[str]:
@@ -58,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Of a whole file what is not slow.
         if not names & QUICK and (names & SLOW or name.partition("::")[0] not in QUICK):
             continue
-        if name.startswith("test_composites.py::test_case["):
+        if name.startswith("schedules/composites/test_composites.py::test_case["):
             composite = item.callspec.params["composite"].name
             if composite in composites:
                 continue

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from cells import smallest  # type: ignore[import-not-found]
 from gpu_tables import tables
+from matrix_cells import smallest  # type: ignore[import-not-found]
 from on_gpu import HERE, verified  # type: ignore[import-not-found]
 
 from selfbyoc.analysis.gpu import cuda, opencl, runtimes

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "partition")]
 
 HEAD = """\
 # What explain says of a change
 
 Programs that a composite takes, with one thing changed, and what the composite's record says then.
-Each row is a test ([test_mutations.py](../../tests/test_mutations.py)); every op of every case of
-every built-in composite is changed in turn by
-[test_mutations_everywhere.py](../../tests/test_mutations_everywhere.py). Made on Relax by
+Each row is a test ([test_mutations.py](../../tests/partition/test_mutations.py)); every op of every
+case of every built-in composite is changed in turn by
+[test_mutations_everywhere.py](../../tests/partition/test_mutations_everywhere.py). Made on Relax by
 `tools/mutations.py`.
 
 | composite | changed | at | what explain says |

@@ -24,7 +24,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PIP = ("-m", "pip", "--disable-pip-version-check", "install", "-q")
 # What a release is besides the package: see MANIFEST.in.
-WANTED = ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "docs/README.md", "tests/harness.py")
+WANTED = (
+    "README.md", "LICENSE", "CHANGELOG.md", "Makefile", "docs/README.md",
+    "tests/support/harness.py",
+)  # fmt: skip
 TRY = Path(__file__).parent / "package_smoke.py"
 
 

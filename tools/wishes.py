@@ -24,8 +24,8 @@ words. What shows it is tests, programs that the suite runs, and pages whose cod
 part** says what no test shows, or what is not done. A question that a page answers in words alone,
 with nothing to run, is **in words**.
 
-Made of `tests/wishes.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all ids are
-there, whether all that is named exists, and whether this page is current.
+Made of `tests/wishes.txt` by `tools/wishes.py`; `tests/repository/test_wishes.py` looks
+whether all ids are there, whether all that is named exists, and whether this page is current.
 
 """
 FEATURES = """\
@@ -34,8 +34,8 @@ FEATURES = """\
 What users of ONNX Runtime, OpenVINO's tools, `tvmc`, `iree-compile` and `torch.compile` look for
 first, each with the tests, programs and pages that show it.
 
-Made of `tests/features.txt` by `tools/wishes.py`; `tests/test_wishes.py` looks whether all that is
-named exists.
+Made of `tests/features.txt` by `tools/wishes.py`; `tests/repository/test_wishes.py` looks
+whether all that is named exists.
 
 """
 _STATES = ("shown", "in words", "in part", "not met")

@@ -16,8 +16,7 @@ import numpy as np
 from ..codegen.target import host_target
 from ..errors import InputError, LoweringError
 from ..machine import host
-from ..partition.guard import Place
-from ..partition.refusal import SLOWER, Refusal
+from ..partition.refusal import SLOWER, Place, Refusal
 from ..runtime.build import build
 from ..runtime.library import Library
 from ..runtime.timing import latency

@@ -13,7 +13,7 @@ from .roles import Name
 
 if TYPE_CHECKING:
     from ..language.match.match import Match
-    from .stack import Builder
+    from .tensors import Tensors
 
 
 class Joined:
@@ -28,7 +28,7 @@ class Joined:
         self.instead: dict[Any, Any] = {}  # a te operation -> the one that took it in
         self.waiting: list[Absorbed] = []  # whether they become stages is not known yet
 
-    def stacked(self, builder: Builder, call: OpCall) -> bool:
+    def stacked(self, builder: Tensors, call: OpCall) -> bool:
         """Whether this op is one of them; of several the last one is computed with all of them."""
         if call in self.last_before:
             self._before(builder, self.last_before[call])
@@ -36,7 +36,7 @@ class Joined:
             self._after(builder)
         return call in self.inside
 
-    def _before(self, builder: Builder, name: str) -> None:
+    def _before(self, builder: Tensors, name: str) -> None:
         calls = self.match.before[name]
         made = absorbed(f"composite {builder.composite.name}", calls, _known(builder, calls))
         (reader, *_) = builder.graph.users(made.value)
@@ -52,7 +52,7 @@ class Joined:
             builder.tensors[part.value] = part.stage() if is_staged else part
             self.waiting.append(part)
 
-    def settle(self, builder: Builder) -> None:
+    def settle(self, builder: Tensors) -> None:
         """After a compute that may have made a stage of what was before its argument."""
         for made in list(self.waiting):
             stage, (*others, last) = made.staged, made.calls
@@ -63,7 +63,7 @@ class Joined:
                 builder.stages[last].append(stage.op)
                 builder.seen.add(stage.op)
 
-    def _after(self, builder: Builder) -> None:
+    def _after(self, builder: Tensors) -> None:
         calls, (value,) = self.match.after, builder.match.outputs
         core, last = builder.tensors[value], calls[-1]
         known = _known(builder, calls)
@@ -78,7 +78,7 @@ class Joined:
             self.instead[core.op] = made.op
             self.within[builder.match.root] = last.name
 
-    def _take(self, builder: Builder, made: Absorbed) -> None:
+    def _take(self, builder: Tensors, made: Absorbed) -> None:
         """The stages that the ops need of their own, as a batch norm's factors."""
         for call, step in zip(made.calls, made.steps, strict=True):
             builder.own_stages(call, [step.tensor])
@@ -89,7 +89,7 @@ class Joined:
         return Name(names[stage]) if stage in names else None
 
 
-def _known(builder: Builder, calls: Sequence[OpCall]) -> dict[Value, Any]:
+def _known(builder: Tensors, calls: Sequence[OpCall]) -> dict[Value, Any]:
     """What the ops read that is computed already."""
     inside = {v for call in calls for v in call.outputs}
     inside |= set(builder.match.outputs)

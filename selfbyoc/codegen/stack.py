@@ -16,7 +16,7 @@ from ..language.raised import in_words
 from ..ops.vocabulary import compute_of
 from ..tir.recurrences import states_beside
 from ..tir.te_blocks import block_names, te_order, with_own_buffers
-from ..tvm import te, tir
+from ..tvm import te
 from .arguments import argument_chain, run_pack
 from .info.lineage import labelled
 from .info.op_info import OpInfo, attach, record
@@ -26,6 +26,7 @@ from .plan import bare, plan_of
 from .prologue_epilogue import Joined
 from .roles import located, outputs_of
 from .stacked_info import infos, refs
+from .tensors import Tensors, constant
 from .type_inference import check_shapes, check_types
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def stack(
     unread = states_beside(outputs, [builder.tensors[v] for v in beside])
     tensors = [*builder.params, *unread, *outputs]
     names = block_names(tensors)
-    ops = infos(builder, names)
+    ops = infos(builder, builder.joined.within, names)
     func = with_own_buffers(te.create_prim_func(tensors), len(builder.params), len(unread))
     stages = located(builder.found, lambda stage: builder.joined.block_of(stage, names))
     made = Stacked(func, ops, composite, builder.plan, stages)
@@ -86,7 +87,7 @@ def stack(
     return replace(made, func=attach(func, recorded), recorded=recorded)
 
 
-class Builder:
+class Builder(Tensors):
     """Builds each value's tensor once."""
 
     def __init__(
@@ -96,14 +97,9 @@ class Builder:
         packed: Mapping[int, Packed],
         cpu: Machine | None = None,
     ) -> None:
-        self.graph, self.match, self.composite = graph, match.own, match.composite
+        super().__init__(graph, match)
         self.joined = Joined(match)
         self.name_of = {value: name for name, value in match.args.items()}
-        self.tensors: dict[Value, Any] = {}
-        self.stages: dict[OpCall, list[Any]] = {}  # the te operations of an op
-        self.seen: set[Any] = set()
-        self.params: list[Any] = []
-        self.described: list[OpCall] = []
         self.packed = packed
         shapes = {p.arg: p.value.shape for p in packed.values()}
         self.plan = plan_of(self.match, shapes, cpu)
@@ -127,7 +123,7 @@ class Builder:
         if packed_as:
             self.tensors[self.match.args[packed_as.arg]] = tensor
         elif value.scalar is not None:
-            self.tensors[value] = _constant(value)
+            self.tensors[value] = constant(value)
         else:
             self.tensors[value] = tensor
 
@@ -146,13 +142,6 @@ class Builder:
         }
         ops = [*early, *(c for c in self.graph.ops if c not in early)]
         return [call for call in ops if call not in skip]
-
-    def tensor(self, value: Value) -> Any:
-        """A value's tensor; of a constant of one element one that is made when it is asked for."""
-        if value.is_constant and value.scalar is not None and value not in self.tensors:
-            self.tensors[value] = _constant(value)
-        assert value in self.tensors, f"{value!r} is read before it is computed"
-        return self.tensors[value]
 
     def _op(self, call: OpCall) -> None:
         own = self.composite.compute
@@ -206,13 +195,6 @@ class Builder:
             self.tensors[value] = tensor
         self.own_stages(call, tensors)
 
-    def own_stages(self, call: OpCall, tensors: Sequence[Any]) -> None:
-        """What stands under the tensors and no op has yet is this op's."""
-        self.stages[call] = [op for op in te_order(tensors) if op not in self.seen]
-        self.seen.update(self.stages[call])
-        if call.sources or len(self.stages[call]):
-            self.described.append(call)
-
     def _whole(self, compute: Callable[..., Any], call: OpCall) -> None:
         """The composite's own compute stands for all of its ops; it is called at the first of
         them.
@@ -233,10 +215,6 @@ class Builder:
             self.stages[self.match.root] = made
             self.seen.update(made)
         self.described.append(call)
-
-
-def _constant(value: Value) -> Any:
-    return te.compute(value.shape, lambda *_: tir.const(value.scalar, value.dtype), name="constant")
 
 
 def _computed(tensor: Any, name: str) -> Any:

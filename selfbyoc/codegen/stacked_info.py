@@ -13,28 +13,38 @@ from .info.op_record import Ref
 from .plan import bare
 
 if TYPE_CHECKING:
-    from .stack import Builder
+    from .tensors import Tensors
 
 
-def infos(builder: Builder, names: Mapping[Any, str]) -> tuple[OpInfo, ...]:
-    """The ops in order, with the names of their blocks; what no op made is the last one's."""
+def infos(
+    builder: Tensors, joined: Mapping[OpCall, str], names: Mapping[Any, str]
+) -> tuple[OpInfo, ...]:
+    """The ops in order, with the names of their blocks; what no op made is the last one's. Of those
+    that `joined` others: by whose blocks they are computed.
+    """
     root = builder.match.root if callable(builder.composite.compute) else None
-    *before, last = (_info(builder, call, names, root) for call in builder.described)
+    *before, last = (_info(builder, call, joined, names, root) for call in builder.described)
     owned = {name for info in (*before, last) for name in info.blocks}
     rest = tuple(name for name in names.values() if name not in owned)
     return (*before, replace(last, blocks=(*last.blocks, *rest)))
 
 
-def _info(builder: Builder, call: OpCall, names: Mapping[Any, str], root: OpCall | None) -> OpInfo:
+def _info(
+    builder: Tensors,
+    call: OpCall,
+    joined: Mapping[OpCall, str],
+    names: Mapping[Any, str],
+    root: OpCall | None,
+) -> OpInfo:
     blocks = tuple(names[op] for op in builder.stages.get(call, ()) if op in names)
-    within = "" if blocks else builder.joined.within.get(call, "")
+    within = "" if blocks else joined.get(call, "")
     apart = root is None or call is root or not call.sources or blocks or within
     if not apart and root is not None:
         within = root.name
     return replace(bare(call), blocks=blocks, within=within, composite=builder.composite.name)
 
 
-def refs(builder: Builder, order: Sequence[Any]) -> list[tuple[list[Ref], list[Ref]]]:
+def refs(builder: Tensors, order: Sequence[Any]) -> list[tuple[list[Ref], list[Ref]]]:
     """Which buffer holds each input and output of the ops, `order` being that of the blocks."""
     position = {operation: i for i, operation in enumerate(order)}
     params = {p.op: i for i, p in enumerate(builder.params)}

@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..analysis.explain.grouping import Left, left
-from ..language.declared import kinds
 from ..partition.report import Report
 
-__all__ = ["Left", "Taken", "kinds", "left", "taken"]
+__all__ = ["Left", "Taken", "left", "taken"]
 
 
 @dataclass(frozen=True)

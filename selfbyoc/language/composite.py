@@ -7,16 +7,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ..errors import CompositeError, did_you_mean
 from .case import Case
 from .dataflow import is_pattern, translated
-from .declared import kinds
 from .kernel import Kernel
 from .nodes import Node, reachable
-from .reuse import reused
+from .outline import kinds
+from .reuse import reused_fields
 from .roots import roots_of
 from .te_schedule import declared_in_te
 from .tracing import named_parameters, numbered_names, trace
@@ -197,7 +197,7 @@ class Composite:
 
     def _check_kinds(self, label: str, named: Iterable[str]) -> None:
         """What is for single ops is for ops of the pattern: else nobody would ever call it."""
-        known = kinds(self) if named else set()
+        known = kinds(self.roots) if named else set()
         if unknown := sorted(set(named) - known):
             raise CompositeError(
                 f"composite {self.name}: its {label} names {unknown}, which the pattern has "
@@ -209,7 +209,7 @@ class Composite:
         are fields: check, cases, reference, why, ... Raises CompositeError where the compute is of
         the whole pattern.
         """
-        return reused(self, name, pattern, changes)
+        return replace(self, **reused_fields((self.name, self.compute), name, pattern, changes))
 
     @property
     def full_name(self) -> str:

@@ -14,7 +14,7 @@ from .operators import Operators
 from .te_schedule import COMPUTES
 
 
-class Node(Operators):
+class Node(Operators["Node"]):
     """A value in a pattern: an argument, a constant, an op's output, a choice or a repetition."""
 
     def _made(self, kind: str, *inputs: Any) -> Node:

@@ -5,15 +5,14 @@ vocabulary becomes that op, all else is an error that says what to write.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ..errors import CompositeError
 from ..ops.vocabulary import written
 
-if TYPE_CHECKING:
-    from .nodes import Node
+Value = TypeVar("Value")  # of a pattern: a node
 
 _PRODUCTS = (
     "write op.dense(x, weight) for x @ weight.T, or op.batch_matmul(x, y) for x @ y of batches"
@@ -79,52 +78,52 @@ def _compared(what: str, kind: str) -> Callable[..., Any]:
     return compare
 
 
-class Operators:
+class Operators(Generic[Value]):
     """What a value of a pattern does where Python or NumPy computes with it."""
 
-    def _made(self, kind: str, *inputs: Any) -> Node:
+    def _made(self, kind: str, *inputs: Any) -> Value:
         raise NotImplementedError
 
-    def __add__(self, other: Node | float) -> Node:
+    def __add__(self, other: Value | float) -> Value:
         return self._made("add", self, other)
 
-    def __radd__(self, other: Node | float) -> Node:
+    def __radd__(self, other: Value | float) -> Value:
         return self._made("add", other, self)
 
-    def __sub__(self, other: Node | float) -> Node:
+    def __sub__(self, other: Value | float) -> Value:
         return self._made("subtract", self, other)
 
-    def __rsub__(self, other: Node | float) -> Node:
+    def __rsub__(self, other: Value | float) -> Value:
         return self._made("subtract", other, self)
 
-    def __mul__(self, other: Node | float) -> Node:
+    def __mul__(self, other: Value | float) -> Value:
         return self._made("multiply", self, other)
 
-    def __rmul__(self, other: Node | float) -> Node:
+    def __rmul__(self, other: Value | float) -> Value:
         return self._made("multiply", other, self)
 
-    def __truediv__(self, other: Node | float) -> Node:
+    def __truediv__(self, other: Value | float) -> Value:
         return self._made("divide", self, other)
 
-    def __rtruediv__(self, other: Node | float) -> Node:
+    def __rtruediv__(self, other: Value | float) -> Value:
         return self._made("divide", other, self)
 
-    def __pow__(self, other: Node | float) -> Node:
+    def __pow__(self, other: Value | float) -> Value:
         return self._made("power", self, other)
 
-    def __rpow__(self, other: Node | float) -> Node:
+    def __rpow__(self, other: Value | float) -> Value:
         return self._made("power", other, self)
 
-    def __lshift__(self, other: Node | int) -> Node:
+    def __lshift__(self, other: Value | int) -> Value:
         return self._made("left_shift", self, other)
 
-    def __rshift__(self, other: Node | int) -> Node:
+    def __rshift__(self, other: Value | int) -> Value:
         return self._made("right_shift", self, other)
 
-    def __neg__(self) -> Node:
+    def __neg__(self) -> Value:
         return self._made("negative", self)
 
-    def __abs__(self) -> Node:
+    def __abs__(self) -> Value:
         return self._made("abs", self)
 
     __matmul__ = __rmatmul__ = _refused("x @ y", _PRODUCTS)
@@ -162,7 +161,7 @@ class Operators:
 
     def __array_ufunc__(
         self, function: Any, method: str, *inputs: Any, **options: Any
-    ) -> Node:  # of np.exp(x), np.float32(2) * x
+    ) -> Value:  # of np.exp(x), np.float32(2) * x
         name = str(function.__name__)
         kind = _UFUNCS.get(name, name)
         if kind not in _IS_OP or method != "__call__" or options:

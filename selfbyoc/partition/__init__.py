@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..common.interrupt import interruptible
@@ -12,15 +12,16 @@ from ..errors import InputError, TargetError
 from ..language.registry import listed
 from ..machine.features import check_cpu
 from ..simplify.levels import DEQUANTIZES
-from ..tvm import GENERATION, TVMError, make_target, module_with_attr, tvm
+from ..tvm import GENERATION, TVMError, make_target, tvm
 from .extents import check_addressable, sizes_told
-from .guard import Guard, Place, settled
+from .guard import Guard, settled
 from .layouts.record import told_layouts
 from .nothing_matched import warn_of_nothing
-from .refusal import Refusal
-from .report import REPORT, Report, report
-from .source_names import Names, names_of, with_names
-from .within import refused_within, with_steps_told, within
+from .partitioning import Partitioning as Partitioning
+from .refusal import Place, Refusal
+from .report import REPORT, Report
+from .source_names import names_of
+from .within import refused_within, with_steps_told
 
 if TYPE_CHECKING:
     from ..language.composite import Composite
@@ -68,41 +69,6 @@ def guarded(
     """What remains when the guard has nothing more to leave out, and what it left out."""
     asked = listed(composites)
     return settled(lambda told: partitioning(mod, params, target, asked, told), guard, refused)
-
-
-@dataclass(frozen=True)
-class Partitioning:
-    """A module whose matches are marked, before the external functions get what the hook needs; and
-    the steps of its loops by name, each as a module of its own.
-    """
-
-    marked: Any
-    registry: Registry
-    target: Any | None
-    matches: Sequence[Match]
-    report: Report
-    names: Names
-    steps: Mapping[str, Partitioning]
-
-    def finish(self, *, pack: bool) -> Any:
-        """The partitioned module; `pack` lays constant weights out as the composites ask for."""
-        from .finish import finish
-        from .generation import ir
-        from .generation import steps as loops
-
-        function = ir.functions_of(self.marked, self.matches)
-        # Of equal ones, which share a function, the first.
-        read = {function[m.root.name]: m for m in reversed(self.matches)}
-        done = finish(self.marked, self.registry, self.target, read, pack=pack)
-        external = ir.external_functions(done)
-        symbols = {
-            root: str(external[name].attrs["global_symbol"]) for root, name in function.items()
-        }
-        parts = {name: step.finish(pack=pack) for name, step in self.steps.items()}
-        for name, part in parts.items():
-            symbols |= {within(name, r.root): r.symbol for r in report(part).matched}
-        done = with_names(loops.with_steps(done, parts), self.names)
-        return module_with_attr(done, REPORT, self.report.with_symbols(symbols).to_json())
 
 
 def partitioning(

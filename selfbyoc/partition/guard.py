@@ -6,17 +6,14 @@ The road does not know why. `analysis/guard.py` has one that measures.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..errors import InputError
-from .refusal import Refusal
+from .partitioning import Partitioning
+from .refusal import Place, Refusal
 
-if TYPE_CHECKING:
-    from . import Partitioning
-
-Place = tuple[str, str]  # a composite and a root op, by their names
-Guard = Callable[["Partitioning"], Mapping[Place, Refusal]]
-Decide = Callable[[Mapping[Place, Refusal]], "Partitioning"]
+Guard = Callable[[Partitioning], Mapping[Place, Refusal]]
+Decide = Callable[[Mapping[Place, Refusal]], Partitioning]
 
 
 def settled(

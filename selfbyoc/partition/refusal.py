@@ -23,6 +23,9 @@ _NAMES = re.compile(r"[A-Za-z_]\w*")  # of symbols, in an extent's text
 OUTSIDE = "beside a kernel"  # an elementwise op that did not join it
 
 
+Place = tuple[str, str]  # a composite and a root op, by their names
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a structural match is not taken; the fields are those of the record."""

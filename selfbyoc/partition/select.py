@@ -13,11 +13,12 @@ from ..graph import OpCall, OpGraph
 from ..ir.canonical import declined
 from ..ir.origins import origins
 from ..ir.rules.rewriter import Declined
-from ..language.declared import Declared, declared, root_kinds
+from ..language.declared import Declared, declared
 from ..language.known import is_builtin
 from ..language.match.attribute import PredicateError
 from ..language.match.match import Match, Ways
 from ..language.match.miss import ATTRIBUTE, Miss
+from ..language.outline import root_kinds
 from ..language.raised import own_lines
 from ..ops.cost import cost_of
 from ..simplify.levels import DEQUANTIZES

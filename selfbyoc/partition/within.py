@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .guard import Place
 from .records import NO_OPS
-from .refusal import Refusal
+from .refusal import Place, Refusal
 from .report import Record, Report
 
 

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .. import __version__
 from ..common import structured
 from ..common.files import opened
 from ..errors import DamagedFile, TargetError, one_line
 from ..partition.report import Report
 from ..tvm import GENERATION, make_target, target_dict, tvm
+from ..version import __version__
 from .integrity import GONE, OWNER, SEAL, TEXT, read_whole
 from .signature import Tensor
 from .sizes import Size

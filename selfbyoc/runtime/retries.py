@@ -9,9 +9,8 @@ from typing import Any
 from ..codegen.fallback import ended
 from ..common.interrupt import stopped
 from ..errors import FallbackWarning, ReadingError
-from ..partition.guard import Place
 from ..partition.nothing_matched import warn_of_nothing
-from ..partition.refusal import Refusal
+from ..partition.refusal import Place, Refusal
 from ..partition.report import FALLBACK, report
 from ..partition.unfuse import unfuse
 from .library import Library

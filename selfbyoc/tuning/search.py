@@ -195,7 +195,7 @@ class Search:
 
 
 def _made_by(search: Search) -> dict[str, str]:
-    from .. import __version__
+    from ..version import __version__
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     found = {"generation": GENERATION, "tvm": tvm.__version__, "cpu": host.cpu(), "date": now}

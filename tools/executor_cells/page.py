@@ -13,7 +13,7 @@ HEAD = """\
 What runs a partitioned module, and with what result: every program below by every executor at every
 opt_level, compared with NumPy. `make executors` builds and runs all of it, with both TVMs, in
 processes that may crash, and writes this page (`tools/executors.py`; the data are in
-`docs/reports/executors-*.json`, and `tests/test_executors.py` checks that both have today's
+`docs/reports/executors-*.json`, and `tests/whole/test_executors.py` checks that both have today's
 programs). `make matrix` runs every built-in composite with the same executors, and after other
 passes before partitioning.
 

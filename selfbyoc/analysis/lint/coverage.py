@@ -9,8 +9,8 @@ from typing import Any
 from ...ir.generation import writer
 from ...language.composite import Composite
 from ...language.growing import Elementwise, Repeat
+from ...language.match.bound import Bound
 from ...language.match.match import Ways
-from ...language.match.matcher import Bound
 from ...language.nodes import Arg, Either, Item, Many, Node, Op
 from ..kernels import Kernel
 from .declaration import nodes

@@ -15,8 +15,7 @@ from ...errors import SelfbyocError, VerificationError, VerificationWarning
 from ...language.registry import listed
 from ...partition import Partitioning, is_partitioned, partitioning
 from ...partition.generation import ir
-from ...partition.guard import Place
-from ...partition.refusal import VERIFIED, Refusal
+from ...partition.refusal import VERIFIED, Place, Refusal
 from .checks import TIMEOUT, Plan
 from .records import REFUSED, Check, Verdict, Verification
 from .subjects import Subject, subjects

@@ -11,10 +11,10 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from ... import __version__
 from ...errors import InputError
 from ...machine import host
 from ...tvm import GENERATION, tvm
+from ...version import __version__
 from .contenders import CONTENDERS, OPEN, Contender
 from .measure import Method, measure
 from .process import OPEN_WORKER, WORKER, Failed, Process

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...graph import OpCall, Value
-from ...language.match.matcher import Bound, Matcher
+from ...language.match.bound import Bound
+from ...language.match.matcher import Matcher
 from ...language.nodes import Arg, Node, as_node
 from ...ops.kind import OpKind
 from ...ops.vocabulary import KINDS

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ...graph import Graph, OpCall, Value
 from ...ops.vocabulary import elementwise_kinds
-from ..declared import root_kinds
 from ..growing import Elementwise, Repeat, Rest
 from ..nodes import Arg, Node, as_node
+from ..outline import root_kinds
+from .bound import Bound, Input, Matching
 from .miss import KIND, OTHER_KIND, READER, RIGHT_KIND
-
-if TYPE_CHECKING:
-    from .matcher import Bound, Input, Matcher
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Chain:
         return None
 
 
-def chains(matcher: Matcher, node: Elementwise, value: Value, bound: Bound) -> Iterator[Bound]:
+def chains(matcher: Matching, node: Elementwise, value: Value, bound: Bound) -> Iterator[Bound]:
     """Every chain that ends in a value, the longest first."""
     graph = matcher.graph
     before = _elementwise_before(graph, value)
@@ -123,7 +120,7 @@ class Numbered(Arg):
         return self.base
 
 
-def repeats(matcher: Matcher, rest: Rest, value: Value, bound: Bound) -> Iterator[Bound]:
+def repeats(matcher: Matching, rest: Rest, value: Value, bound: Bound) -> Iterator[Bound]:
     """As many blocks as fit, then fewer: from the last one back."""
     node, depth = rest.of, rest.depth
     if node.at_most is None or depth < node.at_most:

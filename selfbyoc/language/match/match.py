@@ -11,8 +11,9 @@ from ...graph import OpCall, OpGraph, Value
 from ..declared import root_kinds
 from ..nodes import Item, Node
 from ..roots import alike
+from .bound import Bound, Input
 from .growing import arguments
-from .matcher import Bound, Input, Matcher
+from .matcher import Matcher
 from .miss import LEAF, OUTPUT, RIGHT_KIND, Miss
 
 if TYPE_CHECKING:

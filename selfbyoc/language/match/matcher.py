@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...graph import Graph, OpCall, Value
@@ -11,6 +11,7 @@ from ...ops.vocabulary import KINDS
 from ..growing import Elementwise, Repeat, Rest
 from ..nodes import Arg, Either, Item, Many, Node, Number, Op
 from .attribute import asked, compared, equal_number, wanted_text
+from .bound import Bound
 from .growing import chains, repeats
 from .miss import (
     ANOTHER,
@@ -28,26 +29,6 @@ from .miss import (
     Miss,
     Nearest,
 )
-
-Input = tuple[OpCall, int]  # an op, and the position among its inputs
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A match in the making: which value each argument stands for, and the ops taken so far."""
-
-    args: Mapping[str, Value] = field(default_factory=dict)
-    ops: tuple[OpCall, ...] = ()
-    parts: Mapping[Node, OpCall] = field(default_factory=dict)  # a node -> the op it took
-    values: Mapping[Node, Value] = field(default_factory=dict)  # choices, and nodes that grow
-    operands: tuple[tuple[str, Value], ...] = ()  # what ops of chains read besides them
-    # How many ops a chain has, and how many blocks a repetition
-    counts: tuple[tuple[Elementwise | Repeat, int], ...] = ()
-    # Which argument each input of an op is: one value may be several of them
-    roles: Mapping[Input, str] = field(default_factory=dict)
-    at: Input | None = None  # the input that is matched now
-    level: int = 0  # ops entered whose inputs are not matched yet
-    reader: str = ""  # the innermost of these
 
 
 class Matcher:

@@ -10,8 +10,8 @@ from itertools import islice, permutations
 from typing import TYPE_CHECKING
 
 from ...graph import OpCall, OpGraph, Value, name_ops
+from .bound import Input
 from .match import Match
-from .matcher import Input
 from .reading import LEAF, Part, Reading, Ref
 
 if TYPE_CHECKING:

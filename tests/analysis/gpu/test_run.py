@@ -1,0 +1,21 @@
+"""Kernels for a GPU compute what NumPy says: as OpenCL, which runs on the CPU."""
+
+import pytest
+from matrix_cells import smallest
+from on_gpu import FEW, HERE, needs_opencl, verified
+
+pytestmark = needs_opencl
+
+
+@pytest.mark.parametrize("composite", FEW)
+def test_a_composite(composite):
+    found = verified(composite, smallest(composite), ["random", "borders"])
+    assert found.counts == {"passed": 1}, str(found)
+
+
+def test_doubles_are_not_rounded():
+    """A scale of 1.696969747543335 in OpenCL's source, not 1.696970."""
+    (resize,) = [c for c in HERE if c.name == "resize2d"]
+    (case,) = [c for c in resize.cases if c.name == "smaller"]
+    found = verified(resize, case, ["borders"])
+    assert found.counts == {"passed": 1}, str(found)
