@@ -45,6 +45,11 @@ class WinogradStages:
     pixels: Tensor
     result: Tensor
 
+    @property
+    def copy(self) -> Tensor:
+        """What lays the image out."""
+        return self.image
+
 
 def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> WinogradStages:
     """NCHW image and packed weight -> NCHW image, by seven stages."""

@@ -9,6 +9,7 @@ from .....codegen.info.ops import Ops, OpView
 from .....language.types import Expr, Tensor
 from .....tvm import te, tir
 from ....steps.tensors import extents
+from ..form import Conv2d
 from ..kernel import convolution
 from ..lanes import reader
 from ..pixels.compute import product
@@ -55,8 +56,8 @@ def _staged(x: Tensor, weights: Any, biases: Any, ops: Ops, plans: ConvPlans) ->
     for conv, weight, bias, name in zip(
         (ops.conv2d, ops.conv2d_1), weights, biases, names, strict=True
     ):
-        out = conv.outputs[0][0]
-        made = convolution(x, weight, conv.attrs, out, plans.of(conv.name), conv.name)
+        asked = Conv2d(x, weight, conv.attrs, conv.outputs[0][0], conv.name)
+        made = convolution(asked, plans.of(conv.name))
         found[conv.name] = made
         x = _stage(made.result, bias, name)
     return StagedStages(x, found)
