@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
 from ...steps.images import Work, image_of
-from ...steps.loops import prefetch_while_summing, start_sums, vectorize
+from ...steps.loops import prefetch_while_summing, start_sums, vectorize, vectorize_row
 from ...steps.parallel import parallel_over
 from ...steps.registers import weight_of
 from ...steps.tiles import BLOCK
@@ -102,8 +102,7 @@ def _result(
     j, yi = sch.split(y, [None, t.rows * t.m])
     step, oi = sch.split(o, [None, plan.products.blocks * BLOCK])
     sch.reorder(i, j, step, ni, oi, yi, x)
-    if plan.row:
-        vectorize(sch, sch.split(x, [None, plan.row])[1], plan.lanes)
+    vectorize_row(sch, x, plan.row, plan.lanes)
     sch.compute_at(pixels, step, preserve_unit_loops=True)
     return [i, j], step
 

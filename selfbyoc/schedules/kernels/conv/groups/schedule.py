@@ -6,7 +6,7 @@ from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.elementwise import converts_bytes
 from ....steps.images import Work, image_of
-from ....steps.loops import transpose, vectorize
+from ....steps.loops import transpose, vectorize, vectorize_row
 from ....steps.parallel import parallel_over
 from ....steps.registers import unroll_tile
 from ....steps.tiles import BLOCK
@@ -57,8 +57,7 @@ def _tasks(sch: Schedule, image: Facts, plan: GroupPlan, each: int) -> tuple[Loo
     pixel = sch.fuse(y, x)
     # Of bytes a row that is no whole number of vectors would be converted element by element.
     is_cut = converts_bytes(image) and int(sch.get(pixel).extent) > plan.vector
-    if width := plan.vector if is_cut else plan.row:
-        vectorize(sch, sch.split(pixel, [None, width])[1], plan.vector)
+    vectorize_row(sch, pixel, plan.vector if is_cut else plan.row, plan.vector)
     return n, b
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import vectorize
+from ....steps.loops import vectorize, vectorize_row
 from ....steps.parallel import parallel_over
 from ....steps.registers import out_of_registers, start_parts, unroll_tile
 from ..padding import copy_rows, pad_rows
@@ -64,8 +64,7 @@ def _tasks(sch: Schedule, image: Facts, rows: int, plan: PixelPlan) -> list[Loop
     chunk, yi = sch.split(y, [None, plan.lanes.rows])
     b, oi = sch.split(o, [None, rows])
     sch.reorder(n, *((b, chunk) if rows == 1 else (chunk, b)), oi, yi, x)
-    if plan.row:
-        vectorize(sch, sch.split(x, [None, plan.row])[1], plan.vector)
+    vectorize_row(sch, x, plan.row, plan.vector)
     return [n, b, chunk] if rows == 1 else [n, chunk, b]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .....graph import OpCall
 from .....language.types import Expr, Tensor
 from .....tvm import te, tir
-from ....steps.tensors import View, extents
+from ....steps.tensors import View, extents, split_index
 from ..form import Conv2d
 from ..kernel import convolution
 from .plan import Part, Side, TransposedPlan
@@ -61,16 +61,16 @@ def _packed(weight: Tensor, plan: TransposedPlan, part: Part, at: Expr) -> Expr:
     u = plan.upsampling
     index = []
     for extent in reversed(part.packed):
-        index.append(tir.floormod(at, extent))
-        at = tir.floordiv(at, extent)
+        at, own = split_index(at, extent)
+        index.append(own)
     row, x, y, i, block = index
     channel = block * part.packed[-1] + row
-    phase = tir.floormod(channel, part.down.count * part.along.count)
-    own = tir.floordiv(channel, part.down.count * part.along.count)
+    own, phase = split_index(channel, _phases(part))
+    down, along = split_index(phase, part.along.count)
     taps = []
     for side, tap, of, stride in (
-        (part.down, y, tir.floordiv(phase, part.along.count), u.strides[0]),
-        (part.along, x, tir.floormod(phase, part.along.count), u.strides[1]),
+        (part.down, y, down, u.strides[0]),
+        (part.along, x, along, u.strides[1]),
     ):
         taps.append(side.first + of + stride * (side.taps - 1 - tap))
     where = (i, tir.Min(own, u.out_channels - 1), *(taps[1:] if u.is_rows else taps))
