@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from ...language.decisions import choose
 
 T = TypeVar("T")
 
@@ -23,3 +25,16 @@ def next_to(values: Iterable[T], default: T) -> list[T]:
 def best(values: Iterable[T], default: T, count: int = 3) -> list[T]:
     """The default and the first of the values, which come best first."""
     return [default, *[v for v in values if v != default][: count - 1]]
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def decided(name: str, found: Sequence[T], key: Callable[[T], Any] = _itself, count: int = 3) -> T:
+    """The first of the values, which come best first, unless a tuner or a record decides for one of
+    the next. Decisions know a value by its `key`; of several with one key the first counts.
+    """
+    known = {key(value): value for value in reversed(found)}
+    usual = key(found[0])
+    return known[choose(name, best(reversed(known), usual, count), usual)]

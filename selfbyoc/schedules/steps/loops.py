@@ -90,6 +90,12 @@ def vectorize(sch: Schedule, loop: Loop, lanes: int) -> None:
     sch.vectorize(loop)
 
 
+def vectorize_row(sch: Schedule, loop: Loop, width: int, lanes: int) -> None:
+    """A row, `width` elements at a time, in vectors; of 0 none are made."""
+    if width:
+        vectorize(sch, sch.split(loop, [None, width])[1], lanes)
+
+
 def transpose(sch: Schedule, down: Loop, across: Loop, lanes: int) -> Loop:
     """Transpose in registers a copy that reads one of the two innermost loops together and writes
     the other one so (tir/transposed_tiles.py): `across` in tiles, as wide as whole rows of them

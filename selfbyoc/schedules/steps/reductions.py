@@ -14,6 +14,7 @@ from .blocks import Facts, divisor, facts, same_elements
 from .indices import Axis
 from .loops import PARTITION, Finish, start_sums, vectorize
 from .parallel import parallel_over
+from .registers import unroll_tile
 from .tiles import most_sums
 
 
@@ -160,12 +161,9 @@ def accumulate(sch: Schedule, block: Facts, tile: Tile, lanes: int) -> Finish:
     spatial = [loops[a.position] for a in block.spatial]
     reduction = [loops[a.position] for a in block.reduction]
     rows = [] if tile.row_axis is None else [spatial[tile.row_axis]]
-    sch.reorder(*reduction, *rows, spatial[-1])
-    for loop in rows:
-        sch.unroll(loop)
+    unroll_tile(sch, reduction, [*rows, spatial[-1]], lanes)
     if int(sch.get(reduction[-1]).extent) <= 7 and not is_symbolic(block.reduction[-1].extent):
         sch.unroll(reduction[-1])  # a window's columns; a long k stays a loop
-    vectorize(sch, spatial[-1], lanes)
     return lambda: start_sums(sch, block.block, reduction[0], len(rows))
 
 

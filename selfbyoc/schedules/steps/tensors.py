@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...language.decisions import is_symbolic
 from ...language.types import Expr, Tensor
 from ...tvm import te, tir
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A tensor read as another one, of this shape and dtype: no stage of its own."""
+
+    shape: Sequence[Expr]
+    dtype: str
+    read: Callable[..., Expr]
+
+    def __call__(self, *index: Expr) -> Expr:
+        """An element."""
+        return self.read(*index)
 
 
 def extents(tensor: Tensor) -> tuple[int, ...]:
@@ -17,6 +31,11 @@ def extents(tensor: Tensor) -> tuple[int, ...]:
 def reduce_axes(**sizes: int) -> list[Expr]:
     """Axes to reduce over, by name."""
     return [te.reduce_axis((0, size), name=name) for name, size in sizes.items()]
+
+
+def split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
+    """Which block of so many an index is in, and where in it."""
+    return tir.floordiv(index, size), tir.floormod(index, size)
 
 
 def or_zero(

@@ -32,6 +32,11 @@ class RegisterTile:
         """Registers that hold sums."""
         return self.rows * self.vectors
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """As decisions know it."""
+        return self.rows, self.vectors
+
     def fits(self, cpu: Machine, held: int | None = None) -> bool:
         """Whether nothing spills. A step holds `held` operands, by default its vectors, and reads
         the others in turn: as an operand in memory, or through one more register.

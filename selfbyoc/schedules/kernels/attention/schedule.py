@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....language.types import Block, Loop, Schedule
 from ....tvm import child_blocks
 from ...steps.loops import Finish, start_sums, vectorize
+from ...steps.registers import sum_in_tile, unroll_tile
 from ...steps.tiles import RegisterTile
 from .compute import BlockStages
 from .few import FewStages, schedule_few
@@ -77,9 +78,7 @@ def _score_tiles(sch: Schedule, scores: Block, plan: BlockPlan) -> tuple[Loop, L
     *_, keys, lanes = sch.get_loops(scores)
     tile, row = sch.split(keys, [None, plan.scores.rows])
     group, lanes = sch.split(lanes, [None, plan.scores.vectors * plan.vector])
-    sch.reorder(tile, group, row, lanes)
-    sch.unroll(row)
-    vectorize(sch, lanes, plan.vector)
+    unroll_tile(sch, [tile, group], [row, lanes], plan.vector)
     return tile, group
 
 
@@ -95,17 +94,9 @@ def _product(
     vector, lane = sch.split(lanes, [None, plan.vector])
     inside = (row, vector) if tile.rows >= tile.vectors else (vector, row)
     outer, step = sch.split(k, [None, steps])
-    sch.reorder(outer, step, *inside, lane)
+    finish = sum_in_tile(sch, block, [outer, step], [*inside, lane], plan.vector)
     sch.unroll(step)
-    _unrolled_vectors(sch, *inside, lane)
-
-    return lambda: start_sums(sch, block, outer, 2)
-
-
-def _unrolled_vectors(sch: Schedule, outer: Loop, inner: Loop, lane: Loop) -> None:
-    sch.unroll(outer)
-    sch.unroll(inner)
-    sch.vectorize(lane)
+    return finish
 
 
 def _one_vector(sch: Schedule, block: Block, plan: BlockPlan) -> None:
@@ -119,8 +110,7 @@ def _down_the_lanes(sch: Schedule, block: Block, at: Loop, keys: Loop, plan: Blo
     sch.set_scope(block, 0, "local")
     *_, lanes, key = sch.get_loops(block)
     vector, lane = sch.split(lanes, [None, plan.vector])
-    sch.reorder(vector, key, lane)
-    _unrolled_vectors(sch, vector, key, lane)
+    unroll_tile(sch, [], [vector, key, lane], plan.vector)
 
     return lambda: start_sums(sch, block, keys, 1)
 

@@ -7,45 +7,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....codegen.elementwise import staged
 from ....graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Attrs, Block, Schedule, Shape, Tensor
+from ....language.types import Schedule, Tensor
 from ....ops.vocabulary import compute_of
 from ....tir.concatenates import is_concatenate
 from ....tvm import dtype_of, te
 from ....tvm.starts import lowest
 from ...steps.blocks import Facts, facts
-from ...steps.images import Work, image_of
+from ...steps.images import Work
 from ...steps.loops import inline_injective
 from ...steps.stages import stages as schedule_stages
-from ..winograd import compute as winograd
-from ..winograd import pack as winograd_pack
 from ..winograd import schedule as winograd_schedule
 from ..winograd.compute import WinogradStages
-from ..winograd.plan import WinogradPlan
-from . import pack as direct_pack
-from .channels import compute as channels
-from .channels import schedule as channels_schedule
-from .channels.compute import ChannelStages
-from .channels.plan import ChannelPlan
-from .groups import compute as groups
-from .groups import pack as groups_pack
-from .groups import schedule as groups_schedule
-from .groups.compute import GroupStages
-from .groups.plan import GroupPlan
-from .operands import FLOATS, Operands
+from .form import Conv2d
+from .forms import form_of
 from .pixels import compute as pixels
-from .pixels import schedule as pixels_schedule
-from .pixels.compute import PixelStages
-from .pixels.plan import PixelPlan
 from .plan import ConvPlan, ConvPlans, plan
-from .pointwise import compute as pointwise
-from .pointwise import schedule as pointwise_schedule
-from .pointwise.compute import PointwiseStages
-from .pointwise.plan import IN_PLACE, PointwisePlan
-
-Stages = PixelStages | PointwiseStages | ChannelStages | GroupStages | WinogradStages
 
 
 def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
@@ -55,42 +33,19 @@ def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
 
 def packed(weight: Tensor, found: ConvPlan, groups: int) -> Tensor:
     """The same by a plan."""
-    if isinstance(found, WinogradPlan):
-        return winograd_pack.pack(weight, found)
-    if isinstance(found, GroupPlan):
-        return groups_pack.pack(weight, found)
-    return direct_pack.pack(weight, groups, whole=isinstance(found, ChannelPlan))
+    return form_of(found).pack(weight, found, groups)
 
 
-def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
+def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:
     """The compute that stands in for `conv2d`: `x` and a packed weight."""
     x, weight = inputs
-    return convolution(x, weight, call.attrs, call.outputs[0].shape, plans.of(call.name), call.name)
+    conv = Conv2d(x, weight, call.attrs, call.outputs[0].shape, call.name)
+    return convolution(conv, plans.of(call.name))
 
 
-def convolution(
-    x: Tensor,
-    weight: Tensor,
-    attrs: Attrs,
-    out: Shape,
-    plan: ConvPlan,
-    name: str,
-    operands: Operands = FLOATS,
-) -> Stages:
-    """A convolution by its plan. What is computed of `x` first is part of the stage that packs it,
-    if that is in vectors and reads each element once.
-    """
-    if isinstance(plan, WinogradPlan):
-        return winograd.convolution(x, weight, plan, name)
-    if not (isinstance(plan, PointwisePlan) and plan.panels != IN_PLACE and plan.padded is None):
-        x = staged(x)
-    if isinstance(plan, GroupPlan):
-        return groups.convolution(x, weight, out, plan, name)
-    if isinstance(plan, ChannelPlan):
-        return channels.convolution(x, weight, attrs, out, plan, name, operands)
-    if isinstance(plan, PixelPlan):
-        return pixels.convolution(x, weight, attrs, out, plan, name, operands)
-    return pointwise.convolution(x, weight, attrs, out, plan, name, operands)
+def convolution(conv: Conv2d, plan: ConvPlan) -> Any:
+    """The stages of a convolution by its plan."""
+    return form_of(plan).compute(conv, plan)
 
 
 def max_pool2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:
@@ -106,58 +61,34 @@ def schedule(sch: Schedule, stages: Mapping[str, Any], plans: ConvPlans) -> None
     """Padded copies, then tiles, each stage in parallel: two regions (1-2 us) cost less than a
     recomputed halo.
     """
-    found = {name: stages[name] for name, _ in plans.plans}
     work = Work(sch)
-    inline(work, list(found.values()))
-    for name, of_op in found.items():
-        schedule_one(work, of_op, plans.of(name))
+    convolutions(work, [(stages[name], found) for name, found in plans.plans])
     left = [b for b in facts(sch) if b.name not in work.done]
     schedule_stages(sch, left, plans.machine, work.finish)
     for last in work.finish:
         last()
 
 
-def inline(work: Work, found: Sequence[Stages]) -> None:
+def convolutions(work: Work, found: Sequence[tuple[Any, ConvPlan]]) -> None:
+    """Each convolution by its plan, after what is elementwise between them is inlined."""
+    _inline(work, found)
+    for stages, made in found:
+        form_of(made).schedule(work, stages, made)
+
+
+def _inline(work: Work, found: Sequence[tuple[Any, ConvPlan]]) -> None:
     """Inline what is elementwise; what stays is what the forms ask for."""
     sch = work.sch
-    by_winograd = [s for s in found if isinstance(s, WinogradStages)]
-    joined = winograd_schedule.join(sch, by_winograd)
-    laid_out = [_copy_of(stages) for stages in found]
+    winograd_schedule.join(sch, [s for s, _ in found if isinstance(s, WinogradStages)])
+    laid_out = [stages.copy for stages, _ in found]
     work.copies |= {Facts(sch, b).name for b in laid_out if b is not None}
     # What stands before a copy is applied to the tiles: the copy, which tests for the border, only
     # copies. What a concatenate copies becomes slices of its result (tir/concatenates.py).
     copies = [b for b in facts(sch) if b.name in work.copies or is_concatenate(b.stmt)]
-    stay = {p.name for b in copies for p in b.producers} | joined | work.copies
-    for of_op in found:
-        if isinstance(of_op, PointwiseStages):
-            stay |= pointwise_schedule.stays(work, of_op)
-        if isinstance(of_op, GroupStages):
-            stay |= groups_schedule.stays(work, of_op)
+    stay = {p.name for b in copies for p in b.producers} | work.copies
+    for stages, made in found:
+        stay |= form_of(made).stays(work, stages)
     inline_injective(sch, stay)
-
-
-def _copy_of(stages: Stages) -> Block | None:
-    """The block that lays the image out for a window, if one does."""
-    if isinstance(stages, WinogradStages):
-        return stages.image
-    return stages.copy
-
-
-def schedule_one(work: Work, stages: Stages, plan: Any) -> None:
-    """One convolution by its plan."""
-    if isinstance(stages, WinogradStages):
-        reader = image_of(work, Facts(work.sch, stages.pixels))
-        winograd_schedule.schedule(work, stages, plan, reader)
-    elif isinstance(stages, GroupStages):
-        groups_schedule.schedule(work, stages, plan)
-    elif isinstance(stages, ChannelStages):
-        channels_schedule.schedule(work, stages, plan)
-    elif isinstance(stages, PixelStages):
-        pixels_schedule.schedule(work, stages, plan)
-    else:
-        pointwise_schedule.schedule(work, stages, plan)
-        if stages.copy is not None:
-            pixels_schedule.pad_rows(work, Facts(work.sch, stages.copy), plan.padded, plan.vector)
 
 
 CONV = Kernel(plan, {"conv2d": conv2d}, schedule, {"weight": pack})

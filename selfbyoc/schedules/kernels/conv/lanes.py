@@ -17,7 +17,7 @@ from functools import lru_cache
 from ....language.types import Attrs, Expr, Tensor
 from ....tvm import te, tir
 from ...steps.faults import Faults, outside, unlike
-from ...steps.tensors import extents
+from ...steps.tensors import extents, split_index
 from .layer import Layer
 
 Pair = Sequence[int]
@@ -160,7 +160,7 @@ def reader(
 
         def direct(n: Expr, c: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
             at = lane + y * dh * p.pitch + z * dw
-            return x(n, c, tir.floordiv(at, width), tir.floormod(at, width))
+            return x(n, c, *split_index(at, width))
 
         return direct, None
     copy = padded(x, p, attrs, fill, f"{name}_pad")
@@ -176,4 +176,4 @@ def reader(
 def lane_of(p: Lanes, y: Expr, z: Expr) -> tuple[Expr, Expr]:
     """Tile and lane, within its task, of output pixel (y, z)."""
     lane = tir.floormod(y, p.rows) * p.pitch + z
-    return tir.floordiv(lane, p.lanes), tir.floormod(lane, p.lanes)
+    return split_index(lane, p.lanes)

@@ -5,27 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ....codegen.info.ops import Ops, OpView
 from ....graph import OpCall
 from ....language.kernel import Kernel
-from ....language.types import Expr, Tensor
+from ....language.types import Tensor
 from ....machine import Machine
+from ...steps.tensors import View
 from ..exact import sum_dtype, widened
 from . import pack as direct
-from .kernel import Stages, convolution, schedule
+from .form import Conv2d
+from .kernel import convolution, schedule
 from .layer import Layer
 from .plan import ConvPlans, plan_direct
-
-
-class _Widened:
-    """A tensor read in another dtype: no stage of its own, so that the padded copy widens too."""
-
-    def __init__(self, tensor: Tensor, dtype: str) -> None:
-        self.tensor, self.shape, self.dtype = tensor, tensor.shape, dtype
-
-    def __call__(self, *index: Expr) -> Expr:
-        return self.tensor(*index).astype(self.dtype)
 
 
 def plan(ops: Ops, machine: Machine) -> ConvPlans:
@@ -45,11 +38,12 @@ def pack(weight: Tensor, plans: ConvPlans, call: OpCall) -> Tensor:
     return direct.pack(widened(weight, _dtype(call)), call.attrs["groups"])
 
 
-def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Stages:
-    """The direct convolution of floats on widened integers."""
-    (x, weight), dtype, found = inputs, _dtype(call), plans.of(call.name)
-    image = _Widened(x, dtype)
-    stages = convolution(image, weight, call.attrs, call.outputs[0].shape, found, call.name)
+def conv2d(inputs: Sequence[Tensor], call: OpCall, plans: ConvPlans) -> Any:
+    """The direct convolution of floats on widened integers: the padded copy widens."""
+    (x, weight), dtype = inputs, _dtype(call)
+    image = View(x.shape, dtype, lambda *i: x(*i).astype(dtype))
+    conv = Conv2d(image, weight, call.attrs, call.outputs[0].shape, call.name)
+    stages = convolution(conv, plans.of(call.name))
     return replace(stages, result=widened(stages.result, "int32"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,11 +28,20 @@ ConvPlan = DirectPlan | GroupPlan | WinogradPlan
 MOST_L2 = 4  # times L2, of a task with groups as lanes
 
 # What lies in the lanes: pixels of the image as one row, channels, or pixels of padded rows.
-FLAT, CHANNELS, PIXELS = "flat pixels", "channels", "pixels"
+FLAT, CHANNELS, PIXELS = LANES = ("flat pixels", "channels", "pixels")
 # Lanes of a pool's task: 1 KB, which TVM keeps on the stack. 192x28x28, 3x3 at stride 1: 39.5 us
 # with 832 lanes, 22 with 203; 64x27x27 13.8 and 8.2 (two cores of Zen 5, Nov 2026).
 POOL_LANES = 256
 LEAST_USE = 0.25  # of a pool's lanes; below, as of a window over the image, TVM's compute is better
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Plans of one form for a layer, the best first, and what decides for one of them."""
+
+    layer: Layer
+    plans: Sequence[Any]
+    decided: Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -153,20 +162,31 @@ def plan_direct(layer: Layer, machine: Machine, free: bool = False) -> DirectPla
     vectors for lanes that are channels, else in blocks that leave few lanes without use.
     """
     whole = replace(layer, blocks=whole_blocks(layer.out[1], layer.groups)) if free else layer
-    flat, channels = usual_pointwise(layer, machine), usual_channels(whole, machine)
+    forms = forms_of_pixels(layer, machine)
+    channels = usual_channels(whole, machine)
+    if channels and channels[0].is_apart and not free:
+        del forms[PIXELS]  # the weight is packed with zeros between its groups
+    return fastest({**forms, CHANNELS: Candidates(whole, channels, decided_channels)}, machine)
+
+
+def forms_of_pixels(layer: Layer, machine: Machine) -> dict[str, Candidates]:
+    """The forms whose lanes are pixels, by what they are called."""
+    flat = usual_pointwise(layer, machine)
     # Padded rows of pixels of a 1x1 window were never faster (192x28x28: 45.8 us flat, 80 so).
     pixels = [] if flat and layer.is_plain else usual_pixels(layer, machine)
-    if channels and channels[0].is_apart and not free:
-        pixels = []  # the weight is packed with zeros between its groups
-    forms: dict[str, tuple[Layer, Any, Callable[..., DirectPlan]]] = {
-        FLAT: (layer, flat, decided_pointwise),
-        CHANNELS: (whole, channels, decided_channels),
-        PIXELS: (layer, pixels, decided_pixels),
+    return {
+        FLAT: Candidates(layer, flat, decided_pointwise),
+        PIXELS: Candidates(layer, pixels, decided_pixels),
     }
-    fitting = {name: form for name, form in forms.items() if form[1]}
-    usual = min(fitting, key=lambda name: fitting[name][1][0].cycles)
-    of, found, decided = fitting[choose(f"{layer.name}.lanes", list(fitting), usual)]
-    return decided(of, found, machine)
+
+
+def fastest(forms: Mapping[str, Candidates], machine: Machine) -> Any:
+    """The plan of the form that takes the least time; a form without plans does not fit."""
+    fitting = {name: forms[name] for name in LANES if name in forms and forms[name].plans}
+    usual = min(fitting, key=lambda name: fitting[name].plans[0].cycles)
+    layer = fitting[usual].layer
+    form = fitting[choose(f"{layer.name}.lanes", list(fitting), usual)]
+    return form.decided(form.layer, form.plans, machine)
 
 
 def plan_pool(pool: OpView, machine: Machine) -> PixelPlan | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from ....codegen.info.op_record import describe
 from ....codegen.info.ops import Ops, OpView, Packing
@@ -19,7 +20,7 @@ from ....machine import Machine
 from ....tvm import te, tir
 from ....tvm.own_ops import dot
 from ...steps.faults import Faults, unlike
-from ...steps.tensors import extents
+from ...steps.tensors import View, extents, split_index
 from ..words import (
     Scaled,
     Words,
@@ -33,6 +34,7 @@ from ..words import (
     words_of,
 )
 from . import kernel
+from .form import Conv2d
 from .operands import Operands
 from .plan import ConvPlan, ConvPlans, plan_directly, plan_groups
 from .staged import StagedStages, schedule
@@ -133,35 +135,9 @@ def _exact(weight: Tensor, *index: Expr) -> Expr:
     return signed(weight(*index), weight.dtype).astype("float32")
 
 
-class _Levels:
-    """An image of levels less their zero point, as floats: no stage of its own."""
-
-    dtype = "float32"
-
-    def __init__(self, x: Tensor, zero: Expr) -> None:
-        self.x, self.zero, self.shape = x, zero, x.shape
-
-    def __call__(self, *index: Expr) -> Expr:
-        return (self.x(*index).astype("int32") - self.zero).astype("float32")
-
-
-class _Body:
-    """A packed weight without the sums after its last input."""
-
-    dtype = "int32"
-
-    def __init__(self, packed: Tensor) -> None:
-        blocks, depth, *others = extents(packed)
-        self.packed, self.shape = packed, (blocks, depth - 1, *others)
-
-    def __call__(self, *index: Expr) -> Expr:
-        return self.packed(*index)
-
-    def sum(self, output: Expr) -> Expr:
-        """Of the weights of an output channel."""
-        *_, rows = self.shape
-        place = tir.floordiv(output, rows), tir.floormod(output, rows)
-        return self.packed(place[0], self.shape[1], 0, 0, place[1])
+def _levels(x: Tensor, zero: Expr) -> View:
+    """An image of levels less their zero point, as floats."""
+    return View(x.shape, "float32", lambda *i: (x(*i).astype("int32") - zero).astype("float32"))
 
 
 def compute(
@@ -185,9 +161,8 @@ def compute(
     if plan.word:
         stages, offset = _by_words(x, zero, weight, conv, plan)
     else:
-        image = _Levels(x, zero)
-        stages = kernel.convolution(image, weight, conv.attrs, out, plan.conv, conv.name)
-        offset = None
+        asked = Conv2d(_levels(x, zero), weight, conv.attrs, out, conv.name)
+        stages, offset = kernel.convolution(asked, plan.conv), None
     scaled = Scaled(x_scale, w_scale, bias)
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
@@ -200,14 +175,22 @@ def compute(
 
 def _by_words(
     x: Tensor, zero: Expr, weight: Tensor, conv: OpView, plan: QuantizedPlan
-) -> tuple[kernel.Stages, Callable[[Expr], Expr]]:
+) -> tuple[Any, Callable[[Expr], Expr]]:
     """The stages of sums of words, and what is too much in the sum of an output channel."""
-    image, body = Words(x, 1, plan.word, plan.groups), _Body(weight)
+    blocks, depth, *window, rows = extents(
+        weight
+    )  # after the last input are the sums of the others
+    body = View((blocks, depth - 1, *window, rows), "int32", weight)
     level = unsigned(zero, x.dtype)
     operands = Operands(partial(dot, plan.word), all_alike(level, plan.word))
-    out = conv.outputs[0][0]
-    made = kernel.convolution(image, body, conv.attrs, out, plan.conv, conv.name, operands)
-    return made, lambda o: body.sum(o) * level
+    image, out = Words(x, 1, plan.word, plan.groups), conv.outputs[0][0]
+    asked = Conv2d(image, body, conv.attrs, out, conv.name, operands)
+
+    def offset(o: Expr) -> Expr:
+        block, row = split_index(o, rows)
+        return weight(block, depth - 1, 0, 0, row) * level
+
+    return kernel.convolution(asked, plan.conv), offset
 
 
 QUANTIZED_CONV = Kernel(

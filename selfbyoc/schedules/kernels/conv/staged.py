@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ....language.types import Schedule, Tensor
 from . import kernel
@@ -15,7 +16,7 @@ class StagedStages:
     """What a composite computes, and the stages of each convolution by the name of its op."""
 
     result: Tensor
-    convs: Mapping[str, kernel.Stages]
+    convs: Mapping[str, Any]
 
 
 def schedule(sch: Schedule, stages: StagedStages, plans: ConvPlans) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ....language.decisions import choose
 from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.loops import Finish, start_sums, vectorize
+from ...steps.loops import Finish, start_sums
+from ...steps.registers import unroll_tile
 from ...steps.tiles import RegisterTile
 from .layer import Layer
 
@@ -24,6 +25,11 @@ class Window:
 
     rows: bool
     columns: bool
+
+    def unrolled(self, row: Loop, column: Loop) -> list[Loop]:
+        """Which of its two loops are."""
+        asked = ((row, self.rows), (column, self.columns))
+        return [loop for loop, is_unrolled in asked if is_unrolled]
 
 
 UNROLLED = Window(True, True)
@@ -53,14 +59,8 @@ def accumulate(
     """
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
     reduction = [loops[a.position] for a in block.reduction]
-    sch.reorder(*reduction, *tile)
-    *_, ry, rx = reduction
-    if window.rows:
-        sch.unroll(ry)
-    if window.columns:
-        sch.unroll(rx)
-    for loop in tile[:-1]:
+    unroll_tile(sch, reduction, tile, vector)
+    for loop in window.unrolled(*reduction[-2:]):
         sch.unroll(loop)
-    vectorize(sch, tile[-1], vector)
     start = split(reduction[0]) if split else reduction[0]
     return lambda: start_sums(sch, block.block, start, min(1, len(tile) - 1))

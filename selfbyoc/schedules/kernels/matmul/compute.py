@@ -15,7 +15,7 @@ from ....language.decisions import is_symbolic
 from ....language.types import Expr, Tensor
 from ....ops.kind import broadcast
 from ....tvm import te, tir
-from ...steps.tensors import extents, or_zero, reduce_axes
+from ...steps.tensors import extents, or_zero, reduce_axes, split_index
 from .plan import MatmulPlan
 
 
@@ -54,9 +54,11 @@ def batch_matmul(inputs: Sequence[Tensor], call: OpCall, plan: MatmulPlan) -> Ma
 
     def element(*i: Expr) -> Expr:
         *batch, row, column = i
-        rows = tir.floordiv(row, plan.height), tir.floormod(row, plan.height)
-        columns = tir.floordiv(column, plan.width), tir.floormod(column, plan.width)
-        return sums(*batch, rows[0], columns[0], rows[1], columns[1])
+        (tile, row), (panel, column) = (
+            split_index(row, plan.height),
+            split_index(column, plan.width),
+        )
+        return sums(*batch, tile, panel, row, column)
 
     return MatmulStages(panels, sums, te.compute(call.outputs[0].shape, element, name=call.name))
 

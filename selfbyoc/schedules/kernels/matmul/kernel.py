@@ -10,6 +10,7 @@ from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts, others
 from ...steps.loops import start_sums, vectorize
 from ...steps.parallel import parallel_over
+from ...steps.registers import unroll_tile
 from .compute import MatmulStages, batch_matmul
 from .plan import MatmulPlan, plan
 
@@ -24,16 +25,14 @@ def schedule(sch: Schedule, stages: Mapping[str, Any], plan: MatmulPlan) -> None
         sch.compute_inline(block.block)
     *batch, tile, panel, row, column, k = sch.get_loops(found.sums)
     group, tile = sch.split(tile, [plan.groups, None])
-    sch.reorder(*batch, group, panel, tile, k, row, column)
+    unrolled = unroll_tile(sch, [*batch, group, panel, tile, k], [row, column], plan.vector)
     sch.set_scope(found.sums, 0, "local")
     sch.reverse_compute_at(found.result, tile, preserve_unit_loops=True)
     _stored(sch, found, plan)
-    sch.unroll(row)
-    vectorize(sch, column, plan.vector)
     task = parallel_over(sch, [*batch, group], plan.steps)
     if found.panels is not None:
         _lay_out(sch, found, plan, task if plan.groups == 1 and lead else None)
-    start_sums(sch, found.sums, k, 1 + (plan.tile.vectors > 1 and plan.width % plan.vector == 0))
+    start_sums(sch, found.sums, k, unrolled)
 
 
 def _stored(sch: Schedule, found: MatmulStages, plan: MatmulPlan) -> None:

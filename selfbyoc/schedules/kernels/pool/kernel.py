@@ -8,7 +8,7 @@ from typing import Any
 from ....language.kernel import Kernel
 from ....language.types import Block, Schedule
 from ...steps.blocks import divisor, stored_at_once
-from ...steps.loops import vectorize
+from ...steps.loops import vectorize_row
 from ...steps.parallel import parallel_over
 from ..conv.kernel import schedule as schedule_windows
 from ..conv.pixels.plan import PixelPlan
@@ -46,8 +46,7 @@ def _columns(sch: Schedule, block: Block, lanes: int) -> None:
     extent = int(sch.get(loop).extent)
     whole = extent % lanes == 0
     width = lanes * divisor(extent // lanes, 4) if whole else stored_at_once(extent, lanes)
-    if width:
-        vectorize(sch, sch.split(loop, [None, width])[1], lanes)
+    vectorize_row(sch, loop, width, lanes)
 
 
 MAX_POOL = Kernel(plan, {"max_pool2d": max_pool2d}, schedule)

@@ -9,6 +9,7 @@ from ...steps.blocks import Facts, others
 from ...steps.carried import carry
 from ...steps.loops import start_sums, vectorize, vectorize_copy
 from ...steps.parallel import parallel_over
+from ...steps.registers import unroll_tile
 from ...steps.tiles import BLOCK
 from .compute import Layer
 from .plan import DIRECTION, UNITS, RecurrentPlan
@@ -112,8 +113,5 @@ def _product(sch: Schedule, product: Block, reader: Block, plan: RecurrentPlan) 
     sch.compute_at(product, tile, preserve_unit_loops=True)
     sch.set_scope(product, 0, "local")
     *_, row, wide, gate, lane, k = list(sch.get_loops(product))[4:]
-    sch.reorder(k, row, wide, gate, lane)
-    for loop in (row, wide, gate):
-        sch.unroll(loop)
-    vectorize(sch, lane, plan.lanes)
+    unroll_tile(sch, [k], [row, wide, gate, lane], plan.lanes)
     return k

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ....language.decisions import is_symbolic
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import Finish, start_sums, vectorize
+from ...steps.loops import Finish
+from ...steps.registers import sum_in_tile
 from .product import extent_of
 from .rowwise import RowwisePlan
 
@@ -61,9 +62,4 @@ def _reduce_row(sch: Schedule, block: Facts, last: Facts, lanes: int) -> list[Fi
     if len(block.spatial) < len(last.spatial):
         sch.unroll(k)
         return []
-    sch.reorder(k, row, lane)
-    sch.unroll(row)
-    before = len(sch.get_loops(block.block))
-    vectorize(sch, lane, lanes)
-    unrolled = 1 + len(sch.get_loops(block.block)) - before
-    return [lambda: start_sums(sch, block.block, k, unrolled)]
+    return [sum_in_tile(sch, block.block, [k], [row, lane], lanes)]

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from ....language.types import Loop, Schedule
 from ...steps.blocks import Facts, divisor
-from ...steps.loops import Finish, prefetch_next, start_sums, vectorize
+from ...steps.loops import Finish, prefetch_next
+from ...steps.registers import sum_in_tile, weight_of
 from .compute import Product
 from .forms import ProductPlan
 from .tiles import Loops
@@ -41,15 +42,14 @@ def product_at(
 
 def _prefetch_panel(sch: Schedule, sums: Facts, k: Loop, plan: ProductPlan) -> None:
     """The tiles of a panel of the weight prefetch the next one."""
-    (weight,) = sums.buffers_along(sums.spatial[-1])
-    prefetch_next(sch, sch.get_loops(sums.block)[0], k, weight, (plan.wide, 0, 0))
+    prefetch_next(sch, sch.get_loops(sums.block)[0], k, weight_of(sums), (plan.wide, 0, 0))
 
 
 def _prefetch(
     sch: Schedule, parts: Facts, piece: Loop | None, ks: tuple[Loop, Loop], plan: ProductPlan
 ) -> None:
     """After a piece of a panel of the weight lies the next one, after the last the next panel."""
-    (weight,) = parts.buffers_along(parts.spatial[-1])
+    weight = weight_of(parts)
     panel = sch.get_loops(parts.block)[0]
     back = (plan.pieces - 1) * plan.size
     prefetch_next(sch, panel if piece is None else piece, ks[0], weight, (0, plan.size, 0))
@@ -66,15 +66,8 @@ def pieces_around(
     around = list(sch.get_loops(before.block))
     pieces = [around.pop()] if before.reduction else []
     *_, tile, blocks, row, lane = around
-    sch.reorder(*pieces, tile, row, blocks, lane)
-    for loop in (row, blocks):
-        sch.unroll(loop)
-    count = len(sch.get_loops(before.block))
-    vectorize(sch, lane, plan.lanes)
-    unrolled = 2 + len(sch.get_loops(before.block)) - count
-    if not pieces:
-        return tile, None, []
-    return tile, pieces[0], [lambda: start_sums(sch, before.block, pieces[0], unrolled)]
+    start = sum_in_tile(sch, before.block, [*pieces, tile], [row, blocks, lane], plan.lanes)
+    return (tile, pieces[0], [start]) if pieces else (tile, None, [])
 
 
 def in_registers(
@@ -87,13 +80,7 @@ def in_registers(
     sch.set_scope(product.block, 0, "local")
     *_, blocks, row, lane, k = sch.get_loops(product.block)
     ks = sch.split(k, [None, divisor(extent_of(sch, k), split)]) if split else [k]
-    sch.reorder(*ks, row, blocks, lane)
-    for loop in (row, blocks):
-        sch.unroll(loop)
-    before = len(sch.get_loops(product.block))
-    vectorize(sch, lane, plan.lanes)
-    unrolled = 2 + len(sch.get_loops(product.block)) - before
-    return ks[0], lambda: start_sums(sch, product.block, ks[0], unrolled)
+    return ks[0], sum_in_tile(sch, product.block, ks, [row, blocks, lane], plan.lanes)
 
 
 def extent_of(sch: Schedule, loop: Loop) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.loops import vectorize
+from ...steps.registers import unroll_tile
 from .forms import ProductPlan
 
 
@@ -44,8 +44,5 @@ def tile_rows(sch: Schedule, outputs: Block, plan: ProductPlan) -> Loops:
         passes, outer = [*outer, one], []
     task, tile = sch.split(tile, [None, plan.group])
     around = [*outer, task, panel] if plan.rows_first else [panel, *outer, task]
-    sch.reorder(*passes, *around, tile, row, within, lane)
-    for loop in (row, within):
-        sch.unroll(loop)
-    vectorize(sch, lane, plan.lanes)
+    unroll_tile(sch, [*passes, *around, tile], [row, within, lane], plan.lanes)
     return Loops(passes, around[:-1] if plan.melted else around, around[-1], tile)

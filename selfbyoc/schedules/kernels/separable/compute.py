@@ -17,7 +17,7 @@ from operator import add
 from ....codegen.info.ops import Ops
 from ....language.types import Expr, Tensor
 from ....tvm import te, tir
-from ...steps.tensors import reduce_axes
+from ...steps.tensors import reduce_axes, split_index
 from ..conv.depth import in_parts
 from ..conv.staged import StagedStages
 from . import staged
@@ -127,8 +127,7 @@ def _rows(sums: Tensor, layer: Layer, plan: SeparablePlan) -> Tensor:
     pixels = plan.sums.pixels
 
     def element(n: Expr, chunk: Expr, band: Expr, v: Expr, lane: Expr, p: Expr) -> Expr:
-        at = tir.floordiv(p, pixels.tile), tir.floormod(p, pixels.tile)
-        return sums(n, chunk, band, v, *at, lane)
+        return sums(n, chunk, band, v, *split_index(p, pixels.tile), lane)
 
     outer = (int(sums.shape[0]), plan.form.chunks, pixels.bands, plan.outputs)
     shape = (*outer, plan.lanes, pixels.tiles * pixels.tile)
@@ -150,12 +149,11 @@ def _result(
         band, at = plan.sums.pixels.place(tir.floormod(y, f.rows), x)
 
         def part(j: int) -> Expr:
-            lane = o * fold + j
-            where = (tir.floordiv(y, f.rows), band, tir.floordiv(lane, lanes))
+            v, lane = split_index(o * fold + j, lanes)
+            where = (tir.floordiv(y, f.rows), band, v)
             if rows is not None:
-                return rows(n, *where, tir.floormod(lane, lanes), at)
-            pixel = tir.floordiv(at, pixels.tile), tir.floormod(at, pixels.tile)
-            return sums(n, *where, *pixel, tir.floormod(lane, lanes))
+                return rows(n, *where, lane, at)
+            return sums(n, *where, *split_index(at, pixels.tile), lane)
 
         value = layer.applied(reduce(add, map(part, range(fold))), o)
         return value if residual is None else value + residual(n, o, y, x)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ....language.types import Expr, Tensor
 from ....tvm import te, tir
-from ...steps.tensors import extents, reduce_axes
+from ...steps.tensors import extents, reduce_axes, split_index
 from .layers import Layer, is_pointwise
 from .pack import read_vector
 from .plan import SeparablePlan
@@ -96,8 +96,7 @@ def _windows(
 
     def read(n: Expr, chunk: Expr, q: Expr, column: Expr) -> Expr:
         at = column * along + rx * dw - left + _before(left, plan)
-        vector, lane = tir.floordiv(at, plan.lanes), tir.floormod(at, plan.lanes)
-        return rows(n, chunk, rc, q * down + ry * dh, vector, lane)
+        return rows(n, chunk, rc, q * down + ry * dh, *split_index(at, plan.lanes))
 
     return read, axes
 

@@ -8,6 +8,7 @@ from ....codegen.info.ops import OpView
 from ....language.types import Expr
 from ....tvm import tir
 from ...steps.faults import Faults, outside, undivided, unlike
+from ...steps.tensors import split_index
 
 Pair = tuple[int, int]
 
@@ -148,7 +149,7 @@ class Pixels:
     def where(self, row: Expr, column: Expr) -> tuple[Expr, Expr, Expr]:
         """Band, tile and pixel of the tile that hold a pixel."""
         band, at = self.place(row, column)
-        return band, tir.floordiv(at, self.tile), tir.floormod(at, self.tile)
+        return band, *split_index(at, self.tile)
 
     def pixel(self, band: Expr, tile: Expr, i: Expr) -> tuple[Expr, Expr]:
         """Row and column of a tile's pixel; those that hang over repeat the band's last one."""
@@ -157,4 +158,5 @@ class Pixels:
             at = tir.Min(at, self.band * self.width - 1)
         if self.band == 1:
             return band, at
-        return band * self.band + tir.floordiv(at, self.width), tir.floormod(at, self.width)
+        row, column = split_index(at, self.width)
+        return band * self.band + row, column

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....language.types import Expr, Tensor
 from ....tvm import te, tir
-from ...steps.tensors import extents, or_zero
+from ...steps.tensors import extents, or_zero, split_index
 from ...steps.tiles import BLOCK, blocks_of
 
 
@@ -51,9 +51,9 @@ def unfolded(weight: Tensor, out: int, channels: int) -> Tensor:
 
     def element(b: Expr, i: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
         def read(channel: Expr) -> Expr:
-            at = channel * fold + tir.floormod(i, fold)
-            where = (tir.floordiv(at, BLOCK), tir.floordiv(i, fold), y, x)
-            return weight(*where, tir.floormod(at, BLOCK))
+            step, of = split_index(i, fold)
+            block, own = split_index(channel * fold + of, BLOCK)
+            return weight(block, step, y, x, own)
 
         return or_zero(b * BLOCK + lane, out, blocks * BLOCK, read)
 
@@ -68,5 +68,5 @@ def read_vector(
     if lanes == BLOCK:
         return weight(vector, step, *tap, lane)
     each = BLOCK // lanes
-    at = tir.floormod(vector, each) * lanes + lane
-    return weight(tir.floordiv(vector, each), step, *tap, at)
+    block, part = split_index(vector, each)
+    return weight(block, step, *tap, part * lanes + lane)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ....codegen.info.ops import Ops, OpView
 from ....language.decisions import choose
 from ....machine import Machine
-from ...steps.candidates import best
+from ...steps.candidates import decided
 from ...steps.faults import Faults, too_large, undivided, unlike
 from ...steps.parallel import LEAST_STEPS, is_worth_it
 from ...steps.tiles import BLOCK
@@ -130,14 +130,13 @@ def form_of(convs: Sequence[OpView], cpu: Machine) -> Form | None:
         return None
     form = Form(pair(image[2:]), pair(out[2:]), window, strides, dilation, pair(pads), out[2])
     rows = tiles.chunk_rows(form, out[0], out[1], cpu, bool(expand))
-    form = replace(form, rows=choose("rows_of_a_chunk", best(rows, rows[0]), rows[0]))
+    form = replace(form, rows=decided("rows_of_a_chunk", rows))
     # Rows of padding cost nothing to copy, and little to expand where chunks share rows anyway.
     form = replace(form, padded=not expand or form.chunks > 1)
     if not expand and not tiles.pays_transposing(project.outputs[0][0][1], cpu):
         return None
     sizes = tiles.together(form.out[1], cpu)
-    windows = choose(f"{depth.name}_lanes.pixels", best(sizes, sizes[0]), sizes[0])
-    return replace(form, together=windows)
+    return replace(form, together=decided(f"{depth.name}_lanes.pixels", sizes))
 
 
 def _by_blocks(ops: Ops, convs: Sequence[OpView], form: Form, cpu: Machine) -> SeparablePlan:
@@ -205,8 +204,7 @@ def _parts(project: OpView, sums: Run, steps: int, unit: int, cpu: Machine, whol
 
 
 def _chosen(name: str, runs: Sequence[Run]) -> Run:
-    known = {(run.vectors, run.pixels.tile, run.pixels.band): run for run in runs[:3]}
-    return known[choose(name, list(known), next(iter(known)))]
+    return decided(name, runs, lambda run: (run.vectors, run.pixels.tile, run.pixels.band))
 
 
 def _fold(ops: Ops, project: OpView, lanes: int) -> int:

@@ -9,14 +9,15 @@ so that each core reads its part of the weights only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts, divisor
 from ...steps.elementwise import width_of
-from ...steps.loops import prefetch_image, prefetch_next, start_sums, transpose, vectorize
+from ...steps.loops import Finish, prefetch_image, prefetch_next, start_sums, transpose, vectorize
 from ...steps.parallel import LEAST_STEPS, parallel_over
+from ...steps.registers import out_of_registers, sum_in_tile, unroll_tile, weight_of
 from ..conv.staged import StagedStages
 from . import staged
 from .compute import Stages
@@ -51,9 +52,7 @@ def _by_blocks(sch: Schedule, stages: Stages, plan: SeparablePlan) -> None:
         k, last = _in_registers(sch, stages.frame.sums, tile, plan)
         finish.append(last)
         if not plan.chunked:  # each group's weights are read once; the last cache is 4% too slow
-            sums = Facts(sch, stages.frame.sums)
-            (weight,) = sums.buffers_along(sums.spatial[-1])
-            prefetch_next(sch, group, k, weight)
+            prefetch_next(sch, group, k, weight_of(Facts(sch, stages.frame.sums)))
     if stages.frame.rows is not None:
         _picture(sch, stages.frame.rows, task, plan)
     # 3. What is left: tables of a value for each channel, weights that are no constants.
@@ -85,17 +84,11 @@ def _result(sch: Schedule, stages: Stages, plan: SeparablePlan) -> list[Any]:
         sch.compute_at(stages.rows, vi, preserve_unit_loops=True)
         lane, pixel = list(sch.get_loops(stages.rows))[-2:]
         transpose(sch, lane, pixel, plan.lanes)
-    if stages.parts is None:
-        k, finish = _sums(sch, stages.sums, outer[-1], plan)
-    else:
-        k, finish = _in_parts(sch, stages.sums, stages.parts, outer[-1], plan)
+    k, finish = _sums(sch, stages, outer[-1], plan)
     steps = LEAST_STEPS if plan.parallel else 0
     task = parallel_over(sch, outer[:2] if plan.chunked else outer, steps)
     if plan.prefetches:
-        sums = Facts(sch, stages.sums)
-        # Folded steps read the windows along the lanes, too.
-        *_, weight = sums.buffers_along(sums.spatial[-1])
-        prefetch_next(sch, task, k, weight)
+        prefetch_next(sch, task, k, weight_of(Facts(sch, stages.sums)))
     if int(sch.get(xi).extent) >= plan.lanes:  # else a prefetch for each element
         prefetch_image(sch, outer[-1] if plan.chunked else task, Facts(sch, result.block))
     return [task, finish]
@@ -111,51 +104,29 @@ def _read_at_once(row: int, lanes: int) -> int:
     return vectors if halves else divisor(row, FEW_ELEMENTS)
 
 
-def _sums(
-    sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan
-) -> tuple[Loop, Callable[[], None]]:
-    """acc[vectors][pixels][lanes] = 0; for k: acc += ...; tiles = acc: what an iteration of `at`
-    reads -> the outer loop over products, and what decomposes the sums.
+def _sums(sch: Schedule, stages: Stages, at: Loop, plan: SeparablePlan) -> tuple[Loop, Finish]:
+    """for tile: acc[vectors][pixels][lanes] = 0; for k: acc += ...; tiles = acc, or += of a part:
+    what an iteration of `at` reads -> the outer loop over products, and what decomposes the sums.
     """
-    copy = sch.cache_write(sums, 0, "local")
-    sch.compute_at(copy, at, preserve_unit_loops=True)
-    *_, v, tile, pixel, lane = sch.get_loops(copy)
-    sch.reorder(tile, v, pixel, lane)
-    sch.unroll(v)
-    sch.unroll(pixel)
-    sch.vectorize(lane)
-    sch.compute_at(sums, tile, preserve_unit_loops=True)
-    return _products(sch, sums, plan)
-
-
-def _products(sch: Schedule, sums: Block, plan: SeparablePlan) -> tuple[Loop, Callable[[], None]]:
-    *_, v, _, pixel, lane, k = sch.get_loops(sums)
+    written, added = out_of_registers(sch, stages.sums, stages.parts)
+    sch.compute_at(written, at, preserve_unit_loops=True)
+    loops = list(sch.get_loops(written))
+    v, tile, pixel, lane, *part = loops[-4 - (stages.parts is not None) :]
+    unroll_tile(sch, [*part, tile], [v, pixel, lane], plan.lanes)
+    sch.compute_at(added, tile, preserve_unit_loops=True)
+    *_, v, _, pixel, lane, k = sch.get_loops(added)
     inner = [pixel, v, lane] if plan.sums.by_pixel else [v, pixel, lane]
-    return _accumulate(sch, sums, [k], inner, plan.k[1])
-
-
-def _in_parts(
-    sch: Schedule, sums: Block, parts: Block, at: Loop, plan: SeparablePlan
-) -> tuple[Loop, Callable[[], None]]:
-    """tiles = 0; for part, tile: acc = 0; for k: acc += ...; tile += acc -> as `_sums`."""
-    sch.compute_at(sums, at, preserve_unit_loops=True)
-    v, tile, pixel, lane, part = list(sch.get_loops(sums))[-5:]
-    sch.reorder(part, tile, v, pixel, lane)
-    sch.unroll(v)
-    sch.unroll(pixel)
-    sch.vectorize(lane)
-    sch.set_scope(parts, 0, "local")
-    sch.compute_at(parts, tile, preserve_unit_loops=True)
-    k, last = _products(sch, parts, plan)
+    k, last = _accumulate(sch, added, [k], inner, plan.k[1])
 
     def finish() -> None:
         last()
-        start_sums(sch, sums, part, 2)
+        for loop in part:
+            start_sums(sch, written, loop, 2)
 
     return k, finish
 
 
-def _windows(sch: Schedule, stages: Stages, plan: SeparablePlan) -> tuple[Loop, Callable[[], None]]:
+def _windows(sch: Schedule, stages: Stages, plan: SeparablePlan) -> tuple[Loop, Finish]:
     """The depthwise convolution in vectors of channels, some windows at a time; -> the loop of
     groups of vectors, and what decomposes its sums.
     """
@@ -168,12 +139,9 @@ def _windows(sch: Schedule, stages: Stages, plan: SeparablePlan) -> tuple[Loop, 
     sch.compute_at(stages.taps, at, preserve_unit_loops=True)
     column, lane, ky, kx = list(sch.get_loops(stages.taps))[-4:]
     # A row of the windows at a time: its weights and what they read stay in registers.
-    sch.reorder(ky, kx, column, lane)
-    for loop in (kx, column):
-        sch.unroll(loop)
-    sch.vectorize(lane)
-    outer = group if plan.chunked else parallel_over(sch, [n, chunk, group])
-    return outer, lambda: start_sums(sch, stages.taps, ky, 1)
+    finish = sum_in_tile(sch, stages.taps, [ky, kx], [column, lane], plan.lanes)
+    sch.unroll(kx)
+    return group if plan.chunked else parallel_over(sch, [n, chunk, group]), finish
 
 
 def _frame(sch: Schedule, frame: Block, group: Loop, plan: SeparablePlan) -> Loop:
@@ -184,16 +152,11 @@ def _frame(sch: Schedule, frame: Block, group: Loop, plan: SeparablePlan) -> Loo
         sch.reorder(band, v, tile, lane, pixel)
         transpose(sch, lane, pixel, plan.lanes)
         return band
-    sch.reorder(band, tile, v, pixel, lane)
-    sch.unroll(v)
-    sch.unroll(pixel)
-    sch.vectorize(lane)
+    unroll_tile(sch, [band, tile], [v, pixel, lane], plan.lanes)
     return tile
 
 
-def _in_registers(
-    sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan
-) -> tuple[Loop, Callable[[], None]]:
+def _in_registers(sch: Schedule, sums: Block, at: Loop, plan: SeparablePlan) -> tuple[Loop, Finish]:
     """The sums that a tile of the frame reads; -> the outer loop over their products, and what
     decomposes them.
     """
@@ -217,7 +180,7 @@ def _picture(sch: Schedule, rows: Block, task: Loop, plan: SeparablePlan) -> Non
 
 def _accumulate(
     sch: Schedule, sums: Block, reduction: Sequence[Loop], tile: Sequence[Loop], steps: int
-) -> tuple[Loop, Callable[[], None]]:
+) -> tuple[Loop, Finish]:
     """The sums of a tile in registers, the reduction outermost, `steps` of it at addresses that are
     constant; -> its outer loop, and what decomposes it.
     """
@@ -225,12 +188,8 @@ def _accumulate(
     loops = [*sch.split(k, [None, steps]), *window]
     for loop in loops[-2:] if window else ():  # a window: its borders are constants
         sch.unroll(loop)
-    sch.reorder(*loops, *tile)
-    for loop in tile[:-1]:
-        sch.unroll(loop)
-    sch.vectorize(tile[-1])
-
-    return loops[0], lambda: start_sums(sch, sums, loops[0], 2)
+    lanes = int(sch.get(tile[-1]).extent)
+    return loops[0], sum_in_tile(sch, sums, loops, tile, lanes)
 
 
 def _copy(sch: Schedule, block: Block, lanes: int) -> None:

@@ -10,9 +10,10 @@ from ....language.types import Expr, Schedule, Tensor
 from ....machine import Machine
 from ....tvm import te
 from ...steps.faults import Faults, unlike
-from ...steps.tensors import extents
+from ...steps.tensors import View, extents
 from ...steps.tiles import BLOCK, blocks_of
 from ..conv import kernel, staged
+from ..conv.form import Conv2d
 from ..conv.groups.plan import GroupPlan
 from ..conv.layer import Layer as Window
 from ..conv.plan import ConvPlans, paying_groups, plan_direct
@@ -70,25 +71,21 @@ def compute(
             weight = unfolded(weight, out[1], layer.channels)
         found = plan.convs.of(conv.name)
         if isinstance(found, GroupPlan):
-            weight = _ByGroups(weight)
-        made = kernel.convolution(x, weight, conv.attrs, out, found, conv.name)
+            weight = _of_groups(weight)
+        made = kernel.convolution(Conv2d(x, weight, conv.attrs, out, conv.name), found)
         stages[conv.name] = made
         last = layer is convs[-1]
         x = _activated(made.result, layer, residual if last else None, name if last else "")
     return StagedStages(x, stages)
 
 
-class _ByGroups:
-    """A depthwise weight as lanes that are groups read it: one channel before and after each. No
-    stage of its own, for it lies so.
+def _of_groups(weight: Tensor) -> View:
+    """A depthwise weight as lanes that are groups read it, one channel before and after each: it
+    lies so.
     """
-
-    def __init__(self, weight: Tensor) -> None:
-        blocks, _, *window, lanes = extents(weight)
-        self.weight, self.shape = weight, (blocks, 1, 1, *window, lanes)
-
-    def __call__(self, b: Expr, o: Expr, *index: Expr) -> Expr:
-        return self.weight(b, *index)
+    blocks, _, *window, lanes = extents(weight)
+    shape = (blocks, 1, 1, *window, lanes)
+    return View(shape, weight.dtype, lambda b, o, *index: weight(b, *index))
 
 
 def _activated(sums: Tensor, layer: Layer, residual: Tensor | None, name: str) -> Tensor:

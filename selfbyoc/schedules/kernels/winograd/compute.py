@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from ....language.types import Expr, Tensor
 from ....tvm import te, tir
-from ...steps.tensors import extents, reduce_axes
+from ...steps.tensors import extents, reduce_axes, split_index
 from ...steps.tiles import BLOCK, blocks_of
 from .matrices import matrices, times
 from .plan import WinogradPlan
@@ -45,6 +45,11 @@ class WinogradStages:
     pixels: Tensor
     result: Tensor
 
+    @property
+    def copy(self) -> Tensor:
+        """What lays the image out."""
+        return self.image
+
 
 def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> WinogradStages:
     """NCHW image and packed weight -> NCHW image, by seven stages."""
@@ -61,9 +66,8 @@ def convolution(x: Tensor, weight: Tensor, plan: WinogradPlan, name: str) -> Win
             n = (n * plan.apart + tir.floormod(y, plan.apart)) * plan.apart
             n += tir.floormod(z, plan.apart)
             y, z = tir.floordiv(y, plan.apart), tir.floordiv(z, plan.apart)
-        block = (tir.floordiv(n, t.images), tir.floordiv(y, tall))
-        row = tir.floormod(n, t.images) * tall + tir.floormod(y, tall)
-        return pixels(*block, tir.floordiv(o, BLOCK), row, z, tir.floormod(o, BLOCK))
+        (i, ni), (j, yi), (block, lane) = map(split_index, (n, y, o), (t.images, tall, BLOCK))
+        return pixels(i, j, block, ni * tall + yi, z, lane)
 
     result = te.compute(plan.out, element, name=name)
     return WinogradStages(image, columns, inputs, sums, rows, pixels, result)
@@ -127,7 +131,7 @@ def _outputs(sums: Tensor, plan: WinogradPlan, name: str) -> tuple[Tensor, Tenso
     m = t.m
 
     def row(i: Expr, j: Expr, o: Expr, tile: Expr, y: Expr, f: Expr, lane: Expr) -> Expr:
-        at = (tir.floordiv(tile, tiles), tir.floormod(tile, tiles))
+        at = split_index(tile, tiles)
         return times(a, y, lambda e: sums(i, j, o, e, f, *at, lane))
 
     shape = (*t.blocks, plan.out_blocks, t.block, m, t.size, BLOCK)

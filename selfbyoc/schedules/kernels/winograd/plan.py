@@ -10,7 +10,7 @@ from ....language.decisions import choose, is_symbolic
 from ....language.types import Attrs
 from ....machine import Machine
 from ...steps.blocks import stored_at_once
-from ...steps.candidates import best
+from ...steps.candidates import best, decided
 from ...steps.faults import Faults, outside, undivided, unlike
 from ...steps.tiles import BLOCK, blocks_of
 from .cost import costs, near, usual_form
@@ -151,7 +151,5 @@ def _products(
     t: Tiling, channels: Sequence[int], machine: Machine, as_blocks: bool, name: str
 ) -> Products:
     """The register tile."""
-    found = usual_products(t, channels, machine, as_blocks)[:2]
-    shapes = [(p.tiles, p.blocks, p.lanes) for p in found]
-    shape = choose(f"{name}.tile_of_{t.block}", shapes, shapes[0])
-    return Products(*shape, found[0].vector)
+    found = usual_products(t, channels, machine, as_blocks)
+    return decided(f"{name}.tile_of_{t.block}", found, lambda p: (p.tiles, p.blocks, p.lanes), 2)

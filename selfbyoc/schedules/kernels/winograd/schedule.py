@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from ....language.types import Block, Loop, Schedule
 from ...steps.blocks import Facts
-from ...steps.images import Work
-from ...steps.loops import prefetch_while_summing, start_sums, vectorize
+from ...steps.images import Work, image_of
+from ...steps.loops import prefetch_while_summing, start_sums, vectorize, vectorize_row
 from ...steps.parallel import parallel_over
+from ...steps.registers import weight_of
 from ...steps.tiles import BLOCK
 from .compute import WinogradStages
 from .plan import WinogradPlan
@@ -20,15 +21,19 @@ def blocks(stages: WinogradStages) -> list[Block]:
     return [getattr(stages, f.name) for f in dataclasses.fields(stages) if f.name != "result"]
 
 
-def join(sch: Schedule, found: Sequence[WinogradStages]) -> set[str]:
+def stays(work: Work, stages: WinogradStages) -> set[str]:
+    """All but the result: each is a copy, or sums."""
+    return {Facts(work.sch, block).name for block in blocks(stages)}
+
+
+def join(sch: Schedule, found: Sequence[WinogradStages]) -> None:
     """Inline what lies between the pixels of one convolution and the image of the next: both have
-    their channels last. -> the names of all their stages.
+    their channels last.
     """
     ends = {Facts(sch, stages.pixels).name for stages in found}
     for stages in found:
         for block in _between(Facts(sch, stages.image), ends):
             sch.compute_inline(block.block)
-    return {Facts(sch, block).name for stages in found for block in blocks(stages)}
 
 
 def _between(image: Facts, ends: set[str]) -> list[Facts]:
@@ -45,13 +50,13 @@ def _between(image: Facts, ends: set[str]) -> list[Facts]:
     return []
 
 
-def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Facts | None) -> None:
+def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan) -> None:
     """for block of tiles: transform its inputs; for channels: products, and their transforms.
 
-    `reader` is the only block that reads the pixels, elementwise, where there is one: it is
-    computed from those of a step.
+    The only block that reads the pixels, elementwise, where there is one, is computed from those of
+    a step.
     """
-    sch = work.sch
+    sch, reader = work.sch, image_of(work, Facts(work.sch, stages.pixels))
     # 1. The image once with its channels last: rows in parallel.
     _image(sch, Facts(sch, stages.image), plan)
     # 2. A task is a block of tiles; a step of it some vectors of output channels, whose pixels it
@@ -69,7 +74,7 @@ def schedule(work: Work, stages: WinogradStages, plan: WinogradPlan, reader: Fac
     _sums(work, stages.sums, step if plan.tasks_are_blocks else outer[-1], plan)
     _inputs(sch, stages, outer[-1] if plan.tasks_are_blocks else None, plan)
     sch.parallel(sch.fuse(*outer) if plan.tasks_are_blocks else sch.fuse(step, *outer))
-    work.done |= {Facts(sch, block).name for block in blocks(stages)}
+    work.done |= stays(work, stages)
 
 
 def _image(sch: Schedule, image: Facts, plan: WinogradPlan) -> None:
@@ -97,8 +102,7 @@ def _result(
     j, yi = sch.split(y, [None, t.rows * t.m])
     step, oi = sch.split(o, [None, plan.products.blocks * BLOCK])
     sch.reorder(i, j, step, ni, oi, yi, x)
-    if plan.row:
-        vectorize(sch, sch.split(x, [None, plan.row])[1], plan.lanes)
+    vectorize_row(sch, x, plan.row, plan.lanes)
     sch.compute_at(pixels, step, preserve_unit_loops=True)
     return [i, j], step
 
@@ -128,8 +132,7 @@ def _transforms(sch: Schedule, stages: WinogradStages, plan: WinogradPlan) -> No
 def _sums(work: Work, sums: Block, loop: Loop, plan: WinogradPlan) -> None:
     """for element: for some tiles: acc[tiles][blocks][lanes] = 0; for k: acc += ...; store."""
     sch, lanes = work.sch, plan.lanes
-    axis = Facts(sch, sums).spatial[-1]
-    (weight,) = Facts(sch, sums).buffers_along(axis)
+    weight = weight_of(Facts(sch, sums))
     sch.compute_at(sums, loop, preserve_unit_loops=True)
     o, e, f, step, tile, lane, k = list(sch.get_loops(sums))[-7:]
     part, lane = sch.split(lane, [None, plan.products.lanes])

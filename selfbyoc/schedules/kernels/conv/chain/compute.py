@@ -8,9 +8,10 @@ from typing import Any
 from .....codegen.info.ops import Ops, OpView
 from .....language.types import Expr, Tensor
 from .....tvm import te, tir
-from ....steps.tensors import extents
+from ....steps.tensors import extents, split_index
+from ..form import Conv2d
 from ..kernel import convolution
-from ..lanes import reader
+from ..lanes import lane_of, reader
 from ..pixels.compute import product
 from ..plan import ConvPlans
 from ..staged import StagedStages
@@ -55,8 +56,8 @@ def _staged(x: Tensor, weights: Any, biases: Any, ops: Ops, plans: ConvPlans) ->
     for conv, weight, bias, name in zip(
         (ops.conv2d, ops.conv2d_1), weights, biases, names, strict=True
     ):
-        out = conv.outputs[0][0]
-        made = convolution(x, weight, conv.attrs, out, plans.of(conv.name), conv.name)
+        asked = Conv2d(x, weight, conv.attrs, conv.outputs[0][0], conv.name)
+        made = convolution(asked, plans.of(conv.name))
         found[conv.name] = made
         x = _stage(made.result, bias, name)
     return StagedStages(x, found)
@@ -87,11 +88,10 @@ def _melted(x: Tensor, weights: Any, biases: Any, ops: Ops, m: Melted) -> Melted
     tiles = te.compute(shape, tile, name="conv2d_tiles")
 
     def between(n: Expr, chunk: Expr, c: Expr, lane: Expr) -> Expr:
-        q, column = tir.floordiv(lane, p.pitch), tir.floormod(lane, p.pitch) - left
-        row = row_of(chunk, q)
+        q, column = split_index(lane, p.pitch)
+        row, column = row_of(chunk, q), column - left
         inside = tir.all(row >= 0, row < hidden[2], column >= 0, column < hidden[3], q < m.rows)
-        at = (tir.floordiv(column, first.lanes), tir.floormod(column, first.lanes))
-        value = tiles(n, chunk, q, tir.floordiv(c, rows1), tir.floormod(c, rows1), *at)
+        value = tiles(n, chunk, q, *split_index(c, rows1), *split_index(column, first.lanes))
         return tir.if_then_else(inside, _relu(value, biases[0], c), zero)
 
     block = te.compute((batch, p.chunks, hidden[1], m.lanes), between, name="conv2d_1_pad")
@@ -119,9 +119,7 @@ def _second(
     )
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
-        lane = tir.floormod(y, p.rows) * p.pitch + z
-        where = (tir.floordiv(y, p.rows), tir.floordiv(o, rows), tir.floormod(o, rows))
-        value = tiles(n, *where, tir.floordiv(lane, p.lanes), tir.floormod(lane, p.lanes))
-        return _relu(value, bias, o)
+        where = (tir.floordiv(y, p.rows), *split_index(o, rows))
+        return _relu(tiles(n, *where, *lane_of(p, y, z)), bias, o)
 
     return tiles, te.compute((batch, channels, height, width), element, name="relu_1")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from .....codegen.info.ops import Ops
 from .....language.decisions import choose
 from .....machine import Machine
-from ....steps.candidates import best
+from ....steps.candidates import decided
 from ....steps.faults import Faults, outside, too_large
 from ..lanes import Lanes
 from ..layer import Layer
@@ -124,7 +124,7 @@ def melted(ops: Ops, cpu: Machine) -> Melted:
 
     sizes = [r for r in range(1, layers[1].out[2] + 1) if r == 1 or fits(r)]
     sizes.sort(key=cost)
-    rows = choose("rows_of_a_block", best(sizes, sizes[0]), sizes[0])
+    rows = decided("rows_of_a_block", sizes)
     return Melted(whole.first, _rows_of(second, rows))
 
 

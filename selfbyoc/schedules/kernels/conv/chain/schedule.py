@@ -9,7 +9,8 @@ from ....steps.blocks import Facts
 from ....steps.images import Work
 from .. import kernel, staged
 from ..pack import pack as pack_direct
-from ..pixels.schedule import pad_rows, tile_under, tiles_of
+from ..padding import pad_rows
+from ..pixels.schedule import tile_under, tiles_of
 from ..plan import ConvPlans
 from ..staged import StagedStages
 from .compute import MeltedStages, compute

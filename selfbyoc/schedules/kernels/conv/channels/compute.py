@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .....language.types import Attrs, Expr, Shape, Tensor
+from .....language.types import Expr
 from .....tvm import te, tir
-from ....steps.tensors import extents
+from ....steps.tensors import extents, reduce_axes, split_index
 from ..depth import in_parts
-from ..lanes import reader
-from ..operands import FLOATS, Operands
+from ..form import Conv2d
 from .plan import ChannelPlan
 
 
@@ -26,23 +25,14 @@ class ChannelStages:
     parts: Any = None  # the sums over some input channels, where `sums` adds several
 
 
-def convolution(
-    x: Tensor,
-    weight: Tensor,
-    attrs: Attrs,
-    out: Shape,
-    plan: ChannelPlan,
-    name: str,
-    operands: Operands = FLOATS,
-) -> ChannelStages:
+def convolution(conv: Conv2d, plan: ChannelPlan) -> ChannelStages:
     """The sums with channels last, and the result read out of them."""
+    conv = conv.staged()
+    weight, times, p = conv.weight, conv.operands.times, plan.lanes
     blocks, channels, high, wide, lanes = extents(weight)
-    p = plan.lanes
-    read, copy = reader(x, p, attrs, operands.outside(x), name)
+    read, copy = conv.reader(p)
     depth = plan.depth or channels
-    rc = te.reduce_axis((0, depth), name="rc")
-    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
-
+    rc, ry, rx = reduce_axes(rc=depth, ry=high, rx=wide)
     size = plan.group or blocks * lanes
     each = -(-size // lanes)
 
@@ -50,17 +40,18 @@ def convolution(
         c = part * depth + rc
         of_group = tir.floordiv(b, each) * channels if plan.group else 0
         data = read(n, of_group + c, plan.lane(y, x), ry, rx)
-        return te.sum(operands.times(data, weight(b, c, ry, rx, lane)), axis=[rc, ry, rx])
+        return te.sum(times(data, weight(b, c, ry, rx, lane)), axis=[rc, ry, rx])
 
-    shape = (out[0], blocks, plan.rows, plan.width, lanes)
-    parts, sums = in_parts(shape, channels // depth, element, f"{name}_channels")
+    shape = (conv.out[0], blocks, plan.rows, plan.width, lanes)
+    parts, sums = in_parts(shape, channels // depth, element, f"{conv.name}_channels")
 
     def pixel(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
         place = (0, y * p.width + x) if plan.is_flat else (y, x)
         if not plan.is_apart:
-            return sums(n, tir.floordiv(o, lanes), *place, tir.floormod(o, lanes))
-        own = tir.floormod(o, size)
-        block = tir.floordiv(o, size) * each + tir.floordiv(own, lanes)
-        return sums(n, block, *place, tir.floormod(own, lanes))
+            block, lane = split_index(o, lanes)
+            return sums(n, block, *place, lane)
+        group, own = split_index(o, size)
+        block, lane = split_index(own, lanes)
+        return sums(n, group * each + block, *place, lane)
 
-    return ChannelStages(sums, te.compute(out, pixel, name=name), copy, parts)
+    return ChannelStages(sums, te.compute(conv.out, pixel, name=conv.name), copy, parts)

@@ -13,6 +13,7 @@ from .....language.decisions import choose, for_every_size
 from .....machine import LINE, Machine
 from .....tvm import tir
 from ....steps.blocks import divisor
+from ....steps.candidates import decided
 from ....steps.faults import Faults, outside, spilled, uncovered, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
@@ -115,8 +116,8 @@ class ChannelPlan:
 
 def decided_channels(layer: Layer, found: Sequence[ChannelPlan], cpu: Machine) -> ChannelPlan:
     """The plan whose register tile and tasks are chosen."""
-    shapes = {(p.is_flat, p.pair, p.pixels, p.wide): p for p in found[:3]}
-    p = shapes[choose(f"{layer.name}.tile", list(shapes), next(iter(shapes)))]
+    name = f"{layer.name}.tile"
+    p = decided(name, found, lambda p: (p.is_flat, p.pair, p.pixels, p.wide))
     alone = p.is_flat or cpu.is_even(layer.out[0] * layer.blocks[0] // p.pair)
     ways = (True,) if p.is_flat else (False, True)
     alone = choose(f"{layer.name}.blocks_alone", ways, alone)

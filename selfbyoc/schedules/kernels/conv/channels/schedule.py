@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from .....language.types import Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.images import Work, image_of
-from ....steps.loops import prefetch_next, prefetch_residual, start_sums, vectorize
+from ....steps.loops import prefetch_next, prefetch_residual
 from ....steps.parallel import parallel_over
-from ..pixels.schedule import pad_rows
+from ....steps.registers import out_of_registers, start_parts, unroll_tile, weight_of
+from ..padding import pad_rows
 from ..window import accumulate
 from .compute import ChannelStages
 from .plan import ChannelPlan
@@ -25,7 +25,8 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
     sch, sums, alone = work.sch, Facts(work.sch, stages.sums), plan.blocks_alone
     # No inference finds the blocks of some channels where zeros stand between groups.
     image = None if plan.is_apart else image_of(work, sums)
-    written, added = _in_registers(sch, stages, sums)
+    registers = out_of_registers(sch, sums.block, stages.parts)
+    written, added = (Facts(sch, block) for block in registers)
     n, b, y, tile_loops = _tasks(work, image, written, plan)
     sch.compute_at(added.block, _register_tile(sch, tile_loops, plan), preserve_unit_loops=True)
     loops = list(sch.get_loops(added.block))[-len(added.axes) :]
@@ -41,16 +42,6 @@ def schedule(work: Work, stages: ChannelStages, plan: ChannelPlan) -> None:
         pad_rows(work, Facts(sch, stages.copy), plan.lanes, plan.vector, at)
     work.finish.append(accumulate(sch, added, tile, plan.window, plan.vector, split))
     work.done |= {sums.name, added.name, written.name}
-
-
-def _in_registers(sch: Schedule, stages: ChannelStages, sums: Facts) -> tuple[Facts, Facts]:
-    """The block that writes the sums to memory, and that which adds in registers: of all input
-    channels, or of some, to which memory has the sums of the others.
-    """
-    if stages.parts is None:
-        return Facts(sch, sch.cache_write(sums.block, 0, "local")), sums
-    sch.set_scope(stages.parts, 0, "local")
-    return sums, Facts(sch, stages.parts)
 
 
 def _tasks(
@@ -69,7 +60,7 @@ def _tasks(
         _, bi, row, x, lane, *part = list(sch.get_loops(written.block))[-len(written.axes) :]
         sch.reorder(*part, row, bi)
         work.done.add(image.name)
-    work.finish.extend(partial(start_sums, sch, written.block, p, 1) for p in part)
+    work.finish += start_parts(sch, written.block, part)
     return n, b, y, (x, lane, bi)
 
 
@@ -89,11 +80,9 @@ def _register_tile(sch: Schedule, loops: Sequence[Loop], plan: ChannelPlan) -> L
     x, lane, bi = loops
     xo, xi = sch.split(x, [None, plan.pixels])
     lo, li = sch.split(lane, [None, plan.wide])
-    sch.reorder(xo, lo, bi, xi, li)
-    # Of a row in uneven tiles, which pixels there are is known when it is unrolled.
-    for loop in (bi, xi) if plan.is_even else (xo, bi, xi):
-        sch.unroll(loop)
-    vectorize(sch, li, plan.vector)
+    unroll_tile(sch, [xo, lo], [bi, xi, li], plan.vector)
+    if not plan.is_even:  # which pixels there are is known when it is unrolled
+        sch.unroll(xo)
     return lo
 
 
@@ -101,7 +90,7 @@ def _prefetching(
     sch: Schedule, sums: Facts, task: Loop, plan: ChannelPlan
 ) -> Callable[[Loop], Loop]:
     """Splits a loop over k into runs that prefetch some lines each of the next piece of weight."""
-    (weight,) = sums.buffers_along(sums.spatial[-1])
+    weight = weight_of(sums)
 
     def split(k: Loop) -> Loop:
         outer, inner = sch.split(k, [None, plan.prefetch])

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .....language.types import Expr, Shape, Tensor
+from .....language.types import Expr, Tensor
 from .....tvm import te, tir
-from ....steps.tensors import extents, reduce_axes
+from ....steps.tensors import extents, reduce_axes, split_index
 from ....steps.tiles import BLOCK
+from ..form import Conv2d
 from .plan import GroupPlan
 
 
@@ -29,10 +30,12 @@ class GroupStages:
     result: Any
 
 
-def convolution(x: Tensor, weight: Tensor, out: Shape, plan: GroupPlan, name: str) -> GroupStages:
+def convolution(conv: Conv2d, plan: GroupPlan) -> GroupStages:
     """The sums with groups last, and the result read out of them."""
+    conv = conv.staged()
+    weight, out, name = conv.weight, conv.out, conv.name
     blocks, each, inner, high, wide, lanes = extents(weight)
-    copy = _turned(x, blocks, inner, plan, name)
+    copy = _turned(conv.x, blocks, inner, plan, name)
     frame = _framed(copy, plan, name) if plan.is_padded else None
     (sh, sw), (dh, dw), width = plan.strides, plan.dilation, plan.image[1]
     rc, ry, rx = reduce_axes(rc=inner, ry=high, rx=wide)
@@ -47,16 +50,14 @@ def convolution(x: Tensor, weight: Tensor, out: Shape, plan: GroupPlan, name: st
     sums = te.compute(shape, product, name=f"{name}_groups")
     rows = te.compute(
         (out[0], blocks, each, lanes, out[2] * out[3]),
-        lambda n, b, o, lane, p: sums(
-            n, b, o, tir.floordiv(p, out[3]), tir.floormod(p, out[3]), lane
-        ),
+        lambda n, b, o, lane, p: sums(n, b, o, *split_index(p, out[3]), lane),
         name=f"{name}_rows",
     )
 
     def pixel(n: Expr, c: Expr, y: Expr, x: Expr) -> Expr:
-        group = tir.floordiv(c, each)
-        where = (tir.floordiv(group, BLOCK), tir.floormod(c, each), tir.floormod(group, BLOCK))
-        return rows(n, *where, y * out[3] + x)
+        group, own = split_index(c, each)
+        block, lane = split_index(group, BLOCK)
+        return rows(n, block, own, lane, y * out[3] + x)
 
     return GroupStages(copy, frame, sums, rows, te.compute(out, pixel, name=name))
 
@@ -68,7 +69,7 @@ def _turned(x: Tensor, blocks: int, inner: int, plan: GroupPlan, name: str) -> T
     def element(n: Expr, b: Expr, i: Expr, p: Expr, lane: Expr) -> Expr:
         group = b * BLOCK + lane
         group = group if plan.groups % BLOCK == 0 else tir.Min(group, plan.groups - 1)
-        return x(n, group * inner + i, tir.floordiv(p, wide), tir.floormod(p, wide))
+        return x(n, group * inner + i, *split_index(p, wide))
 
     return te.compute((batch, blocks, inner, high * wide, BLOCK), element, name=f"{name}_turned")
 

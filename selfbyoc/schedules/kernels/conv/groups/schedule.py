@@ -6,8 +6,9 @@ from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
 from ....steps.elementwise import converts_bytes
 from ....steps.images import Work, image_of
-from ....steps.loops import transpose, vectorize
+from ....steps.loops import transpose, vectorize, vectorize_row
 from ....steps.parallel import parallel_over
+from ....steps.registers import unroll_tile
 from ....steps.tiles import BLOCK
 from ..window import accumulate
 from .compute import GroupStages
@@ -56,8 +57,7 @@ def _tasks(sch: Schedule, image: Facts, plan: GroupPlan, each: int) -> tuple[Loo
     pixel = sch.fuse(y, x)
     # Of bytes a row that is no whole number of vectors would be converted element by element.
     is_cut = converts_bytes(image) and int(sch.get(pixel).extent) > plan.vector
-    if width := plan.vector if is_cut else plan.row:
-        vectorize(sch, sch.split(pixel, [None, width])[1], plan.vector)
+    vectorize_row(sch, pixel, plan.vector if is_cut else plan.row, plan.vector)
     return n, b
 
 
@@ -75,15 +75,10 @@ def _sums(work: Work, sums: Facts, at: Loop, plan: GroupPlan) -> None:
     sch = work.sch
     written = sch.cache_write(sums.block, 0, "local")
     sch.compute_at(written, at, preserve_unit_loops=True)
-    *loops, lane = list(sch.get_loops(written))[-4:]
-    pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops, plan.tile, strict=True)]
-    lo, li = sch.split(lane, [None, plan.vector])
-    inside = [inner for _, inner in pairs]
-    sch.reorder(*(outer for outer, _ in pairs), lo, *inside, li)
-    for loop in inside:
-        sch.unroll(loop)
-    vectorize(sch, li, plan.vector)
-    sch.compute_at(sums.block, lo, preserve_unit_loops=True)
+    sizes = zip(list(sch.get_loops(written))[-4:], (*plan.tile, plan.vector), strict=True)
+    outer, inner = zip(*(sch.split(loop, [None, size]) for loop, size in sizes), strict=True)
+    unroll_tile(sch, outer, inner, plan.vector)
+    sch.compute_at(sums.block, outer[-1], preserve_unit_loops=True)
     loops = list(sch.get_loops(sums.block))[-len(sums.axes) :]
     tile = [loops[axis.position] for axis in sums.spatial[-4:]]
     work.finish.append(accumulate(sch, sums, tile, plan.window, plan.vector))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....graph import OpCall
-from .....language.types import Attrs, Expr, Shape, Tensor
+from .....language.types import Expr, Tensor
 from .....tvm import te, tir
-from ....steps.tensors import extents, reduce_axes
+from ....steps.tensors import extents, reduce_axes, split_index
 from ..depth import in_parts
+from ..form import Conv2d
 from ..lanes import Lanes, Reader, lane_of, reader
 from ..operands import FLOATS, Operands
 from .plan import PixelPlan
@@ -26,41 +27,40 @@ class PixelStages:
     parts: Any = None  # the sums over some input channels, where the tiles add several
 
 
-def convolution(
-    x: Tensor,
-    weight: Tensor,
-    attrs: Attrs,
-    out: Shape,
-    plan: PixelPlan,
-    name: str,
-    operands: Operands = FLOATS,
-) -> PixelStages:
+def convolution(conv: Conv2d, plan: PixelPlan) -> PixelStages:
     """The tiles of a convolution with a packed weight, and the result read out of them."""
-    blocks, per_group, high, wide, rows = extents(weight)
-    p = plan.lanes
-    read, copy = reader(x, p, attrs, operands.outside(x), name)
-    if attrs["groups"] > 1 and per_group == 1:
-        each = out[1] // int(x.shape[1])
-
-        def tap(n: Expr, o: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
-            factor = weight(tir.floordiv(o, rows), 0, y, z, tir.floormod(o, rows))
-            return operands.times(read(n, tir.floordiv(o, each), lane, y, z), factor)
-
-        return by_channel(tap, te.sum, plan, out[:2], (high, wide), name, copy)
+    conv = conv.staged()
+    weight, out, groups, p = conv.weight, conv.out, conv.attrs["groups"], plan.lanes
+    blocks, per_group, _, _, rows = extents(weight)
+    read, copy = conv.reader(p)
+    if groups > 1 and per_group == 1:
+        return _depthwise(conv, plan, read, copy)
     depth = plan.depth or per_group
-    term = product(read, weight, attrs["groups"], out[1], depth, operands)
+    term = product(read, weight, groups, out[1], depth, conv.operands)
 
     def tile(n: Expr, chunk: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
         return term(n, b, r, chunk * (p.rows * p.pitch) + t * p.lanes + lane, part * depth)
 
     shape = (out[0], p.chunks, blocks, rows, p.tiles, p.lanes)
-    parts, tiles = in_parts(shape, per_group // depth, tile, f"{name}_tiles")
+    parts, tiles = in_parts(shape, per_group // depth, tile, f"{conv.name}_tiles")
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
-        block = (tir.floordiv(o, rows), tir.floormod(o, rows))
-        return tiles(n, tir.floordiv(y, p.rows), *block, *lane_of(p, y, z))
+        return tiles(n, tir.floordiv(y, p.rows), *split_index(o, rows), *lane_of(p, y, z))
 
-    return PixelStages(tiles, te.compute(out, element, name=name), copy, parts)
+    return PixelStages(tiles, te.compute(out, element, name=conv.name), copy, parts)
+
+
+def _depthwise(conv: Conv2d, plan: PixelPlan, read: Reader, copy: Tensor | None) -> PixelStages:
+    """Each channel by itself."""
+    _, _, *window, rows = extents(conv.weight)
+    each = conv.out[1] // int(conv.x.shape[1])
+
+    def tap(n: Expr, o: Expr, lane: Expr, y: Expr, z: Expr) -> Expr:
+        block, row = split_index(o, rows)
+        factor = conv.weight(block, 0, y, z, row)
+        return conv.operands.times(read(n, tir.floordiv(o, each), lane, y, z), factor)
+
+    return by_channel(tap, te.sum, plan, conv.out[:2], window, conv.name, copy)
 
 
 def product(
@@ -72,10 +72,9 @@ def product(
     operands: Operands = FLOATS,
 ) -> Callable[..., Expr]:
     """The sum at (n, block, row of the block, lane); of `depth` input channels from a `start`."""
-    blocks, per_group, high, wide, rows = (int(extent) for extent in weight.shape)
+    blocks, per_group, high, wide, rows = extents(weight)
     size, whole = channels // groups, blocks * rows == channels
-    rc = te.reduce_axis((0, depth or per_group), name="rc")
-    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+    rc, ry, rx = reduce_axes(rc=depth or per_group, ry=high, rx=wide)
 
     def term(n: Expr, b: Expr, r: Expr, lane: Expr, start: Any = 0) -> Expr:
         # Rows after the last channel count as of the last group.

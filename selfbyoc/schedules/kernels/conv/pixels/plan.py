@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .....language.decisions import choose
 from .....machine import LINE, Machine
 from ....steps.blocks import stored_at_once
-from ....steps.candidates import best
+from ....steps.candidates import best, decided
 from ....steps.faults import Faults, outside, spilled, too_large, undivided, unlike
 from ....steps.tiles import BLOCK, RegisterTile
 from ..depth import depth_of
@@ -75,9 +75,7 @@ def decided_pixels(layer: Layer, found: Sequence[PixelPlan], cpu: Machine) -> Pi
     """The plan whose register tile and tasks are chosen."""
     if layer.is_depthwise:
         return _decided(layer, found[0], layer.out[1], cpu)
-    shapes = {(p.tile.rows, p.tile.vectors): p for p in reversed(found)}
-    usual = found[0].tile.rows, found[0].tile.vectors
-    made = shapes[choose(f"{layer.name}.tile", best(reversed(shapes), usual), usual)]
+    made = decided(f"{layer.name}.tile", found, lambda p: p.tile.size)
     return _decided(layer, made, layer.blocks[0], cpu)
 
 

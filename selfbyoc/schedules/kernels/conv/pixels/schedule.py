@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from .....language.types import Block, Loop, Schedule
 from ....steps.blocks import Facts
-from ....steps.elementwise import converts_bytes
 from ....steps.images import Work, image_of
-from ....steps.loops import PARTITION, start_sums, vectorize
+from ....steps.loops import vectorize, vectorize_row
 from ....steps.parallel import parallel_over
-from ....steps.tiles import BLOCK
-from ..lanes import Lanes
+from ....steps.registers import out_of_registers, start_parts, unroll_tile
+from ..padding import copy_rows, pad_rows
 from ..window import accumulate
 from .compute import PixelStages
 from .plan import PixelPlan
@@ -28,7 +27,7 @@ def schedule(work: Work, stages: PixelStages, plan: PixelPlan) -> None:
     if apart and pad is not None and pad.shape[1:3] == (block.shape[1], 1):
         # A channel's image is copied just before its windows: it stays in L1.
         sch.compute_at(pad.block, outer[1], preserve_unit_loops=True)
-        _copy_rows(sch, pad, p, plan.vector)
+        copy_rows(sch, pad, p, plan.vector)
         work.done.add(pad.name)
         outer = outer[:2]
     elif pad is not None:
@@ -49,52 +48,6 @@ def tiles_of(work: Work, block: Facts, plan: PixelPlan, parts: Block = None) -> 
     return outer
 
 
-def pad_rows(work: Work, pad: Facts, p: Lanes, vector: int, at: Loop | None = None) -> None:
-    """A padded copy in parallel: each core takes, by and large, what its windows read; or under the
-    task that reads it.
-    """
-    sch = work.sch
-    work.done.add(pad.name)
-    if at is not None:
-        sch.compute_at(pad.block, at, preserve_unit_loops=True)
-        _copy_rows(sch, pad, p, vector)
-        return
-    n, c = list(sch.get_loops(pad.block))[:2]
-    phase, rows = _copy_rows(sch, pad, p, vector)
-    outer = [n, c]
-    if all(len(reader.spatial) == 6 for reader in pad.consumers):  # tasks are blocks of rows
-        group, row = sch.split(rows, [None, p.rows])
-        sch.reorder(n, group, c, phase, row)
-        outer = [n, group, c]
-    parallel_over(sch, outer, pad.size / 4)
-
-
-def _copy_rows(sch: Schedule, pad: Facts, p: Lanes, vector: int) -> tuple[Loop, Loop]:
-    """A copy row by row, horizontal phases innermost: contiguous reads; -> phase and row loops.
-
-    64x56x56 at stride 2, one core, LLVM 10: 52 us; with the phases outermost 83. LLVM 22: 16 both.
-    """
-    *_, phase, lane = sch.get_loops(pad.block)
-    row, column = sch.split(lane, [None, p.pitch])
-    vertical, horizontal = sch.split(phase, [None, p.phases[1]])
-    sch.reorder(vertical, row, column, horizontal)
-    sch.unroll(vertical)
-    sch.unroll(horizontal)
-    if p.phases[1] > 1 or p.pitch > 4 * vector:
-        if p.phases[1] == 1 and (vector < BLOCK or converts_bytes(pad)):
-            # LLVM masks vectors of AVX-512 alone, and no bytes that it converts: the latter of
-            # 32x112x112, 3x3, 193 us, so 119; with AVX2 96x92x92 401 and 209 (Zen 4, Nov 2026).
-            sch.annotate(column, PARTITION, 1)
-        return vertical, row
-    sch.reorder(horizontal, column)
-    if p.is_whole:
-        sch.vectorize(column)  # no padding between rows: nothing to test for each element
-    else:
-        # The tests are constants then; LLVM 10 makes 6 us of 64x28x28, and 14 of a loop.
-        sch.unroll(column)
-    return vertical, row
-
-
 def _pixels(work: Work, block: Facts, plan: PixelPlan) -> Facts | None:
     """The one reader of the tiles that runs over pixels.
 
@@ -111,36 +64,27 @@ def _tasks(sch: Schedule, image: Facts, rows: int, plan: PixelPlan) -> list[Loop
     chunk, yi = sch.split(y, [None, plan.lanes.rows])
     b, oi = sch.split(o, [None, rows])
     sch.reorder(n, *((b, chunk) if rows == 1 else (chunk, b)), oi, yi, x)
-    if plan.row:
-        vectorize(sch, sch.split(x, [None, plan.row])[1], plan.vector)
+    vectorize_row(sch, x, plan.row, plan.vector)
     return [n, b, chunk] if rows == 1 else [n, chunk, b]
 
 
 def tile_under(work: Work, block: Facts, plan: PixelPlan, loop: Loop, parts: Block = None) -> None:
     """The tiles that an iteration of a loop reads, computed at its beginning."""
-    if parts is not None:
-        work.sch.compute_at(block.block, loop, preserve_unit_loops=True)
-        _tile_in_registers(work, block, plan, parts)
-        return
-    copy = work.sch.cache_write(block.block, 0, "local")
-    work.sch.compute_at(copy, loop, preserve_unit_loops=True)
-    _sums_in_registers(work, block, copy, plan)
+    written, added = out_of_registers(work.sch, block.block, parts)
+    work.sch.compute_at(written, loop, preserve_unit_loops=True)
+    _sums_in_registers(work, added, written, plan)
 
 
 def _tile_in_registers(work: Work, block: Facts, plan: PixelPlan, parts: Block) -> Block:
     """Tiles where they stand; -> what writes them."""
-    sch = work.sch
-    if parts is None:
-        copy = sch.cache_write(block.block, 0, "local")
-        _sums_in_registers(work, block, copy, plan)
-        return copy
-    sch.set_scope(parts, 0, "local")
-    _sums_in_registers(work, Facts(sch, parts), block.block, plan)
-    return block.block
+    written, added = out_of_registers(work.sch, block.block, parts)
+    _sums_in_registers(work, added, written, plan)
+    return written
 
 
-def _sums_in_registers(work: Work, block: Facts, copy: Block, plan: PixelPlan) -> None:
-    sch, apart = work.sch, len(block.spatial) == 5
+def _sums_in_registers(work: Work, sums: Block, copy: Block, plan: PixelPlan) -> None:
+    sch, block = work.sch, Facts(work.sch, sums)
+    apart = len(block.spatial) == 5
     around = _register_tile(work, copy, plan, apart)
     sch.compute_at(block.block, around, preserve_unit_loops=True)
     loops = list(sch.get_loops(block.block))[-len(block.axes) :]
@@ -152,17 +96,13 @@ def _sums_in_registers(work: Work, block: Facts, copy: Block, plan: PixelPlan) -
 
 def _register_tile(work: Work, copy: Block, plan: PixelPlan, apart: bool) -> Loop:
     """Split what leaves the registers into register tiles; -> the loop around one."""
-    sch, adds = work.sch, Facts(work.sch, copy).reduction
-    *_, r, t, lane = list(sch.get_loops(copy))[: -1 if adds else None]
-    part = list(sch.get_loops(copy))[-1]
+    sch, adds = work.sch, len(Facts(work.sch, copy).reduction)
+    r, t, lane, *part = list(sch.get_loops(copy))[-3 - adds :]
     lo, li = sch.split(lane, [None, plan.tile.vectors * plan.vector])
     if apart:
         vectorize(sch, li, plan.vector)
         return lo
     ro, ri = sch.split(r, [None, plan.tile.rows])
-    sch.reorder(*([part] if adds else []), t, lo, ro, ri, li)
-    sch.unroll(ri)
-    vectorize(sch, li, plan.vector)
-    if adds:
-        work.finish.append(lambda: start_sums(sch, copy, part, 1))
+    unroll_tile(sch, [*part, t, lo, ro], [ri, li], plan.vector)
+    work.finish += start_parts(sch, copy, part)
     return ro

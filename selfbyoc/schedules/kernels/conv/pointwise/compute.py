@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .....language.types import Attrs, Expr, Shape, Tensor
+from .....language.types import Expr, Shape, Tensor
 from .....tvm import te, tir
+from ....steps.tensors import extents, reduce_axes, split_index
 from ..depth import partial_sums
-from ..lanes import reader
-from ..operands import FLOATS, Operands
+from ..form import Conv2d
 from .plan import IN_PLACE, PointwisePlan
 
 
@@ -26,31 +26,28 @@ class PointwiseStages:
     parts: Any = None  # what `before` adds
 
 
-def convolution(
-    x: Tensor,
-    weight: Tensor,
-    attrs: Attrs,
-    out: Shape,
-    plan: PointwisePlan,
-    name: str,
-    operands: Operands = FLOATS,
-) -> PointwiseStages:
-    """The sums over all channels, and the result read out of them."""
-    blocks, channels, high, wide, rows = (int(extent) for extent in weight.shape)
+def convolution(conv: Conv2d, plan: PointwisePlan) -> PointwiseStages:
+    """The sums over all channels, and the result read out of them. What is computed of the image
+    first is part of the panels, which read each pixel once.
+    """
+    if plan.panels == IN_PLACE or plan.padded is not None:
+        conv = conv.staged()
+    weight, out, name, times = conv.weight, conv.out, conv.name, conv.operands.times
+    blocks, channels, high, wide, rows = extents(weight)
     lanes, width = plan.lanes, out[3]
-    pixel, pixels, copy = _image(x, attrs, out, plan, name, operands)
+    pixel, pixels, copy = _image(conv, plan)
     panels = None
     if plan.panels != IN_PLACE:
-        panels = _panels(pixel, (int(x.shape[0]), channels, high, wide), x.dtype, plan, name)
+        read = (int(conv.x.shape[0]), channels, high, wide)
+        panels = _panels(pixel, read, conv.x.dtype, plan, name)
     depth = plan.depth or channels
-    k = te.reduce_axis((0, depth), name="k")
-    ry, rx = te.reduce_axis((0, high), name="ry"), te.reduce_axis((0, wide), name="rx")
+    k, ry, rx = reduce_axes(k=depth, ry=high, rx=wide)
     read = pixel if panels is None else panels
 
     def part_of(n: Expr, b: Expr, r: Expr, t: Expr, lane: Expr, part: Any) -> Expr:
         c = part * depth + k
         element, factor = read(n, t, c, ry, rx, lane), weight(b, c, ry, rx, r)
-        return te.sum(operands.times(element, factor), axis=[k, ry, rx])
+        return te.sum(times(element, factor), axis=[k, ry, rx])
 
     shape = (out[0], blocks, rows, plan.tiles, lanes)
     last, parts, before = channels // depth - 1, None, None
@@ -61,37 +58,33 @@ def convolution(
     )
 
     def element(n: Expr, o: Expr, y: Expr, z: Expr) -> Expr:
-        block, at = (tir.floordiv(o, rows), tir.floormod(o, rows)), y * width + z
-        index = (n, *block, tir.floordiv(at, lanes), tir.floormod(at, lanes))
+        index = (n, *split_index(o, rows), *split_index(y * width + z, lanes))
         return sums(*index) if before is None else before(*index) + sums(*index)
 
     result = te.compute(out, element, name=name)
     return PointwiseStages(sums, result, pixels, copy, panels, before, parts)
 
 
-def _image(
-    x: Tensor, attrs: Any, out: Shape, plan: PointwisePlan, name: str, operands: Operands
-) -> tuple[Any, Tensor | None, Tensor | None]:
+def _image(conv: Conv2d, plan: PointwisePlan) -> tuple[Any, Tensor | None, Tensor | None]:
     """What reads the image at (n, tile, channel, y, x, lane), and the copies that it reads: the
     pixels that a stride leaves, or padded rows.
     """
-    width, lanes = out[3], plan.lanes
+    width, lanes = conv.out[3], plan.lanes
     if plan.padded is not None:
         p = plan.padded
-        read, copy = reader(x, p, attrs, operands.outside(x), name)
+        read, copy = conv.reader(p)
 
         def under(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
             at = t * lanes + lane
-            row, column = tir.floordiv(at, width), tir.floormod(at, width)
+            row, column = split_index(at, width)
             return read(n, c, row * p.pitch + column, y, z)
 
         return under, None, copy
-    pixels = _pixels(x, attrs["strides"], out, name)
-    image = x if pixels is None else pixels
+    pixels = _pixels(conv.x, conv.attrs["strides"], conv.out, conv.name)
+    image = conv.x if pixels is None else pixels
 
     def pixel(n: Expr, t: Expr, c: Expr, y: Expr, z: Expr, lane: Expr) -> Expr:
-        at = t * lanes + lane
-        return image(n, c, tir.floordiv(at, width), tir.floormod(at, width))
+        return image(n, c, *split_index(t * lanes + lane, width))
 
     return pixel, pixels, None
 

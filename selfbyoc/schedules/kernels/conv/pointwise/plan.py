@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from .....language.decisions import choose
 from .....machine import Machine
-from ....steps.candidates import best
+from ....steps.candidates import best, decided
 from ....steps.faults import Faults, outside, spilled, undivided, unlike
 from ....steps.tiles import RegisterTile
 from ..depth import depth_of
@@ -122,9 +122,7 @@ def _windowed(layer: Layer, tiles: Sequence[RegisterTile], cpu: Machine) -> list
 def decided_pointwise(layer: Layer, found: Sequence[PointwisePlan], cpu: Machine) -> PointwisePlan:
     """The plan whose register tile and tasks are chosen."""
     (blocks, rows), images = layer.blocks, layer.out[0]
-    shapes = {(p.tile.rows, p.tile.vectors): p for p in reversed(found)}
-    usual = found[0].tile.rows, found[0].tile.vectors
-    made = shapes[choose(f"{layer.name}.tile", best(reversed(shapes), usual), usual)]
+    made = decided(f"{layer.name}.tile", found, lambda p: p.tile.size)
     larger = blocks * rows > images * made.tiles * made.lanes
     by_channels = choose(f"{layer.name}.by_channels", (False, True), larger)
     made = replace(made, by_channels=by_channels, step=_step(layer, made, by_channels, cpu))

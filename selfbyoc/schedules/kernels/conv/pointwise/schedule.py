@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from .....language.types import Block, Loop, Schedule
 from .....tvm import region_buffer
 from ....steps.blocks import Facts, same_elements
 from ....steps.images import Work, images
-from ....steps.loops import PARTITION, prefetch_residual, start_sums, vectorize
+from ....steps.loops import PARTITION, prefetch_residual, vectorize
 from ....steps.parallel import parallel_over
+from ....steps.registers import start_parts, unroll_tile
+from ..padding import pad_rows
 from .compute import PointwiseStages
 from .plan import APART, IN_TASK, PointwisePlan
 
@@ -55,7 +56,8 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
     group, t, v, lane = sch.split(p, [None, plan.step, plan.tile.vectors, plan.vector])
     in_task = plan.panels == IN_TASK
     outer = [n, b, group] if plan.by_channels else [n, group] if in_task else [n, group, b]
-    sch.reorder(*outer, t, *([b] if in_task else []), ro, ri, v, lane)
+    around = [*outer, t, *([b] if in_task else []), ro, ri]
+    unroll_tile(sch, around, [v, lane], plan.vector)
     if plan.step > 1:
         # All but the last tile without a test: one on the lanes makes scalar code. Rows of it stay
         # a loop, or GoogLeNet builds in 52 s, not 29; rows of vectors do not (LLVM 10 would leave
@@ -65,8 +67,6 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
         sch.annotate(ri, EXPLICIT, 1)
     else:
         sch.unroll(ri)
-    sch.unroll(v)
-    sch.vectorize(lane)
     # 2. A residual in memory, 64x56x56 to 256: 634 -> 283 us; all in the last cache 243 -> 224.
     prefetch_residual(sch, ro, image)
     _sums(work, sums, ro, plan)
@@ -77,6 +77,9 @@ def schedule(work: Work, stages: PointwiseStages, plan: PointwisePlan) -> None:
         _panels(work, Facts(sch, stages.panels), t if in_task else None, plan)
     parallel_over(sch, outer, steps / plan.vector)
     work.done |= {sums.name, image.name}
+    if stages.copy is not None:
+        assert plan.padded is not None, f"{plan} pads rows"
+        pad_rows(work, Facts(sch, stages.copy), plan.padded, plan.vector)
 
 
 def _flatten(sch: Schedule, image: Facts, sums: Sequence[Facts]) -> None:
@@ -100,15 +103,11 @@ def _sums(work: Work, sums: Facts, loop: Loop, plan: PointwisePlan) -> None:
     sch.set_scope(sums.block, 0, "local")
     loops = list(sch.get_loops(sums.block))[-len(sums.axes) :]
     r, t, lane = (loops[a.position] for a in sums.spatial[-3:])
-    k, ry, rx = (loops[a.position] for a in sums.reduction)
-    sch.reorder(k, ry, rx, t, r, lane)
-    if plan.window.rows:
-        sch.unroll(ry)
-    if plan.window.columns:
-        sch.unroll(rx)
-    work.finish.append(lambda: start_sums(sch, sums.block, k, 1))
-    sch.unroll(r)
-    vectorize(sch, lane, plan.vector)
+    k, *taps = (loops[a.position] for a in sums.reduction)
+    unroll_tile(sch, [k, *taps, t], [r, lane], plan.vector)
+    for tap in plan.window.unrolled(*taps):
+        sch.unroll(tap)
+    work.finish += start_parts(sch, sums.block, [k])
 
 
 def _before(work: Work, sums: Facts, parts: Block, loop: Loop, plan: PointwisePlan) -> None:
@@ -119,10 +118,9 @@ def _before(work: Work, sums: Facts, parts: Block, loop: Loop, plan: PointwisePl
     sch.compute_at(sums.block, loop, preserve_unit_loops=True)
     b, r, t, lane, *part = list(sch.get_loops(sums.block))[-4 - len(sums.reduction) :]
     ro, ri = sch.split(r, [None, plan.tile.rows])
-    sch.reorder(*part, *((b, t) if plan.by_channels else (t, b)), ro, ri, lane)
-    sch.unroll(ri)
-    vectorize(sch, lane, plan.vector)
-    work.finish.extend(partial(start_sums, sch, sums.block, p, 1) for p in part)
+    around = (b, t) if plan.by_channels else (t, b)
+    unroll_tile(sch, [*part, *around, ro], [ri, lane], plan.vector)
+    work.finish += start_parts(sch, sums.block, part)
     work.done.add(sums.name)
     _sums(work, Facts(sch, parts), ro, plan)
 
@@ -146,9 +144,8 @@ def _panels(work: Work, panels: Facts, loop: Loop | None, plan: PointwisePlan) -
         sch.reorder(*outer, t, lane)
     if plan.unit:
         several, lane = sch.split(lane, [None, plan.unit])
-        taps = [ry] if plan.window.rows else []
-        taps += [rx] if plan.window.columns else []  # 256 taps, a filter of a constant-Q transform
-        for each in (*taps, several):
+        # Not always all: a filter of a constant-Q transform has 256 taps.
+        for each in (*plan.window.unrolled(ry, rx), several):
             sch.unroll(each)
     vectorize(sch, lane, plan.vector)
     if loop is None:

@@ -10,7 +10,9 @@ from typing import Any
 from .....graph import OpCall
 from .....language.types import Expr, Tensor
 from .....tvm import te, tir
-from ..kernel import Stages, convolution
+from ....steps.tensors import View, extents, split_index
+from ..form import Conv2d
+from ..kernel import convolution
 from .plan import Part, Side, TransposedPlan
 
 
@@ -18,33 +20,26 @@ from .plan import Part, Side, TransposedPlan
 class TransposedStages:
     """The stages of each convolution by its name, and the image of all their pixels."""
 
-    convs: Mapping[str, Stages]
+    convs: Mapping[str, Any]
     result: Any
 
 
-class _Section:
+def _section(weights: Tensor, part: Part) -> View:
     """A part's weights in the row of all, as the tensor that they are."""
 
-    def __init__(self, weights: Tensor, part: Part) -> None:
-        self.weights, self.start = weights, part.start
-        self.shape, self.dtype = part.packed, weights.dtype
-
-    def __call__(self, *index: Expr) -> Expr:
+    def read(*index: Expr) -> Expr:
         at: Expr = 0
-        for i, extent in zip(index, self.shape, strict=True):
+        for i, extent in zip(index, part.packed, strict=True):
             at = at * extent + i
-        return self.weights(at + self.start)
+        return weights(at + part.start)
+
+    return View(part.packed, weights.dtype, read)
 
 
-class _Image:
-    """Rows [N, C, W] as images of height 1: no stage of its own."""
-
-    def __init__(self, rows: Tensor) -> None:
-        batch, channels, width = (int(extent) for extent in rows.shape)
-        self.rows, self.shape, self.dtype = rows, (batch, channels, 1, width), rows.dtype
-
-    def __call__(self, n: Expr, c: Expr, y: Expr, x: Expr) -> Expr:
-        return self.rows(n, c, x)
+def _image(rows: Tensor) -> View:
+    """Rows [N, C, W] as images of height 1."""
+    batch, channels, width = extents(rows)
+    return View((batch, channels, 1, width), rows.dtype, lambda n, c, y, x: rows(n, c, x))
 
 
 def pack(weight: Tensor, plan: TransposedPlan, call: OpCall) -> Tensor:
@@ -66,16 +61,16 @@ def _packed(weight: Tensor, plan: TransposedPlan, part: Part, at: Expr) -> Expr:
     u = plan.upsampling
     index = []
     for extent in reversed(part.packed):
-        index.append(tir.floormod(at, extent))
-        at = tir.floordiv(at, extent)
+        at, own = split_index(at, extent)
+        index.append(own)
     row, x, y, i, block = index
     channel = block * part.packed[-1] + row
-    phase = tir.floormod(channel, part.down.count * part.along.count)
-    own = tir.floordiv(channel, part.down.count * part.along.count)
+    own, phase = split_index(channel, _phases(part))
+    down, along = split_index(phase, part.along.count)
     taps = []
     for side, tap, of, stride in (
-        (part.down, y, tir.floordiv(phase, part.along.count), u.strides[0]),
-        (part.along, x, tir.floormod(phase, part.along.count), u.strides[1]),
+        (part.down, y, down, u.strides[0]),
+        (part.along, x, along, u.strides[1]),
     ):
         taps.append(side.first + of + stride * (side.taps - 1 - tap))
     where = (i, tir.Min(own, u.out_channels - 1), *(taps[1:] if u.is_rows else taps))
@@ -88,19 +83,17 @@ def _packed(weight: Tensor, plan: TransposedPlan, part: Part, at: Expr) -> Expr:
 def transposed(inputs: Sequence[Tensor], call: OpCall, plan: TransposedPlan) -> TransposedStages:
     """The compute that stands in for a transposed convolution."""
     x, weights = inputs
-    image = _Image(x) if plan.upsampling.is_rows else x
-    convs = {
-        part.name: convolution(
-            image, _Section(weights, part), part.layer.attrs, part.layer.out, part.plan, part.name
-        )
-        for part in plan.parts
-    }
+    image = _image(x) if plan.upsampling.is_rows else x
+    convs = {}
+    for part in plan.parts:
+        asked = Conv2d(image, _section(weights, part), part.layer.attrs, part.layer.out, part.name)
+        convs[part.name] = convolution(asked, part.plan)
     shape = call.outputs[0].shape
     result = te.compute(shape, _pixel(plan, convs), name=call.name)
     return TransposedStages(convs, result)
 
 
-def _pixel(plan: TransposedPlan, convs: Mapping[str, Stages]) -> Any:
+def _pixel(plan: TransposedPlan, convs: Mapping[str, Any]) -> Any:
     """A pixel of the result, out of the convolution of its phase."""
     u = plan.upsampling
 

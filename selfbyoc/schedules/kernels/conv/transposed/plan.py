@@ -13,19 +13,17 @@ is multiplied by the zeros that a spread image would have. One core of Cascade L
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from .....codegen.info.ops import Ops, OpView
-from .....language.decisions import choose
 from .....machine import Machine
 from .....ops.transposed import Upsampling
 from ....steps.faults import Faults, outside, uncovered, unlike
 from ..layer import Layer
 from ..pack import row_blocks
-from ..pixels.plan import PixelPlan, decided_pixels, usual_pixels
-from ..pointwise.plan import PointwisePlan, decided_pointwise, usual_pointwise
+from ..pixels.plan import PixelPlan
+from ..plan import fastest, forms_of_pixels
+from ..pointwise.plan import PointwisePlan
 
 
 @dataclass(frozen=True)
@@ -153,19 +151,6 @@ def _part(
         name, (u.batch, u.channels, *u.image), (channels, u.channels, down.taps, along.taps),
         (u.batch, channels, *sizes), attrs, "float32", row_blocks(channels),
     )  # fmt: skip
-    return Part(name, down, along, layer, _planned(layer, machine), start)
-
-
-def _planned(layer: Layer, machine: Machine) -> PixelPlan | PointwisePlan:
-    """Lanes are pixels: the interleaved write reads neighbours of them."""
-    flat = usual_pointwise(layer, machine)
-    pixels = [] if flat and layer.is_plain else usual_pixels(layer, machine)
-    forms: dict[str, tuple[Any, Callable[..., Any]]] = {
-        "flat pixels": (flat, decided_pointwise),
-        "pixels": (pixels, decided_pixels),
-    }
-    fitting = {name: form for name, form in forms.items() if form[0]}
-    usual = min(fitting, key=lambda name: fitting[name][0][0].cycles)
-    found, decided = fitting[choose(f"{layer.name}.lanes", list(fitting), usual)]
-    made: PixelPlan | PointwisePlan = decided(layer, found, machine)
-    return made
+    # Lanes are pixels: the interleaved write reads neighbours of them.
+    made = fastest(forms_of_pixels(layer, machine), machine)
+    return Part(name, down, along, layer, made, start)

@@ -21,9 +21,7 @@ def schedule(sch: Schedule, stages: Mapping[str, TransposedStages], plan: Transp
     """The convolutions, then their pixels where they belong, after what is elementwise."""
     ((_, of_op),) = stages.items()
     work = Work(sch)
-    kernel.inline(work, list(of_op.convs.values()))
-    for part in plan.parts:
-        kernel.schedule_one(work, of_op.convs[part.name], part.plan)
+    kernel.convolutions(work, [(of_op.convs[part.name], part.plan) for part in plan.parts])
     for block in facts(sch):
         if block.name not in work.done:
             _interleave(sch, block, plan)

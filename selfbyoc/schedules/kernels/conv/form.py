@@ -1,0 +1,59 @@
+"""What a form of convolution is: a plan of its own, and four functions over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ....codegen.elementwise import staged
+from ....language.types import Attrs, Shape, Tensor
+from ...steps.images import Work
+from .lanes import Lanes, Reader, reader
+from .operands import FLOATS, Operands
+
+
+@dataclass(frozen=True, eq=False)
+class Conv2d:
+    """A convolution to compute: of an image [N, C, H, W] and of a weight that is packed."""
+
+    x: Any
+    weight: Any
+    attrs: Attrs
+    out: Shape
+    name: str
+    operands: Operands = FLOATS
+
+    def staged(self) -> Conv2d:
+        """The same with a stage of its own for what is computed of the image first: for a form that
+        reads it more than once.
+        """
+        return replace(self, x=staged(self.x))
+
+    def reader(self, p: Lanes) -> tuple[Reader, Tensor | None]:
+        """What reads the image under a tap of the window, and the padded copy that it reads."""
+        return reader(self.x, p, self.attrs, self.operands.outside(self.x), self.name)
+
+
+def nothing_stays(work: Work, stages: Any) -> set[str]:
+    """Of a form whose stages are all sums, or copies for a window."""
+    return set()
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to compute a convolution.
+
+    plan      the type of its plans
+    pack      `pack(weight, plan, groups)` of [O, I, H, W]
+    compute   `compute(conv, plan)` -> a dataclass of stages by role: `result`, and in `copy` what
+              lays the image out, or None
+    schedule  `schedule(work, stages, plan)`
+    stays     `stays(work, stages)` -> the names of stages that would be inlined, and must not be
+    """
+
+    plan: type
+    pack: Callable[[Tensor, Any, int], Tensor]
+    compute: Callable[[Conv2d, Any], Any]
+    schedule: Callable[[Work, Any, Any], None]
+    stays: Callable[[Work, Any], set[str]] = nothing_stays

@@ -1,0 +1,72 @@
+"""The forms of convolution. Which one a convolution takes, `plan.py` decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....language.types import Tensor
+from ..winograd import compute as winograd
+from ..winograd import pack as winograd_pack
+from ..winograd import schedule as winograd_schedule
+from ..winograd.compute import WinogradStages
+from ..winograd.plan import WinogradPlan
+from . import pack as direct_pack
+from .channels import compute as channels
+from .channels import schedule as channels_schedule
+from .channels.plan import ChannelPlan
+from .form import Conv2d, Form
+from .groups import compute as groups
+from .groups import pack as groups_pack
+from .groups import schedule as groups_schedule
+from .groups.plan import GroupPlan
+from .pixels import compute as pixels
+from .pixels import schedule as pixels_schedule
+from .pixels.plan import PixelPlan
+from .pointwise import compute as pointwise
+from .pointwise import schedule as pointwise_schedule
+from .pointwise.plan import PointwisePlan
+
+
+def _rows(weight: Tensor, plan: Any, groups: int) -> Tensor:
+    """Blocks of output channels that are rows of register tiles."""
+    return direct_pack.pack(weight, groups)
+
+
+def _vectors(weight: Tensor, plan: ChannelPlan, groups: int) -> Tensor:
+    """Blocks of output channels that are vectors."""
+    return direct_pack.pack(weight, groups, whole=True)
+
+
+def _by_groups(weight: Tensor, plan: GroupPlan, groups: int) -> Tensor:
+    return groups_pack.pack(weight, plan)
+
+
+def _transformed(weight: Tensor, plan: WinogradPlan, groups: int) -> Tensor:
+    return winograd_pack.pack(weight, plan)
+
+
+def _by_winograd(conv: Conv2d, plan: WinogradPlan) -> WinogradStages:
+    return winograd.convolution(conv.x, conv.weight, plan, conv.name)
+
+
+FORMS = (
+    Form(PixelPlan, _rows, pixels.convolution, pixels_schedule.schedule),
+    Form(
+        PointwisePlan, _rows, pointwise.convolution, pointwise_schedule.schedule,
+        pointwise_schedule.stays,
+    ),
+    Form(ChannelPlan, _vectors, channels.convolution, channels_schedule.schedule),
+    Form(
+        GroupPlan, _by_groups, groups.convolution, groups_schedule.schedule, groups_schedule.stays
+    ),
+    Form(
+        WinogradPlan, _transformed, _by_winograd, winograd_schedule.schedule,
+        winograd_schedule.stays,
+    ),
+)  # fmt: skip
+_BY_PLAN = {form.plan: form for form in FORMS}
+
+
+def form_of(plan: Any) -> Form:
+    """The form that a plan is of."""
+    return _BY_PLAN[type(plan)]
