@@ -53,51 +53,6 @@ def test_a_form_is_a_plan_a_compute_and_a_schedule(monkeypatch, name):
 def test_that_takes_as_many_lines_as_the_page_says():
     lines = Path(new_form.__file__).read_text(encoding="utf-8").splitlines()
     own = [line for line in lines if line and "import " not in line]
-    page = (
-        Path(__file__)
-        .parents[3]
-        .joinpath("docs", "makers", "kernel-families.md")
-        .read_text("utf-8")
-    )
-    assert f"{len(lines)} lines, {len(own)} without imports and blank ones" in page
-
-
-def test_each_plan_of_a_convolution_has_one_form():
-    known = [form.plan for form in forms.FORMS]
-    assert len(set(known)) == len(known)
-    assert set(get_args(ConvPlan)) == set(known)
-
-
-def test_of_values_with_one_key_the_best_is_decided_for():
-    found = [(2, "best"), (1, "second"), (2, "worse"), (3, "third"), (4, "last")]
-    key = lambda value: value[0]  # noqa: E731
-    assert decided("which", found, key) == (2, "best")
-    with deciding({"which": 1}) as asked:
-        assert decided("which", found, key) == (1, "second")
-    assert asked.made["which"].default == 2
-    assert len(asked.made["which"].candidates) == 3
-
-
-def product():
-    """[12, 32] sums over 5, in tiles of 4 x 16."""
-    x, w = te.placeholder((12, 5), name="x"), te.placeholder((5, 32), name="w")
-    turned = View((5, 12), x.dtype, lambda k, i: x(i, k))
-    (k,) = reduce_axes(k=5)
-    return x, w, te.compute((12, 32), lambda i, j: te.sum(turned(k, i) * w(k, j), axis=k), "y")
-
-
-@pytest.mark.parametrize("lanes", [8, 16])
-def test_a_tile_of_sums(lanes):
-    sch = Schedule(tvm.IRModule({"main": te.create_prim_func(list(product()))}))
-    block = get_block(sch, "y")
-    i, j, k = sch.get_loops(block)
-    (io, ii), (jo, ji) = sch.split(i, [None, 4]), sch.split(j, [None, 16])
-    sch.reorder(io, jo, k, ii, ji)
-    sum_in_tile(sch, block, [k], [ii, ji], lanes)()
-    rows, vectors = 4, 16 // lanes
-    loops = [sch.get(loop) for loop in sch.get_loops(block)]
-    extents = [int(loop.extent) for loop in loops]
-    assert extents == [3, 2, 5, rows, *([vectors] if vectors > 1 else []), lanes]
-    kinds = [int(loop.kind) for loop in loops[3:]]
-    assert kinds == [UNROLLED] * (len(loops) - 4) + [VECTORIZED]
-    assert len(facts(sch)) == 2  # the sums start at zero in a block of their own
+    page = Path(__file__).parents[3] / "docs" / "makers" / "kernel-families.md"
+    told = f"{len(lines)} lines, {len(own)} without imports and blank ones"
+    assert told in page.read_text(encoding="utf-8")
